@@ -1,1 +1,1 @@
-"""What a brief says, when it is due, and what it changes."""
+"""Decide when a brief is due, and compose its requests, its page and its changes of loops."""

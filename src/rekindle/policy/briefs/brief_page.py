@@ -1,8 +1,8 @@
-"""A brief: what has changed, what is open, what comes next, on a page that stays short.
+"""Compose the page of a brief: changes, open loops and the next step, within a token limit.
 
-What does not fit goes by whole lines: numbers, all but one risk, the oldest changes and the
-youngest loops beyond a few, then the rest of them. The next step always stays. What is left out of
-the page is not lost: loops are in the state, and the archive has every brief.
+If the page is too long, whole lines are dropped in this order: numbers, all risks but one, the
+oldest changes and the newest loops beyond a few, then the remaining ones. The next step always
+stays. Dropped lines are not lost: the state has every loop, and the archive has every brief.
 """
 
 import re
@@ -48,24 +48,24 @@ _MORE = re.compile(r"and (\d+) more")
 
 
 class BriefContent(msgspec.Struct, frozen=True, kw_only=True):
-    """What a brief says, before it is known how much of it fits."""
+    """Content of a brief before it is shortened to its token limit."""
 
     changed: tuple[str, ...] = ()
-    """Oldest first."""
+    """Changes, oldest first."""
     more: int = 0
-    """How many changes an earlier brief of the page had no room for."""
+    """Number of changes that an earlier brief of the same page left out."""
     next: str = ""
     risk: tuple[str, ...] = ()
     open: tuple[OpenLoop, ...] = ()
     claimed: Mapping[str, str] = {}
-    """Loops that were called resolved, without anybody having said so in a turn."""
+    """Reasons, by loop id, of loops that were called resolved without support in a turn."""
     numbers: Mapping[str, str] = {}
 
 
 def mark_claims(
     items: Iterable[SummaryItem], turns: Sequence[Turn], work: GitWork, heard: SourceTexts
 ) -> list[str]:
-    """What is said to have changed, a line each; what nothing bears out is marked."""
+    """Return one line for each claimed change, marked if neither git nor the tests support it."""
     found: list[str] = []
     for item in items:
         line = heard.claim(item.text, item.turns)
@@ -78,9 +78,10 @@ def mark_claims(
 def select_numbers(
     known: Collection[str], said: Mapping[str, str], turns: Iterable[Turn], heard: SourceTexts
 ) -> dict[str, str]:
-    """What is said of numbers: of those that are known, and of new ones as long as they are few.
+    """Return the known numbers with their new values, and new ones up to the maximum.
 
-    One counts where the person or the agent has said it, in words that no tool has said.
+    A number counts only if the person or the agent stated it in words that did not come from a
+    tool.
     """
     theirs = [
         (find_significant_words(sentence.casefold()), frozenset(_DIGITS.findall(sentence)))
@@ -101,7 +102,7 @@ _DIGITS = re.compile(r"\d+(?:[.,:]\d+)*")
 def _is_number_stated(
     name: str, value: str, theirs: Iterable[tuple[frozenset[str], frozenset[str]]]
 ) -> bool:
-    """Whether a sentence has both: a word of its name, and all the digits of its value."""
+    """Return whether one sentence has a word of the name and all digits of the value."""
     digits, words = frozenset(_DIGITS.findall(value)), find_significant_words(name.casefold())
     if not digits or max(len(name), len(value)) > BRIEF_NUMBER_CHARACTERS:
         return False
@@ -114,7 +115,7 @@ _UNIT_WORDS = 2
 
 
 def merge_changes(before: Brief | None, changed: Iterable[str]) -> tuple[str, ...]:
-    """What has changed, with what an earlier brief of the same page said: each of it once."""
+    """Return the changes of an earlier brief of the page and the new ones, without duplicates."""
     found: dict[str, str] = {}
     known = list_carried_items(before.content(BriefLabel.CHANGED) or "") if before else ()
     for line in (*known, *changed):
@@ -126,13 +127,13 @@ def merge_changes(before: Brief | None, changed: Iterable[str]) -> tuple[str, ..
 
 
 def count_left_out(before: Brief | None) -> int:
-    """How many changes an earlier brief had no room for."""
+    """Return how many changes an earlier brief left out."""
     lines = list_carried_items(before.content(BriefLabel.CHANGED) or "") if before else ()
     return sum(int(found[1]) for line in lines if (found := _MORE.fullmatch(line)))
 
 
 def compose_brief(name: str, day: date, told: BriefContent, cap: int) -> Brief:
-    """The brief, of at most so many tokens."""
+    """Return the brief, shortened to at most `cap` tokens."""
     lists = {
         BriefLabel.CHANGED: list(told.changed),
         BriefLabel.OPEN_LOOPS: [_render_loop(one, told.claimed) for one in told.open],

@@ -1,9 +1,9 @@
-"""When a brief is due, and which morning it is for.
+"""Decide when a brief is due, and for which morning.
 
-There is one moment of a day at which the brief of that morning is written, in the operator's zone:
-one also on the days on which the clocks are set. Whatever is written since the last such moment is
-for the next morning, and says what the earlier ones of it said; the one that is written when it is
-due closes it. A host that was off at that moment, or for a week, writes one when it is back.
+The brief of a morning is due once a day, at a fixed time in the operator's time zone, also on days
+with a daylight saving change. Every brief written after that time is for the next morning and
+repeats the earlier ones of that morning; the one that is written when due closes the morning. A
+host that was off at that time, even for a week, writes one brief when it is back.
 """
 
 from collections.abc import Iterable
@@ -32,7 +32,7 @@ _NEVER = datetime.min.replace(tzinfo=UTC)
 
 
 class TranscriptPosition(msgspec.Struct, frozen=True):
-    """How far a transcript was told, and by which event."""
+    """Position up to which briefs cover a transcript, and the event that recorded it."""
 
     seq: int
     ts: datetime
@@ -40,31 +40,31 @@ class TranscriptPosition(msgspec.Struct, frozen=True):
 
 
 class ClosedMorning(msgspec.Struct, frozen=True, order=True):
-    """The last morning whose brief was written when it was due, and where in the log."""
+    """The last morning whose brief was written when due, and the log position of that brief."""
 
     seq: int = 0
     morning: str = ""
 
 
 class BriefState(msgspec.Struct, frozen=True):
-    """What the last brief was about."""
+    """State of the briefs of an agent, computed from its log."""
 
     seq: int = 0
     ts: datetime | None = None
-    """Up to when it tells."""
+    """Time up to which the last brief reports."""
     morning: str = ""
     closed: ClosedMorning = ClosedMorning()
     failed: int = 0
-    """How often in a row no model could be had for it."""
+    """Number of the latest briefs in a row for which no model was available."""
     unusable: int = 0
-    """How often in a row there was an answer that could not be used."""
+    """Number of the latest briefs in a row for which the model's answer was unusable."""
     until: datetime | None = None
-    """Up to when the last one tells for which a model could be had, or nobody was asked."""
+    """Time up to which the last brief reports that did not fail for lack of a model."""
     until_seq: int = 0
     until_morning: str = ""
-    """And the morning that it was for."""
+    """Morning of that brief."""
     resolved: int = 0
-    """How far resolved.jsonl was put away."""
+    """Log position up to which resolved.jsonl was moved to the archive."""
     claimed: dict[str, str] = {}
     told: dict[str, TranscriptPosition] = {}
 
@@ -106,7 +106,7 @@ def _position_order(place: TranscriptPosition) -> tuple[int, datetime, int, int,
 
 
 def prune_brief_state(briefed: BriefState) -> BriefState:
-    """What a snapshot keeps: of transcripts that have long been told nothing more will come."""
+    """Return the state to keep in a snapshot, without transcripts that were covered long ago."""
     if briefed.ts is None:
         return briefed
     since = briefed.ts - _DAY * BRIEF_TOLD_DAYS
@@ -118,11 +118,11 @@ def prune_brief_state(briefed: BriefState) -> BriefState:
 class DueBrief(msgspec.Struct, frozen=True):
     morning: str
     closes: bool
-    """It is the brief of that morning; else one before it."""
+    """Whether it is the final brief of that morning, not an earlier one."""
 
 
 def find_next_morning(now: datetime, at: str, zone: tzinfo) -> str:
-    """The next morning: the day of the first moment after now at which a brief is due."""
+    """Return the next morning: the day of the first due time after `now`."""
     today = now.astimezone(zone).date()
     days = (today + _DAY * ahead for ahead in (-1, 0, 1, 2))
     return next(
@@ -140,14 +140,14 @@ def find_due_brief(
     attempts: LaunchRecords,
     last_active: datetime | None,
 ) -> DueBrief | None:
-    """The brief that is to be written now, if any is.
+    """Return the brief to write now, or None.
 
-    None without work, between the last brief and the moment: what is begun after it is for the next
-    morning.
+    A morning without work since the last brief needs none. Work that starts after the due time is
+    for the next morning.
     """
-    # One from the future was written before the clock was set back: it says nothing of now.
+    # A brief from the future was written before the clock was set back. Ignore it.
     told = briefed.ts if briefed.ts is not None and briefed.ts <= now else None
-    # A program that reports nothing is known to work by its launches alone.
+    # For a program without hooks, launches are the only evidence of work.
     signs = [
         *filter(None, [last_active]),
         *_list_start_times({}, attempts),
@@ -175,9 +175,9 @@ def _has_worked(
     attempts: LaunchRecords,
     last_active: datetime | None,
 ) -> bool:
-    """Whether a session or a launch was there at some time after one moment and up to another."""
+    """Return whether a session or a launch was active after `told` and not later than `then`."""
     began = list(_list_start_times(lives, attempts))
-    # The last sign of life is that of whoever began last.
+    # The last sign of life belongs to the session or launch that started last.
     active = last_active if all(one <= then for one in began) else None
     spans = [(life.started, active if life.is_open else life.ended) for life in lives.values()]
     spans += [(one.began, one.ended or active) for one in attempts.values()]
@@ -188,7 +188,7 @@ def _has_worked(
 
 
 def resolve_time_of_day(day: date, at: str, zone: tzinfo) -> datetime:
-    """The moment of a day, once: one that the clocks skip is as long after the midnight before."""
+    """Return a local time of day as UTC; one that daylight saving skips uses the earlier offset."""
     hour = time.fromisoformat("06:00" if at == NEVER else at)
     return datetime.combine(day, hour, zone).astimezone(UTC)
 

@@ -1,4 +1,4 @@
-"""Claims: what is said to have changed, held against git and the last run of the tests."""
+"""Check claimed changes against git and the last test run."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -35,22 +35,23 @@ _PATHLIKE = re.compile(r"[\w.-]+/|[A-Za-z_-]\w*\.(?=\w*[A-Za-z])\w{1,6}$")
 
 
 class GitWork(msgspec.Struct, frozen=True):
-    """What git knows of the day."""
+    """Work of a day according to git."""
 
     changed: tuple[str, ...] = ()
-    """The files, committed or not."""
+    """Changed files, committed or not."""
     commits: tuple[str, ...] = ()
-    """What the commits say."""
+    """Subjects of the commits."""
 
 
 def is_claim_supported(claim: str, turns: Sequence[Turn], work: GitWork) -> bool:
-    """Whether git, or the last run of the tests, shows what is said to have changed."""
+    """Return whether git or the last test run supports a claimed change."""
     files = _find_files(claim)
     is_changed = bool(files) and all(
         any(_is_same_file(named, changed) for changed in work.changed) for named in files
     )
     if _ABOUT_TESTS.search(claim) and _RESULT.search(claim):
-        # What names a file as well may be about that alone, unless it says that all is well.
+        # A claim that also names a changed file may be about that file alone, unless it says that
+        # tests pass.
         return _tests_agree(claim, turns) or (is_changed and not _PASS.search(claim))
     if is_changed:
         return True

@@ -1,8 +1,8 @@
-"""What a summarizer is asked about a day, in how many pieces, and how their answers add up.
+"""Build the requests of a brief to a summarizer, and merge the answers.
 
-A day is asked about at once where it fits. Where it does not, it is cut into pieces, each of which
-is a request of its own about its own turns; no answer is ever summarized again. There is a most:
-of more than that the oldest turns are left out, and that is said.
+A day that fits into one request is summarized at once. A longer one is split into pieces, each with
+a request about its own turns; an answer is never summarized again. The number of pieces is limited:
+the oldest turns beyond it are left out and counted.
 """
 
 from collections import deque
@@ -70,7 +70,7 @@ _WHAT = {
 
 
 class KnownState(msgspec.Struct, frozen=True):
-    """What was known when the day began."""
+    """Records from before the day."""
 
     open: tuple[OpenLoop, ...] = ()
     resolved: tuple[Resolution, ...] = ()
@@ -80,7 +80,7 @@ class KnownState(msgspec.Struct, frozen=True):
 class DayRequests(msgspec.Struct, frozen=True):
     requests: tuple[SummaryRequest, ...]
     left_out: int = 0
-    """How many turns, the oldest, are in none of them."""
+    """Number of turns, the oldest, that no request contains."""
 
 
 def build_day_requests(
@@ -92,9 +92,10 @@ def build_day_requests(
     words: str = "",
     most: int = BRIEF_PIECES,
 ) -> DayRequests:
-    """The requests for a day's turns, oldest first, each below the cap.
+    """Return the requests for a day's turns, oldest first, each within `cap` tokens.
 
-    What tools gave is shown as far as all fits at once; of a day that never does, least is shown.
+    Tool output is cut as little as necessary to fit the day into one request. A day that never fits
+    shows the least of it.
 
     Raises:
         OverBudgetError: The cap leaves no room for a turn.
@@ -130,7 +131,7 @@ def build_day_requests(
 
 
 def _render_records(before: KnownState, room: float) -> list[str]:
-    """What was known, a line each, as far as there is room: what is not shown stays as it is."""
+    """Return the records, one line each, as far as they fit; omitted ones remain as they are."""
     lines = [f"open: {one.id}: {one.text} (since {one.added})" for one in before.open]
     lines += [f"resolved: {one.id}: {one.reason}" for one in before.resolved]
     lines += [f"number: {name}: {value}" for name, value in before.numbers.items()]
@@ -139,7 +140,7 @@ def _render_records(before: KnownState, room: float) -> list[str]:
 
 
 def _select_newest(turns: Iterable[Turn], room: float, most: int) -> tuple[list[Turn], int]:
-    """As many of the newest turns as could fit with least shown; there may be any number."""
+    """Return the newest turns that fit with the least tool output, and the number of others."""
     kept: deque[tuple[Turn, float]] = deque()
     size, left_out = 0.0, 0
     for turn in turns:
@@ -155,7 +156,7 @@ def _select_newest(turns: Iterable[Turn], room: float, most: int) -> tuple[list[
 def _split_turns(
     turns: list[Turn], room: float, most: int, shows: Iterable[int]
 ) -> list[list[Turn]]:
-    """At most so many pieces, with as much shown of what tools gave as that allows; else none."""
+    """Return at most `most` pieces, with as much tool output as fits; empty if too many."""
     for shown in shows:
         found: list[list[Turn]] = []
         for piece in _pack_turns(turns, room, shown):
@@ -182,7 +183,7 @@ def _pack_turns(turns: list[Turn], room: float, shown: int) -> Iterator[list[Tur
 
 
 def _shrink_turn(turn: Turn, room: float) -> tuple[Turn, float]:
-    """The turn; one that alone is larger than a request may be loses its calls, then its end."""
+    """Return the turn and its size; one too large for a request loses its calls, then its end."""
     size = weigh_turn(turn)
     if size > room:
         turn = limit_tool_output(turn, 0)
@@ -215,7 +216,7 @@ def _render_prompt(turns: Iterable[Turn], known: Sequence[str], nonce: str) -> s
 
 
 def merge_days(parts: Sequence[DaySummary]) -> DaySummary:
-    """The answers about the pieces of one day, oldest first, as one about all of it."""
+    """Return one summary of a day from those of its pieces, oldest first."""
     return DaySummary(
         changed=_deduplicate(item for part in parts for item in part.changed),
         next=next((part.next for part in reversed(parts) if part.next), ()),

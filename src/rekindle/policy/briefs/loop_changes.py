@@ -1,16 +1,19 @@
-"""What a summarizer's answer does to the open loops.
+"""Apply a summarizer's answer to the open loops.
 
-It may open a loop, put one into other words, and have one closed or reopened; never more than the
-turns bear out. What it leaves out stays as it is. A loop is closed where the answer names its id, a
-reason, and a turn in which the person or the agent says, in their own words, that it is done, and
-none later in which they speak of it otherwise; without such a turn it stays open, and a person is
-told what was claimed. One that is resolved and listed once more is repeated, not open: only a turn
-after its resolution, in which they speak of it as open, opens it again. So neither a careless
-answer nor what a tool has said can lose a loop, or bring one back.
+The answer may open, reword, close or reopen a loop, but only as far as turns support it. Loops that
+it does not mention stay unchanged.
 
-A loop is known again by its id, or by a text that is nearly the same. Where the two disagree the
-text decides: words that belong to another loop are that loop's, and words that have nothing in
-common with what the id stands for are a loop of their own.
+- To close a loop, the answer must name its id, a reason, and a turn in which the person or the
+  agent says in their own words that it is done; no later turn may contradict that. Without such a
+  turn the loop stays open, and the brief shows the claim.
+- A resolved loop that is listed again counts as a repetition. Only a turn after its resolution that
+  speaks of it as open reopens it.
+
+So neither a careless answer nor tool output can lose a loop or bring one back.
+
+A loop is matched by its id, or by nearly the same text. If the two disagree, the text decides: the
+text of another loop means that loop, and a text that shares nothing with the loop of that id is a
+new loop.
 """
 
 import re
@@ -70,22 +73,22 @@ _WORDS = re.compile(r"[^\w\s]|_")
 class LoopChanges(msgspec.Struct, frozen=True):
     events: tuple[LoopAdded | LoopResolved, ...] = ()
     claimed: dict[str, str] = {}
-    """Loops that stay open although they are called resolved, with the reason that was given."""
+    """Reasons given for loops that the answer calls resolved but that stay open, by loop id."""
 
 
 class AnswerSources(msgspec.Struct, frozen=True):
-    """What the answer is about."""
+    """Turns and loops that the answer is about."""
 
     turns: Mapping[int, Turn]
     heard: SourceTexts
     texts: Mapping[str, str]
-    """The open loops as the summarizer was shown them: what a person has since reworded stays."""
+    """Open loops as shown to the summarizer, by id. A text changed since then is not reworded."""
 
 
 def settle_loops(
     loops: LoopMap, day: DaySummary, shown: AnswerSources, now: datetime
 ) -> LoopChanges:
-    """The events that follow from an answer, given the loops as they are now."""
+    """Return the events that follow from an answer, given the current loops."""
     return _LoopSettler(loops, shown, now).of(day)
 
 
@@ -119,7 +122,7 @@ class _LoopSettler:
         return LoopChanges((*opened.values(), *closed.values()), claimed)
 
     def _is_loop_done(self, loop: Loop, said: LoopStatement) -> bool:
-        """Whether somebody says so in a turn that is named, and nobody takes it back later."""
+        """Return whether a named turn says that the loop is done, and no later one contradicts."""
         named = LoopName(loop.id, loop.text)
         done = [
             number
@@ -133,7 +136,7 @@ class _LoopSettler:
         )
 
     def _is_mentioned_since(self, of: LoopName, said: LoopStatement, then: datetime) -> bool:
-        """Whether somebody speaks of it as open, in a turn that is named, after a moment."""
+        """Return whether a named turn after `then` speaks of the loop as open."""
         return any(
             self._is_after(number, then) and self._find_turn_mention(of, number) == "open"
             for number in said.turns
@@ -144,12 +147,12 @@ class _LoopSettler:
         return find_mention(self._shown.turns[number], of, rivals, self._shown.heard)
 
     def _is_after(self, number: int, then: datetime) -> bool:
-        """Whether a turn came after a moment; one that does not tell its time, after none."""
+        """Return whether a turn is later than `then`; False if the turn has no time."""
         at = parse_time(self._shown.turns[number].at)
         return at is not None and at > then
 
     def _make_opened(self, said: LoopStatement, taken: set[str]) -> LoopAdded | None:
-        """The event for what is said to be open; None: it is known so, or nothing bears it out."""
+        """Return the event for a reported loop; None if it changes nothing or lacks support."""
         known = self._find_known(said)
         text = self._shown.heard.instruction(said.text, said.turns)
         if known is None:
@@ -164,7 +167,7 @@ class _LoopSettler:
         return policy.reopen_loop(known, text, self._now) if self._may_reword(known, said) else None
 
     def _may_reword(self, known: Loop, said: LoopStatement) -> bool:
-        """Whether these words may stand for it: ours, and without leaving out what it is about."""
+        """Return whether a new text may replace the old one: original, with the same subject."""
         is_as_shown = self._shown.texts.get(known.id, known.text) == known.text
         is_short = len(known.text) <= ITEM_CHARACTERS
         names_it = find_naming_words(LoopName(known.id, known.text)) <= find_significant_words(
@@ -176,13 +179,13 @@ class _LoopSettler:
         return bool(said.text) and is_as_shown and is_short and names_it and is_own
 
     def _is_own_wording(self, said: LoopStatement, also: str = "") -> bool:
-        """Whether neither a copy nor a paraphrase of what was only read."""
+        """Return whether a text is neither a copy nor a paraphrase of data from a tool."""
         heard = self._shown.heard
         is_copy = heard.repeats_data(said.text)
         return not is_copy and not heard.find_data_source(said.text, said.turns, also)
 
     def _make_unknown(self, said: LoopStatement, text: str) -> LoopAdded | None:
-        """A new loop, or one that was resolved and is listed in other words."""
+        """Return the event of a new loop, or of a resolved one that is listed in other words."""
         repeated = [
             (measure_mention(said.text, LoopName(loop.id, loop.text)), loop.id)
             for loop in self._loops.values()
@@ -209,7 +212,7 @@ class _LoopSettler:
         return policy.propose_loop(self._loops, identity, text, self._now)
 
     def _make_new_id(self, said: LoopStatement) -> str:
-        """What it is called, if that is free; words that were only read make no name."""
+        """Return the id of a new loop: the given one if it is free and not copied from data."""
         heard, is_own = self._shown.heard, self._is_own_wording(said)
         is_free = said.id not in self._loops and said.id not in self._new and is_own
         if (
@@ -223,7 +226,7 @@ class _LoopSettler:
         return derive_id(said.text)
 
     def _find_known(self, said: LoopStatement) -> Loop | None:
-        """The loop that this is about."""
+        """Return the existing loop that a statement is about, or None."""
         plain = normalize_text(said.text)
         named = self._loops.get(said.id)
         like = self._find_most_similar(plain)
@@ -236,7 +239,7 @@ class _LoopSettler:
         return None if plain and (is_alien or is_kin) else named
 
     def _find_most_similar(self, plain: str) -> str:
-        """The loop with nearly the same text, an open one before one that is closed."""
+        """Return the loop with nearly the same text, open ones first; empty if there is none."""
         found = [
             (loop.is_open, measure_likeness(plain, self._plain[identity]), identity)
             for identity, loop in self._loops.items()
@@ -250,10 +253,9 @@ def normalize_text(text: str) -> str:
 
 
 def is_same_text(one: str, other: str) -> bool:
-    """Whether two plain texts are one, put differently.
+    """Return whether two normalized texts differ only in wording.
 
-    Where a word has taken another's place, or each has a word of its own, or their numbers differ,
-    it is another of its kind.
+    They are different if a word was replaced, if each has a word of its own, or if numbers differ.
     """
     if one == other:
         return True

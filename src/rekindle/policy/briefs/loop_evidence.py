@@ -1,7 +1,7 @@
-"""What turns show of a loop, whatever a summarizer says of them.
+"""Find what turns say about a loop, independently of the summarizer.
 
-Only the person and the agent, in their own words, can show that a loop is done, or open again: what
-a tool, a file or a page has said is data, and so is a sentence that repeats it.
+Only the person and the agent, in their own words, can show that a loop is done or open again. Text
+of a tool, a file or a page is data, and so is a sentence that repeats it.
 """
 
 import re
@@ -47,13 +47,15 @@ _NOT_DONE = re.compile(
     r"(?![a-z])|n't(?![a-z])|\?|未|没|尚|待|之后|仍|如果|需要|还|不|别|请|一半|部分|回滚|撤销|吗",
     re.IGNORECASE,
 )
-"""In doubt it is not done: a loop that stays open is shown again, one that is lost is not."""
+"""Words that contradict completion. In doubt a loop stays open: a brief shows it again, but a lost
+one never comes back.
+"""
 _MENDED = re.compile(
     r"works again|(?:no longer|never again|does(?:n't| not)) (?:fail|happen|occur|break|crash)s?"
     r"(?: any ?more)?|(?:is|are) (?:now )?(?:working|connected|live)(?! on)",
     re.IGNORECASE,
 )
-"""What says that something is done, in words that would say the contrary by themselves."""
+"""Phrases that report completion although single words of them would contradict it."""
 _WITHOUT_FAULT = re.compile(
     r"(?<![a-z])(?:no|without|zero|0)(?: (?:a|any|more|further|other|new|single))*"
     r" (?:errors?|failures?|problems?|issues?|regressions?|warnings?|complaints?)(?![a-z])",
@@ -79,22 +81,22 @@ _FILLER = re.compile(
     "|todo|finis|someb|someo|far|left|over|done|do|does|was|were|been|get|got|must|there|so|but|also"
     "|fail|fails|faile|faili|broke|break|since|until|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
 )
-"""Stems that stand in any loop."""
+"""Word stems that are too common to identify a loop."""
 
 
 _APOSTROPHES = str.maketrans(dict.fromkeys("\u2018\u2019\u02bc\u02b9\u2032\u00b4\u0060", "'"))
-"""Any of them may stand for the one of a negation."""
+"""Replacements for characters that are typed instead of the apostrophe in a negation."""
 _WISH = re.compile(
     r"\W*(?:(?:and|now|then|ok|okay|so|just|also|first)\W+)*(?:have|mark|call|close|see|keep|go|do"
     r"|finish|fix|resolve|solve|settle|answer|confirm|merge|ship|release|deploy|complete"
     r"|i'd|i need)(?![a-z])",
     re.IGNORECASE,
 )
-"""How a person begins what they want to have."""
+"""Beginnings of a request by a person."""
 
 
 class LoopName(msgspec.Struct, frozen=True):
-    """What a sentence may be about."""
+    """Identity of a loop that a sentence may mention."""
 
     id: str
     text: str
@@ -103,9 +105,9 @@ class LoopName(msgspec.Struct, frozen=True):
 def find_mention(
     turn: Turn, of: LoopName, rivals: Iterable[LoopName], heard: SourceTexts
 ) -> Mention:
-    """How the person or the agent speaks of a loop in a turn, if they do, in their own words.
+    """Return how the person or the agent speaks of a loop in a turn; empty if they do not.
 
-    A sentence that names another one as well or better is not about this one.
+    A sentence that names a rival at least as well is not about this loop.
     """
     if turn.thread or turn.who not in {"person", "agent"}:
         return ""
@@ -116,7 +118,7 @@ def find_mention(
             continue
         if any(measure_mention(sentence, one) >= named for one in rivals):
             continue
-        # Who says both, says that it is open: a loop must not be lost.
+        # Contradictory sentences count as open: a loop must not be lost.
         if not _says_done(sentence, by_person=turn.who == "person"):
             return "open"
         told = "done"
@@ -128,7 +130,7 @@ def split_sentences(text: str) -> Iterator[str]:
 
 
 def measure_mention(sentence: str, of: LoopName) -> float:
-    """How much of what it is about a sentence names, from 0 to 1; 2 where it has its very id."""
+    """Return the share of a loop's words that a sentence has, 0 to 1; 2 if it has the loop's id."""
     plain = sentence.casefold()
     identity = of.id.casefold()
     if identity in plain and re.search(rf"(?<![\w-]){re.escape(identity)}(?![\w-])", plain):
@@ -140,18 +142,18 @@ def measure_mention(sentence: str, of: LoopName) -> float:
 
 
 def find_naming_words(of: LoopName) -> frozenset[str]:
-    """The words without which it is not spoken of: those of its text that its id has too.
+    """Return the words that a sentence must have to name the loop: those in both its text and id.
 
-    One word is not a name, and an id that has none of them does not say: then it is all of them.
+    If text and id share fewer than two words, all words of the text are required.
     """
     wanted = find_core_words(of.text)
     named = wanted & find_core_words(of.id.replace("-", " "))
     return named if len(named) > 1 else wanted
 
 
-@lru_cache(maxsize=16_384)  # every loop is held against every other
+@lru_cache(maxsize=16_384)  # every loop is compared with every other
 def find_core_words(text: str) -> frozenset[str]:
-    """The words that tell what a loop is about; where it has no others, all of them."""
+    """Return the words that identify a loop's subject, or all words if all are common ones."""
     words = find_significant_words(strip_quotation(text).casefold())
     return frozenset(word for word in words if not _FILLER.fullmatch(word)) or words
 

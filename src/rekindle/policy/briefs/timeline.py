@@ -1,4 +1,4 @@
-"""The night of an agent as a timeline: what happened between two mornings, in few lines."""
+"""Summarize the events of an agent between two mornings as a short timeline."""
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, tzinfo
@@ -29,18 +29,18 @@ MomentKind = Literal["crash", "resume", "handoff", "wait", "refused", "cycle", "
 
 
 class TimelineMoment(msgspec.Struct, frozen=True):
-    """Something that happened to an agent, once or several times in a row."""
+    """An event of an agent, or several similar ones in a row."""
 
     at: datetime
     kind: MomentKind
     texts: tuple[str, ...]
     key: str = ""
-    """Moments with the same key can be one; empty: this one cannot."""
+    """Key for merging: moments with the same key may be merged; empty if this one may not."""
     count: int = 1
 
     @property
     def text(self) -> str:
-        """The moment in a line."""
+        """Return the moment as one line."""
         if self.kind == "refused":
             return _describe_refused(self.texts, self.count)
         times, last = f" {self.count} times" if self.count > 1 else "", self.texts[-1]
@@ -57,9 +57,9 @@ class TimelineMoment(msgspec.Struct, frozen=True):
 def make_timeline(
     happened: Sequence[AnyEvent | UnknownEvent], now: datetime, zone: tzinfo | None = None
 ) -> list[TimelineMoment]:
-    """Return what an operator reads in the morning, of events in the order of the log.
+    """Return the timeline of events in log order.
 
-    What repeats itself is one moment, also if each time a resume followed.
+    Repetitions are merged into one moment, even if a resume follows each of them.
     """
     moments: list[TimelineMoment] = []
     for moment in _read_moments(happened, now, zone):
@@ -118,7 +118,7 @@ def _describe_resume(event: events.LaunchStarted) -> TimelineMoment:
 def _describe_wait(
     event: events.WaitStarted, end: datetime | None, now: datetime, zone: tzinfo | None
 ) -> TimelineMoment:
-    """Return a wait: the time that it took, or until when it lasts."""
+    """Return a wait with its duration, or with its end if it is not over."""
     cause = exit_table.explain_reason(event.why)
     if end is None and now < event.until:
         until = exit_table.render_until(event.until, now, zone)
@@ -158,7 +158,7 @@ def _read_other(event: AnyEvent | UnknownEvent) -> Iterator[TimelineMoment]:
 
 
 class _SpendCounter:
-    """What was spent since it was last taken."""
+    """Money and tokens spent since the last call of `take`."""
 
     def __init__(self) -> None:
         self._usd, self._tokens = 0.0, 0

@@ -72,7 +72,7 @@ News = Literal[
     "folder lost",
     "does not come up",
 ]
-"""Notifications other than exits; the words are their titles."""
+"""Kinds of notification other than exits; each is its own title."""
 NEWS: dict[News, Severity] = {
     "no progress": "warning",
     "handoffs": "warning",
@@ -89,15 +89,15 @@ class ReactionRow(msgspec.Struct, frozen=True, kw_only=True):
 
     meaning: str
     counts: bool = False
-    """Whether it counts as one of the crashes that a run may have."""
+    """Whether it counts against the crashes that a run may have."""
     checkpoints: bool = False
-    """Whether a checkpoint is written before anything else is started."""
+    """Whether a checkpoint is written before the next launch."""
     pauses: bool = False
-    """Whether several in a row are followed by pauses."""
+    """Whether pauses follow if it happens several times in a row."""
     is_intended: bool = False
     """Whether the exit is not a failure."""
     is_outside: bool = False
-    """Whether the cause is outside, so that no launch can end it sooner."""
+    """Whether the cause is external, so that another launch cannot end it sooner."""
 
 
 REACTIONS: dict[Reaction, ReactionRow] = {
@@ -227,7 +227,7 @@ class ExitRow(msgspec.Struct, frozen=True, kw_only=True):
     state: Literal["broken"] | None = None
     """State of the agent on every screen, instead of the outcome's state."""
     fix: str = ""
-    """Action of the operator before the agent can continue."""
+    """What the operator must do before the agent can continue."""
     command: Literal["run", "restart", "answer"] = "run"
     """Command that continues the agent; see `render_continue_command`."""
     reaction: Reaction | None = None
@@ -446,10 +446,10 @@ def render_hint(
 
 
 def parse_notification(what: str) -> Reason | News:
-    """Return what a notification of a fleet is about; an unknown one counts as a crash."""
+    """Return the subject of a notification from a fleet; an unknown one counts as a crash."""
     return what if what in NOTIFICATIONS else "crash"
 
 
 def describe_notification(what: Reason | News) -> tuple[str, Severity]:
-    """Return the title and severity of a notification, for a reason or for other news."""
+    """Return the title and severity of a notification."""
     return NOTIFICATIONS[what]

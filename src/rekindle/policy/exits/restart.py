@@ -54,7 +54,7 @@ class EnterSafeMode(msgspec.Struct, frozen=True):
 
 
 class StopRun(msgspec.Struct, frozen=True):
-    """The run is over."""
+    """End the run."""
 
     why: Reason
     words: str = ""
@@ -190,7 +190,7 @@ def _find_limit_end(
 def _select_since_healthy(
     tried: Sequence[LaunchRecord], limits: RestartSettings
 ) -> Sequence[LaunchRecord]:
-    """Return the launches from the last healthy one on; it was healthy until it ended."""
+    """Return the launches since the last healthy one, which is included."""
     for position in range(len(tried) - 1, -1, -1):
         if tried[position].seconds >= limits.healthy_after:
             return tried[position:]

@@ -1,8 +1,9 @@
-"""An agent as the engine of a fleet keeps it: the log's end, what it adds up to, its documents.
+"""The engine's record of an agent on a fleet: the end of its log, its projection, its documents.
 
-Whoever runs the agent holds its lease, which has a number, the generation. Facts are counted one
-commit after the other, and only of the lease that is in force; every fact gets its place here. What
-the operator says needs no lease. All of it is pure: the engine calls it again to see what it did.
+The host that runs the agent holds its lease. Each lease has a number, the generation. Events are
+accepted one commit after the other, only under the current lease, and get their log position here.
+The operator's commands need no lease. All functions are pure, because the engine runs them again
+when it replays its history.
 """
 
 import re
@@ -49,29 +50,29 @@ OPERATOR_EVENTS = (
     events.QuestionAnswered,
     events.HandoffRequested,
 )
-"""What an operator may say; everything else is a fact that only a lease establishes."""
+"""Events that an operator may send; all others need a lease."""
 _ARCHIVED = re.compile(r"memories/archive/[A-Za-z0-9][A-Za-z0-9._-]*")
-"""Where a document lies in an agent's folder: whoever receives it writes it there."""
+"""Permitted paths of a document below an agent's folder: a host writes to the path that it gets."""
 
 
 class AgentDefinition(msgspec.Struct, frozen=True, kw_only=True):
-    """What an agent is set up with, wherever it runs."""
+    """Definition of an agent, independent of its host."""
 
     manifest: str
-    """The text of rekindle.yaml."""
+    """Text of rekindle.yaml."""
     files: dict[str, str] = {}
-    """The files that it names, by their path beside it."""
+    """Contents of the files that the manifest names, by their path relative to it."""
     limits: AgentLimits = AgentLimits()
     pool: str
     heartbeat_seconds: float
     remote: str = ""
-    """Where its workspace is pushed to; empty: it has none but the host's own."""
+    """Git remote to which the workspace is pushed; empty if it exists only on the host."""
     notifies: bool = False
-    """Somebody is to be told when it needs a person."""
+    """Whether a notification is sent when the agent needs a person."""
     within: str = ""
-    """The folder in that repository that it works in."""
+    """Folder of that repository in which the agent works."""
     project: str = ""
-    """The name of the project's folder, for notifications; empty: an older Rekindle defined it."""
+    """Name of the project's folder, for notifications; empty if defined by an older version."""
 
 
 class RegisteredAgent(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,64 +80,65 @@ class RegisteredAgent(msgspec.Struct, frozen=True, kw_only=True):
     definition: AgentDefinition
     projection: Projection
     documents: dict[str, str] = {}
-    """Those that anybody may still ask for, by their path in the agent's folder."""
+    """Documents that a host may still need, by their path below the agent's folder."""
     tail: tuple[str, ...] = ()
-    """The last lines of the log."""
+    """Last lines of the log."""
     generation: int = 0
     is_leased: bool = False
     host: str = ""
-    """Who has the lease, or had it last; empty: whoever takes it."""
+    """Host that holds the lease or held it last; empty if any host may take it."""
     answered: dict[str, "CommitResult"] = {}
-    """The last commits, by their id."""
+    """Results of the last commits, by commit id."""
     most_events: int = FLEET_HISTORY_EVENTS
-    """How long its history may be before it is carried over: kept with it, so that a later Rekindle
-    may say another number, and still does again what this one did."""
+    """Events in the engine's history before it starts a new one. Stored with the agent, so that a
+    version with another limit still replays this history in the same way.
+    """
 
 
 class ReplicaState(msgspec.Struct, frozen=True):
-    """What a host needs of an agent, to go on with it."""
+    """State that a host needs to continue an agent."""
 
     projection: Projection
     documents: dict[str, str]
 
 
 class LeaseRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A host takes up the lease that it was given."""
+    """Request of a host to open the lease that it was granted."""
 
     generation: int
     host: str
     seq: int = 0
     held: str = ""
-    """The fingerprint of what it has from before."""
+    """Hash of the projection that the host already has."""
     defined: str = ""
-    """The fingerprint of the definition that it has."""
+    """Hash of the definition that the host already has."""
 
 
 class OpenLease(msgspec.Struct, frozen=True, kw_only=True):
     kept: ReplicaState | None
-    """What it is to go on from; None: from what it has."""
+    """State to continue from; None if the host's own state is current."""
     definition: AgentDefinition | None
-    """What the agent is set up with; None: as before."""
+    """Definition of the agent; None if the host's own is current."""
 
 
 class CommitRequest(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     generation: int
     known: int
-    """The last event that whoever commits has."""
+    """Position of the last event that the sender has."""
     lines: tuple[str, ...] = ()
     documents: dict[str, str] = {}
 
 
 class CommitResult(msgspec.Struct, frozen=True):
     lines: tuple[str, ...]
-    """Everything after what was known."""
+    """All events after the position that the sender had."""
 
 
 def hash_projection(projection: Projection) -> str:
-    """A fingerprint of what is known: two that are the same go on from the same.
+    """Return a hash that is equal for equal projections.
 
-    How far a host has read its own inbox is nobody else's concern.
+    Positions in a host's inbox are excluded, because only that host uses them.
     """
     own = msgspec.structs.replace(prune_projection(projection), cursors={}, seen={})
     return _hash_value(own)
@@ -147,23 +149,23 @@ def hash_definition(definition: AgentDefinition) -> str:
 
 
 def _hash_value(value: object) -> str:
-    """The same however its dictionaries came about; their keys may be numbers."""
+    """Return a hash that does not depend on the order of keys, which may be numbers."""
     plain = msgspec.json.decode(validation.encode_json(value))
     return hash_bytes(msgspec.json.encode(plain, order="deterministic"))
 
 
 def grant_lease(kept: RegisteredAgent) -> RegisteredAgent:
-    """The next lease, which nobody has taken up yet; the one before it counts no more."""
+    """Return the agent with a new lease that no host has opened; the previous lease is void."""
     return msgspec.structs.replace(kept, generation=kept.generation + 1, is_leased=True)
 
 
 def release_lease(kept: RegisteredAgent, *, is_gone: bool) -> RegisteredAgent:
-    """Nobody has it now; where its host `is_gone`, any other may."""
+    """Return the agent without a lease; with `is_gone`, any host may take the next one."""
     return msgspec.structs.replace(kept, is_leased=False, host="" if is_gone else kept.host)
 
 
 def explain_refused_lease(kept: RegisteredAgent, generation: int) -> str:
-    """Why a lease of this generation counts no more; empty: it counts."""
+    """Return why a lease of this generation is void; empty if it is valid."""
     if generation != kept.generation:
         return f"generation {generation} was followed by {kept.generation}"
     return "" if kept.is_leased else f"the lease of generation {generation} has ended"
@@ -172,7 +174,7 @@ def explain_refused_lease(kept: RegisteredAgent, generation: int) -> str:
 def open_lease(
     kept: RegisteredAgent, asked: LeaseRequest, now: datetime
 ) -> tuple[RegisteredAgent, OpenLease]:
-    """The host has the lease; where another had the agent before, the log says so."""
+    """Open the lease for a host. A change of host is recorded in the log."""
     previous = kept.host or kept.projection.moved.host
     if previous and previous != asked.host:
         unpushed = kept.projection.unpushed
@@ -191,7 +193,7 @@ def open_lease(
 
 
 def explain_unfit_commit(kept: RegisteredAgent, asked: CommitRequest) -> str:
-    """Why facts cannot be counted, whoever has the lease; empty: they can."""
+    """Return why a commit is invalid, regardless of the lease; empty if it is valid."""
     missing = kept.projection.seq - asked.known
     if missing < 0:
         return f"knows event {asked.known}, and there are {kept.projection.seq}"
@@ -220,13 +222,13 @@ def _require_document(path: str, text: str) -> None:
 def _require_event(line: str) -> None:
     if len(line.encode()) > FLEET_COMMIT_BYTES:
         raise DocumentError("event", "is too long")
-    # That one says all that is known anew: it is for a folder's log, and for no other.
+    # This event replaces the whole projection. It belongs only into the log of a folder.
     if isinstance(events.parse(line.encode()), events.AgentReceived):
         raise DocumentError("event", "would replace what is known")
 
 
 def explain_refused_command(lines: Iterable[str]) -> str:
-    """Why an operator may not say this; empty: she may."""
+    """Return why an operator may not send these events; empty if all are permitted."""
     try:
         for line in lines:
             _parse_command(line)
@@ -238,7 +240,7 @@ def explain_refused_command(lines: Iterable[str]) -> str:
 def commit_events(
     kept: RegisteredAgent, asked: CommitRequest
 ) -> tuple[RegisteredAgent, CommitResult]:
-    """Count facts of the lease; asked for twice, as after a lost answer, they count once."""
+    """Accept the events of a commit; a repeated commit, as after a lost answer, counts once."""
     known = kept.answered.get(asked.id)
     if known is not None:
         return kept, known
@@ -251,7 +253,7 @@ def commit_events(
 
 
 def record_commands(kept: RegisteredAgent, lines: Sequence[str]) -> RegisteredAgent:
-    """Count what the operator says; where it stands in the log is not hers to say."""
+    """Record the operator's commands; their position in the log is assigned here."""
     for line in lines:
         event = _parse_command(line)
         if isinstance(event, events.QuestionAnswered):
@@ -261,17 +263,17 @@ def record_commands(kept: RegisteredAgent, lines: Sequence[str]) -> RegisteredAg
 
 
 def append_events(kept: RegisteredAgent, *new: AnyEvent) -> RegisteredAgent:
-    """What the engine itself establishes: that it waits, that a run began."""
+    """Append events of the engine itself, such as a wait or the start of a run."""
     return _number_events(kept, [events.render(one).decode() for one in new], kept.generation)[0]
 
 
 def drop_answers(kept: RegisteredAgent) -> RegisteredAgent:
-    """What whoever goes on from here needs of it."""
+    """Return the agent without the results of past commits, for a new history."""
     return msgspec.structs.replace(kept, answered={})
 
 
 def compact_agent(kept: RegisteredAgent) -> RegisteredAgent:
-    """As it is carried over: without what is long past."""
+    """Return the agent for a new history, without old entries."""
     small = prune_projection(kept.projection)
     cursors = dict([*small.cursors.items()][-FLEET_CURSORS_KEPT:])
     seen = keep_newest_reports(small.seen, FLEET_CURSORS_KEPT)
@@ -289,7 +291,7 @@ def _parse_command(line: str) -> events.Event:
 def _number_events(
     kept: RegisteredAgent, lines: Sequence[str], generation: int
 ) -> tuple[RegisteredAgent, tuple[str, ...]]:
-    """With more events, and these with their places."""
+    """Return the agent with the new events, and their lines with log positions."""
     first = kept.projection.seq + 1
     stamped = [_stamp_event(line, first + place, generation) for place, line in enumerate(lines)]
     projection = fold_events(kept.projection, [event for _, event in stamped])
@@ -304,7 +306,7 @@ def _number_events(
 
 
 def _select_newest_lines(lines: tuple[str, ...]) -> tuple[str, ...]:
-    """As many of the last lines as are kept: all that is carried over has to fit a message."""
+    """Return the last lines to keep; the state of an agent must fit into one message."""
     room, kept = FLEET_TAIL_BYTES, 0
     for line in reversed(lines[-FLEET_EVENTS_KEPT:]):
         room -= len(line)
@@ -315,7 +317,7 @@ def _select_newest_lines(lines: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _stamp_event(line: str, seq: int, gen: int) -> tuple[str, AnyEvent | UnknownEvent]:
-    """An event with its place; one of a kind that only a later Rekindle knows keeps its words."""
+    """Return an event with its log position; events of unknown kinds keep all their fields."""
     fields = msgspec.json.decode(line) | {"seq": seq, "gen": gen}
     if fields["kind"] == _PROMPT:
         fields["text"] = fields.get("text", "")[:FLEET_PROMPT_CHARACTERS]
@@ -324,12 +326,12 @@ def _stamp_event(line: str, seq: int, gen: int) -> tuple[str, AnyEvent | Unknown
 
 
 def make_draft_name(cycle: int) -> str:
-    """Where the relay lies that an agent has written in a cycle which has not ended yet."""
+    """Return the path of the relay that an agent has written in a cycle that has not ended yet."""
     return f"memories/archive/draft-{cycle:08d}.md"
 
 
 def list_needed_documents(known: Projection) -> set[str]:
-    """The documents that a host may still ask for: those in force, and those to compare with."""
+    """Return the paths of documents that a host may need, to continue or to compare."""
     standing = [path for one in known.documents.values() for path in (one.path, one.trimmed)]
     if known.is_cycle_open:
         standing.append(make_draft_name(known.cycle))

@@ -1,7 +1,7 @@
-"""Whether what `fleet:` says can be meant, and whether it is safe.
+"""Check that the `fleet:` settings are valid and safe.
 
-An agent's documents travel to the engine and stay there. In plain text they go no further than
-this host, unless somebody says so in so many words; and a key is never written into a manifest.
+An agent's documents are sent to the engine and stored there. They leave this host in plain text
+only if `tls: false` permits it, and a manifest never contains a key.
 """
 
 import re
@@ -32,14 +32,14 @@ _PORTS = range(1, 65_536)
 
 
 class FleetWarning(msgspec.Struct, frozen=True):
-    """What works, and would better be different."""
+    """A setting that works but should be changed."""
 
     what: str
     fix: str
 
 
 def require_valid_fleet(fleet: FleetSettings, marked: MarkedData) -> None:
-    """Refuse what cannot be meant, with its line."""
+    """Raise ManifestError with the line of the first invalid setting."""
     _require_address(fleet, marked)
     if not AGENT_NAME.match(fleet.pool):
         raise _make_refusal(
@@ -60,7 +60,7 @@ def require_valid_fleet(fleet: FleetSettings, marked: MarkedData) -> None:
 
 
 def find_fleet_warnings(fleet: FleetSettings) -> list[FleetWarning]:
-    """What `doctor` says of a fleet that works."""
+    """Return the warnings of `doctor` about valid settings."""
     found = []
     if not (fleet.codec.keys or fleet.codec.key_files):
         found.append(
@@ -86,7 +86,7 @@ def is_loopback(address: str) -> bool:
 
 
 def read_variable_name(word: str) -> str:
-    """The name in `$NAME`."""
+    """Return the name in `$NAME`."""
     return word.removeprefix("$")
 
 
@@ -119,7 +119,7 @@ def _require_tls(fleet: FleetSettings, marked: MarkedData) -> None:
 
 
 def _require_variables(fleet: FleetSettings, marked: MarkedData) -> None:
-    """What is no variable may be a secret: it is not repeated."""
+    """Raise ManifestError for a value that is not a variable, without showing a possible secret."""
     places: list[tuple[KeyPath, str]] = [
         (("fleet", "codec", "keys", at), word) for at, word in enumerate(fleet.codec.keys)
     ]

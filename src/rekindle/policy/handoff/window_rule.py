@@ -1,9 +1,9 @@
-"""Decide when a session's window is so full that a fresh one continues from a checkpoint.
+"""Decide when a session's window is so full that a fresh session continues from a checkpoint.
 
 Without a known window size there is no handoff. A session is handed off once, and its reading does
-not apply to the next session. Handoffs halt in cases that would repeat for ever: a session above
-the threshold from its first turn on, or two handoffs in a row that free hardly any room. They also
-halt if the sessions of a cycle leave no trace, or become too many to run unwatched.
+not apply to the next session. Handoffs halt if they would repeat without end: a session above the
+threshold from its first turn, or two handoffs in a row that free hardly any room. They also halt if
+the sessions of a cycle leave no visible work, or if there are too many of them to run unattended.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -40,7 +40,7 @@ _OFF = "(switch handoffs off: `handover: {compaction: off}`)"
 
 
 class BrakeRule(msgspec.Struct, frozen=True):
-    """The rule by which the hook of a launch stops it."""
+    """Rule with which the hook of a launch decides when to stop it."""
 
     brake: Brake
     limit: str
@@ -130,9 +130,9 @@ def is_handoff_due(reading: WindowUsage | None, at: int | None) -> bool:
 def decide_halt(
     tried: Sequence[LaunchRecord], at: int | None, *, stays: bool = False
 ) -> EnterSafeMode | None:
-    """Return safe mode if another handoff would lead nowhere, or None.
+    """Return safe mode if another handoff would be useless, or None.
 
-    `tried` are the launches of the cycle since the operator's last command, the last of them handed
+    `tried` are the launches of the cycle since the operator's last command; the last one was handed
     off. A person at the terminal can see the progress, so some checks are skipped then.
     """
     last = tried[-1]
@@ -145,7 +145,7 @@ def decide_halt(
 
 
 def _describe_crowding(tried: Sequence[LaunchRecord], at: int) -> str:
-    """Return why there is no room for work; empty if there is, or if that is unknown."""
+    """Return why there is no room for work; empty if there is room, or if it is unknown."""
     first = tried[-1].first_percent
     if first is None:
         return ""

@@ -1,1 +1,1 @@
-"""What the operator sees and decides: rows, notifications, questions."""
+"""The operator's view of an agent: rows of the screens, notifications and questions."""

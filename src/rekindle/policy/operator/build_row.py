@@ -1,6 +1,6 @@
-"""Make the row of an agent, from its log and its locks, or from what a fleet's engine keeps.
+"""Build the row of an agent, from its log and its locks or from the engine of a fleet.
 
-No other code words the state of an agent, so that no two screens disagree.
+All screens use this module to describe the state of an agent, so that they never disagree.
 """
 
 from collections.abc import Callable
@@ -34,7 +34,7 @@ from rekindle.policy.settings.runtime_settings import LoopSettings
 from rekindle.policy.supervision.budget import raise_caps
 
 DOCTOR = "rekindle doctor"
-"""What the operator types first if an agent is broken."""
+"""First command to run if an agent is broken."""
 _SOURCES: dict[str, FigureSource] = {
     "reported": "reported",
     "exact": "reported",
@@ -43,14 +43,14 @@ _SOURCES: dict[str, FigureSource] = {
 
 
 class RowInputs(msgspec.Struct, frozen=True):
-    """What is known of an agent besides its log."""
+    """Facts about an agent that its log does not contain."""
 
     now: datetime
     is_supervised: bool = False
     is_alive: Callable[[str], bool] = lambda _: False
-    """Whether the process of a session that a person began still runs."""
+    """Function that returns whether the process of a person's own session is still running."""
     zone: tzinfo | None = None
-    """The operator's; None: that of this process."""
+    """The operator's time zone; None for that of this process."""
     budget: Budget | None = None
     loops: LoopSettings = LoopSettings()
 
@@ -123,11 +123,11 @@ _LISTED: dict[str, tuple[AgentState, str]] = {
     "stopped": ("stopped", "by you"),
     "over": ("stopped", "its run is over"),
 }
-"""States of the engine's own list, if it holds no reason."""
+"""State and reason for each entry of the engine's list, used if the list has no reason."""
 
 
 def build_listed_row(agent: str, harness: str, listed: str, cycle: int, why: str = "") -> AgentRow:
-    """Return the row of an agent of which only the engine's list is known.
+    """Return the row of an agent for which only the engine's list is available.
 
     `why` is the reason of a run that is over or in safe mode, if the list has it.
     """
@@ -152,7 +152,7 @@ def build_listed_row(agent: str, harness: str, listed: str, cycle: int, why: str
 
 
 def _find_last_activity(known: Projection) -> datetime | None:
-    """Return the last sign of the agent; of one that gave none, when its process began."""
+    """Return the time of the last report, or of the last launch if it is later or there is none."""
     began = (one.began for one in known.attempts.values())
     return max(filter(None, (known.last_active, *began)), default=None)
 
@@ -172,7 +172,7 @@ def _find_standing(known: Projection, around: RowInputs) -> _AgentStanding:
 
 
 def _describe_safe_mode(known: Projection, around: RowInputs) -> _AgentStanding:
-    """Return how an agent is that is in safe mode."""
+    """Return the state of an agent in safe mode."""
     run = known.run
     reason = explain_safe_mode(known)
     if state := EXIT_TABLE[exit_table.parse_reason(run.safe.why)].state:
@@ -190,7 +190,7 @@ def _describe_safe_mode(known: Projection, around: RowInputs) -> _AgentStanding:
 
 
 def explain_safe_mode(known: Projection) -> str:
-    """Return why an agent is in safe mode; of crashes also how many there were in the cycle."""
+    """Return why an agent is in safe mode; for crashes, also their number in the cycle."""
     safe = known.run.safe
     if safe.why != "crash":
         return exit_table.explain_reason(safe.why, safe.words)
@@ -202,7 +202,7 @@ def explain_safe_mode(known: Projection) -> str:
 
 
 def _describe_manual_session(known: Projection, around: RowInputs) -> _AgentStanding:
-    """Return how the last session is that a person began, without a supervisor."""
+    """Return the state of an agent whose sessions a person starts without a supervisor."""
     lives = [life for life in known.lives.values() if life.started]
     if not lives:
         return _AgentStanding("stopped", "not started yet", f"rekindle run {known.agent}")
@@ -228,7 +228,7 @@ def _describe_supervised(
 def _describe_unsupervised(
     known: Projection, tried: LaunchRecord | None, around: RowInputs
 ) -> _AgentStanding:
-    """Return how an agent is that has no supervisor."""
+    """Return the state of an agent without a supervisor."""
     run, name = known.run, known.agent
     if run.is_over:
         why = run.ended.why
@@ -237,7 +237,7 @@ def _describe_unsupervised(
             exit_table.explain_reason(why, run.ended.words),
         )
         state = OUTCOMES[outcome].state
-        # A stop that came after it, as an answer, settles what it needed.
+        # A later stop, for example as an answer, settles what the run needed.
         if state in {"done", "stopped"} or run.desired != "stopped":
             command, others = (
                 ("", ()) if state == "done" else find_next_command(known, around.now, why)
@@ -254,9 +254,9 @@ def _describe_unsupervised(
 def find_next_command(
     known: Projection, now: datetime, why: str, *, is_supervised: bool = False
 ) -> tuple[str, tuple[str, ...]]:
-    """Return the command that answers the open question, else the one that continues.
+    """Return the command that answers the open question, or else the one that continues the agent.
 
-    Beside it the other answers that the question takes.
+    The second value lists the other answers to the question.
     """
     if known.questions:
         from rekindle.policy.operator import questions  # noqa: PLC0415 - few agents have any, and it starts later
@@ -291,7 +291,7 @@ def _build_window(known: Projection) -> WindowFigures:
 
 
 def _find_token_source(known: Projection) -> FigureSource:
-    """Return whether the CLI counts its tokens; one that reports no size of its window may."""
+    """Return whether the CLI reports its tokens; it may do so without reporting its window size."""
     fill = known.window
     is_estimated = fill.known == "estimated" or not fill.tokens
     return "estimated" if is_estimated and not fill.window else "reported"

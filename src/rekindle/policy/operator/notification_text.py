@@ -1,4 +1,4 @@
-"""Notifications: what a person who is not at the terminal is told."""
+"""Compose notifications for a person who is not at the terminal."""
 
 import msgspec
 
@@ -6,7 +6,7 @@ from rekindle.policy.exits import exit_table
 from rekindle.policy.exits.exit_table import News, Reason, Severity
 
 _COMMAND = "→ "
-"""Begins the line with the command to type."""
+"""Beginning of the line with the command to type."""
 
 
 class NotificationText(msgspec.Struct, frozen=True):
@@ -20,8 +20,8 @@ def make_notice(
 ) -> NotificationText:
     """Return a notification: what happened, the command to type, and where the agent is.
 
-    `what` is a reason to stop, or any other news; without a command in `words` it is the one that
-    shows the agent.
+    `what` is a reason to stop, or another kind of notification. If `words` has no command, the
+    notification ends with the one that shows the agent.
     """
     title, severity = exit_table.describe_notification(what)
     has_command = any(line.startswith(_COMMAND) for line in words.splitlines())

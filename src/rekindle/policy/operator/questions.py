@@ -1,9 +1,9 @@
-"""Questions to a person: when one is asked, which answers it takes, and what each answer does.
+"""Ask a person: when to ask, which answers a question accepts, and what each answer does.
 
-The question is recorded in the same write as what it is about. Its answer is recorded once: the
-writer, who holds the agent's lock, marks every later one as refused. The effect of an answer
-follows from the recorded event alone, so that nothing is lost or done twice if the supervisor is
-killed before, between or after.
+A question is recorded in the same write as the event that it is about. Only one answer counts: the
+writer, which holds the agent's lock, marks every later one as refused. The effect of an answer
+follows from the recorded event alone, so nothing is lost or done twice if the supervisor is killed
+at any point.
 """
 
 import math
@@ -45,16 +45,16 @@ PERMISSION = "permission"
 BUDGET = "budget"
 WAITING = "waiting"
 DEADLINE = "deadline"
-"""The origin of an answer that no person gave."""
+"""Origin of an answer that was given by the deadline, not by a person."""
 REFUSED_CALL_PREFIX = "permission for a call that was refused: "
-"""How the text of a question about a refused call begins."""
+"""Beginning of the text of a question about a refused call."""
 RETRY = "retry"
 TEXT_ANSWER = "TEXT"
 RAISE_ANSWER = "raise AMOUNT"
 
 
 class AnswerRow(msgspec.Struct, frozen=True):
-    """What an answer does."""
+    """Effect of an answer."""
 
     effect: AnswerEffect
     meaning: str
@@ -71,12 +71,12 @@ ANSWERS: dict[str, AnswerRow] = {
     "allow": AnswerRow("note", "tells the next cycle, and prints the permission to add"),
     "deny": AnswerRow("note", "tells the next cycle that it must do without the call"),
 }
-"""What each answer does. The choices of a question are in the table of endings."""
+"""Effect of each answer. The table of exits lists the choices of each question."""
 DISPUTED = "disputed"
 ANSWERS_ABOUT: dict[tuple[str, str], AnswerRow] = {
     (DISPUTED, ACCEPT): AnswerRow("finish", "ends the run as done, as the agent reports"),
 }
-"""Answers that do something else if the question is about a certain reason."""
+"""Effects that differ for questions about a certain reason, by reason and answer."""
 PERMISSION_CHOICES = ("allow", "deny")
 APPROVALS = ("allow", "accept", "retry")
 DENIALS = ("deny", "stop")
@@ -91,27 +91,29 @@ _NOTES = {
 
 
 class QuestionTerms(msgspec.Struct, frozen=True):
-    """What is needed to ask, beside what is known of the agent."""
+    """Conditions for asking, in addition to the state of the agent."""
 
     now: datetime
     seconds: float
-    """The time that a person has; endless: there is no deadline."""
+    """Seconds until the deadline; infinite if there is none."""
     cap: Budget | None = None
     last_number: Callable[[], int] = lambda: 0
-    """Number of the last question, also if the log has lost it; called only to ask a question."""
+    """Function that returns the number of the last question, even if the log has lost it; called
+    only before a question is asked.
+    """
 
     @property
     def deadline(self) -> datetime | None:
         try:
             return self.now + timedelta(seconds=self.seconds)
-        except OverflowError:  # also if it is endless
+        except OverflowError:  # also for infinite seconds
             return None
 
 
 def add_questions(
     known: Projection, new: Sequence[events.AnyEvent], asking: QuestionTerms
 ) -> list[events.AnyEvent]:
-    """Return the events with a question behind each that needs a person."""
+    """Return the events, each that needs a person followed by its question."""
     found: list[events.AnyEvent] = []
     number, last = 0, known.last_ended_cycle
     for event in new:
@@ -127,7 +129,7 @@ def add_questions(
 
 
 def ask_about_safe_mode(known: Projection, asking: QuestionTerms) -> QuestionAsked | None:
-    """Return the question of an agent in safe mode for which none is open; None: one is."""
+    """Return a question for an agent in safe mode; None if it is not, or if one is open."""
     if not known.run.is_safe or find_blocking_question(known, asking.now) is not None:
         return None
     safe = known.run.safe
@@ -137,7 +139,7 @@ def ask_about_safe_mode(known: Projection, asking: QuestionTerms) -> QuestionAsk
 def ask_about_calls(
     known: Projection, refused: Iterable[RefusedCall], launch: str, asking: QuestionTerms
 ) -> list[QuestionAsked]:
-    """Return a question for each refused call that no question was about, up to a few."""
+    """Return a question for each new refused call of the run, up to the maximum for one launch."""
     seen = [
         one.request
         for one in known.questions.values()
@@ -159,7 +161,7 @@ def ask_about_calls(
 
 
 def _shorten_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return arguments as they are; if they are too long, their beginning and the file's path."""
+    """Return the arguments; if they are too long, only their beginning and the file's path."""
     encoded = msgspec.json.encode(arguments).decode()
     if len(encoded) <= QUESTION_CHARACTERS:
         return dict(arguments)
@@ -179,7 +181,7 @@ def _find_subject(event: events.AnyEvent) -> tuple[str, str]:
 
 
 def _find_last_number(known: Projection, asking: QuestionTerms) -> int:
-    """Return the number of the last question: each id is given once, for ever."""
+    """Return the number of the last question; numbers are never reused."""
     return max((asking.last_number(), *(one.number for one in known.questions.values())))
 
 
@@ -199,7 +201,7 @@ def _make_question(
         if reached is not None:
             request = {"unit": reached.unit, "cap": reached.cap, "spent": reached.spent}
         elif cap is not None and cap.usd is not None:
-            # The CLI ended by its own count of what it spent, before ours reached the cap.
+            # The CLI counted its own spending and stopped before our count reached the cap.
             request = {"unit": "usd", "cap": cap.usd, "spent": spent.usd}
         else:
             choices = EXIT_TABLE["crash"].choices
@@ -217,7 +219,7 @@ def _make_question(
 
 
 def find_blocking_question(known: Projection, now: datetime) -> QuestionAsked | None:
-    """Return the open question that the agent cannot continue without; None: there is none."""
+    """Return the open question that blocks the agent, or None."""
     found = [one for one in list_open_questions(known, now) if one.about != PERMISSION]
     return found[-1] if found else None
 
@@ -229,14 +231,14 @@ def list_open_questions(known: Projection, now: datetime) -> list[QuestionAsked]
 
 
 def find_next_deadline(known: Projection, now: datetime) -> datetime | None:
-    """Return when the first of the open questions closes; None: none of them does."""
+    """Return the first deadline of the open questions, or None."""
     return min(
         (one.deadline for one in list_open_questions(known, now) if one.deadline), default=None
     )
 
 
 def find_question_state(known: Projection, question: QuestionAsked, now: datetime) -> QuestionState:
-    """Return whether a question is open, and why not."""
+    """Return whether a question is open, or how it was closed."""
     answer = known.answers.get(question.question)
     if answer is not None:
         return "unanswered" if answer.origin == DEADLINE else "answered"
@@ -247,22 +249,22 @@ def find_question_state(known: Projection, question: QuestionAsked, now: datetim
 
 
 def _is_still_relevant(run: RunState, question: QuestionAsked) -> bool:
-    """Return whether the agent is still in what the question is about, and not stopped."""
+    """Return whether the agent is not stopped and still in the state of the question."""
     if run.desired == "stopped" or run.stopped > question.seq:
-        return False  # also by a stop in the inbox, which has no place in the log yet
+        return False  # also by a stop in the inbox, which has no log position yet
     return (run.is_safe and question.seq > run.safe.seq) or (
         run.is_over and question.seq > run.ended.seq
     )
 
 
 def apply_defaults(known: Projection, now: datetime) -> list[QuestionAnswered]:
-    """Return the answers that deadlines give."""
+    """Return the default answers of questions whose deadline has passed."""
     found = []
     for question in known.questions.values():
         is_late = find_question_state(known, question, now) == "unanswered"
         if is_late and question.question not in known.answers:
             answer = make_answer(known, question, question.default, now)
-            # The agent is told what a person says, and no person said this.
+            # A text is passed to the agent as the words of a person, so leave it empty.
             found.append(msgspec.structs.replace(answer, origin=DEADLINE, text=""))
     return found
 
@@ -273,7 +275,7 @@ def make_answer(
     """Return the event that answers a question.
 
     Raises:
-        AnswerError: The question does not take this answer.
+        AnswerError: The question does not accept this answer.
     """
     words = words.strip()
     head, _, rest = words.partition(" ")
@@ -319,12 +321,12 @@ def _parse_amount(question: QuestionAsked, words: str) -> float:
 
 
 def _find_least_cap(question: QuestionAsked) -> float:
-    """Return the cap that a new one must be above."""
+    """Return the amount that a new cap must exceed."""
     return max(float(question.request.get(name, 0.0)) for name in ("cap", "spent"))
 
 
 def judge_answer(known: Projection, answer: QuestionAnswered, now: datetime) -> QuestionAnswered:
-    """Return an answer as it is recorded: marked as refused if it does not count."""
+    """Return the answer to record, marked as refused if it does not count."""
     question = known.questions.get(answer.question)
     reason = (
         "there is no such question" if question is None else explain_closed(known, question, now)
@@ -333,7 +335,7 @@ def judge_answer(known: Projection, answer: QuestionAnswered, now: datetime) -> 
 
 
 def explain_closed(known: Projection, question: QuestionAsked, now: datetime) -> str:
-    """Return why a question takes no answer any more; empty: it does."""
+    """Return why a question no longer accepts an answer; empty if it does."""
     answer = known.answers.get(question.question)
     match find_question_state(known, question, now):
         case "answered" if answer is not None:
@@ -349,27 +351,27 @@ def explain_closed(known: Projection, question: QuestionAsked, now: datetime) ->
 
 
 def accepts_enter(question: QuestionAsked) -> bool:
-    """Return whether Enter at the terminal of the supervisor answers a question with `retry`."""
+    """Return whether Enter at the supervisor's terminal answers the question with `retry`."""
     needs_edit = EXIT_TABLE[exit_table.parse_reason(question.about)].needs_edit
     return RETRY in question.choices and not needs_edit
 
 
 def render_answer_command(question: QuestionAsked) -> str:
-    """Return a command that a shell takes as it is; without an answer in it, it asks for one."""
+    """Return the shell command that answers the question; without an answer, it asks for one."""
     if question.about == PERMISSION:
         return f"rekindle approve {question.question}"
     return f"rekindle answer {question.question} {_find_first_answer(question)}".rstrip()
 
 
 def list_other_answers(question: QuestionAsked) -> tuple[str, ...]:
-    """Return the answers that are shown beside the command of `render_answer_command`."""
+    """Return the other answers, to show next to the command of `render_answer_command`."""
     if question.about == PERMISSION:
         return (f"rekindle deny {question.question}",)
     return tuple(one for one in question.choices if one != _find_first_answer(question))
 
 
 def _find_first_answer(question: QuestionAsked) -> str:
-    """Return the first choice that is complete in itself and not the default; empty: none is."""
+    """Return the first complete choice that is not the default; empty if there is none."""
     for choice in question.choices[:-1]:
         if choice == RAISE_ANSWER:
             return f"raise {max(1, math.ceil(2 * _find_least_cap(question)))}"
@@ -379,7 +381,7 @@ def _find_first_answer(question: QuestionAsked) -> str:
 
 
 def find_permission_rule(question: QuestionAsked, allowed: Sequence[str]) -> str:
-    """Return the rule of `allowed_tools` that permits a refused call."""
+    """Return the rule for `allowed_tools` that permits a refused call."""
     request = question.request
     tool = str(request.get("permission") or request.get("tool", ""))
     return find_rule(tool, request.get("arguments", {}), allowed)

@@ -1,4 +1,4 @@
-"""Tell results of the work from other changed files."""
+"""Distinguish results of the work from other changed files."""
 
 import re
 

@@ -64,9 +64,9 @@ def sum_idle_launches(
 ) -> IdleWork:
     """Return the work without progress since the start of the run and the last command.
 
-    `began`, `heeded` and `stopped` (the operator's last stop) are positions in the log. Only
-    launches after that stop count, because the operator ended the earlier ones and wants another.
-    Hours and money count regardless of it.
+    `began`, `heeded` and `stopped` (the operator's last stop) are log positions. Only launches
+    after that stop count, because the operator ended the earlier ones. Hours and money count from
+    the start in any case.
     """
     since = max(began, heeded)
     ends: list[LaunchRecord | CycleEnded] = [

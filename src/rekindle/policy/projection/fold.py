@@ -76,7 +76,7 @@ class CommittedDocument(msgspec.Struct, frozen=True):
     trimmed: str = ""
     over_cap: bool = False
     is_said: bool = False
-    """Whether a person set it by a command."""
+    """Whether a person set it with a command."""
     session: str = ""
     """For a checkpoint, the only session that may use it; empty for any."""
 
@@ -132,9 +132,11 @@ class Projection(msgspec.Struct, frozen=True):
     extra: dict[str, TimedValue] = {}
     documents: dict[str, CommittedDocument] = {}
     cursors: dict[str, int] = {}
-    """Offset up to which each inbox segment has been folded into the log."""
+    """Offset up to which each inbox segment was folded into the log."""
     seen: dict[str, datetime] = {}
-    """Recent reports of hooks, because hooks that are installed twice report everything twice."""
+    """Recent reports of hooks, with their times. Hooks that are installed twice report everything
+    twice.
+    """
     lives: dict[str, SessionRecord] = {}
     attempts: dict[str, LaunchRecord] = {}
     cycle: int = 0

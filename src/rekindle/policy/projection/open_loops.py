@@ -53,7 +53,8 @@ class LoopMark(msgspec.Struct, frozen=True, omit_defaults=True):
     """The loop's text, or the reason for closing it."""
     closes: bool = False
     corrects: datetime | None = None
-    """Time at which the previous mark's text was corrected; a correction neither opens nor closes.
+    """Time of the correction if this mark corrects the previous one's text; it neither opens nor
+    closes.
     """
     added: str = ""
     extra: dict[str, Any] | None = None
@@ -149,7 +150,7 @@ def is_stale(added: str, today: date, after_days: int) -> bool:
 
 
 def propose_loop(loops: LoopMap, identity: str, text: str, now: datetime) -> LoopAdded | None:
-    """Return the event that opens, rewords or reopens a loop; None if it is already open so."""
+    """Return the event that opens, rewords or reopens a loop; None if it is open with this text."""
     identity = require_loop_id(identity)
     line = to_one_line(text)
     if not line:

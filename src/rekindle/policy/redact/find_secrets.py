@@ -1,17 +1,17 @@
-"""Redaction: what must not leave a transcript is replaced before anything is written.
+"""Find the secrets of a text and replace them with placeholders.
 
-`find` says where the secrets of a text are, `redact` puts a placeholder in the place of each:
+`find_secrets` returns their positions, and `redact_text` replaces each with a placeholder:
 
     Authorization: Bearer [redacted:github-token:3f9a]
 
 The same secret has the same placeholder everywhere, so that a reader can follow it. The digits are
-the first 16 bits of a hash; of a secret that is short enough to be guessed, the first 8. Whoever
-tries a million passwords against such a placeholder is left with thousands that fit: they tell two
-secrets apart, and confirm no guess.
+the first 16 bits of a hash, or the first 8 for a secret that is short enough to be guessed. An
+attacker who tries a million passwords against such a placeholder is left with thousands of matches:
+the digits tell two secrets apart, but confirm no guess.
 
-No finding reaches over a line break, so every line stays where it was. In what parses as JSON, a
-text or a line of one, no finding leaves its string or splits an escape: it parses all the same.
-Redacting again changes nothing.
+No finding spans a line break, so every line keeps its number. In a text or a line that is valid
+JSON, no finding leaves its string or splits an escape, so it stays valid. Redacting a second time
+changes nothing.
 """
 
 import json
@@ -46,7 +46,7 @@ RULES = (
 
 _PLACEHOLDER = re.compile(rf"\[redacted:(?:{'|'.join(RULES)}):[0-9a-f]{{2,4}}\]")
 _ESCAPE = re.compile(r"(?<!\\)(\\++)(?:([nrt])|u([0-9a-fA-F]{4})|([\"'/]))")
-# A terminal's colours, as they are and as programs write them down.
+# Colour codes of a terminal, raw or in the escaped forms that programs write.
 _COLOUR = re.compile(r"(?:\x1b|\\{1,8}(?:u001[bB]|x1[bB]|033|e))\[[0-9;:?]{0,40}[ -/]{0,2}[A-Za-z]")
 _COLOURS = ("\x1b[", "1b[", "1B[", "033[", "\\e[")
 _CONTROL = {"n": "\n", "r": "\r", "t": "\t"}
@@ -59,7 +59,7 @@ _JSON_TEXT = re.compile(r'"(?:[^"\\]|\\.)*+"')
 _JSON_ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{4}|.)")
 _JSON_ENDS = {"{": "}", "[": "]", '"': '"'}
 _LONG = 190
-"""From this length on a rule may have stopped before the secret did."""
+"""Length from which a rule may have stopped before the end of the secret."""
 _LONGER = re.compile(r"[^\s\x01\x02\"'`<>,;&\\]*+")
 _IN_ONE_LINE = re.compile(r"(?:\\+[nrt]|[ \t+>|])*")
 
@@ -73,14 +73,14 @@ class SecretFinding(msgspec.Struct, frozen=True, order=True):
 
 
 def redact_text(text: str, allow: Sequence[str] = ()) -> str:
-    """The text with a placeholder for every secret."""
+    """Return the text with a placeholder for every secret."""
     return _replace_findings(text, find_secrets(text, allow))
 
 
 def find_secrets(text: str, allow: Sequence[str] = ()) -> list[SecretFinding]:
-    """Where the secrets of a text are, in order; none overlap, none holds a line break.
+    """Return the secrets of a text in order, without overlaps and line breaks.
 
-    With the first ones gone, others may come to light: the text is looked through until none do.
+    Replacing a secret may reveal another one, so the search repeats until it finds nothing more.
     """
     found: list[SecretFinding] = []
     for _ in range(REDACT_ROUNDS):
@@ -94,7 +94,7 @@ def find_secrets(text: str, allow: Sequence[str] = ()) -> list[SecretFinding]:
 def _map_to_original(
     more: list[SecretFinding], found: list[SecretFinding]
 ) -> Iterator[SecretFinding]:
-    """Findings in a text that has placeholders already, as offsets in the original."""
+    """Yield findings in a text with placeholders, with their offsets in the original text."""
     ends, shifts, grown = [], [0], 0
     for one in found:
         grown += len(one.rule) + _count_digits(one.end - one.start) + len("[redacted::]")
@@ -107,7 +107,7 @@ def _map_to_original(
 
 
 def render_placeholder(rule: str, secret: str) -> str:
-    """What a placeholder says: the rule, and digits that are the same for the same secret."""
+    """Return the content of a placeholder: the rule, and digits that identify the secret."""
     digest = blake2b(secret.encode("utf-8", "surrogatepass"), digest_size=16, person=b"rekindle")
     return f"{rule}:{digest.hexdigest()[: _count_digits(len(secret))]}"
 
@@ -129,7 +129,7 @@ def _replace_findings(text: str, found: Iterable[SecretFinding]) -> str:
 
 
 def find_once(text: str, allow: Sequence[str] = ()) -> list[SecretFinding]:
-    """What a single look finds; the last one of `find` finds nothing more."""
+    """Return the secrets found in one pass over the text."""
     if len(text) < REDACT_SHORTEST:
         return []
     spans = _find_in_view(text)
@@ -158,7 +158,7 @@ def _find_in_view(text: str) -> list[format_secrets.SecretSpan]:
 
 
 def _find_without_colours(text: str) -> list[format_secrets.SecretSpan]:
-    """What is found once the colours are taken out: they may stand within a secret."""
+    """Return the secrets found without colour codes, which may be inside a secret."""
     starts, taken, squeezed, position, gone = [0], [0], [], 0, 0
     for match in _COLOUR.finditer(text):
         squeezed.append(text[position : match.start()])
@@ -181,7 +181,7 @@ def _find_without_colours(text: str) -> list[format_secrets.SecretSpan]:
 def _extend_to_end(
     view: str, spans: list[format_secrets.SecretSpan]
 ) -> list[format_secrets.SecretSpan]:
-    """Long secrets to where they end: a rule looks only so far."""
+    """Extend long secrets to their end, because the patterns of the rules are bounded."""
     found, first, last = [], 0, 0
     for start, end, rule in sorted(spans):
         if end - start < _LONG or rule == "url-password":
@@ -197,7 +197,7 @@ def _extend_to_end(
 def _clip_to_json(
     text: str, spans: list[format_secrets.SecretSpan]
 ) -> list[format_secrets.SecretSpan]:
-    """The spans, of those in JSON what lies in its strings and in whole escapes."""
+    """Return the spans; inside JSON, only their parts in strings, without split escapes."""
     found: list[format_secrets.SecretSpan] = []
     left = deque(spans)
     for begin, stop in _find_json_parts(text, spans):
@@ -231,7 +231,7 @@ def _clip_to_strings(
 
 
 def _escape_start(escapes: list[tuple[int, int]], at: int) -> int:
-    """A place in a string, or the beginning of the escape that it would split."""
+    """Return a position in a string, moved to the start of an escape that it would split."""
     place = bisect_right(escapes, (at,)) - 1
     return escapes[place][0] if place >= 0 and escapes[place][1] > at else at
 
@@ -239,7 +239,7 @@ def _escape_start(escapes: list[tuple[int, int]], at: int) -> int:
 def _find_json_parts(
     text: str, spans: list[format_secrets.SecretSpan]
 ) -> Iterator[tuple[int, int]]:
-    """Where the text is JSON: all of it, or those of its lines that hold a span."""
+    """Yield the parts that are JSON: the whole text, or the lines that contain a span."""
     if not spans:
         return
     if _is_json(text):
@@ -268,9 +268,9 @@ def _is_json(text: str) -> bool:
 
 
 def _undo_escapes(text: str) -> str:
-    """The text as it reads once its escapes are undone, each character in its place.
+    """Return the text with its escapes resolved; every character keeps its position.
 
-    Colours are blanks, and so that nobody reads them, placeholders are none of any secret's signs.
+    Colour codes become blanks. Placeholders become a character that no pattern matches.
     """
     if "[redacted:" in text:
         text = _PLACEHOLDER.sub(
@@ -285,7 +285,7 @@ def _undo_escapes(text: str) -> str:
         slashes, control, code, sign = match.groups()
         if control:
             return "\x01" * len(slashes) + _CONTROL[control]
-        if len(slashes) % 2 == 0:  # the slashes escape each other, and what follows stands alone
+        if len(slashes) % 2 == 0:  # the slashes escape each other, not the next character
             return match[0]
         return "\x01" * (len(match[0]) - 1) + (sign or _decode_escape(int(code, 16)))
 
@@ -297,7 +297,7 @@ def _decode_escape(code: int) -> str:
 
 
 def _lower_in_place(view: str) -> str:
-    """Small letters, each in its place: one capital alone would become two characters."""
+    """Return the text in lower case, of the same length: the lower case of İ has two characters."""
     return view.replace("\u0130", "I").lower()
 
 
@@ -317,7 +317,7 @@ def _holds_a_secret(text: str) -> bool:
 def _join_next_line(
     view: str, spans: list[format_secrets.SecretSpan]
 ) -> list[format_secrets.SecretSpan]:
-    """What a narrow terminal put into the next line of a token."""
+    """Return the rest of tokens that a narrow terminal has wrapped to the next line."""
     found = []
     for start, end, rule in spans:
         if end - start < 16 or rule in {"private-key", "encoded-secret"}:
@@ -342,7 +342,7 @@ def _join_next_line(
 def _join_line_breaks(
     text: str, spans: list[format_secrets.SecretSpan]
 ) -> list[format_secrets.SecretSpan]:
-    """The escaped line breaks of a key block that stands in one line of JSON or of a setting."""
+    """Return the escaped line breaks of key blocks that are on one line of JSON or of a setting."""
     blocks = sorted(span for span in spans if span[2] == "private-key")
     return [
         (before[1], after[0], before[2])
@@ -354,7 +354,7 @@ def _join_line_breaks(
 def _subtract_spans(
     spans: list[format_secrets.SecretSpan], taken: list[tuple[int, int]]
 ) -> list[format_secrets.SecretSpan]:
-    """The parts of the spans that no placeholder covers; both in order of their beginning."""
+    """Return the parts of the spans outside placeholders; `taken` is in ascending order."""
     if not taken:
         return spans
     kept = []
@@ -375,7 +375,7 @@ def _subtract_spans(
 
 
 def _align_to_escapes(text: str, span: format_secrets.SecretSpan) -> format_secrets.SecretSpan:
-    """The span without half an escape at either end."""
+    """Return the span, moved so that it does not split an escape at either end."""
     start, end, rule = span
     if _count_slashes_before(text, start) % 2:
         start -= 1
@@ -392,7 +392,7 @@ def _count_slashes_before(text: str, at: int) -> int:
 
 
 def _merge_spans(spans: Iterable[format_secrets.SecretSpan]) -> list[format_secrets.SecretSpan]:
-    """In order and without overlap: what begins first names it, of those the longest."""
+    """Return the spans in order, with overlaps merged under the rule of the first and longest."""
     merged: list[format_secrets.SecretSpan] = []
     for start, end, rule in sorted(spans, key=lambda one: (one[0], -one[1])):
         if merged and start < merged[-1][1]:

@@ -1,4 +1,4 @@
-"""Secrets that a format gives away: key blocks, URLs, headers, commands, hashes, encodings."""
+"""Find secrets by the format around them: key blocks, URLs, headers, commands, hashes, base64."""
 
 import base64
 import binascii
@@ -121,7 +121,7 @@ _PIPED = re.compile(
 _SECRET_BODY = re.compile(
     r"secret set [^\n]{1,80}?(?:--body|-b)[ =][\"']?(?P<v>[^\s\"'\x01$][^\s\"'\x01]{5,4000})"
 )
-# What stands in a place where a program takes a secret: its place says all.
+# Positions in which a program expects a secret.
 _IN_ITS_PLACE = re.compile(
     r"(?:\bapi-key store \S{4,40}|\bsnmp-server community|\b(?:password|secret|key) [5-9]"
     r"|\bnet user \S{1,40}|\brabbitmqctl (?:add_user|change_password) \S{1,40}"
@@ -188,10 +188,11 @@ _NEXT_LINE = re.compile(
     r"\x01{0,4}\n[+\-> |]{0,8}(?P<v>[A-Za-z0-9+/]{2,24}={0,2})(?=[\s\x01\"']|\Z)"
 )
 _APART = 60
-"""Lines further apart than this do not go on from each other."""
+"""Characters between two lines beyond which they do not belong together."""
 _PRINTABLE = re.compile(r"[\t\n\r\x20-\x7e]+")
 
-# What must stand in a text, in small letters, before a pattern is worth a try.
+# Each row has the lowercase substrings of which the text must contain one. That check is much
+# cheaper than the pattern.
 _SIMPLE: tuple[tuple[str, tuple[str, ...], re.Pattern[str], Callable[[str], bool] | None], ...] = (
     ("private-key", ('"kty', '"kty'), _JWK, None),
     ("token", ("::", "issecret"), _MASKED, None),
@@ -381,7 +382,7 @@ _ON_SMALL_LETTERS = (
 
 
 def find_formatted(view: str, low: str, inner: Callable[[str], bool]) -> Iterator[SecretSpan]:
-    """`inner` says whether a text that was decoded holds a secret."""
+    """Yield the secrets of a text; `inner` returns whether a decoded text contains a secret."""
     yield from _find_simple(view, low)
     if "private" in low or "$ansible_vault" in low:
         yield from _find_blocks(view)
@@ -413,7 +414,7 @@ def _find_simple(view: str, low: str) -> Iterator[SecretSpan]:
 
 
 def _find_bodies(view: str) -> Iterator[SecretSpan]:
-    """Keys whose BEGIN was left out: their first bytes are always the same."""
+    """Yield keys without a BEGIN line, recognized by their constant first bytes."""
     done = 0
     for match in _KEY_BODY.finditer(view):
         if match.start() < done:
@@ -430,7 +431,7 @@ def _is_flag_of_password(view: str, at: int) -> bool:
 
 
 def _find_blocks(view: str) -> Iterator[SecretSpan]:
-    """The lines between BEGIN and END, or as far as they look like a key's."""
+    """Yield the lines between BEGIN and END, or as far as they look like a key."""
     done = 0
     for begin in _BLOCK.finditer(view):
         if begin.start() < done:
@@ -444,7 +445,7 @@ def _find_blocks(view: str) -> Iterator[SecretSpan]:
 
 
 def _end_of_string(view: str, at: int) -> int:
-    """Where the line ends that an unclosed block stands in, if its line breaks are escaped."""
+    """Return where an unclosed block must end: at a real line break if its own are escaped."""
     first = view.find("\n", at)
     if first < 1 or view[first - 1] != "\x01":
         return len(view)
@@ -470,7 +471,7 @@ def _find_block_body(
 
 
 def _find_block_end(view: str, stop: int) -> Iterator[SecretSpan]:
-    """The end of a key block whose beginning was cut away."""
+    """Yield the end of a key block whose beginning is missing."""
     for _ in range(_LONGEST_BLOCK):
         start = max(view.rfind("\n", 0, max(0, stop - 1)) + 1, stop - _LONGEST_LINE)
         line = view[start:stop]
@@ -485,7 +486,7 @@ def _find_block_end(view: str, stop: int) -> Iterator[SecretSpan]:
 
 
 def _find_heredocs(view: str) -> Iterator[SecretSpan]:
-    """What a shell is handed after a line that speaks of secrets: words alone in their line."""
+    """Yield single-word lines of a heredoc whose command mentions secrets."""
     for match in _HEREDOC.finditer(view):
         line = max(view.rfind("\n", 0, match.start()), match.start() - _LONGEST_BLOCK) + 1
         if not _TELLING.search(view, line, match.start()):
@@ -512,7 +513,7 @@ def _find_cookies(view: str, low: str) -> Iterator[SecretSpan]:
 
 
 def _find_manifest_values(view: str) -> Iterator[SecretSpan]:
-    """Every value below `data` in a manifest of kind Secret."""
+    """Yield every value below `data` in a manifest of kind Secret."""
     done = 0
     for match in _SECRET_MANIFEST.finditer(view):
         if match.start() < done:
@@ -520,12 +521,12 @@ def _find_manifest_values(view: str) -> Iterator[SecretSpan]:
         stop = view.find("\n---", match.end())
         done = stop if stop > 0 else len(view)
         for item in _DATA_ITEM.finditer(view, match.end(), done):
-            if len(item["v"]) % 4 == 0 and not item["v"].islower():  # else it is no base64
+            if len(item["v"]) % 4 == 0 and not item["v"].islower():  # otherwise it is not base64
                 yield (*item.span("v"), "secret")
 
 
 def _find_file_values(view: str, low: str) -> Iterator[SecretSpan]:
-    """What a command printed that names a file of secrets: one word in the line below it."""
+    """Yield the single-word output of a command that names a file of secrets."""
     if "\n" not in view or not any(mark in low for mark in ("$ ", "run(", "bash(")):
         return
     for match in _SECRET_FILE.finditer(low):
@@ -537,14 +538,14 @@ def _find_file_values(view: str, low: str) -> Iterator[SecretSpan]:
 
 
 def _find_encoded(view: str, inner: Callable[[str], bool]) -> Iterator[SecretSpan]:
-    """Base64 of a text that holds a secret; lines in a row are read as one."""
+    """Yield base64 that decodes to a text with a secret; adjacent lines are decoded together."""
     group: list[tuple[int, int]] = []
     text = ""
 
     def told() -> Iterator[SecretSpan]:
         if group and inner(text):
             yield from ((*span, "encoded-secret") for span in group)
-            rest = _NEXT_LINE.match(view, group[-1][1])  # too short to be told by itself
+            rest = _NEXT_LINE.match(view, group[-1][1])  # too short to be recognized alone
             if rest is not None:
                 yield (*rest.span("v"), "encoded-secret")
 
@@ -571,7 +572,7 @@ def _decode_run(run: str) -> str | None:
 
 
 def _find_dumped(view: str, inner: Callable[[str], bool]) -> Iterator[SecretSpan]:
-    """A dump in hexadecimal of a text that holds a secret: both columns of all its rows."""
+    """Yield both columns of a hexadecimal dump of a text with a secret."""
     rows: list[re.Match[str]] = []
     text = ""
 

@@ -1,11 +1,11 @@
-"""Tokens that identify themselves: by a known beginning, or by their shape alone."""
+"""Find tokens that identify themselves, by a known prefix or by their shape."""
 
 import re
 
 from rekindle.policy.redact import value_tests
 
-# The beginnings that vendors publish so that scanners can find their tokens. What is not listed is
-# mostly still found, by its shape. Each with the fewest characters that must follow.
+# Prefixes that vendors publish so that scanners can find their tokens, each with the fewest
+# characters that must follow. Most tokens with other prefixes are found by their shape.
 _KNOWN = {
     "github-token": ("ghp_ gho_ ghu_ ghs_ ghr_ github_pat_", 10),
     "gitlab-token": (
@@ -66,7 +66,7 @@ _KNOWN = {
     ),
 }
 
-# Prefixes of public ids: they look like tokens and open nothing.
+# Prefixes of public ids, which look like tokens but are not secret.
 _PUBLIC_IDS = frozenset(
     "vpce fs db cluster prj dpl team sess ord order pay pr u css page layout module"
     " nix go gha artifact snapshot deployment release tag layer cache tmp temp blob"
@@ -87,7 +87,7 @@ _PUBLIC_IDS = frozenset(
 
 
 def _join_alternatives(prefixes: list[str]) -> str:
-    """The longest first: of two that both fit, the more telling one names the finding."""
+    """Return a pattern with the longest prefix first, because it names the more specific rule."""
     return "|".join(re.escape(one) for one in sorted(prefixes, key=len, reverse=True))
 
 
@@ -103,7 +103,7 @@ _FIRST_TWO = re.compile(
     + ")"
 )
 _PREFIX = re.compile(rf"(?:{_join_alternatives(list(_RULE_OF))})(?=[A-Za-z0-9_\-/+])")
-# Beginnings that are words of code as well: what follows has to be drawn in one piece.
+# Prefixes that also occur in code, so the part after them must be random.
 _PLAIN_WORDS = frozenset(
     "test_ live_ secret_ oauth_ key_ key- api- sdk- mob- at_ rt_ co_ as- ak- st. sk."
     " tk. sl. t1. pat- pat sk_ sk- fc- fw_ dp.st. tk_ ops_ API- A3- apk_ pdt_ neon_"
@@ -111,13 +111,13 @@ _PLAIN_WORDS = frozenset(
 )
 _NO_WORDS = re.compile(r"(?=(?:[^0-9]*[0-9]){4})[A-Za-z0-9-]{16,}")
 _TELLING = 4
-"""A beginning of this length that ends in a sign is known wherever it stands."""
+"""Length of a prefix that, if it ends with a separator, is recognized in any position."""
 _ENOUGH = 96
 _BODY = re.compile(r"[A-Za-z0-9_\-./+=~!%]{1,4000}")
 _CAPITALS = re.compile(r"[A-Z0-9]{16}(?![A-Za-z0-9])")
 
-# Tokens that no beginning gives away, but a shape that nothing else has.
-# Each with what must stand in the run before its pattern is worth a try.
+# Tokens without a known prefix, but with a unique shape. Each row has a substring that the run must
+# contain; that check is cheaper than the pattern.
 _SHAPES = (
     ("jwt", "ey", r"ey[JI][A-Za-z0-9_-]{8,}+(?:\.[A-Za-z0-9_-]*+){1,4}"),
     ("jwt", "eyJ", r"eyJ(?:hbGci|0eXAi|raWQi|lbmMi|jdHki)[A-Za-z0-9_-]{4,}+"),
@@ -172,16 +172,16 @@ _DOTTED = re.compile(
     r"([A-Za-z0-9_-]{16,200})(?![\w.\-])"
 )
 TOKEN_RUN = re.compile(r"(?<![A-Za-z0-9_\-+/=.~%!:])[A-Za-z0-9_\-+/=.~%!:]{16,}+")
-"""What may hold a token: long enough, and without a break."""
+"""Runs of characters that are long enough for a token."""
 
 
 def is_public_id(word: str) -> bool:
-    """An id that opens nothing, by the word that it begins with."""
+    """Return whether a word begins like a public id, which is not secret."""
     return not _PUBLIC_IDS.isdisjoint(re.split("[_-]", word[:40].lower())[:2])
 
 
 def find_tokens(run: str) -> list[tuple[int, int, str]]:
-    """The tokens in a run of characters."""
+    """Return the tokens in a run of characters, as start, end and rule."""
     found = _find_known(run)
     if _DIGIT.search(run):
         if len(run) >= _SHORTEST_SHAPE:
@@ -200,7 +200,7 @@ def _find_known(run: str) -> list[tuple[int, int, str]]:
             continue
         prefix = match[0]
         if run.startswith("pk_", start.start() - len("pk_")):
-            continue  # the half of a pair that anybody may see
+            continue  # the public half of a key pair
         if _is_glued(run, match.start()) and not _is_telling(prefix):
             continue
         rule, least = _RULE_OF[prefix]
@@ -214,7 +214,7 @@ def _find_known(run: str) -> list[tuple[int, int, str]]:
 
 
 def _is_glued(run: str, at: int) -> bool:
-    """Whether digits stand before it that belong to something else."""
+    """Return whether the character before it is a digit that is not part of a percent escape."""
     return run[at - 1 : at].isdigit() and run[max(0, at - 3) : max(0, at - 2)] != "%"
 
 
@@ -223,7 +223,7 @@ def _is_telling(prefix: str) -> bool:
 
 
 def _fits_prefix(prefix: str, body: str) -> bool:
-    """Whether what follows a known beginning was drawn; short beginnings ask for more of it."""
+    """Return whether the text after a prefix looks random; short prefixes need more evidence."""
     if value_tests.is_placeholder(body) or "xxxxx" in body.lower():
         return False
     if prefix in {"AKIA", "ASIA", "ABIA", "ACCA"}:
@@ -253,7 +253,7 @@ def _find_shaped(run: str) -> list[tuple[int, int, str]]:
 
 
 def _is_mixed(piece: str) -> bool:
-    """Drawn from letters of both cases and digits."""
+    """Return whether a piece is random and has digits and letters of both cases."""
     return (
         value_tests.is_random(piece, 16)
         and value_tests.has_digit(piece)
@@ -263,7 +263,7 @@ def _is_mixed(piece: str) -> bool:
 
 
 def _find_prefixed(run: str) -> list[tuple[int, int, str]]:
-    """`word_` or `word-` and then something drawn: how vendors have come to write their tokens."""
+    """Return tokens of the usual form: `word_` or `word-`, followed by random characters."""
     found = [
         (*match.span(), "api-key")
         for match in _DOTTED.finditer(run)

@@ -1,8 +1,8 @@
-"""Secrets that only their name gives away: `DB_PASSWORD=…`, `"apiKey": "…"`, `--token …`.
+"""Find secrets by their name: `DB_PASSWORD=…`, `"apiKey": "…"`, `--token …`.
 
-A word that means a secret is looked for first; only around one is anything else asked. Then come
-the sign between name and value, in the many ways that files, programs and shells write it, and
-last the value itself: the weaker the word, the more the value has to look drawn by lot.
+The search starts from words that mean a secret and examines only the text around them. Next comes
+the separator between name and value, in the forms that files, programs and shells use, and then the
+value: the weaker the name, the more random the value must look.
 """
 
 import re
@@ -18,7 +18,7 @@ from rekindle.policy.redact import (
 
 
 class NameStrength(IntEnum):
-    """How much a name says by itself."""
+    """How reliably a name indicates a secret."""
 
     WEAK = 1
     MEDIUM = 2
@@ -31,8 +31,8 @@ class NamedSecret(NamedTuple):
     rule: str
 
 
-# What a name that means a secret holds, in small letters. Each is looked for by itself: for a plain
-# word that costs next to nothing, for all of them as one pattern a hundred times as much.
+# Parts of names that mean a secret, in lower case. Each is searched separately: plain words cost
+# almost nothing, and one pattern of all of them takes a hundred times as long.
 _WORDS = tuple(
     re.compile(word)
     for word in (
@@ -92,7 +92,7 @@ _Q = r"\x01{0,7}[\"'`]"
 _QUOTE = re.compile(_Q)
 _GAP = r"[ \t]{0,24}"
 _SEPARATORS = (
-    # An equals sign, a colon or an arrow; between name and sign quotes, brackets or a type.
+    # An equals sign, a colon or an arrow, after optional quotes, brackets or a type.
     (
         "assigned",
         re.compile(
@@ -101,7 +101,7 @@ _SEPARATORS = (
             rf"(?:{_GAP}[A-Za-z\[\]. |&<>?]{{1,30}}=(?!=))?)\*{{0,2}}{_GAP}"
         ),
     ),
-    # The word `value`, beside the name or in the line below it.
+    # The word `value`, next to the name or on the next line.
     (
         "valued",
         re.compile(
@@ -109,7 +109,7 @@ _SEPARATORS = (
             rf"(?:{_Q})?{_GAP}[:=]{_GAP}"
         ),
     ),
-    # A block of its own, with a default or a value in it.
+    # A block that contains a default or a value.
     (
         "valued",
         re.compile(
@@ -117,15 +117,15 @@ _SEPARATORS = (
             rf"(?:{_Q})?{_GAP}[:=]{_GAP}"
         ),
     ),
-    # An element of XML, by its own name, by an attribute, or by the element before it.
+    # An XML element, named by itself, by an attribute, or by the previous element.
     ("element", re.compile(r">(?=[^<\s])")),
     ("tagged", re.compile(rf"{_Q}?[ \t][^<>\n]{{0,60}}>(?=[^<\s])|{_Q}[^<>\n]{{0,60}}>(?=[^<\s])")),
     ("tagged", re.compile(r"</\w{1,20}>[\s\x01]{0,40}<\w{1,20}>(?=[^<\s])")),
-    # A cell of a table beside the name.
+    # The table cell next to the name.
     ("celled", re.compile(r"`?\*{0,2}[ \t]{0,24}\|[ \t]{1,24}")),
     # The next argument of a call, or its only one.
     ("called", re.compile(rf"(?:{_Q}{_GAP},|\(){_GAP}(?=[brfu]{{0,2}}{_Q})")),
-    # A sentence: the password for staging is …
+    # A sentence: "the password for staging is …".
     ("prose", re.compile(r"s?[ \t][\w \t'\"/\-]{0,40}?\b(?:is|was|to|=|:)[: \t]{1,3}")),
     # A space: flags, netrc, `aws configure set`.
     (
@@ -164,7 +164,7 @@ _SETTER_REACH = 40
 _TAG_REACH = 60
 _ARN_REACH = 120
 _SPACE = re.compile(r"\s")
-# A value that stands in the lines below: a block of YAML, a heredoc, a literal of many lines.
+# A value on the following lines: a YAML block, a heredoc, a multi-line literal.
 _BLOCK = re.compile(
     r"(?:[|>][+-]?\d?[+-]?|<<[-~]?[ \t]?[\"']?(?P<end>\w{2,20})[\"']?"
     r"|[brfu]{0,2}(?P<q>\"{3}|'{3})\\?)"
@@ -182,14 +182,14 @@ _EDGE = ",;)]}>"
 
 
 def find_named(view: str, low: str) -> list[NamedSecret]:
-    """`view` is the text with its escapes undone, `low` the same in small letters."""
+    """Return the secrets of `view`, a text with its escapes resolved; `low` is its lower case."""
     found: list[NamedSecret] = []
     done = 0
     has_arn = "arn:" in view
     separators = [
         (form, pattern)
         for form, pattern in _SEPARATORS
-        if _NEEDS.get(form, "") in view  # most texts hold neither tags nor tables
+        if _NEEDS.get(form, "") in view  # most texts have neither tags nor tables
     ]
     for at in sorted({match.start() for word in _WORDS for match in word.finditer(low)}):
         if at < done:
@@ -213,23 +213,23 @@ def find_named(view: str, low: str) -> list[NamedSecret]:
 
 
 def _is_in_arn(view: str, start: int) -> bool:
-    """Whether it is a part of the name that a cloud gives a thing."""
+    """Return whether a name is part of an ARN, the name of a cloud resource."""
     before = view.rfind("arn:", max(0, start - _ARN_REACH), start)
     return before >= 0 and not _SPACE.search(view, before, start)
 
 
 def _name_before(view: str, at: int) -> int:
-    """How much of a name stands before a place in it."""
+    """Return how many characters of a name are before a position in it."""
     before = view[max(0, at - 60) : at]
     return len(before) - len(before.rstrip(_NAME_CHARACTERS))
 
 
 @lru_cache(maxsize=4096)
 def rate_name(name: str) -> NameStrength | None:
-    """What a name promises; None where it is the name of something else."""
+    """Return how reliably a name indicates a secret, or None if it names something else."""
     words = [word.lower() for word in _SPLIT.findall(_ONE_WORD.sub(_join_name_words, name))]
     if not words or _is_drawn(name):
-        return None  # what was drawn itself names nothing
+        return None  # a random string is not a name
     telling = [
         _rate_word(word, words[:place], is_capital=name.isupper())
         for place, word in enumerate(words)
@@ -248,7 +248,7 @@ def _is_drawn(name: str) -> bool:
 
 
 def _join_name_words(match: re.Match[str]) -> str:
-    """One word is one, whatever its writer thought: passWord, PASS_WORD."""
+    """Return variants such as passWord and PASS_WORD as one word."""
     letters = re.sub("[_-]", "", match[0])
     return letters.upper() if letters.isupper() else letters.capitalize()
 
@@ -274,7 +274,7 @@ def _find_assigned(  # noqa: C901, PLR0917 - the ways of writing, one after the 
     strength: NameStrength,
     separators: list[tuple[str, re.Pattern[str]]],
 ) -> list[NamedSecret]:
-    """The value that a name is given, in the first way of writing that fits."""
+    """Return the value assigned to a name, by the first separator that matches."""
     is_flag = view[max(0, start - 2) : start] == "--" or view[start : start + 1] == "-"
     is_query = view[start - 1 : start] in {"?", "&"}
     for form, pattern in separators:
@@ -316,12 +316,12 @@ def _find_assigned(  # noqa: C901, PLR0917 - the ways of writing, one after the 
                 *(_find_joined(view, end, rule) if quoted else ()),
             ]
         if form in {"assigned", "called"}:
-            return []  # it was given something else
+            return []  # the assigned value is not a secret
     return []
 
 
 def _is_set(view: str, start: int) -> bool:
-    """Whether a command before the name gives it what follows: `setenv`, `#define`, `ENV`."""
+    """Return whether a command before the name sets it: `setenv`, `#define`, `ENV`."""
     return _SETTER.search(view, max(0, start - _SETTER_REACH), start) is not None
 
 
@@ -333,7 +333,7 @@ def _is_in_tag(view: str, start: int) -> bool:
 def _find_in_block(
     view: str, start: int, block: re.Match[str], rule: str, strength: NameStrength
 ) -> list[NamedSecret]:
-    """The lines of a value that are one word each and look like what the name promises."""
+    """Return the single-word lines of a multi-line value that look like a secret."""
     column = start - view.rfind("\n", 0, start) - 1
     found: list[NamedSecret] = []
     at = view.find("\n", block.end())
@@ -357,7 +357,7 @@ def _find_in_block(
 
 
 def _skip_scheme(view: str, at: int, strength: NameStrength) -> tuple[int, NameStrength]:
-    """Behind `Bearer` and its like, where there is one: what follows is at least a token."""
+    """Return the position after a scheme such as `Bearer`, which implies at least a token."""
     quote = _QUOTE.match(view, at)
     scheme = _SCHEME.match(view, at) or (_SCHEME.match(view, quote.end()) if quote else None)
     if scheme is None or _BARE.match(view, scheme.end()) is None:
@@ -366,7 +366,7 @@ def _skip_scheme(view: str, at: int, strength: NameStrength) -> tuple[int, NameS
 
 
 def _find_nearby(view: str, stop: int) -> list[NamedSecret]:
-    """A word that can only be a token, later in a line that speaks of one."""
+    """Return a random word later in the same line, which can only be a token."""
     end = view.find("\n", stop, stop + _NEAR)
     for word in _DRAWN.finditer(view, stop, end if end >= 0 else min(len(view), stop + _NEAR)):
         text = word[0].rstrip(".:")
@@ -410,7 +410,7 @@ def _find_value(view: str, at: int, form: str, *, is_query: bool) -> tuple[int, 
 
 
 def _find_joined(view: str, end: int, rule: str) -> list[NamedSecret]:
-    """The further pieces of a literal that was written in several: "abc" + "def"."""
+    """Return the further pieces of a concatenated literal: "abc" + "def"."""
     found: list[NamedSecret] = []
     closing = _QUOTE.match(view, end)
     while closing is not None and len(found) < _MOST_PIECES:
@@ -426,7 +426,7 @@ def _find_joined(view: str, end: int, rule: str) -> list[NamedSecret]:
 
 
 def _is_harmless(value: str, form: str, *, quoted: bool) -> bool:
-    """What a secret never is, whatever the name promises."""
+    """Return whether a value cannot be a secret, regardless of its name."""
     if value_tests.is_placeholder(value) or value_tests.is_file(value) or value_tests.is_tag(value):
         return True
     if " " in value or "\t" in value or "://" in value:
@@ -435,14 +435,14 @@ def _is_harmless(value: str, form: str, *, quoted: bool) -> bool:
         return (
             form == "called" and value_tests.is_code(value) and not value_tests.is_random(value, 12)
         )
-    # A number stays: JSON would not be JSON any more.
+    # A placeholder instead of a bare number would make JSON invalid.
     return value_tests.is_number(value) or value_tests.is_expression(value)
 
 
 def _is_secret(  # noqa: PLR0911 - one answer for each kind of name
     value: str, strength: NameStrength, *, aside: bool, quoted: bool, form: str
 ) -> bool:
-    """Whether a value keeps what its name promises; `aside`: it only stands near the name."""
+    """Return whether a value is a secret, given its name; `aside` if it is only near the name."""
     drawn = value_tests.is_random(value, 12)
     if drawn and not quoted and not value_tests.has_digit(value):
         drawn = (
@@ -456,7 +456,7 @@ def _is_secret(  # noqa: PLR0911 - one answer for each kind of name
         return True
     if strength is NameStrength.STRONG:
         if aside:
-            # An element holds nothing else; beside a word in a sentence code may stand.
+            # An element contains only the value, but a word in a sentence may be followed by code.
             plain = form == "element" or not value_tests.is_code(value)
             written = value_tests.has_mixed_characters(value) and plain
             return len(value) >= 8 and value_tests.has_digit(value) and (written or drawn)
@@ -471,7 +471,7 @@ def _is_secret(  # noqa: PLR0911 - one answer for each kind of name
         short = value_tests.is_random(value, 10) and value_tests.has_digit(value)
         return drawn or value_tests.is_uuid(value) or (short and not value_tests.is_code(value))
     if value_tests.is_hex(value.rpartition("-")[2]):
-        return False  # a name and a checksum: the key of a cache
+        return False  # a name and a checksum, as in a cache key
     is_id = (
         value_tests.is_uuid(value)
         or value_tests.is_hex(value)

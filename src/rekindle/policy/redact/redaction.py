@@ -1,4 +1,4 @@
-"""Redaction of what a store keeps: texts, bytes, whole events."""
+"""Redact texts, bytes and events before a store writes them."""
 
 import json
 import re
@@ -14,7 +14,7 @@ from rekindle.policy.settings.runtime_settings import REDACT_SHORTEST
 E = TypeVar("E", bound=Event)
 _PLACEHOLDER = "[redacted:"
 
-# What tells events, sessions, files and hosts apart. Without these nothing could be found again.
+# Fields that identify events, sessions, files and hosts. Redacted, they could not be looked up.
 _NAMES = frozenset(
     "at sha256 previous path session call harness launch agent host by document added"
     " transcript process boot exit source tool told morning question origin effect".split()
@@ -23,37 +23,36 @@ _NOT_IN_AN_ID = re.compile(r"[^A-Za-z0-9._]+")
 
 
 class Redaction(msgspec.Struct, frozen=True):
-    """The rules with a project's own exceptions."""
+    """The redaction rules, with the exceptions of a project."""
 
     allow: tuple[str, ...] = ()
 
     def text(self, text: str) -> str:
         if len(text) < REDACT_SHORTEST:
             return text
-        # The patterns take longer to compile than a status takes to print: only who needs them
-        # pays.
+        # Compiling the patterns takes longer than printing a status, so import them on first use.
         from rekindle.policy.redact.find_secrets import redact_text  # noqa: PLC0415 - see above
 
         return redact_text(text, self.allow)
 
     def data(self, data: bytes) -> bytes:
-        """Bytes that are mostly text: what is not UTF-8 passes as it is."""
+        """Return the redacted bytes; parts that are not UTF-8 stay unchanged."""
         text = data.decode("utf-8", "surrogateescape")
         cleaned = self.text(text)
         return data if cleaned == text else cleaned.encode("utf-8", "surrogateescape")
 
     def count(self, before: bytes, after: bytes) -> int:
-        """How many placeholders a text has that it did not come with."""
+        """Return how many placeholders redaction added to a text."""
         mark = _PLACEHOLDER.encode()
         return max(0, after.count(mark) - before.count(mark))
 
     def identity(self, identity: str) -> str:
-        """An id without its secret, and still one that a command line takes."""
+        """Return the redacted id, still valid on a command line."""
         cleaned = self.text(identity)
         return identity if cleaned == identity else _NOT_IN_AN_ID.sub("-", cleaned).strip("-.")
 
     def event(self, event: E) -> E:
-        """The event without secrets; what only names something is left alone."""
+        """Return the redacted event; fields that only identify something stay unchanged."""
         changed: dict[str, Any] = {}
         for name, kind in _list_text_fields(type(event)):
             value = getattr(event, name)
@@ -68,7 +67,7 @@ class Redaction(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(event, **changed) if changed else event
 
     def json(self, data: bytes) -> bytes:
-        """A JSON document, text by text: whatever goes, it stays one."""
+        """Return the redacted JSON document, valid because each string is redacted separately."""
         raw = msgspec.json.decode(data)
         try:
             cleaned = self._redact_tree(raw)
@@ -82,7 +81,7 @@ class Redaction(msgspec.Struct, frozen=True):
         return value if cleaned == plain else msgspec.convert(cleaned, kind)
 
     def _redact_tree(self, value: Any, name: str = "") -> Any:
-        """Every text in it, each beside the name that it goes by: the name may make it a secret."""
+        """Return the value with every string redacted; its key may identify it as a secret."""
         if isinstance(value, dict):
             return {self.text(key): self._redact_tree(one, key) for key, one in value.items()}
         if isinstance(value, list | tuple):
@@ -96,7 +95,7 @@ class Redaction(msgspec.Struct, frozen=True):
 
 @cache
 def _list_text_fields(kind: type[Event]) -> tuple[tuple[str, Any], ...]:
-    """The fields of an event that may hold what somebody wrote."""
+    """Return the fields of an event that may contain text of a person or a program."""
     return tuple(
         (field.name, field.type)
         for field in msgspec.structs.fields(kind)

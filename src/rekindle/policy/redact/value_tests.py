@@ -1,14 +1,14 @@
-"""What a single value looks like: random, a placeholder, or a word of code.
+"""Test what a single value looks like: random, a placeholder, or code.
 
-Names make most secrets secret, so these questions only decide where the name leaves a doubt. Shape
-comes first; how many different characters there are is the tie-breaker.
+For most secrets the name decides. These tests decide only if the name leaves a doubt: by shape
+first, then by the number of different characters.
 """
 
 import re
 from itertools import pairwise
 
 PLACEHOLDER_CHARACTER = "\x02"
-"""What stands in the place of a placeholder, character by character, while a text is read."""
+"""Character that replaces each character of a placeholder during the search."""
 
 _PLACEHOLDER = re.compile(
     r"""(?ix)
@@ -30,7 +30,7 @@ _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _HEX = re.compile(r"[0-9a-f]+|[0-9A-F]+")
 _IDENTIFIER = re.compile(r"[A-Za-z_$][A-Za-z_$.\-]*[0-9]{0,2}")
 _ENOUGH = 96
-"""How much of a value decides; a longer look would only cost time."""
+"""Number of leading characters to examine; more would only cost time."""
 _SIGNS = re.compile(r"[^A-Za-z0-9]")
 _TURNS = re.compile(r"(?<=[A-Za-z])[0-9]|(?<=[0-9])[A-Za-z]")
 _VERSION = re.compile(r"v?\d+(?:\.\d+)+[\w.+-]*")
@@ -42,7 +42,7 @@ _FILE = re.compile(
 )
 _NUMBER = re.compile(r"[-+]?[\d.,_]+(?:[eE][-+]?\d+)?[,}\]]*")
 _TAG = re.compile(r"![A-Za-z][\w./:-]*|arn:aws[\w-]*:\S*")
-# The pairs of letters that words are made of, nine in ten of theirs: one, then what may follow.
+# Pairs of letters that make up nine in ten pairs in words: a first letter, then its successors.
 _PAIRS = frozenset(
     row[0] + second
     for row in (
@@ -54,19 +54,19 @@ _PAIRS = frozenset(
     for second in row[1:]
 )
 _FEW_PAIRS = 0.65
-"""Letters with fewer pairs of words among them than this were drawn."""
+"""Share of common pairs below which letters are random."""
 _SOME_PAIRS = 0.85
-"""The same where their case changes back and forth."""
+"""The same share for letters whose case changes often."""
 _SHORTEST_HEX = 16
 _RANDOM_PIECE = 20
-"""A piece of a path this long is a file's name, if it was not drawn: base64 may begin with /."""
+"""Length from which a random path segment is not a file name: base64 may begin with a slash."""
 _PHRASE = re.compile(r"[A-Za-z]{3,12}(?:[-_. ][A-Za-z]{3,12}){3,}[-_.\w]*")
 _LETTERS = re.compile(r"[A-Za-z2-7]+")
 _CODE = re.compile(r"[(){}\[\]<>|]|::|->|=>|&&|\$\(")
 
 
 def is_placeholder(value: str) -> bool:
-    """It stands for a secret without being one."""
+    """Return whether a value only represents a secret."""
     value = value[:_ENOUGH]
     if (
         PLACEHOLDER_CHARACTER in value
@@ -82,12 +82,12 @@ def is_uuid(value: str) -> bool:
 
 
 def is_word(value: str) -> bool:
-    """A password that somebody made of letters alone."""
+    """Return whether a value may be a password of lowercase letters only."""
     return value.isalpha() and value.islower() and len(value) >= 8 and not is_placeholder(value)
 
 
 def is_phrase(value: str) -> bool:
-    """Four words or more with a sign between them."""
+    """Return whether a value is four or more words with separators."""
     return _PHRASE.fullmatch(value[:_ENOUGH]) is not None and not is_placeholder(value)
 
 
@@ -112,7 +112,7 @@ def is_file(value: str) -> bool:
 
 
 def is_code(value: str) -> bool:
-    """A word of a program: an identifier, a call, a version, a file."""
+    """Return whether a value is an identifier, a call, a version or a file."""
     value = value[:_ENOUGH]
     return bool(
         _IDENTIFIER.fullmatch(value)
@@ -128,17 +128,17 @@ _EXPRESSION = re.compile(
 
 
 def is_expression(value: str) -> bool:
-    """Code that computes something."""
+    """Return whether a value is code that computes something."""
     return _EXPRESSION.search(value[:_ENOUGH]) is not None
 
 
 def is_tag(value: str) -> bool:
-    """A tag of YAML, or the name that a cloud gives a thing: neither holds what it names."""
+    """Return whether a value is a YAML tag or an ARN, which only refer to a secret."""
     return _TAG.fullmatch(value) is not None
 
 
 def is_random_letters(value: str, least: int = 12) -> bool:
-    """Letters that make no word, alone or as base32; or hexadecimal of at least 16 digits."""
+    """Return whether letters form no word, as in base32; or hexadecimal of at least 16 digits."""
     value = value[:_ENOUGH].rstrip("=")
     if is_hex(value) and len(value) >= _SHORTEST_HEX:
         return has_digit(value) and not value.isdigit() and len(set(value)) >= _SHORTEST_HEX // 3
@@ -154,10 +154,10 @@ def has_digit(value: str) -> bool:
 
 
 def is_random(value: str, least: int = 16) -> bool:
-    """Drawn, not written: letters and digits, or letters of both cases, without the order of words.
+    """Return whether a value is random: mixed letters and digits, or mixed case, unlike words.
 
-    Written names change between letters and digits rarely, and begin their words with a capital;
-    drawn ones do neither.
+    Names written by people rarely change between letters and digits, and have capitals only at the
+    start of words.
     """
     body = _SIGNS.sub("", value[:_ENOUGH])
     size = len(body)
@@ -177,12 +177,12 @@ def is_random(value: str, least: int = 16) -> bool:
 
 
 def _count_case_changes(body: str) -> int:
-    """How often the case changes: about every second letter where it was drawn."""
+    """Return how often the case changes; in random text, about every second letter."""
     return sum(a.isupper() != b.isupper() for a, b in pairwise(body) if a.isalpha() and b.isalpha())
 
 
 def has_mixed_characters(value: str) -> bool:
-    """At least two kinds of character, so that it is no plain word: what a password looks like."""
+    """Return whether a value mixes kinds of character like a password, unlike a plain word."""
     value = value[:_ENOUGH]
     kinds = (
         any(map(str.islower, value))

@@ -1,4 +1,4 @@
-"""The audit trail: which relays of the log it lacks."""
+"""Find the relays of the log that the audit trail lacks."""
 
 from collections.abc import Iterable
 
@@ -13,21 +13,21 @@ from rekindle.documents.events import (
 
 
 class AuditLag(msgspec.Struct, frozen=True):
-    """How a trail stands to the log that it should be of."""
+    """How far the audit trail is behind the log."""
 
     is_ours: bool
-    """False: its last commit is not in this log; it is the trail of another one."""
+    """Whether the trail belongs to this log; False if its last commit is not in the log."""
     missing: tuple[RelayCommitted, ...] = ()
-    """Oldest first."""
+    """Missing relays, oldest first."""
 
 
 def find_audit_lag(
     tip: AuditRevision | None, newest_first: Iterable[AnyEvent | UnknownEvent], confirmed: int
 ) -> AuditLag:
-    """What the trail lacks, up to the last event that the disk has confirmed.
+    """Return the relays that the trail lacks, up to the last event confirmed on disk.
 
-    The log is read back only as far as the trail's last commit. Behind that line an event of an
-    older generation comes from a host that had lost the agent: it never happened.
+    The log is read back only to the trail's last commit. After that commit, an event of an older
+    generation comes from a host that had lost the agent, so it is ignored.
     """
     since: list[AnyEvent | UnknownEvent] = []
     is_ours = tip is None

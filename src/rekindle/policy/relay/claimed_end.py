@@ -1,4 +1,4 @@
-"""Claimed end: whether a relay reports that the work is done.
+"""Decide whether a relay reports that the work is done.
 
 The documented form is `DONE` as the Next Action. Agents also report it in their own words, in
 English and Chinese: "None. The task is complete". `reports_all_done` reads both. It splits the Next
@@ -14,13 +14,17 @@ Action into clauses and compares each with the tables below:
 | `_ASIDE` | is optional, conditional or waits for the operator's next task: asks for nothing |
 | `_OPEN`, `_VERBS` | asks for work, waits for something, or makes an exception |
 
-`_ENDS` is a closed grammar: between "all" and "tasks", and after "done", only words are allowed
-that leave the whole task meant. "All backend tasks are done" is a report about a part.
+`_ENDS` is a closed grammar: between "all" and "tasks", and after "done", it allows only words that
+do not narrow the task. "All backend tasks are done" is a report about a part.
 
-A relay claims an end if no clause of its Next Action asks for work, and the first is in `_ENDS` or
-`_BARE`, or in `_NOTHING` with one of `_FINISHED` after it or in Current Phase, or reports a fact
-before "nothing is left". In doubt it does not: a finished agent then costs another cycle, while
-unfinished work that ends costs the work.
+A relay claims an end if no clause of its Next Action asks for work, and the first clause
+
+- matches `_ENDS` or `_BARE`, or
+- matches `_NOTHING`, and a later clause or Current Phase matches `_FINISHED`, or
+- states a fact before "nothing is left".
+
+In doubt it does not: a finished agent then costs another cycle, but ending unfinished work would
+cost the work.
 """
 
 import re
@@ -81,7 +85,7 @@ _HERE = (
     rf" {_SPAN}{_CORE}|as (?:planned|requested|specified|required|asked|expected|described)))?"
 )
 _STOP = rf"{_HERE}(?=$| (?:and|because|since|per)\b|[!?.])"
-"""What may follow an end: "done for today" and "no further work on the lexer" report none."""
+"""Permitted text after an end. "done for today" and "no further work on the lexer" are not ends."""
 _STEPS = (
     r"(?:actions?|updates?|steps?|work|tasks?|items?|to-?dos?|changes?|cycles?|iterations?"
     r"|sessions?|development|repairs?|implementation|issues?)"
@@ -146,7 +150,9 @@ _ENDS = _compile_any(
     r"(?:停止|结束|终止)(?:循环|运行|任务|本项目|项目)?$",
 )
 _NONE_LEFT = _compile_any(r"(?:there (?:is|are) |there'?s )?no(?:thing)?\b", r"[已并再]?[无没不]")
-"""How an end begins that may follow other facts. "All 5 features are done" may speak of them."""
+"""Beginning of an end that may follow other facts. "All 5 features are done" may only be about
+them.
+"""
 _LABEL = re.compile(
     r"(?:(?:the|task|project|overall|work|final|loop|任务|项目|整体|当前) ?)*(?:status|state|状态)"
     r"(?: is\b|[ ]?[:：=—–-])\s*"
@@ -221,8 +227,9 @@ _STATED = re.compile(
     r"(?:the|an?|all|every|each|this|these|that|those|it|its|they|our|my|any|both|no|nothing|none"
     r"|everything|see|future)(?: \S+){3}|[^\x00-\x7f].{7}"
 )
-"""How a statement begins. Other clauses are taken for instructions, as their verb may be any word;
-shorter ones ("the lexer") are taken for the part of the work that an end speaks of."""
+"""Beginning of a statement. Other clauses count as instructions, because any word may be their
+verb. Shorter ones ("the lexer") count as the part of the work that an end is about.
+"""
 _FACT = re.compile(
     rf"\b(?:is|are|was|were|has|have|pass(?:es|ed)?|verified|green|merged|ready|works?|working|{_DONE_WORDS})\b"
     r"|^(?:\S+ ){0,4}?\w+(?<!e)ed$|^(?:commit )?[0-9a-f]{7,40}$|^\d+ \w+$|^v?\d[\d.]*$|已|通过|完成"
@@ -310,7 +317,7 @@ def _split_clauses(text: str) -> Iterator[tuple[str, bool]]:
 
 
 def _is_open(clause: str, *, is_item: bool) -> bool:
-    """Return whether a clause asks for work, or what follows the end that it reports does."""
+    """Return whether a clause asks for work, also after the end that it reports."""
     end = _find_end(clause) or _BARE.match(clause) or _NOTHING.match(clause)
     if not end:
         return _asks_for_work(clause, is_item=is_item)

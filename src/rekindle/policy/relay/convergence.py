@@ -1,12 +1,11 @@
-"""Convergence: a topic is opened with options, settled by one choice, and then worked on.
+"""Check convergence: a topic starts with options, is settled by one choice, and is then worked on.
 
-Counted for each topic, not for each process: `topic` says which cycles belong together, and
-whoever counts them does it from the log.
+Cycles are counted per topic, from the log. `find_topic` decides which cycles have the same topic.
 
-    cycle on the topic   owed
+    cycle on the topic   required result
     first                brainstorm: ranked options
     second               decide: one winner and what could go wrong with it, or a no-go
-    later                ship: something that is neither the relay nor a log
+    later                ship: a changed file that is neither the relay nor a log
 """
 
 import re
@@ -40,7 +39,7 @@ _TIMES = re.compile(
     re.IGNORECASE,
 )
 _COUNT = re.compile(
-    # A number behind the name of a part of the work is that part's name.
+    # A number after the name of a part of the work belongs to that name.
     r"(?<!phase )(?<!step )(?<!stage )(?<!part )(?<!sprint )(?<!milestone )(?<!task )(?<!阶段)"
     r"(?<![\w.,#-])[~$]?\d[\d,]*(?:\.\d+)?(?:[+%]|/\d+)?(?![\w.])"
 )
@@ -67,18 +66,18 @@ class TopicStage(StrEnum):
 
 
 class StageResult(msgspec.Struct, frozen=True):
-    """Whether a cycle gave what was owed."""
+    """Whether a cycle produced the result that its stage requires."""
 
     ok: bool
     words: str
-    """What it gave, or what is missing."""
+    """Produced or missing result."""
 
 
 def find_topic(relay: Relay) -> str:
-    """What a relay is about, such that counting cycles, dates and ornaments make no other topic.
+    """Return the topic of a relay without counts, dates and decoration; empty if it has none.
 
-    The first words of its Current Phase, up to a dash or a colon: what follows tells how far it is.
-    A phase that only names our own stages is named by what follows. Empty where there is none.
+    It is the beginning of Current Phase, up to a dash or a colon, because the progress follows it.
+    If that part only names one of our stages, the next part counts.
     """
     places = relay.places(RelayField.CURRENT_PHASE)
     if not places:
@@ -102,26 +101,26 @@ def find_topic(relay: Relay) -> str:
 
 
 def choose_stage(cycles_on_topic: int) -> TopicStage:
-    """What is owed by the so-manieth cycle on a topic, counted from 1."""
+    """Return the stage of the given cycle on a topic, counted from 1."""
     every = list(TopicStage)
     return every[min(max(cycles_on_topic, 1), len(every)) - 1]
 
 
 def choose_next_stage(ended: Mapping[int, CycleEnded], topic: str) -> TopicStage:
-    """What is owed by the next cycle on a topic, after those that have ended."""
+    """Return the stage of the next cycle on a topic."""
     return choose_stage(1 + sum(one.topic == topic for one in ended.values()))
 
 
 def render_stage_notice(
     ended: Mapping[int, CycleEnded], last: CycleEnded | None, relay: Relay | None
 ) -> str:
-    """What the next cycle owes its topic, and what the last one has left out."""
+    """Return the notice of what the next cycle must produce, and what the last one left out."""
     missed = f"The last cycle {last.owed}.\n" if last and last.owed else ""
     return missed + describe_stage(choose_next_stage(ended, find_topic(relay) if relay else ""))
 
 
 def describe_stage(stage: TopicStage) -> str:
-    """What the next cycle is told that it owes."""
+    """Return the instruction of a stage for the next cycle."""
     match stage:
         case TopicStage.BRAINSTORM:
             return (
@@ -151,10 +150,10 @@ def check_stage(
     before: Relay | None = None,
     constant: Collection[str] = (),
 ) -> StageResult:
-    """Return whether a cycle gave what its stage owes.
+    """Return whether a cycle produced the result that its stage requires.
 
-    `files` were changed, `constant` are the names of artefacts that every cycle changes. `before`
-    tells what is new in the relay from what is old.
+    `files` are the changed files, and `constant` the names of artefacts that every cycle changes.
+    `before` is the previous relay, to tell new lines from old ones.
     """
     match stage:
         case TopicStage.BRAINSTORM:

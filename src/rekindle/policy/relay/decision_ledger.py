@@ -1,9 +1,9 @@
-"""The decision ledger: what was decided stays known, whatever becomes of its line in the relay.
+"""Keep a ledger of decisions, independent of what happens to their lines in the relay.
 
-A decision that is edited in place is superseded by its new words; one that is gone was dropped, or
-trimmed into the archive, where it still holds. Two are the same if they say the same without dates,
-cycles and ornaments, and they are about the same if their subjects are equal: what stands before
-the reason.
+A decision that is edited in place is superseded by its new text. One that is gone was dropped, or
+was trimmed into the archive, where it is still valid. Two decisions are the same if their texts are
+equal without dates, cycles and decoration. They have the same subject if the parts before the
+reason are equal.
 """
 
 import re
@@ -35,34 +35,34 @@ _LABEL = re.compile(r"(?:decisions?|decided|note|new|决定|决策)\W*", re.IGNO
 
 class LedgerDecision(msgspec.Struct, frozen=True):
     text: str
-    """On one line, as it is written."""
+    """Text as written, on one line."""
     made: date | None
     key: str
-    """Its subject, normalised: two with the same key decide the same thing."""
+    """Normalized subject; decisions with the same key decide the same question."""
     plain: str
-    """All of it, normalised: two with the same are the same decision."""
+    """Normalized text; decisions with the same text are the same."""
 
 
 class DecisionChanges(msgspec.Struct, frozen=True):
-    """What became of the decisions between two consecutive relays."""
+    """Changes of the decisions between two consecutive relays."""
 
     added: tuple[LedgerDecision, ...] = ()
     dropped: tuple[LedgerDecision, ...] = ()
     superseded: tuple[tuple[LedgerDecision, LedgerDecision], ...] = ()
-    """What stood there, and what stands in its place."""
+    """Pairs of the old decision and the one that replaces it."""
     redebated: tuple[Redebate, ...] = ()
 
 
 class DecisionStatus(StrEnum):
     IN_FORCE = "in force"
     ARCHIVED = "archived"
-    """Trimmed from the relay for its size: nobody has withdrawn it."""
+    """Trimmed from the relay for its size, but not withdrawn."""
     SUPERSEDED = "superseded"
     DROPPED = "dropped"
 
 
 class RelayPosition(msgspec.Struct, frozen=True):
-    """A relay that has a decision."""
+    """Position of a relay that contains a decision."""
 
     seq: int
     ts: datetime
@@ -78,15 +78,15 @@ class LedgerRevision(msgspec.Struct, frozen=True):
 class LedgerEntry(msgspec.Struct, frozen=True):
     decision: LedgerDecision
     first: RelayPosition | None
-    """The first relay that had it; None: nobody looked."""
+    """First relay that contains it; None if no relays were searched."""
     last: RelayPosition | None
     status: DecisionStatus = DecisionStatus.IN_FORCE
     by: LedgerDecision | None = None
-    """What took its place."""
+    """Decision that replaced it."""
 
 
 def read_decisions(relay: Relay) -> tuple[LedgerDecision, ...]:
-    """The decisions of a relay, each once."""
+    """Return the decisions of a relay, without duplicates."""
     found = [_make_decision(one) for one in relay.decisions]
     return tuple({one.plain: one for one in found if one.plain}.values())
 
@@ -94,9 +94,9 @@ def read_decisions(relay: Relay) -> tuple[LedgerDecision, ...]:
 def compare_decisions(
     before: Relay, after: Relay, earlier: Iterable[LedgerDecision] = ()
 ) -> DecisionChanges:
-    """What became of the decisions, and which of them are debated again.
+    """Return how the decisions changed, and which of them are debated again.
 
-    `earlier`: those that hold although the relay before no longer had them.
+    `earlier` are decisions that are still valid although the previous relay does not contain them.
     """
     was = read_decisions(before)
     found = diff_decisions(was, read_decisions(after))
@@ -128,7 +128,7 @@ def diff_decisions(was: Sequence[LedgerDecision], now: Sequence[LedgerDecision])
 
 
 def build_ledger(revisions: Iterable[LedgerRevision]) -> tuple[LedgerEntry, ...]:
-    """Every decision there ever was, from relays in their order, the oldest decision first."""
+    """Return every decision of a sequence of relays, the oldest decision first."""
     found: dict[str, LedgerEntry] = {}
     last: tuple[LedgerDecision, ...] = ()
     for revision in revisions:
@@ -152,7 +152,7 @@ def build_ledger(revisions: Iterable[LedgerRevision]) -> tuple[LedgerEntry, ...]
 
 
 def search_ledger(entries: Iterable[LedgerEntry], words: str) -> tuple[LedgerEntry, ...]:
-    """Those that have every one of these words, in their own text or in what took their place."""
+    """Return the entries whose text, or that of their replacement, contains all these words."""
     wanted = words.casefold().split()
     return tuple(
         one
@@ -194,7 +194,7 @@ def _is_reworded(old: LedgerDecision, new: LedgerDecision) -> bool:
 
 def _make_decision(found: relays.RelayDecision) -> LedgerDecision:
     plain, subject = _normalize(f"{found.text} {found.rationale}"), _normalize(found.text)
-    # A subject that is only a label or a date says nothing about what was decided.
+    # A label or a date alone does not identify the subject.
     key = plain if _LABEL.fullmatch(subject) or not subject else subject
     return LedgerDecision(_render_decision(found), found.made, key, plain)
 

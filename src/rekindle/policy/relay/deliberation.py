@@ -1,7 +1,7 @@
-"""What a relay has come to: the options that it ranks, the winner that it names, and its doubts.
+"""Find what a relay has decided: the options that it ranks, the winner that it names, its doubts.
 
-Read from prose, in English and Chinese, by where things stand and how they open. What is still to
-be done says nothing: a Next Action that asks for a choice has not made one.
+This is read from prose in English and Chinese, by its position and its first words. Future work
+does not count: a Next Action that asks for a choice has not made one.
 """
 
 import re
@@ -99,17 +99,17 @@ _ASKS = ("?", "？")
 
 
 class ProseLine(msgspec.Struct, frozen=True):
-    """A line of prose, and where it stands."""
+    """A line of prose and its position."""
 
     text: str
-    """As it is written."""
+    """Text as written."""
     owner: RelayField | None
     title: str
-    """The heading right above it."""
+    """Heading directly above it."""
 
     @property
     def bare(self) -> str:
-        """Without list marks, emphasis and emoji."""
+        """The text without list marks, emphasis and emoji."""
         return _strip_marks(self.text)
 
 
@@ -117,27 +117,27 @@ _NOTHING = ProseLine("", None, "")
 
 
 def find_options(relay: Relay, before: Relay | None = None) -> tuple[str, ...]:
-    """The longest list of ranked options there is: numbered, and not merely steps or a report.
+    """Return the longest list of ranked options: numbered, and neither steps nor a report.
 
-    A list that is not called so counts only where the relay before did not have it: rules and plans
-    are carried from cycle to cycle.
+    A list without a label counts only if the previous relay does not contain it, because rules and
+    plans are carried from cycle to cycle.
     """
     known = _list_known_lines(before)
     return max(_find_ranked_lists(_read_prose_lines(relay), known), key=len, default=())
 
 
 def find_option_lists(relay: Relay) -> tuple[tuple[str, ...], ...]:
-    """Every list of ranked options that is called one."""
+    """Return all lists that are labelled as options."""
     lines = _read_prose_lines(relay)
-    known = frozenset(line.bare for line in lines)  # so that only those count which say so
+    known = frozenset(line.bare for line in lines)  # so that only labelled lists count
     return tuple(found for found in _find_ranked_lists(lines, known) if found)
 
 
 def find_winners(relay: Relay, before: Relay | None = None) -> tuple[str, ...]:
-    """What is said to have been chosen, each once; an alternative in it counts as two.
+    """Return the chosen options, without duplicates; "A or B" counts as two.
 
-    Where a line calls itself the winner, only such lines count. A relay collects decisions: where
-    several are named, only those count that the one before it did not have.
+    If a line is labelled as the winner, only such lines count. A relay collects decisions, so of
+    several winners only those count that the previous relay does not contain.
     """
     lines = _read_prose_lines(relay)
     found = _deduplicate(_find_labelled_winners(lines)) or _deduplicate(_find_stated_winners(lines))
@@ -152,7 +152,7 @@ def find_winners(relay: Relay, before: Relay | None = None) -> tuple[str, ...]:
 
 
 def names_doubts(relay: Relay) -> bool:
-    """Whether it says in words what could go wrong."""
+    """Return whether a relay says what could go wrong."""
     lines = [line for line in _read_prose_lines(relay) if line.owner is not RelayField.NEXT_ACTION]
     return any(
         _explains_failure(line, below) for line, below in pairwise([*lines, _NOTHING])
@@ -160,7 +160,7 @@ def names_doubts(relay: Relay) -> bool:
 
 
 def rejects_topic(relay: Relay, before: Relay | None = None) -> bool:
-    """Whether it says no to all of it, and has not said so of something else before."""
+    """Return whether a relay rejects the topic in a line that is new."""
     known = _list_known_lines(before)
     return any(
         _rejects_topic(_GO_OR_NOT.sub("", sentence))
@@ -186,7 +186,7 @@ def _read_prose_lines(relay: Relay) -> list[ProseLine]:
     parsed = relay.outline
     found = [ProseLine(text, None, "") for text in _split_prose(parsed.head)]
     for section, owner in zip(parsed.sections, relay.owners, strict=True):
-        # A heading may say it all: `### Winner: flat price`.
+        # A heading may contain the whole statement: `### Winner: flat price`.
         if relays.match_field(section.title) is None:
             found.append(ProseLine(section.title, owner, ""))
         found += [ProseLine(text, owner, section.title) for text in _split_prose(section.body)]
@@ -200,7 +200,7 @@ def _split_prose(text: str) -> Iterator[str]:
 
 
 def _find_ranked_lists(lines: list[ProseLine], known: frozenset[str]) -> Iterator[tuple[str, ...]]:
-    """Every numbered list that ranks options."""
+    """Yield every numbered list that ranks options."""
     label = ""
     items: list[ProseLine] = []
     for line in [*lines, _NOTHING]:
@@ -235,7 +235,7 @@ def _read_options(items: list[ProseLine], label: str, known: frozenset[str]) -> 
 
 
 def _find_labelled_winners(lines: list[ProseLine]) -> Iterator[str]:
-    """What stands behind `Winner:`, or below a heading that says so."""
+    """Yield the text after `Winner:`, or below such a heading."""
     for place, line in enumerate(lines):
         if line.owner in {RelayField.NEXT_ACTION, RelayField.OPEN_QUESTIONS}:
             continue
@@ -260,7 +260,7 @@ def _find_stated_winners(lines: list[ProseLine]) -> Iterator[str]:
                 found = _RATHER.search(sentence.strip())
             if found and not sentence.rstrip().endswith(_ASKS):
                 subject = _find_subject(next(filter(None, found.groups())))
-                # A reason may well say what there is not.
+                # A negation after the subject belongs to the reason.
                 if not _is_open(found.string[: found.start()]) and not _is_open(subject):
                     yield subject
 
@@ -284,7 +284,7 @@ def _is_same(one: str, other: str) -> bool:
 
 
 def _explains_failure(line: ProseLine, below: ProseLine) -> bool:
-    """Whether a line that speaks of failure goes on to say how, in itself or below it."""
+    """Return whether a line about failure explains it, in itself or in the next line."""
     found = _WRONG.search(line.bare)
     if not found or line.bare.endswith(_ASKS) or _is_open(line.bare[: found.start()]):
         return False
@@ -302,6 +302,6 @@ def _is_open(text: str) -> bool:
     return bool(_OPEN.search(text)) or text.rstrip().endswith(_ASKS)
 
 
-@lru_cache(maxsize=16_384)  # from one relay to the next most lines stay the same
+@lru_cache(maxsize=16_384)  # most lines stay the same from one relay to the next
 def _strip_marks(text: str) -> str:
     return " ".join(_DRESS.sub(" ", _MARK.sub("", text, count=1)).split())

@@ -1,12 +1,12 @@
-"""Re-debate: what was decided is put up for choice again.
+"""Find settled decisions that a relay debates again.
 
-Few lines do that, and many speak of what was decided: how to go on with it, how far it is. So a
-line counts only if it is new and
+Few lines do that, while many mention a decision: how to continue it, or how far it is. So a line
+counts only if it is new and
 
-- asks to choose, and one of its alternatives is what was decided, or names both what was chosen and
-  what it was chosen against;
-- or says that a decision is to be reconsidered, and names it;
-- or asks for what was decided against, without naming what was chosen;
+- asks to choose, and one of its alternatives is the decision, or it names both the chosen and the
+  rejected option;
+- or says that a decision should be reconsidered, and names it;
+- or asks for the rejected option without naming the chosen one;
 - or is one of several ranked options, under the same conditions.
 """
 
@@ -59,19 +59,19 @@ _VERB = re.compile(
     r"^(?:we )?(?:use|using|chose|choose|go with|keep)\s+|^(?:选用|采用|使用|选择|决定|用)"
 )
 _ASKING = frozenset(("do", "want", "keep", "shoul", "would", "shall", "use", "have", "still"))
-"""How a question puts up an alternative: no part of it."""
+"""Words that introduce an alternative in a question, and are not part of it."""
 _FEWEST = 2
-"""A subject of one word is too general to be found by it alone."""
+"""Number of words that a subject needs; a single word is too general."""
 
 SettledDecision = tuple[str, date | None, str]
-"""A decision's text, its day, and its subject."""
+"""A decision's text, date and subject."""
 
 
 class Redebate(msgspec.Struct, frozen=True):
     decision: str
     made: date | None
     line: str
-    """What asks again."""
+    """Line that debates it again."""
     where: str
 
     @property
@@ -88,13 +88,13 @@ class _ReopeningLine(msgspec.Struct, frozen=True):
     text: str
     where: str
     alternatives: tuple[str, ...] = ()
-    """What it puts up for choice."""
+    """Options that the line offers."""
 
 
 def find_redebates(
     settled: Iterable[SettledDecision], before: Relay, after: Relay
 ) -> tuple[Redebate, ...]:
-    """Each decision that is debated again, once."""
+    """Return each decision that is debated again, once."""
     known = {line.text for line in _list_lines(before)}
     lines = [line for line in _list_lines(after) if line.text not in known]
     return tuple(
@@ -105,7 +105,7 @@ def find_redebates(
 
 
 def _list_lines(relay: Relay) -> Iterator[_ReopeningLine]:
-    """The lines that may reopen something."""
+    """Yield the lines that may reopen a decision."""
     for block in outline.split_blocks(relay.content(RelayField.OPEN_QUESTIONS) or ""):
         line = to_one_line(block)
         if line and not _ANSWER.search(line):
@@ -133,7 +133,7 @@ def _find_alternatives(line: str) -> tuple[str, ...]:
 
 def _reopens_decision(line: _ReopeningLine, subject: str) -> bool:
     if not set(directive.find_identifiers(subject)) <= set(directive.find_identifiers(line.text)):
-        return False  # it is about another of its kind
+        return False  # it is about another task or version
     parts = _AGAINST.split(_VERB.sub("", subject), maxsplit=1)
     sides = [side for part in parts if (side := find_significant_words(part))]
     if not sides:
@@ -153,7 +153,7 @@ def _reopens_decision(line: _ReopeningLine, subject: str) -> bool:
 
 
 def _are_apart(sides: list[frozenset[str]], options: list[frozenset[str]]) -> bool:
-    """Whether what was chosen and what was not are different options of the same choice."""
+    """Return whether the chosen and the rejected side are different options of one choice."""
     chosen, other = (
         {i for i, one in enumerate(options) if _measure_share(side, one) >= DECISION_NAMED}
         for side in sides[:2]

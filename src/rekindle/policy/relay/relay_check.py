@@ -1,4 +1,4 @@
-"""Check: what kind of relay a text is, and what to do about it."""
+"""Classify a relay, and report its problems."""
 
 import re
 from enum import StrEnum
@@ -17,7 +17,7 @@ from rekindle.thresholds.texts import QUOTED_CHARACTERS
 
 
 class RelayKind(StrEnum):
-    """From harmless to grave."""
+    """Kinds of relay, from harmless to severe."""
 
     OK = "ok"
     OVER_CAP = "over-cap"
@@ -41,7 +41,7 @@ class RelayFinding(msgspec.Struct, frozen=True):
 
 class RelayReport(msgspec.Struct, frozen=True):
     kind: RelayKind
-    """The gravest thing to say about it."""
+    """Most severe finding."""
     usable: bool
     tokens: int
     fields: tuple[str, ...]
@@ -65,7 +65,7 @@ def classify_relay(relay: Relay, cap: int) -> RelayReport:
 
 
 def find_headline(relay: Relay) -> str:
-    """The directive's first line of substance."""
+    """Return the first meaningful line of the directive."""
     for line in (relay.next_action or "").splitlines():
         bare = _EMPHASIS.sub(r"\2", line.strip()).lstrip("#>*+-_ \t").strip("*_ \t")
         is_mark = bare.startswith((*_FENCE_MARKS, "<!--")) or relays.match_field(bare) is not None
@@ -75,7 +75,7 @@ def find_headline(relay: Relay) -> str:
 
 
 def _reports_end(relay: Relay) -> bool:
-    # Compiling its patterns takes longer than a command takes to start.
+    # Compiling its patterns takes longer than starting a command.
     from rekindle.policy.relay.claimed_end import reports_all_done  # noqa: PLC0415
 
     return reports_all_done(relay)

@@ -1,13 +1,13 @@
-"""Trim: bring a relay under its cap without touching what it directs.
+"""Trim a relay below its cap without changing its directive.
 
-What goes, in this order, and only until it fits: done lines; what we did; the oldest
-decisions; the other sections, from the bottom. Inside a Next Action only done lines go. Nothing
-is rewritten: lines are kept or removed whole, and what is removed is handed back to be archived
-first. A relay without a directive is left alone: what we cannot read we must not cut.
+Lines are removed in this order, and only until the relay fits: done lines; What We Did; the oldest
+decisions; the other sections, from the bottom. In a Next Action only done lines are removed. No
+line is rewritten, and removed lines are returned, so that they can be archived first. A relay
+without a directive stays as it is, because a text that cannot be parsed must not be cut.
 
-Removing a line can change how others are read: half a comment hides the headings after it. So
-what is left is read again, and where it no longer falls into the same sections, whole sections go
-instead of blocks, or nothing does.
+Removing a line can change how others are parsed: half a comment hides the headings after it. So the
+rest is parsed again. If its sections differ from before, whole sections are removed instead of
+blocks, or nothing at all.
 """
 
 import re
@@ -48,13 +48,13 @@ _LAST_TO_GO = (
 )
 
 
-# From one cycle's relay to the next most lines stay the same.
+# Most lines stay the same from one relay to the next.
 _weigh = lru_cache(maxsize=65_536)(estimate_unrounded)
 
 
 class RemovedText(msgspec.Struct, frozen=True):
     heading: str
-    """The title of the section that it stood in."""
+    """Title of its section."""
     reason: str
     text: str
 
@@ -86,7 +86,7 @@ def trim_relay(relay: Relay, cap: int) -> TrimResult:
 
 
 def _trim_blocks(done: TrimResult, cap: int) -> TrimResult:
-    """Whole sections went, and with them what stood in the way: now blocks may go."""
+    """Remove blocks after whole sections were removed, which no longer prevent it."""
     rest = trim_relay(done.relay, cap)
     return msgspec.structs.replace(
         rest, removed=done.removed + rest.removed, tokens_before=done.tokens_before
@@ -94,10 +94,10 @@ def _trim_blocks(done: TrimResult, cap: int) -> TrimResult:
 
 
 def cut_for_primer(relay: Relay, cap: int, whole: str) -> Relay:
-    """What a primer carries of a relay: all of it, unless it is over its cap even when trimmed.
+    """Return the relay for a primer, shortened if it exceeds its cap even when trimmed.
 
-    Then: the phase in a line and as much of the directive, from its beginning, as fits, with a
-    pointer to the whole: a reader that stops there still knows where to go on.
+    A shortened relay has its phase on one line and the beginning of its directive, with a pointer
+    to the whole relay, so that the reader knows where to continue.
     """
     if estimate_tokens(relays.render(relay)) <= cap:
         return relay
@@ -110,18 +110,18 @@ def cut_for_primer(relay: Relay, cap: int, whole: str) -> Relay:
     for line in outline.split_lines(relay.next_action or ""):
         weight = _weigh(line)
         if weight > room:
-            # A line that is too long as a whole still begins with what it is about.
+            # The beginning of a line that is too long still names its subject.
             kept.append(line[: int(len(line) * max(room, 0) / weight)])
             break
         room -= weight
         kept.append(line)
-    # At the first level, so that no heading inside the directive ends it.
+    # On the first level, so that no heading inside the directive ends it.
     directive = "".join(kept).rstrip()
     return relays.parse(f"{above}\n# {RelayField.NEXT_ACTION}\n{directive}\n\n{pointer}")
 
 
 def render_archive(removed: tuple[RemovedText, ...], title: str) -> str:
-    """What was trimmed away, as the archive keeps it: every line, below the heading it had."""
+    """Return the removed lines for the archive, below their headings."""
     parts = [schema_mark.render_mark("trimmed", 1), f"# {title}\n"]
     heading = None
     for piece in removed:
@@ -133,27 +133,28 @@ def render_archive(removed: tuple[RemovedText, ...], title: str) -> str:
 
 
 def is_done_item(line: str) -> bool:
-    """A list item that is ticked off or struck out."""
+    """Return whether a line is a list item that is ticked or struck out."""
     return bool(_DONE_ITEM.match(line.rstrip("\r\n")))
 
 
 class _PageLine(msgspec.Struct):
     text: str
     section: int
-    """The index of its section; -1: before the first heading."""
+    """Index of its section; -1 before the first heading."""
     block: int
     weight: float
     is_heading: bool = False
     in_fence: bool = False
     fixed: bool = False
     reason: str = ""
-    """Why it was removed; empty: it is kept."""
+    """Reason for its removal; empty if it is kept."""
 
 
 class _RelayPage:
-    """A relay as lines, each with its section and block, that are removed one group at a time.
+    """A relay as lines with their sections and blocks, from which groups of lines are removed.
 
-    `finely`: by paragraphs and list items; else a section's text is one block.
+    With `finely`, blocks are paragraphs and list items; otherwise the text of a section is one
+    block.
     """
 
     def __init__(self, relay: Relay, *, finely: bool) -> None:
@@ -194,7 +195,7 @@ class _RelayPage:
         )
 
     def keeps_sections(self, kept: Relay) -> bool:
-        """Whether what is left falls into the sections that it stood in."""
+        """Return whether the remaining lines are parsed into the same sections as before."""
         left: list[tuple[str, str]] = [("", self._read_left(-1))]
         for index, section in enumerate(self.sections):
             if not self.own[index][0].reason:
@@ -204,7 +205,7 @@ class _RelayPage:
         return found == left
 
     def blocks(self, section: int) -> list[list[_PageLine]]:
-        """What still stands of a section's own text, block by block."""
+        """Return the remaining lines of a section's own text, by block."""
         found: dict[int, list[_PageLine]] = {}
         for line in self.own.get(section, ()):
             if not line.is_heading and not line.reason:
@@ -221,7 +222,7 @@ class _RelayPage:
                 self.weight -= line.weight
 
     def _make_heading(self, section: int) -> str:
-        """A section's title, with the field that it stands below: the archive has no levels."""
+        """Return a section's title with its field, because the archive has no heading levels."""
         if section < 0:
             return ""
         title, owner = self.sections[section].title, self.owners[section]
@@ -232,7 +233,7 @@ class _RelayPage:
         return "".join(line.text for line in own if not line.reason and not line.is_heading).strip()
 
     def _add_lines(self, text: str, section: int) -> None:
-        # The phase is the topic of the whole relay: its first words stay.
+        # The phase is the topic of the whole relay, so its first block stays.
         fixed = section >= 0 and self.owners[section] is RelayField.CURRENT_PHASE
         for block in outline.split_blocks(text) if self.finely else [text]:
             for line, is_prose in outline.mark_prose(block):
@@ -250,14 +251,14 @@ class _RelayPage:
             fixed = fixed and not block.strip()
 
     def _tie_gap(self, section: int) -> None:
-        """An underlined heading needs the blank line above it: the two stay or go together."""
+        """Tie an underlined heading to the blank line that it needs above it."""
         if self.lines and not self.lines[-1].text.strip():
             gap = self.lines[-1]
             if gap.section < 0 or self.owners[gap.section] is not RelayField.NEXT_ACTION:
                 gap.section, gap.is_heading = section, True
 
     def _fix_front_matter(self) -> None:
-        """Front matter and the schema mark are for programs: they stay."""
+        """Protect front matter and the schema mark, which are for programs."""
         head = [line for line in self.lines if line.section < 0]
         rule = "---"
         if head and head[0].text.lstrip("\ufeff").rstrip() == rule:
@@ -271,7 +272,7 @@ class _RelayPage:
 
 
 def _list_candidates(page: _RelayPage) -> Iterator[tuple[str, list[_PageLine]]]:
-    """Groups of lines in the order in which they may go."""
+    """Yield groups of lines in the order of their removal."""
     if page.finely:
         yield from (("done", group) for group in _list_done_items(page))
     for section in page.owned_by(RelayField.WHAT_WE_DID):
@@ -281,7 +282,7 @@ def _list_candidates(page: _RelayPage) -> Iterator[tuple[str, list[_PageLine]]]:
 
 
 def _list_done_items(page: _RelayPage) -> Iterator[list[_PageLine]]:
-    """Done items. A decision with a tick is still a decision: those go by age, later."""
+    """Yield done items, except decisions, which are removed later by age."""
     lines = page.lines
     spared = _find_finished_directive(page)
     for number, line in enumerate(lines):
@@ -294,7 +295,7 @@ def _list_done_items(page: _RelayPage) -> Iterator[list[_PageLine]]:
         if below is None:
             continue
         if owner is RelayField.NEXT_ACTION:
-            # Its details would hang under the item above: a done item with open details stays.
+            # Open details would move below the previous item, so a done item with them stays.
             details = [one for one in below if one.text.strip()]
             if all(is_done_item(one.text) and not one.in_fence for one in details):
                 yield [line, *details]
@@ -303,7 +304,7 @@ def _list_done_items(page: _RelayPage) -> Iterator[list[_PageLine]]:
 
 
 def _find_finished_directive(page: _RelayPage) -> range:
-    """The directive's sections where all of it is done: it stays, for a relay must have one."""
+    """Return the sections of a directive that is all done; a relay needs one, so they stay."""
     extent = page.relay.outline.extent(page.relay.places(RelayField.NEXT_ACTION)[0])
     left = (
         line.text
@@ -315,7 +316,7 @@ def _find_finished_directive(page: _RelayPage) -> range:
 
 
 def _list_lines_below(lines: list[_PageLine], number: int) -> list[_PageLine] | None:
-    """The lines that hang under a list item; None where its text goes on at the margin."""
+    """Return the lines that belong to a list item; None if its text continues unindented."""
     indent = _measure_indent(lines[number].text)
     found: list[_PageLine] = []
     gap: list[_PageLine] = []
@@ -339,9 +340,9 @@ def _list_lines_below(lines: list[_PageLine], number: int) -> list[_PageLine] | 
 
 
 def _sort_decisions_by_age(page: _RelayPage) -> list[list[_PageLine]]:
-    """Decisions by date, their own or that of the heading they stand under.
+    """Return decisions by date, their own or that of their heading.
 
-    An undated one is as old as the one above it; ties go in list order.
+    An undated one has the date of the one above it. Equal dates keep the order of the list.
     """
     blocks = []
     dates = []
@@ -373,7 +374,7 @@ def _find_latest_date(text: str) -> date | None:
 
 
 def _list_other_sections(page: _RelayPage) -> Iterator[list[_PageLine]]:
-    """Everything that is no field of the relay, from the bottom; then the lesser fields."""
+    """Yield sections that are not fields of the relay, from the bottom, then the lesser fields."""
     unknown = [index for index, owner in enumerate(page.owners) if owner is None]
     for section in (*reversed(unknown), -1):
         yield from reversed(page.blocks(section))

@@ -1,8 +1,8 @@
-"""Which settings need the operator's consent, and how two versions of them differ.
+"""Decide which settings need the operator's consent, and how two versions of them differ.
 
-An agent can write to `rekindle.yaml`. What it writes there must not decide what the next supervisor
-starts, pays for, or permits. The operator's `run`, `up` and `restart` record these settings outside
-the workspace; a supervisor that finds others, or none, starts nothing.
+An agent can write to `rekindle.yaml`, but must not decide what the next supervisor starts, pays for
+or permits. The operator's `run`, `up` and `restart` record these settings outside the workspace. A
+supervisor that finds other settings, or no record, starts nothing.
 
 Every key is controlled unless it is listed in `UNCONTROLLED_KEYS`, so that a new key is safe by
 default.
@@ -39,12 +39,12 @@ class SettingChange(msgspec.Struct, frozen=True):
 
     key: str
     before: str
-    """The whole accepted value as one line; empty if there was none."""
+    """Accepted value on one line; empty if there was none."""
     after: str
-    """The whole present value as one line; empty if it was removed."""
+    """Current value on one line; empty if it was removed."""
 
     def render(self) -> str:
-        """Render the change on one line; of long values, the part that differs."""
+        """Return the change on one line; for long values, only the part that differs."""
         if not self.before:
             return f"{self.key}: added {_cut_value(self.after)}"
         if not self.after:
@@ -58,8 +58,8 @@ def select_controlled(
 ) -> ControlledSettings:
     """Return the controlled settings of one agent.
 
-    `outside` holds the keys that lead to a file or a folder outside the project, with the path:
-    these are controlled whatever the key.
+    `outside` has the keys that lead to a file or a folder outside the project, with the path. They
+    are always controlled.
     """
     entry = msgspec.to_builtins(manifest.agents.get(agent, {}))
     found = {
@@ -78,7 +78,7 @@ def select_controlled(
 
 
 def select_fleet(controlled: ControlledSettings) -> ControlledSettings:
-    """Return those of an agent's controlled settings that name the fleet, and are the project's."""
+    """Return the controlled settings of the fleet, which apply to the whole project."""
     return {key: value for key, value in controlled.items() if key.startswith(f"{_FLEET}.")}
 
 
@@ -87,7 +87,7 @@ def drop_fleet_settings(controlled: ControlledSettings) -> ControlledSettings:
 
 
 def compare_settings(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[SettingChange]:
-    """Return what changed, by key."""
+    """Return the changes, sorted by key."""
     return [
         SettingChange(key, _render_value(key, before.get(key)), _render_value(key, after.get(key)))
         for key in sorted({*before, *after})
@@ -96,7 +96,7 @@ def compare_settings(before: Mapping[str, Any], after: Mapping[str, Any]) -> lis
 
 
 def render_changes(changes: Sequence[SettingChange], most: int = CHANGES_SHOWN) -> str:
-    """Render changes on one line, at most so many of them."""
+    """Return the first `most` changes on one line."""
     shown = "; ".join(change.render() for change in changes[:most])
     return shown + (f"; and {len(changes) - most} more" if len(changes) > most else "")
 
@@ -113,7 +113,7 @@ def _render_value(key: str, value: Any) -> str:
 
 
 def _select_difference(before: str, after: str) -> tuple[str, str]:
-    """Return two values whole if they are short, else the part that differs, in brackets."""
+    """Return both values if they are short, or else the parts that differ, in brackets."""
     if max(len(before), len(after)) <= CONSENT_VALUE_CHARACTERS:
         return before, after
     start = _count_same(before, after)
@@ -122,14 +122,14 @@ def _select_difference(before: str, after: str) -> tuple[str, str]:
 
 
 def _count_same(first: str, second: str) -> int:
-    """Return how many characters two texts begin with in common."""
+    """Return the length of the common beginning of two texts."""
     pairs = enumerate(zip(first, second, strict=False))
     shorter = min(len(first), len(second))
     return next((place for place, (one, other) in pairs if one != other), shorter)
 
 
 def _mark_part(value: str, start: int, same: int) -> str:
-    """Render `…context[part]context…`; the last `same` characters do not differ."""
+    """Return `…context[part]context…`; the last `same` characters do not differ."""
     end = len(value) - same
     first, last = max(0, start - CONSENT_CONTEXT_CHARACTERS), end + CONSENT_CONTEXT_CHARACTERS
     lead = "…" if first else ""
@@ -138,7 +138,7 @@ def _mark_part(value: str, start: int, same: int) -> str:
 
 
 def _cut_value(value: str) -> str:
-    """Return a value that can be shown; a longer one names the file that has it."""
+    """Return a value to show; a long one is cut and names its file."""
     if len(value) <= CONSENT_SHOWN_CHARACTERS:
         return value
     part = value[:CONSENT_VALUE_CHARACTERS]

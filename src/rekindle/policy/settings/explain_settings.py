@@ -1,4 +1,4 @@
-"""Every setting and threshold with its value, unit, origin and meaning."""
+"""Explain every setting and threshold: its value, unit, origin and meaning."""
 
 from collections.abc import Mapping
 from difflib import get_close_matches
@@ -28,7 +28,7 @@ from rekindle.policy.settings.runtime_settings import (
 from rekindle.thresholds import FIXED
 
 NAME = "NAME"
-"""Stands for the name of an agent, a persona or a model in a key."""
+"""Placeholder for the name of an agent, a persona or a model in a key."""
 
 
 class SettingExplanation(msgspec.Struct, frozen=True):
@@ -36,7 +36,7 @@ class SettingExplanation(msgspec.Struct, frozen=True):
     value: Any
     default: Any
     unit: str
-    """What a number counts; empty if the value is not a number."""
+    """Unit of a number; empty if the value is not a number."""
     origin: str
     """`default`, `fixed`, or the file and line that set it."""
     meaning: str
@@ -61,14 +61,16 @@ def explain_settings(
     )
     return explained + [
         SettingExplanation(key, default, default, unit, "fixed", meaning)
-        for key, (default, unit, meaning) in sorted(FIXED.items())  # not in the order of imports
+        for key, (default, unit, meaning) in sorted(
+            FIXED.items()
+        )  # independent of the order of imports
     ]
 
 
 def explain_setting(
     key: str, manifest: Manifest | None, marked: MarkedData | None
 ) -> list[SettingExplanation]:
-    """Return the settings that a key names; the last part of a key is enough."""
+    """Return the settings with this key or key suffix, or below it."""
     every = explain_settings(manifest, marked)
     named = [one for one in every if one.key == key or one.key.endswith(f".{key}")]
     named = named or [one for one in every if f".{key}." in f".{one.key}"]
@@ -111,7 +113,7 @@ def _explain_named(
     entries: Mapping[str, msgspec.Struct],
     marked: MarkedData | None,
 ) -> list[SettingExplanation]:
-    """Explain the keys of every entry of a section; if there is none, of an entry called NAME."""
+    """Return the keys of every entry of a section, or of one called NAME if it is empty."""
     explained: list[SettingExplanation] = []
     for name in entries or [NAME]:
         for key, annotation in validation.list_fields(kind).items():
@@ -123,7 +125,7 @@ def _explain_named(
 def _explain_key(
     path: KeyPath, annotation: Any, value: Any, marked: MarkedData | None
 ) -> list[SettingExplanation]:
-    """Explain a key without a default, and every key below it."""
+    """Return the explanation of a key without a default, and of every key below it."""
     explained = []
     if meta := find_meta(annotation):
         explained.append(_explain(path, meta, value, None, marked))
@@ -134,7 +136,7 @@ def _explain_key(
 
 
 def find_meta(annotation: Any) -> msgspec.Meta | None:
-    """Return the description of a key, through unions; None: it has none."""
+    """Return the description of a key, also inside a union, or None."""
     inner = get_args(annotation)
     if get_origin(annotation) is Annotated:
         return next((one for one in inner if isinstance(one, msgspec.Meta)), None)

@@ -1,4 +1,4 @@
-"""The JSON Schema of rekindle.yaml, derived from the types that the manifest is read with."""
+"""Derive the JSON Schema of rekindle.yaml from the types that parse the manifest."""
 
 from collections.abc import Callable
 from types import NoneType, UnionType
@@ -24,7 +24,8 @@ from rekindle.policy.settings.runtime_settings import (
 Schema = dict[str, Any]
 
 _PLAIN: dict[Any, Schema] = {
-    # YAML 1.2, which editors read, has only `true` and `false`; Rekindle reads `on` and `off` too.
+    # YAML 1.2, which editors use, has only `true` and `false`; Rekindle also accepts `on` and
+    # `off`.
     bool: {"enum": [True, False, "on", "off", "yes", "no"]},
     int: {"type": "integer"},
     float: {"type": "number"},
@@ -40,7 +41,7 @@ _PLAIN: dict[Any, Schema] = {
     Any: {},
 }
 _END = r"\Z"
-"""The end of a text in Python's patterns, which JSON Schema does not know."""
+"""End of the text in Python's patterns; JSON Schema does not support it."""
 _BOUNDS = {"ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "exclusiveMaximum"}
 _ABOUT = ("description", "x-unit")
 _WORDS = {"pattern": "pattern", "min_length": "minLength", "description": "description"}
@@ -113,7 +114,7 @@ def _describe_struct(kind: type[msgspec.Struct]) -> Schema:
 
 
 def _allow_null(described: Schema) -> Schema:
-    """Let a key be empty: the manifest reads it as if it were left out."""
+    """Return the schema with null permitted, because an empty key counts as a missing one."""
     words = {key: described.pop(key) for key in _ABOUT if key in described}
     options = [one for one in described.get("anyOf", [described]) if one != _PLAIN[NoneType]]
     return words | {"anyOf": [*options, _PLAIN[NoneType]]}

@@ -1,7 +1,7 @@
-"""The addresses under `notify:`, whose secrets can be in variables: `ntfys://$TOPIC`, `$ALERTS`.
+"""Resolve variables in the addresses under `notify:`, such as `ntfys://$TOPIC` and `$ALERTS`.
 
-The host that sends a notification resolves them. So no secret needs to be in the manifest, and none
-travels to the engine of a fleet.
+The host that sends a notification resolves them, so the manifest needs no secrets, and none is sent
+to the engine of a fleet.
 """
 
 import re
@@ -36,7 +36,7 @@ def name_variables(address: str) -> list[str]:
 
 
 def has_only_variables(address: str) -> bool:
-    """Return whether an address is made of variables alone, but for its scheme.
+    """Return whether an address consists of variables alone, except for its scheme.
 
     Any other part may be a secret: a password, a token in the path, the name of a topic.
     """
@@ -44,7 +44,7 @@ def has_only_variables(address: str) -> bool:
 
 
 def hide_address_secrets(address: str) -> str:
-    """Return an address to show: whole if it holds variables alone, else its scheme."""
+    """Return an address to show: all of it if it has only variables, else its scheme."""
     if has_only_variables(address):
         return address
     scheme = _SCHEME.match(address)

@@ -125,7 +125,7 @@ class QuestionSettings(msgspec.Struct, frozen=True):
 
 
 class ProgressSettings(msgspec.Struct, frozen=True):
-    """Bounds on work that leads nowhere; `rekindle run --budget none` lifts those that pause."""
+    """Bounds on work without progress; `rekindle run --budget none` lifts the pauses."""
 
     paced_after: Annotated[
         int,
@@ -204,7 +204,7 @@ class RuntimeSettings(msgspec.Struct, frozen=True):
 
 
 class AgentDefaults(msgspec.Struct, frozen=True):
-    """Settings of an agent whose entry in the manifest does not have the key."""
+    """Defaults for the keys that an agent's entry in the manifest lacks."""
 
     prompt: Annotated[str, _doc("File with the task of every cycle.")] = "PROMPT.md"
     dir: Annotated[str, _doc("Working directory, relative to the manifest's folder.")] = "."
@@ -231,7 +231,7 @@ class AgentDefaults(msgspec.Struct, frozen=True):
 
 
 class TlsSettings(msgspec.Struct, frozen=True):
-    """The files of a TLS connection, from the manifest's folder; "" where one is not named."""
+    """Files of a TLS connection, relative to the manifest's folder; empty if not set."""
 
     ca: Annotated[str, _doc("File with the certificate of the authority.")] = ""
     cert: Annotated[str, _doc("File with the certificate of this host.")] = ""
@@ -240,7 +240,7 @@ class TlsSettings(msgspec.Struct, frozen=True):
 
 
 class CodecSettings(msgspec.Struct, frozen=True):
-    """The keys with which documents are encrypted before the engine sees them."""
+    """Keys that encrypt documents before they are sent to the engine."""
 
     keys: Annotated[
         list[str],
@@ -254,7 +254,7 @@ class CodecSettings(msgspec.Struct, frozen=True):
 
 
 class FleetSettings(msgspec.Struct, frozen=True):
-    """The engine that keeps the agents, and its address."""
+    """The engine of a fleet, and the connection to it."""
 
     address: Annotated[str, _doc("Host and port of the engine.")] = "127.0.0.1:7233"
     namespace: Annotated[str, _doc("Namespace in the engine.", min_length=1)] = "default"
@@ -274,7 +274,7 @@ class FleetSettings(msgspec.Struct, frozen=True):
 
 
 def find_cycle_limit(agent: AgentEntry) -> int:
-    """Return how many cycles a run of an agent has; 0: no end."""
+    """Return the number of cycles of an agent's run; 0 for no limit."""
     return AgentDefaults().cycles if agent.cycles is None else agent.cycles
 
 
@@ -282,11 +282,11 @@ class Settings(msgspec.Struct, frozen=True):
     runtime: RuntimeSettings = RuntimeSettings()
     agent: AgentDefaults = AgentDefaults()
     fleet: FleetSettings | None = None
-    """None: there is no fleet, and files on this host keep the agents."""
+    """Settings of the fleet; None if agents are stored in files on this host."""
 
 
 def resolve_settings(marked: MarkedData | None) -> Settings:
-    """Return the settings in force: those of the manifest, then the defaults."""
+    """Return the effective settings: the manifest's, completed with the defaults."""
     if marked is None:
         return Settings()
     fleet = validation.validate_data(marked, FleetSettings, ("fleet",))
@@ -297,6 +297,6 @@ def resolve_settings(marked: MarkedData | None) -> Settings:
 
 
 def _has_keys(marked: MarkedData, section: str) -> bool:
-    """A section whose keys were all left empty, or that has none, is as one left out."""
+    """Return whether a section has a key with a value; otherwise it counts as missing."""
     found = marked.data.get(section) if isinstance(marked.data, dict) else None
     return isinstance(found, dict) and any(value is not None for value in found.values())

@@ -1,1 +1,1 @@
-"""Decisions while a project is set up: permissions, environment, folders, `until:`."""
+"""Decide how to set up a project: permissions, environment, folders, `until:`, adoption."""

@@ -1,7 +1,7 @@
-"""What of another loop's documents can be taken over, before anything is written.
+"""Plan the adoption of another tool's documents, before anything is written.
 
-A state that cannot be read is refused as a whole: half of the truth is none. A relay without a
-directive, or a brief without its title, is left out and said so, if there is something else.
+An unreadable state is refused, because a part of it would be misleading. A relay without a
+directive, or a brief without a title, is left out and reported if there are other documents.
 """
 
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ _EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class ResolvedLine(msgspec.Struct, frozen=True):
-    """A line of a resolution log."""
+    """A line of resolved.jsonl."""
 
     id: str
     reason: str
@@ -45,7 +45,7 @@ class AdoptionPlan(msgspec.Struct, frozen=True):
     state: State | None = None
     closings: tuple[ResolvedLine, ...] = ()
     left: tuple[str, ...] = ()
-    """What cannot be taken over, and why."""
+    """Documents that cannot be adopted, with the reasons."""
 
 
 def plan_adoption(
@@ -71,9 +71,9 @@ def plan_adoption(
 
 
 def select_open_loops(state: State, closings: Mapping[str, ResolvedLine]) -> tuple[OpenLoop, ...]:
-    """What is open: one that was resolved on a later day was only never taken off the list.
+    """Return the open loops, without those that were resolved on a day after they were added.
 
-    On the same day it may have been opened again: then it stays, for a loop must not be lost.
+    A loop that was resolved on the same day may have been reopened, so it stays open.
     """
     return tuple(
         loop
@@ -90,7 +90,7 @@ def select_open_loops(state: State, closings: Mapping[str, ResolvedLine]) -> tup
 def collect_resolutions(
     state: State, closings: Mapping[str, ResolvedLine], known: LoopMap, now: datetime
 ) -> tuple[list[LoopResolved], tuple[Resolution, ...]]:
-    """What was resolved there: events of its own time, and what also changes a loop of ours."""
+    """Return events for unknown resolved loops, and resolutions of loops that are open here."""
     still_open = {loop.id for loop in select_open_loops(state, closings)}
     found = {
         item.id: ResolvedLine(item.id, item.reason, states.parse_time(item.resolved_date))
@@ -142,7 +142,7 @@ def _read_state(data: bytes) -> State:
 
 
 def _measure_depth(value: Any) -> int:
-    """How deeply a value is nested, up to where it is too deep for anybody."""
+    """Return how deeply a value is nested, at most one level more than the limit."""
     level, depth = [value], 0
     while level and depth <= ADOPT_DEPTH:
         inner = (one.values() if isinstance(one, dict) else one for one in level)
@@ -162,7 +162,7 @@ def _read_brief(data: bytes, left: list[str]) -> Brief | None:
 
 
 def parse_resolved_lines(data: bytes) -> tuple[tuple[ResolvedLine, ...], int]:
-    """The last word on each loop, and how many lines say nothing."""
+    """Return the last resolution of each loop, and the number of unusable lines."""
     found: dict[str, ResolvedLine] = {}
     spoiled = 0
     for line in filter(bytes.strip, data.splitlines()):

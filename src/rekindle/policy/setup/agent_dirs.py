@@ -1,4 +1,4 @@
-"""Which agent a folder belongs to: the one with the innermost `dir:` around it."""
+"""Choose the agent of a folder: the one with the innermost `dir:` around it."""
 
 from collections.abc import Iterable
 
@@ -6,19 +6,19 @@ import msgspec
 
 
 class AgentDir(msgspec.Struct, frozen=True):
-    """The folder that one agent works in."""
+    """Folder in which an agent works."""
 
     agent: str
     harness: str
     path: str
-    """Absolute and without links."""
+    """Absolute path without symbolic links."""
 
 
 def choose_agents(dirs: Iterable[AgentDir], place: str, harness: str = "") -> list[str]:
-    """Return the agents that work in `place`, an absolute path without links.
+    """Return the agents that work in `place`, an absolute path without symbolic links.
 
-    Of several folders around it the innermost counts. Of several agents in that folder those with
-    the given harness count, if there are any. hook.py has the same function without these types.
+    Only the innermost folder around it counts, and of several agents in that folder those with the
+    given harness, if any. hook.py has the same function without these types.
     """
     around = [one for one in dirs if is_inside(place, one.path)]
     depth = max((len(one.path.rstrip("/")) for one in around), default=0)

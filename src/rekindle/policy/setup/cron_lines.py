@@ -1,4 +1,4 @@
-"""Which lines of a crontab start Rekindle, and which of them start nothing else."""
+"""Find the lines of a crontab that start Rekindle, and those that start nothing else."""
 
 import re
 import shlex
@@ -24,9 +24,9 @@ class CronUse(Enum):
     """How a line of a crontab uses Rekindle."""
 
     ALONE = "alone"
-    """One command of Rekindle, at most after `cd FOLDER`."""
+    """A single command of Rekindle, optionally after `cd FOLDER`."""
     AMONG_OTHERS = "among others"
-    """Other commands too, or a form that is not understood."""
+    """Other commands as well, or an unknown form."""
 
 
 class _CronCommand(msgspec.Struct):
@@ -37,9 +37,9 @@ class _CronCommand(msgspec.Struct):
 
 
 def find_use(line: str, folder: str = "") -> CronUse | None:
-    """Return how a line uses Rekindle; with `folder`, in that folder or below it.
+    """Return how a line uses Rekindle, or None; with `folder`, only in that folder or below it.
 
-    Only the folder of `cd` counts, not the paths of the program or of a log file.
+    The folder is the one of `cd`. Paths of the program or of a log file do not count.
     """
     match = _COMMAND.fullmatch(line)
     if match is None:
@@ -99,7 +99,7 @@ def _starts_program(words: list[str]) -> bool:
 
 
 def _mentions_program(command: _CronCommand) -> bool:
-    """Return whether a command starts Rekindle, or may start it by way of another program."""
+    """Return whether a command starts Rekindle, or may start it through another program."""
     if command.words[0] == "cd":
         return False
     named = (word == PROGRAM or word.endswith(f"/bin/{PROGRAM}") for word in command.words)

@@ -1,7 +1,7 @@
-"""Which of our environment variables an agent gets.
+"""Select the environment variables that an agent gets.
 
-Ours may hold anything: other programs' keys, and the marks of a session that we were started from.
-What a project needs beyond these stands in the manifest, under `env:`.
+Ours may include keys of other programs and variables of the session that started us. A project adds
+the variables that it needs in the manifest, under `env:`.
 """
 
 import re
@@ -18,7 +18,7 @@ _NAMES = frozenset(
 )
 _PREFIXES = ("LC_", "XDG_")
 _SECRET = re.compile(r"KEY|TOKEN|SECRET|PASS|AUTH|CREDENTIAL|COOKIE|PROXY", re.IGNORECASE)
-"""Names of what is not written down; proxies often have a password in their address."""
+"""Names of variables that are never written to a file; proxy addresses often contain a password."""
 _CREDENTIAL = re.compile(
     r"(^|_)(API_?KEY|(ACCESS|SECRET)_KEY|KEY|TOKEN|SECRET|PASS(WORD|WD|PHRASE)?|PAT|PGPASS\w*"
     r"|AUTH|CREDENTIALS?|COOKIE|DSN)($|_)",
@@ -33,7 +33,7 @@ _OF_THE_SHELL = frozenset(
 def select_variables(
     ours: Mapping[str, str], prefixes: Iterable[str], never: Iterable[str]
 ) -> dict[str, str]:
-    """The variables to pass on; `prefixes` and `never` are the harness's own."""
+    """Return the variables to pass on; the harness defines `prefixes` and `never`."""
     begins = (*_PREFIXES, *prefixes)
     unwanted = frozenset(never)
     return {
@@ -44,7 +44,7 @@ def select_variables(
 
 
 def drop_secret_variables(found: Mapping[str, str]) -> dict[str, str]:
-    """What of it may be kept in a file; an agent's socket of keys is no secret by itself."""
+    """Return the variables that may be written to a file; the socket of SSH is not a secret."""
     return {
         name: value
         for name, value in found.items()
@@ -53,7 +53,7 @@ def drop_secret_variables(found: Mapping[str, str]) -> dict[str, str]:
 
 
 def list_withheld(ours: Mapping[str, str], passed: Collection[str]) -> dict[str, str]:
-    """Return the variables that an agent does not get, without the shell's and our own."""
+    """Return the variables that an agent does not get, except the shell's and our own."""
     own = ("REKINDLE_", *_PREFIXES)
     kept = _NAMES | _OF_THE_SHELL
     return {

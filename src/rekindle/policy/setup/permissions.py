@@ -1,6 +1,6 @@
-"""What an agent may do: the three levels that `init` offers, and how a refused call is permitted.
+"""Define what an agent may do: the three levels of `init`, and how to permit a refused call.
 
-The tools have the names of Claude Code. The other harnesses translate them.
+The tools have the names of Claude Code, which the other harnesses translate.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,7 +22,7 @@ _OWN_NAMES = {
     "glob": "Glob",
     "grep_search": "Grep",
 }
-"""Gemini CLI's names of the tools that a level has."""
+"""Claude Code's names for the tools of Gemini CLI."""
 
 
 _ALREADY_PERMITTED = {
@@ -33,7 +33,7 @@ _ALREADY_PERMITTED = {
 _ALREADY_PERMITTED_BY_PERSONA = (
     "the persona permits the tools, and the CLI refused the call: check its own settings"
 )
-"""What helps against a refused call if the persona has its tool already."""
+"""Hint for a refused call whose tool the persona already permits."""
 
 
 class LevelRow(msgspec.Struct, frozen=True):
@@ -52,11 +52,11 @@ DEFAULT_LEVEL: PermissionLevel = "run"
 
 
 def make_permissions(level: PermissionLevel, harness: str) -> Permissions | None:
-    """Return the permissions of a level; None: the harness has no tools that are known here."""
+    """Return the permissions of a level, or None for a harness with unknown tools."""
     if harness not in {"claude-code", "codex", "gemini"}:
         return None
     if harness == "codex":
-        # Codex reads by its shell. Its sandbox decides what the shell may write.
+        # Codex reads files with its shell, and its sandbox decides what the shell may write.
         return Permissions(deny=["Edit", "Write"]) if level == "read" else _allow(_RUN)
     return _allow(PERMISSION_LEVELS[level].tools)
 
@@ -69,14 +69,14 @@ def make_persona_name(level: PermissionLevel, harness: str) -> str:
 
 
 def explain_level(level: PermissionLevel, harness: str) -> str:
-    """Return what a level means for a harness, in a line."""
+    """Return the meaning of a level for a harness, in one line."""
     if harness == "codex" and level != "read":
         return "edit and run commands, in Codex's sandbox: it writes this folder only"
     return PERMISSION_LEVELS[level].words
 
 
 def explain_rest(level: PermissionLevel, harness: str) -> str:
-    """Return what happens to the tools that a level does not name, in a sentence."""
+    """Return what happens to tools that a level does not permit, in one sentence."""
     if harness == "codex" and level == "read":
         return "Codex still runs its shell, in a sandbox that writes nothing."
     return "Every other tool is refused."
@@ -87,15 +87,15 @@ def _allow(tools: Iterable[str]) -> Permissions:
 
 
 def may_write(persona: Persona) -> bool:
-    """Return whether a persona permits anything that changes files."""
+    """Return whether a persona permits changing files."""
     permissions = persona.permissions
     return permissions is not None and permissions.allowed_tools is not None and persona.writes
 
 
 def explain_reach(persona: Persona, name: str, harness: str) -> tuple[str, bool]:
-    """Return in words that a headless agent may not write, and whether it may do nothing at all.
+    """Return a warning if a headless agent may not write, and whether it may do nothing at all.
 
-    Empty: it may write, or the harness has no tools that are known here.
+    The warning is empty if the agent may write, or if the tools of the harness are unknown.
     """
     if make_permissions(DEFAULT_LEVEL, harness) is None or may_write(persona):
         return "", False
@@ -109,8 +109,8 @@ def explain_reach(persona: Persona, name: str, harness: str) -> tuple[str, bool]
 def permit_tools(persona: Persona, calls: Iterable[str], harness: str) -> list[str]:
     """Return the `allowed_tools` that also permit these tools.
 
-    Without a list of its own the persona gets the smallest level that has them: a list permits
-    nothing else, and an agent that may write but not read achieves nothing.
+    A persona without its own list gets the smallest level with these tools, because a list refuses
+    everything else, and an agent that may write but not read is useless.
     """
     wanted = [_OWN_NAMES.get(tool, tool) for tool in calls]
     allowed = persona.permissions.allowed_tools if persona.permissions else None
@@ -123,7 +123,7 @@ def permit_tools(persona: Persona, calls: Iterable[str], harness: str) -> list[s
 
 
 def explain_permit(name: str, persona: Persona, calls: Sequence[str], harness: str) -> str:
-    """Return what permits refused calls: a setting, or what helps if the persona has the tools."""
+    """Return the setting that permits refused calls, or a hint if the persona has the tools."""
     tools = permit_tools(persona, calls, harness)
     permissions = persona.permissions or Permissions()
     if tools == permissions.allowed_tools:
@@ -149,10 +149,10 @@ def _quote(rule: str) -> str:
 
 
 def find_rule(tool: str, arguments: Mapping[str, Any], allowed: Sequence[str]) -> str:
-    """Return the rule of `allowed_tools` that permits a refused call.
+    """Return the rule for `allowed_tools` that permits a refused call.
 
-    If the persona has the tool already, the CLI refused the call's path: a file tool is held to the
-    agent's folder, unless a rule names a path.
+    If the persona already has the tool, the CLI refused the path: file tools are restricted to the
+    agent's folder unless a rule names a path.
     """
     path = arguments.get("file_path")
     if tool in allowed and isinstance(path, str) and path.startswith("/"):

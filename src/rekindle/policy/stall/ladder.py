@@ -1,10 +1,9 @@
 """Decide between two cycles whether the run continues, is warned of a stall, or is paused.
 
 A cycle whose relay reports that the work is done ends the run, unless `until:` fails or the review
-does not agree. Then the next cycle is told what failed, and it is never told that it stalls.
+does not agree. Then the next cycle is told what failed instead of a stall.
 
-Each cycle without progress climbs one rung of the ladder; one with progress goes back to the
-ground.
+Each cycle without progress climbs one rung of the ladder; one with progress returns to the ground.
 
 | rung | consequence |
 |---|---|
@@ -13,8 +12,8 @@ ground.
 | 3 | the run is paused, and a person is notified |
 
 An identical directive without a sign of work starts on the second rung. A wait without any other
-work is paused at once, because only a person can end it. All of this counts from the last restart
-or answer of a person.
+work is paused at once, because only a person can end it. The count starts at the last restart or
+answer of a person.
 """
 
 from collections.abc import Mapping, Sequence
@@ -164,8 +163,8 @@ def _decide_pause(
 def is_cycle_stuck(ended: CycleEnded) -> bool:
     """Return whether a cycle made no progress.
 
-    This is decided by its relay, or because it only talked although work was owed. A cycle that
-    reports an end while `until:` fails made progress only if there is visible work.
+    Its relay decides, or that it only talked although its stage required work. A cycle that reports
+    an end while `until:` fails made progress only if there is visible work.
     """
     if ended.claimed:
         return not ended.evidence

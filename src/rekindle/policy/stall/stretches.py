@@ -1,4 +1,4 @@
-"""Find the stuck stretches of a history: many pairs of relays in a row without progress."""
+"""Find the stuck stretches of a history: consecutive pairs of relays without progress."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence

@@ -1,1 +1,1 @@
-"""What a summarizer is asked, and where each line of its answer comes from."""
+"""Requests to a summarizer, and the provenance of each line of its answer."""

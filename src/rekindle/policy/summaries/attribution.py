@@ -1,9 +1,9 @@
-"""What the lines of a summarizer's answer may be: an instruction, a claim, or a quotation.
+"""Attribute the lines of a summarizer's answer: an instruction, a claim, or a quotation.
 
-Each line is attributed to the least trusted source that it stems from. A line that copies what was
-read is a quotation. So is a paraphrase of what a tool, a file or the CLI said, if it is in a
-section that tells the next session what to do; `provenance` finds it by its stems and names. An
-order in a file that was read stays a thing that a file said.
+Each line is attributed to the least trusted source that it comes from. A line that copies a source
+is a quotation. So is a paraphrase of a tool, a file or the CLI in a section that tells the next
+session what to do; `provenance` finds it by its stems and names. So an order in a file remains a
+quotation of that file.
 """
 
 import re
@@ -39,16 +39,16 @@ CLAIM_SECTIONS = frozenset(
         *(BriefLabel.CHANGED, BriefLabel.RISK, BriefLabel.NUMBERS),
     }
 )
-"""Sections that say what is; the others say what to do, or what was decided."""
+"""Sections that state facts; the others contain instructions or decisions."""
 DIRECTIVE_SECTIONS = frozenset(
     {CheckpointSection.RESUME_INSTRUCTIONS, RelayField.NEXT_ACTION, BriefLabel.NEXT}
 )
-"""Sections that a session begins with: they must not consist of quotations of tools alone."""
+"""Sections that a session starts from, so they must not consist of tool quotations alone."""
 DEFAULT_INSTRUCTION = "Continue with the task."
 
 
 def attribute_lines(summary: Summary, request: SummaryRequest) -> Summary:
-    """Return the summary with each line as it may be shown in its section."""
+    """Return the summary with each line attributed according to its section."""
     heard = SourceTexts(request.turns, request.carried)
     sections = {
         name: heard.items(items) if name in CLAIM_SECTIONS else heard.instructions(items, name)
@@ -58,7 +58,7 @@ def attribute_lines(summary: Summary, request: SummaryRequest) -> Summary:
 
 
 class SourceTexts:
-    """What was read for a summary, with who said it."""
+    """The texts that a summary is based on, with their sources."""
 
     def __init__(self, turns: Iterable[Turn], carried: Sequence[str] = ()) -> None:
         self._turns = tuple(turns)
@@ -70,17 +70,17 @@ class SourceTexts:
             _list_own_texts(self._turns, carried), _list_data_texts(self._turns, carried)
         )
         self._known: dict[str, str] = {}
-        """Sections may say the same."""
+        """Cache of attributed lines, because sections may repeat each other."""
 
     def items(self, items: Iterable[SummaryItem]) -> tuple[SummaryItem, ...]:
-        """Return claims as they may be shown."""
+        """Return attributed claims."""
         return tuple(_replace_text(one, self.claim(one.text, one.turns)) for one in items)
 
     def instructions(self, items: Iterable[SummaryItem], section: str) -> tuple[SummaryItem, ...]:
-        """Return what a section asks for: what stems from a tool or a file is a quotation.
+        """Return the attributed instructions of a section; those from data are quotations.
 
-        If a session begins with the section, it asks for something that a person or the agent
-        said: if no item does, the last request of the person is quoted first.
+        A section that a session starts from needs an instruction of the person or the agent. If it
+        has none, a quotation of the person's last request comes first.
         """
         told = tuple(_replace_text(one, self.instruction(one.text, one.turns)) for one in items)
         if (
@@ -92,7 +92,7 @@ class SourceTexts:
         return (SummaryItem(self.last_request() or DEFAULT_INSTRUCTION), *told)
 
     def instruction(self, text: str, turns: Sequence[int]) -> str:
-        """Return a line that asks for something, or the quotation that it is instead."""
+        """Return an instruction, as a quotation if it comes from data."""
         shown = self.shown(text)
         if self._is_source_known(text, shown):
             return shown
@@ -100,28 +100,28 @@ class SourceTexts:
         return summaries.make_quotation(whose, text) if whose else shown
 
     def claim(self, text: str, turns: Sequence[int]) -> str:
-        """Return a line that says what is: if most of it is a tool's, it is a quotation."""
+        """Return a claim, as a quotation if most of it comes from a tool."""
         shown = self.shown(text)
         if self._is_source_known(text, shown):
             return shown
         if shown != summaries.make_line(text):
-            # A quotation of the person or the agent, in part: no part of it may be a tool's.
+            # Partly a quotation of the person or the agent: the rest must not come from a tool.
             return self.instruction(text, turns)
         passage = self._trace.told(text, turns)
         return summaries.make_quotation(passage.label, text) if passage else shown
 
     def _is_source_known(self, text: str, shown: str) -> bool:
-        """Whether copied words tell the source: those of the person or the agent may be a part."""
+        """Return whether the copied words identify the source of the whole line."""
         whose = summaries.find_quoted_source(shown) if shown != summaries.make_line(text) else ""
         is_whole = whose.startswith(f"{_PERSON},")
         return is_whole or is_data_quotation(shown) or _normalize_words(text) in self._carried
 
     def find_data_source(self, text: str, turns: Sequence[int], also: str = "") -> str:
-        """Return the source of a paraphrase that asks for nothing; empty if it may ask.
+        """Return the source of a line that must not be an instruction; empty if it may be one.
 
-        The citation decides first: a line that cites what a tool gave must be borne out by the
-        words of the person or the agent. A citation may be false, so whatever it cites, a line
-        must not stem from data. `also` is text that counts as words of the person or the agent.
+        The citation decides first: a line that cites a turn with tool output needs support in the
+        words of the person or the agent. A citation may be false, so no line may come from data,
+        regardless of its citation. `also` is text that counts as words of the person or the agent.
         """
         cited = [turn for turn in self._turns if turn.number in turns]
         source = min(map(_find_least_trusted, cited), key=_TRUSTED.index, default="")
@@ -138,7 +138,7 @@ class SourceTexts:
         return f"{source if source in _NOT_THEIRS else _SUMMARIZER}, {where}"
 
     def last_request(self) -> str:
-        """Return the quotation of what the person asked for last, or an empty text."""
+        """Return a quotation of the person's last request; empty if there is none."""
         asked = (turn for turn in reversed(self._turns) if turn.who == "person" and turn.text)
         turn = next((turn for turn in asked if not turn.thread), None)
         if turn is None:
@@ -147,13 +147,13 @@ class SourceTexts:
         return summaries.make_quotation(whose, turn.text, QUOTED_REQUEST_CHARACTERS)
 
     def shown(self, text: str) -> str:
-        """A line as it may be shown: a quotation, where it repeats what was read."""
+        """Return the line, as a quotation if it repeats a source."""
         if text not in self._known:
             self._known[text] = _attribute_line(text, self._sources, self._carried)
         return self._known[text]
 
     def repeats_data(self, text: str) -> bool:
-        """Whether it repeats what neither the person nor the agent themselves have said."""
+        """Return whether a text repeats data that neither the person nor the agent said."""
         words = _normalize_words(text).split()
         row = " ".join(words) if len(words) <= QUOTED_WORDS else ""
         for whose, said in self._sources:
@@ -169,20 +169,20 @@ def _replace_text(item: SummaryItem, text: str) -> SummaryItem:
 
 
 def is_data_quotation(text: str) -> bool:
-    """Whether a text is a quotation of a source that cannot ask for anything."""
+    """Return whether a text quotes a source that cannot give instructions."""
     return summaries.find_quoted_source(text).startswith((*_NOT_THEIRS, _SUMMARIZER))
 
 
 _PERSON = "the person"
 _TRUSTED = ("a tool", "the CLI", "a sub-agent", "the agent", "the notes", _PERSON)
-"""Who may have said something, those to be trusted least first."""
+"""Sources, the least trusted first."""
 _NOT_THEIRS = frozenset(_TRUSTED[:3])
 _SUMMARIZER = "the summarizer"
-"""The source of a line that no cited turn bears out."""
+"""Source of a line that no cited turn supports."""
 
 
 def _list_sources(turns: Iterable[Turn], carried: Sequence[str]) -> list[tuple[str, str]]:
-    """Everything that was read, with who said it; those to be trusted least come first."""
+    """Return all texts with their sources, the least trusted first."""
     found = [said for turn in turns for said in _list_turn_texts(turn)]
     found += [("the notes", "before", each) for each in carried]
     found.sort(key=lambda said: _TRUSTED.index(said[0]))
@@ -193,7 +193,7 @@ def _list_turn_texts(turn: Turn) -> Iterator[tuple[str, str, str]]:
     where = f"turn {turn.number}"
     whose = {"person": _PERSON, "agent": "the agent", "cli": "the CLI"}[turn.who]
     yield "a sub-agent" if turn.thread else whose, where, turn.text
-    # The head of every turn has words of the CLI's file, also of a person's turn.
+    # The heading of every turn, even a person's, has words from the CLI's file.
     yield "the CLI", where, render_heading(turn)
     for call in turn.calls:
         yield "the agent", where, f"{call.tool} {call.about} {call.result}"
@@ -226,7 +226,7 @@ def _list_own_texts(
 def _list_data_texts(
     turns: Iterable[Turn], carried: Sequence[str]
 ) -> Iterator[tuple[str, int, str]]:
-    """Yield the texts that ask for nothing, whatever they say, with their turns."""
+    """Yield the texts that cannot give instructions, with their turns."""
     for note in carried:
         if is_data_quotation(note):
             whose = summaries.find_quoted_source(note).partition(",")[0]
@@ -245,28 +245,28 @@ def _attribute_line(
 ) -> str:
     plain = _normalize_words(text)
     if plain in carried:
-        return summaries.make_line(carried[plain])  # with its quotation marks, where it has some
+        return summaries.make_line(carried[plain])  # with its quotation marks, if any
     words = plain.split()
     for whose, said in sources:
         if not _repeats_source(words, said):
             continue
-        # Only what a person said from end to end is a word of theirs.
+        # Only a line that the person said completely is attributed to them as a whole.
         in_part = f"{_PERSON}{'' if plain in said else ' in part'}"
         return summaries.make_quotation(whose.replace(_PERSON, in_part, 1), text)
     return summaries.make_line(text)
 
 
 def _repeats_source(words: list[str], said: str) -> bool:
-    """Whether so many words in a row, or half of them where they are fewer, stand in both."""
+    """Return whether a source has QUOTED_WORDS of the words in a row, or half of a short line."""
     return any(run in said for run in _list_word_runs(" ".join(words)))
 
 
-@lru_cache(maxsize=256)  # a line is held against every source
+@lru_cache(maxsize=256)  # a line is compared with every source
 def _list_word_runs(plain: str) -> tuple[str, ...]:
     words = plain.split()
     least = min(QUOTED_WORDS, max(2, (len(words) + 1) // 2), len(words))
     runs = (" ".join(words[at : at + least]) for at in range(len(words) - least + 1))
-    # The first and the last of them may be cut through, unless next to nothing would be left.
+    # A run may begin or end inside a word of the source, unless it is very short.
     return tuple(run if len(run) >= _TELLING else f" {run} " for run in runs if run)
 
 
@@ -276,7 +276,7 @@ _IDEOGRAPH = re.compile(r"([\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff])")
 
 
 def _normalize_words(text: str) -> str:
-    """Words without their form; of a script that does not part them, the characters."""
+    """Return the words of a text in lower case, or its characters in scripts without spaces."""
     folded = unicodedata.normalize("NFKC", text).casefold()
     words = _WORD.findall(_IDEOGRAPH.sub(r" \1 ", folded))
     return f" {' '.join(words)} "

@@ -1,8 +1,8 @@
-"""Where the words of a text come from, however it rewords its source.
+"""Find the source of a text, even if it was reworded.
 
 A paraphrase keeps few words in a row, but it keeps names and most of the rare words. So a text is
 compared with its possible sources by stems, in any order: with the sentences of the person, the
-agent and the notes, and with windows of a few lines of what tools and the CLI gave.
+agent and the notes, and with windows of a few lines of output from tools and the CLI.
 """
 
 import re
@@ -29,7 +29,7 @@ _IDEOGRAPHS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+")
 _ENDING = re.compile(r"(?<=[a-z]{3})(?:ings?|ed|es|s)\Z")
 _NAME = re.compile(r"[\w./\\:@~+=#-]*\w")
 _IS_NAME = re.compile(r"[^\W\d_]\d|\d[^\W\d_]|\w[_/\\@]+\w|\w\.\w|\w:\w")
-"""A digit beside a letter, or a joint inside a word."""
+"""A digit next to a letter, or a joint inside a word."""
 _SHORT_PIECE = 3
 _COMMON = re.compile(
     "a|about|above|after|again|against|all|also|although|always|am|an|and|another|any|are"
@@ -45,7 +45,7 @@ _COMMON = re.compile(
     "|using|ve|very|want|wants|was|way|we|well|were|what|when|where|whether|which|while|who"
     "|whose|why|will|with|within|without|would|yes|yet|you|your|yours"
 )
-"""English words that any text may have."""
+"""Common English words, which do not identify a source."""
 
 
 class SourcePassage(msgspec.Struct, frozen=True):
@@ -62,7 +62,7 @@ class SourcePassage(msgspec.Struct, frozen=True):
 
 @lru_cache(maxsize=16_384)
 def find_stems(text: str) -> frozenset[str]:
-    """Return what a text is about: the stems of its words, without the most common ones."""
+    """Return the stems of the words of a text, without the most common ones."""
     folded = _fold_case(text)
     found = {_stem_word(word) for word in _WORD.findall(_IDEOGRAPHS.sub(" ", folded))}
     pairs = (run[at : at + 2] for run in _IDEOGRAPHS.findall(folded) for at in range(len(run)))
@@ -91,12 +91,12 @@ def find_names(text: str) -> frozenset[frozenset[str]]:
 
 
 class ProvenanceIndex:
-    """The passages of a transcript: those that may ask for something, and those that are data."""
+    """Passages of a transcript: those that may give instructions, and those that are data."""
 
     def __init__(
         self, own: Iterable[tuple[str, int, str]], data: Iterable[tuple[str, int, str]]
     ) -> None:
-        """Each text comes with its author and its turn; the turn of a note from before is 0."""
+        """Index texts, each with its author and turn; notes from before the session have turn 0."""
         self._data = [
             SourcePassage(whose, turn, window)
             for whose, turn, text in data
@@ -115,23 +115,22 @@ class ProvenanceIndex:
         self._names = frozenset().union(*(one.stems for one in self._own))
 
     def _repeats_data(self, sentence: SourcePassage) -> bool:
-        """Whether a sentence of the agent repeats, in whatever words, what it was given."""
+        """Return whether a sentence of the agent repeats data that it was given, even reworded."""
         if sentence.whose != "the agent":
             return False
-        # What was read later cannot be what it repeats.
+        # It cannot repeat data that was read later.
         _, shared = self._nearest(sentence.stems, until=sentence.turn)
         return len(shared) >= _count_stems_needed(sentence.stems)
 
     def foreign(
         self, text: str, turns: Collection[int], *, also: str = "", needs_support: bool = True
     ) -> "SourcePassage | None":
-        """Return the data that a text stems from, or None if the text may ask for something.
+        """Return the data that a text comes from, or None if it may be an instruction.
 
-        It may if the person, the agent or the notes have all its names, if no window of the data
-        explains what they have not said, and if enough of it is in their words; without
-        `needs_support` also if it shares nothing with the data. `also` is text that counts as
-        their words. A passage without an author means that the text stems neither from them nor
-        from data that is known.
+        It may be one if the person, the agent or the notes have all its names, if no window of the
+        data explains the rest, and if enough of it is in their words; without `needs_support` also
+        if it shares nothing with the data. `also` is text that counts as their words. A passage
+        without an author means that the text comes neither from them nor from known data.
         """
         wanted = find_stems(text)
         own = self._collect_own_stems(wanted, turns) | find_stems(also)
@@ -147,16 +146,16 @@ class ProvenanceIndex:
         return nearest if shared else SourcePassage("", 0, frozenset())
 
     def told(self, text: str, turns: Collection[int]) -> SourcePassage | None:
-        """Return the data that most of a text stems from, if there is such data."""
+        """Return the data that most of a text comes from, or None."""
         wanted = find_stems(text)
         nearest, shared = self._nearest(wanted - self._collect_own_stems(wanted, turns))
         return nearest if len(shared) >= _count_stems_needed(wanted) else None
 
     def _collect_own_stems(self, wanted: frozenset[str], turns: Collection[int]) -> frozenset[str]:
-        """Return the stems of the sentences that bear out a text.
+        """Return the stems of a text that sentences of the person, the agent or the notes support.
 
-        Those of the cited turns count, and others if enough of them is in the text: citations are
-        often off by one.
+        Sentences of the cited turns count, and others if the text has enough of their stems,
+        because citations are often off by one.
         """
         found: set[str] = set()
         for one in self._own:
@@ -169,7 +168,7 @@ class ProvenanceIndex:
     def _nearest(
         self, wanted: frozenset[str], until: int = sys.maxsize
     ) -> tuple[SourcePassage, frozenset[str]]:
-        """Return the window up to a turn that shares most stems with these, and the shared ones."""
+        """Return the window, not after `until`, that shares most stems, and the shared stems."""
         places = Counter(
             place
             for stem in wanted
@@ -178,7 +177,7 @@ class ProvenanceIndex:
         )
         if not places:
             return SourcePassage("", 0, frozenset()), frozenset()
-        # Of several, the first one: the text was read there before it was repeated.
+        # Of several, take the first, where the text was read before it was repeated.
         most = max(places.values())
         nearest = self._data[min(place for place, number in places.items() if number == most)]
         return nearest, nearest.stems & wanted
@@ -192,8 +191,8 @@ def _count_stems_needed(wanted: frozenset[str]) -> float:
 def _list_windows(text: str) -> Iterator[frozenset[str]]:
     """Yield the stems of overlapping windows of a text.
 
-    There is one from each line on: it takes the next line too, and more of them if they are short.
-    A line that is longer than a window has several.
+    Each line starts a window, which includes the next line, and more of them if they are short. A
+    line that is longer than a window has several.
     """
     lines = [line.split() for line in text.splitlines() if line.strip()]
     for place, line in enumerate(lines):

@@ -1,8 +1,8 @@
-"""What a summarizer is asked.
+"""Build the requests to a summarizer.
 
-A transcript is data: it holds whatever files, pages and tools have said. It goes between two marks
-with a number that nobody could have known, every line of it behind a bar; what comes back is lines
-under headings that we chose. `attribution` decides what each of these lines may be.
+A transcript is data: it contains whatever files, pages and tools printed. The prompt encloses it
+between two marks with a random number, and each of its lines follows a bar. The answer is lines
+under headings that we chose, and `attribution` decides how each line may be used.
 """
 
 from collections.abc import Iterable, Sequence
@@ -61,18 +61,18 @@ _WHAT: dict[SummaryKind, dict[str, str]] = {
 
 
 class SummaryRequest(msgspec.Struct, frozen=True):
-    """What is asked of a summarizer."""
+    """A request to a summarizer."""
 
     kind: SummaryKind
     prompt: str
     turns: tuple[Turn, ...]
-    """The turns that the prompt holds, with as much of them as it shows."""
+    """Turns of the prompt, cut to the part that it shows."""
     carried: tuple[str, ...] = ()
     spent: float = 0.0
-    """What asking has cost so far, in dollars."""
+    """Cost of the attempts so far, in dollars."""
     instructions: str = SUMMARY_INSTRUCTIONS
     schema: str = ""
-    """The form of the answer; empty: that of its kind."""
+    """JSON Schema of the answer; empty for that of the kind."""
 
     @property
     def numbers(self) -> frozenset[int]:
@@ -88,13 +88,14 @@ def build_request(
     carried: Sequence[str] = (),
     words: str = "",
 ) -> SummaryRequest:
-    """The request for a summary of these turns; `carried` is what was still undone before them.
+    """Return the request for a summary of these turns.
 
-    `words` is what else its model is told. What tools gave is shown as far as it fits. Turns are
-    taken only until it is clear that they do not: there may be any number.
+    `carried` are the items left over from before them, and `words` the further text that the model
+    gets. Tool output is cut as little as necessary. The iterable may be endless, so it is read only
+    until the turns cannot fit.
 
     Raises:
-        OverBudgetError: They do not fit, with nothing shown of what tools gave.
+        OverBudgetError: The turns do not fit even without tool output.
     """
     around = _render_prompt(kind, (), nonce, carried)
     told = sum(
@@ -123,7 +124,7 @@ def build_request(
 
 
 def build_retry(request: SummaryRequest, fault: str, spent: float = 0.0) -> SummaryRequest:
-    """The same request after an answer that could not be used."""
+    """Return the request to repeat after an unusable answer."""
     prompt = request.prompt + _AGAIN.format(fault=summaries.AnswerFault(fault))
     return msgspec.structs.replace(request, prompt=prompt, spent=spent)
 
@@ -133,8 +134,8 @@ LONGEST_RETRY = _AGAIN.format(fault=max(summaries.AnswerFault, key=len))
 
 
 def weigh_turn(turn: Turn) -> float:
-    """What a turn takes of a prompt, in tokens."""
-    # A line more than it has: the one between two turns.
+    """Return the size of a turn in a prompt, in tokens."""
+    # One line more, for the one between two turns.
     return token_estimate.estimate_unrounded(_bar_lines(render(turn) + "\n|"))
 
 
@@ -156,7 +157,7 @@ def _render_prompt(
 
 
 def fence_data(name: str, nonce: str, data: str) -> str:
-    """What was read, between two marks that nobody could have known, every line behind a bar."""
+    """Return data between two marks that it cannot contain, with a bar before every line."""
     return f"<{name}-{nonce}>\n{_bar_lines(data)}\n</{name}-{nonce}>"
 
 

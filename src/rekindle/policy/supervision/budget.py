@@ -1,7 +1,7 @@
 """Check the spending of a run against its budget: money, tokens and hours.
 
-The spending survives every supervisor and every restart. Money is the amount that the CLI reports,
-or else computed from its tokens by `prices:` or a list price. Tokens are all input and output of
+The spending is kept across supervisors and restarts. Money is the amount that the CLI reports, or
+else computed from its tokens with `prices:` or a list price. Tokens are all input and output of
 every turn, cached or not.
 """
 

@@ -38,7 +38,7 @@ from rekindle.policy.supervision.budget import RunSpending
 SETTINGS_REASON: Final = "settings"
 """Reason of the safe mode after settings changed without the operator's command."""
 TAMPERED_REASON: Final = "tampered"
-"""Reason of the safe mode after another program than Rekindle changed the log."""
+"""Reason of the safe mode after a program other than Rekindle changed the log."""
 
 
 class OperatorCommand(msgspec.Struct, frozen=True, order=True):
