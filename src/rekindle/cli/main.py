@@ -1,4 +1,4 @@
-"""The `rekindle` command. Subcommands are imported only when they are called."""
+"""Run the `rekindle` command, and turn every error into a message and an exit code."""
 
 import gc
 import io
@@ -12,110 +12,12 @@ from typing import NoReturn
 import click
 
 from rekindle import __version__
+from rekindle.cli.command_table import COMMAND_GROUPS, COMMANDS, OTHER_NAMES
 from rekindle.cli.output import (
     echo,
     print_styled,
 )
 from rekindle.errors import RekindleError
-
-COMMANDS: dict[str, tuple[str, str]] = {
-    "init": ("rekindle.cli.setup.init_command:init", "Set an agent up in this folder."),
-    "run": (
-        "rekindle.cli.running.run_command:run",
-        "Run an agent, and keep it alive until it is done.",
-    ),
-    "status": (
-        "rekindle.cli.reports.status_command:status",
-        "How the agents are, and what comes next.",
-    ),
-    "stop": ("rekindle.cli.running.stop_command:stop", "Stop an agent, and have it stay stopped."),
-    "doctor": (
-        "rekindle.cli.setup.doctor_command:doctor",
-        "What is wrong, and the command that fixes it.",
-    ),
-    "restart": (
-        "rekindle.cli.running.stop_command:restart",
-        "Start an agent again now, whatever held it back.",
-    ),
-    "questions": (
-        "rekindle.cli.running.question_commands:questions",
-        "What the agents ask a person.",
-    ),
-    "answer": ("rekindle.cli.running.question_commands:answer", "Answer a question of an agent."),
-    "approve": ("rekindle.cli.running.question_commands:approve", "Answer a question with yes."),
-    "deny": ("rekindle.cli.running.question_commands:deny", "Answer a question with no."),
-    "handoff": (
-        "rekindle.cli.running.handoff_command:handoff",
-        "Have a fresh session go on, with a checkpoint.",
-    ),
-    "up": ("rekindle.cli.running.up_command:up", "Run agents in the background."),
-    "down": ("rekindle.cli.running.up_command:down", "Stop agents, and have them stay stopped."),
-    "attach": (
-        "rekindle.cli.running.tmux_attach:attach",
-        "Look at the tmux window of an agent, and type.",
-    ),
-    "torture": (
-        "rekindle.cli.setup.torture_command:torture",
-        "Whether this file system keeps what Rekindle promises.",
-    ),
-    "demo": (
-        "rekindle.cli.setup.demo_command:demo",
-        "Watch an agent being killed and coming back.",
-    ),
-    "hooks": ("rekindle.cli.setup.hooks_command:hooks", "Have an agent CLI report to Rekindle."),
-    "watch": (
-        "rekindle.cli.running.watch_command:watch",
-        "Start the supervisors that are gone; for cron.",
-    ),
-    "daemon": ("rekindle.cli.running.watch_command:daemon", "The same, again and again."),
-    "service": (
-        "rekindle.cli.running.service_command:service",
-        "Have the daemon started with the host.",
-    ),
-    "relay": (
-        "rekindle.cli.documents.relay_command:relay",
-        "The document between cycles: show, check, set.",
-    ),
-    "decisions": (
-        "rekindle.cli.documents.decisions_command:decisions",
-        "What was decided, and what became of it.",
-    ),
-    "loops": ("rekindle.cli.documents.loops_command:loops", "What is open, and what was resolved."),
-    "resolve": ("rekindle.cli.documents.loops_command:resolve", "Take an open loop off the list."),
-    "adopt": (
-        "rekindle.cli.setup.adopt_command:adopt",
-        "Take over what another loop has left behind.",
-    ),
-    "transcript": (
-        "rekindle.cli.reports.transcript_command:transcript",
-        "What was said and done in an agent's sessions.",
-    ),
-    "summarize": (
-        "rekindle.cli.documents.summarize_command:summarize",
-        "A transcript as a checkpoint, a relay or a brief.",
-    ),
-    "brief": (
-        "rekindle.cli.reports.brief_command:brief",
-        "What was done, what is open, what comes next.",
-    ),
-    "logs": (
-        "rekindle.cli.reports.logs_command:logs",
-        "What the agents said and did, with the time.",
-    ),
-    "events": ("rekindle.cli.reports.events_command:events", "What happened, newest last."),
-    "redact": ("rekindle.cli.documents.redact_command:redact", "A text without the secrets in it."),
-    "fleet": ("rekindle.cli.fleet.fleet_command:fleet", "Agents over many hosts."),
-    "forget": ("rekindle.cli.setup.forget_command:forget", "Remove every trace of one project."),
-    "uninstall": (
-        "rekindle.cli.setup.forget_command:uninstall",
-        "Remove every trace of Rekindle on this host.",
-    ),
-    "config": (
-        "rekindle.cli.setup.config_command:config",
-        "Every setting: its value, origin and meaning.",
-    ),
-}
-"""Module and summary of each command, so that `--help` does not import them."""
 
 INTERRUPTED = 130
 CRASHED = 70
@@ -125,22 +27,46 @@ _MAY_BE_SECRET = re.compile(r"\S*\d\S*|\S{20,}")
 
 
 class LazyGroup(click.Group):
+    """Imports a command when it is called, and lists all of them by theme."""
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        module, _, name = COMMANDS[cmd_name][0].partition(":")
-        command: click.Command = getattr(import_module(module), name)
-        # Imported modules are never garbage: leave them out of every later collection.
+        module, _, name = COMMANDS[cmd_name].location.partition(":")
+        command: click.Command = getattr(import_module(f"rekindle.cli.{module}"), name)
+        # Imported modules stay until the process ends: the collector need not look at them again.
         gc.freeze()
         gc.enable()
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if name not in COMMANDS and not name.startswith("-"):
+            ctx.fail(_describe_unknown_command(name))
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+        width = max(map(len, COMMANDS))
+        for title, group in COMMAND_GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl(
+                    [(name.ljust(width), entry.summary) for name, entry in group.items()]
+                )
+
+
+def _describe_unknown_command(name: str) -> str:
+    from difflib import get_close_matches  # noqa: PLC0415 - only a typo needs it
+
+    matches = [OTHER_NAMES[name]] if name in OTHER_NAMES else get_close_matches(name, COMMANDS)
+    if not matches:
+        return f"No such command {name!r}. `rekindle --help` lists all commands."
+    suggestions = " or ".join(f"`rekindle {match}`" for match in matches)
+    return f"No such command {name!r}. Did you mean {suggestions}?"
 
 
 @click.group(
@@ -153,7 +79,7 @@ class LazyGroup(click.Group):
 )
 @click.version_option(__version__, prog_name="rekindle")
 def app() -> None:
-    """Keep AI agents working when their sessions end."""
+    """Keep the work of AI agents alive when their sessions end."""
 
 
 def main() -> NoReturn:

@@ -65,15 +65,6 @@ def shown(result):
     return msgspec.json.decode(out)
 
 
-def test_help_opens_with_what_is_needed_first(rekindle):
-    """--help names every command, the first ones first."""
-    code, out, _ = rekindle("--help")
-    assert code == 0
-    places = [out.index(f"\n  {name} ") for name in main.COMMANDS]
-    assert places == sorted(places)
-    assert list(main.COMMANDS)[:5] == ["init", "run", "status", "stop", "doctor"]
-
-
 @pytest.mark.parametrize("name", main.COMMANDS)
 def test_every_command_has_help_that_agrees_with_the_list(rekindle, name):
     """A command's own help opens as the list in --help promises something about it."""

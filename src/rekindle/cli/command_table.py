@@ -1,0 +1,140 @@
+"""List the commands: where each one is, and its line in `rekindle --help`.
+
+`--help` prints this table and imports none of the commands.
+"""
+
+from typing import NamedTuple
+
+
+class CommandEntry(NamedTuple):
+    location: str
+    """Where the command is, as "module:name" below `rekindle.cli`."""
+    summary: str
+
+
+COMMAND_GROUPS: dict[str, dict[str, CommandEntry]] = {
+    "Start": {
+        "demo": CommandEntry("setup.demo_command:demo", "Watch an agent get killed and come back."),
+        "init": CommandEntry("setup.init_command:init", "Set up an agent in this folder."),
+        "doctor": CommandEntry(
+            "setup.doctor_command:doctor", "Check the setup, and print a fix for each problem."
+        ),
+    },
+    "Run": {
+        "run": CommandEntry(
+            "running.run_command:run", "Run an agent, and keep it alive until it is done."
+        ),
+        "up": CommandEntry("running.up_command:up", "Run agents in the background."),
+        "down": CommandEntry("running.up_command:down", "Stop all agents, and keep them stopped."),
+        "stop": CommandEntry("running.stop_command:stop", "Stop an agent, and keep it stopped."),
+        "restart": CommandEntry(
+            "running.stop_command:restart", "Launch a running agent again, without a wait."
+        ),
+        "handoff": CommandEntry(
+            "running.handoff_command:handoff", "Replace the session by a fresh one, mid-cycle."
+        ),
+        "answer": CommandEntry(
+            "running.question_commands:answer", "Answer a question that an agent asks."
+        ),
+        "approve": CommandEntry("running.question_commands:approve", "Answer a question with yes."),
+        "deny": CommandEntry("running.question_commands:deny", "Answer a question with no."),
+    },
+    "Look": {
+        "status": CommandEntry(
+            "reports.status_command:status", "Show what each agent does, and what it waits for."
+        ),
+        "questions": CommandEntry(
+            "running.question_commands:questions", "List the questions that agents ask you."
+        ),
+        "logs": CommandEntry(
+            "reports.logs_command:logs", "Print what agents wrote and did; -f to follow."
+        ),
+        "brief": CommandEntry(
+            "reports.brief_command:brief", "Summarize a night: done, open, and next."
+        ),
+        "events": CommandEntry(
+            "reports.events_command:events", "Print the event log of an agent, newest last."
+        ),
+        "transcript": CommandEntry(
+            "reports.transcript_command:transcript", "Print what was said in a session."
+        ),
+        "attach": CommandEntry(
+            "running.tmux_attach:attach", "Open the tmux window of an agent, and type."
+        ),
+    },
+    "Memory": {
+        "relay": CommandEntry(
+            "documents.relay_command:relay", "Show, check or set the relay between two cycles."
+        ),
+        "loops": CommandEntry("documents.loops_command:loops", "List open loops, and add to them."),
+        "resolve": CommandEntry(
+            "documents.loops_command:resolve", "Close an open loop with its resolution."
+        ),
+        "decisions": CommandEntry(
+            "documents.decisions_command:decisions", "List decisions and their outcomes."
+        ),
+        "summarize": CommandEntry(
+            "documents.summarize_command:summarize",
+            "Turn a transcript into a checkpoint, relay or brief.",
+        ),
+    },
+    "Always on": {
+        "service": CommandEntry(
+            "running.service_command:service", "Start the daemon when the host boots."
+        ),
+        "daemon": CommandEntry(
+            "running.watch_command:daemon", "Keep supervisors alive, in the foreground."
+        ),
+        "watch": CommandEntry(
+            "running.watch_command:watch", "Restart dead supervisors once; for cron."
+        ),
+    },
+    "Fleet": {
+        "fleet": CommandEntry("fleet.fleet_command:fleet", "Run agents on many hosts."),
+    },
+    "Set up": {
+        "config": CommandEntry(
+            "setup.config_command:config", "Show every setting: value, origin and meaning."
+        ),
+        "hooks": CommandEntry(
+            "setup.hooks_command:hooks", "Let an agent CLI report its sessions to Rekindle."
+        ),
+        "adopt": CommandEntry(
+            "setup.adopt_command:adopt", "Import the state of another agent loop."
+        ),
+        "forget": CommandEntry(
+            "setup.forget_command:forget", "Remove everything about one project."
+        ),
+        "uninstall": CommandEntry(
+            "setup.forget_command:uninstall", "Remove everything about Rekindle from this host."
+        ),
+    },
+    "Tools": {
+        "redact": CommandEntry(
+            "documents.redact_command:redact", "Print a text without the secrets in it."
+        ),
+        "torture": CommandEntry(
+            "setup.torture_command:torture", "Test whether this file system keeps its promises."
+        ),
+    },
+}
+
+COMMANDS = {name: entry for group in COMMAND_GROUPS.values() for name, entry in group.items()}
+
+OTHER_NAMES = {
+    "add": "init",
+    "cancel": "stop",
+    "check": "doctor",
+    "create": "init",
+    "kill": "stop",
+    "list": "status",
+    "log": "logs",
+    "ls": "status",
+    "new": "init",
+    "ps": "status",
+    "resume": "run",
+    "start": "up",
+    "tail": "logs -f",
+    "top": "status --watch",
+}
+"""What people type who know other programs, and the command that does it here."""

@@ -1,0 +1,53 @@
+"""`rekindle --help` lists every command, and a wrong name leads to the right one."""
+
+import click
+import pytest
+
+from rekindle.cli import main
+from rekindle.cli.command_table import COMMANDS, OTHER_NAMES
+
+VERBS = (
+    *("Answer", "Check", "Close", "Import", "Keep", "Launch", "Let", "List", "Open", "Print"),
+    *("Remove", "Replace", "Restart", "Run", "Set", "Show", "Start", "Stop", "Summarize", "Test"),
+    *("Turn", "Watch"),
+)
+
+
+def run(capsys, *arguments):
+    code = main.run(list(arguments))
+    out, err = capsys.readouterr()
+    return code, out + err
+
+
+def test_help_lists_every_command_once(capsys):
+    code, out = run(capsys, "--help")
+    lines = [line.split() for line in out.splitlines()]
+    listed = [line[0] for line in lines if line and line[0] in COMMANDS and len(line) > 2]
+    assert code == 0
+    assert listed == list(COMMANDS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_summary_is_a_verb_phrase_that_fits_on_a_line(name):
+    """It stands alone, and the command that it names exists."""
+    summary = COMMANDS[name].summary
+    assert summary.startswith(VERBS)
+    assert summary.endswith(".")
+    assert len(f"  transcript  {summary}") <= 80
+    assert isinstance(main.app.get_command(click.Context(main.app), name), click.Command)
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"), [("staus", "status"), ("quesitons", "questions"), *OTHER_NAMES.items()]
+)
+def test_an_unknown_command_names_the_right_one(capsys, typed, meant):
+    code, out = run(capsys, typed)
+    assert code == 2
+    assert f"No such command '{typed}'. Did you mean `rekindle {meant}`" in out
+    assert meant.split()[0] in COMMANDS
+
+
+def test_a_command_that_resembles_none_leads_to_the_list(capsys):
+    code, out = run(capsys, "frobnicate")
+    assert code == 2
+    assert "No such command 'frobnicate'. `rekindle --help` lists all commands." in out
