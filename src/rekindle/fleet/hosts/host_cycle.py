@@ -244,6 +244,9 @@ class HostedAgent:
         own.push_to(self._open_work_branch(claim), claim)
         return store
 
+    def require_own_workspace(self) -> None:
+        self._place.require_own_workspace(self.definition)
+
     def _open_work_branch(self, claim: int) -> WorkBranch:
         return WorkBranch(
             self._place.work,
@@ -304,6 +307,7 @@ def write_brief(order: HostOrder, place: HostFolder, line: Connection) -> None:
 
 def _run_steps(here: HostedAgent, order: HostOrder, interruption: Interruption) -> HostResult:
     store = here.store()
+    here.require_own_workspace()
     steps = wiring.make_steps(
         here.project,
         store,

@@ -9,7 +9,7 @@ import msgspec
 from rekindle import config
 from rekindle.config import Project
 from rekindle.documents.manifest import MANIFEST_FILE
-from rekindle.errors import LogMissingError, ManifestError
+from rekindle.errors import LogMissingError, ManifestError, UnsafePathError
 from rekindle.flows.launches import background_processes
 from rekindle.formats import validation
 from rekindle.plugins import HookReaders
@@ -30,7 +30,7 @@ from rekindle.stores.files.ownership import FLEET_PREFIX
 from rekindle.stores.folders.agent_folder import RekindleFolder
 from rekindle.stores.log import view
 from rekindle.system import clock
-from rekindle.system.files import durable_files
+from rekindle.system.files import durable_files, inside_folder
 from rekindle.system.processes.child_processes import HostProcesses
 from rekindle.wiring.open_store import HARNESSES
 
@@ -66,8 +66,9 @@ class HostFolder(msgspec.Struct, frozen=True):
         self._definition_file.unlink(missing_ok=True)
         for name, text in ({MANIFEST_FILE: definition.manifest} | definition.files).items():
             path = self.path / require_relative(name)
-            durable_files.make_folder(path.parent)
-            durable_files.replace_file(path, text.encode())
+            # The agent may have made a link of a folder, if the file is in its workspace.
+            inside_folder.make_folder(self.path, str(path.relative_to(self.path)))
+            durable_files.replace_file(path, text.encode(), root=self.path)
         durable_files.replace_file(self._definition_file, validation.encode_json(definition))
 
     def project(self, definition: AgentDefinition) -> Project:
@@ -89,6 +90,15 @@ class HostFolder(msgspec.Struct, frozen=True):
             harnesses=HookReaders(HARNESSES),
             register=register,
         )
+
+    def require_own_workspace(self, definition: AgentDefinition) -> None:
+        """Raise UnsafePathError if a link leads the agent's next session to another folder."""
+        durable_files.refuse_link(self.work)
+        folder = self.work / definition.within
+        if not folder.resolve().is_relative_to(self.work.resolve()):
+            raise UnsafePathError(
+                str(folder), "leads out of the workspace", hint="put a folder in its place"
+            )
 
     @contextmanager
     def supervising(self, wait: float) -> Iterator[bool]:

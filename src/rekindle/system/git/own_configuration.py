@@ -69,19 +69,39 @@ class RepositoryPlace(msgspec.Struct, frozen=True):
             "GIT_OBJECT_DIRECTORY": str(self.common_folder / "objects"),
         }
 
-    def find_link(self, ref: str) -> Path | None:
-        """Return the link that would redirect a write of objects or of `ref`, or None."""
+    def find_link(self, *refs: str) -> Path | None:
+        """Return the link that would redirect a write of objects, refs or HEAD, or None."""
         if not self._is_own_git_folder():
             return self.top / ".git"
         if self.common_folder not in {self.git_folder, self.git_folder.parent.parent}:
             return self.git_folder / "commondir"
         objects = self.common_folder / "objects"
-        above_ref = [self.common_folder / above for above in Path(ref).parents]
-        for folder in (objects, *reversed(above_ref[:-1])):
-            if folder.is_symlink():
-                return folder
+        written = [
+            objects,
+            self.common_folder / "refs",
+            self.common_folder / "packed-refs",  # git follows it, and replaces the file it names
+            self.git_folder / "logs",
+            self.git_folder / "logs/HEAD",  # git appends to it if it exists
+            self.git_folder / "index",
+            *(self.common_folder / above for ref in refs for above in Path(ref).parents),
+        ]
+        for path in written:
+            if path != self.common_folder and path.is_symlink():
+                return path
         with os.scandir(objects) as entries:
             return next((Path(entry.path) for entry in entries if entry.is_symlink()), None)
+
+    def explain_link(self, link: Path) -> tuple[str, str]:
+        """Return why a write is refused for a link, and the hint for it."""
+        is_named = link.name == ".git" and link.is_file() and not link.is_symlink()
+        return (
+            f"{link} leads to another place, and Rekindle writes nothing there",
+            f"if you made it: git -C {self.top} config core.worktree {self.top}"
+            if is_named
+            else "put a file in its place"
+            if link.name in {"packed-refs", "HEAD", "index", "commondir"}
+            else "put a folder in its place",
+        )
 
     def _is_own_git_folder(self) -> bool:
         """Return whether `.git` belongs to this work tree: it is below it, or points back to it."""
@@ -89,7 +109,7 @@ class RepositoryPlace(msgspec.Struct, frozen=True):
         if named.is_symlink():
             return False
         if self.top in self.git_folder.parents:
-            return True
+            return not self.git_folder.is_file()  # it may have been replaced since
         try:
             back = (self.git_folder / "gitdir").read_bytes()[: os.pathconf("/", "PC_PATH_MAX")]
         except OSError:

@@ -161,6 +161,7 @@ class RemoteRepository:
     @contextmanager
     def _borrow_objects(self, copy: WorkingCopy) -> Iterator[Path]:
         """Create a repository with another one's objects and only the user's configuration."""
+        copy.refuse_link()
         with _make_empty_folder() as place:
             (place / "refs").mkdir()
             (place / "objects").mkdir()

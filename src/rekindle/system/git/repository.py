@@ -181,17 +181,13 @@ class Repository:
     def _refuse_link(self, ref: str) -> None:
         """Raise AuditError if a link, made by an agent, would redirect a write of `ref`."""
         try:
-            link = self._find_place().find_link(ref)
+            place = self._find_place()
+            link = place.find_link(ref)
         except OSError as error:
             raise AuditError("broken", str(error), hint="git fsck") from error
         if link is not None:
-            raise AuditError(
-                "linked",
-                f"{link} leads to another place, and Rekindle writes nothing there",
-                hint=f"if you made it: git -C {self._top} config core.worktree {self._top}"
-                if link.name == ".git" and link.is_file()
-                else "put a folder in its place",
-            )
+            reason, hint = place.explain_link(link)
+            raise AuditError("linked", reason, hint=hint)
 
     def _run_git(self, *arguments: str) -> str:
         return self._call(arguments).decode(errors="replace")

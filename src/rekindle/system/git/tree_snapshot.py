@@ -22,6 +22,7 @@ from rekindle.errors import (
 from rekindle.policy.settings.runtime_settings import WORKSPACE_CALL_SECONDS
 from rekindle.system.git import git_process, own_configuration
 from rekindle.system.git.git_process import GitResult
+from rekindle.system.git.own_configuration import RepositoryPlace
 
 OWN_FOLDER = ".rekindle"
 # As a pattern: git refuses to exclude an ignored path by its plain name.
@@ -69,9 +70,11 @@ class WorkingCopy:
         # If this repository is broken, git must not use one in a folder above.
         self._environment = {"GIT_CEILING_DIRECTORIES": str(self.folder.parent)}
         self._settings = own_configuration.DISCOVERY_SETTINGS
+        self._place: RepositoryPlace | None = None
         with translate_os_errors(self.folder):
             place = own_configuration.find_place(self.folder, lambda asked: self.call(*asked))
             self._environment = place.make_environment()
+        self._place = place
         self._settings = _SETTINGS
         self.object_format = place.object_format
         self.git_folder = place.git_folder
@@ -127,6 +130,7 @@ class WorkingCopy:
         return self._read_git("commit-tree", tree, *named, stdin=message.encode())
 
     def move(self, ref: str, new: str) -> None:
+        self.refuse_link(ref)
         self.call("update-ref", "--no-deref", ref, new)
 
     def is_kept(self, commits: Sequence[str], by: Sequence[str]) -> bool:
@@ -138,12 +142,14 @@ class WorkingCopy:
 
     def sweep(self) -> None:
         """Remove temporary indexes of killed processes; only for the workspace's owner."""
+        self.refuse_link()
         for leftover in self.git_folder.glob(f"{_TEMPORARY}*"):
             shutil.rmtree(leftover, ignore_errors=True)
 
     @contextmanager
     def taken(self) -> Iterator["TakenTree"]:
         """Capture the work tree: with untracked files, without ignored ones and `.rekindle`."""
+        self.refuse_link()
         with (
             translate_os_errors(self.git_folder),
             tempfile.TemporaryDirectory(prefix=_TEMPORARY, dir=self.git_folder) as place,
@@ -156,9 +162,10 @@ class WorkingCopy:
 
     def stand(self, standing: HeadPosition) -> None:
         """Set HEAD; the caller has updated the work tree and the index before."""
+        ref = f"refs/heads/{standing.branch}"
+        self.refuse_link(ref)
         for name in _HALF_DONE:  # an unfinished merge belongs to another history
             (self.git_folder / name).unlink(missing_ok=True)
-        ref = f"refs/heads/{standing.branch}"
         if not standing.branch:
             self.move("HEAD", standing.head)
         elif standing.head:
@@ -203,7 +210,23 @@ class WorkingCopy:
             raise make_refusal(arguments[0], ended)
         return ended.out
 
+    def refuse_link(self, *refs: str) -> None:
+        """Raise WorkspaceError if the agent has made the repository lead to another place.
+
+        Reads are refused too: a push would publish another repository's commits.
+        """
+        if self._place is None:
+            return
+        try:
+            link = self._place.find_link(*refs)
+        except OSError as error:
+            raise WorkspaceError("broken", str(error), hint="git fsck") from error
+        if link is not None:
+            reason, hint = self._place.explain_link(link)
+            raise WorkspaceError("linked", reason, hint=hint)
+
     def ask(self, *arguments: str, stdin: bytes = b"", index: Path | None = None) -> GitResult:
+        self.refuse_link()
         more = {"GIT_INDEX_FILE": str(index)} if index else {}
         return start_git(
             arguments,

@@ -6,10 +6,10 @@ import sys
 
 import pytest
 
-from rekindle.errors import AuditError
+from rekindle.errors import AuditError, WorkspaceError
 from rekindle.system.git import own_configuration
 from rekindle.system.git.repository import Repository
-from rekindle.system.git.tree_snapshot import WorkingCopy
+from rekindle.system.git.tree_snapshot import HeadPosition, WorkingCopy
 from rekindle.system.git.work_status import GitStatus
 
 REF = "refs/heads/rekindle/trades/relay"
@@ -203,29 +203,92 @@ def share_another_one(git_folder, elsewhere):
     (git_folder / "commondir").write_text(f"{elsewhere}/other/.git\n")
 
 
-@pytest.mark.parametrize(
-    "plant",
-    [
-        link_objects,
-        link_one_folder_of_objects,
-        link_refs,
-        link_branches,
-        link_all,
-        name_another_one,
-        share_another_one,
-    ],
-    ids=lambda one: one.__name__,
+def link_packed_refs(git_folder, elsewhere):
+    (git_folder / "packed-refs").symlink_to(elsewhere / "packed-refs")
+
+
+def link_the_log_of_head(git_folder, elsewhere):
+    (elsewhere / "notes").write_text("mine\n")
+    (git_folder / "logs/HEAD").unlink()
+    (git_folder / "logs/HEAD").symlink_to(elsewhere / "notes")
+
+
+def link_logs(git_folder, elsewhere):
+    (git_folder / "logs").rename(elsewhere / "logs")
+    (git_folder / "logs").symlink_to(elsewhere / "logs")
+
+
+PLANTS = (
+    link_objects,
+    link_one_folder_of_objects,
+    link_refs,
+    link_branches,
+    link_all,
+    name_another_one,
+    share_another_one,
+    link_packed_refs,
+    link_the_log_of_head,
+    link_logs,
 )
+
+
+def read_all(folder):
+    return {path: path.is_file() and path.read_bytes() for path in folder.rglob("*")}
+
+
+@pytest.mark.parametrize("plant", PLANTS, ids=lambda one: one.__name__)
 def test_no_relay_is_written_through_a_link(tmp_path, plant):
     work = make_repository(tmp_path / "project")
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     plant(work / ".git", elsewhere)
-    before = sorted(elsewhere.rglob("*"))
+    before = read_all(elsewhere)
     with pytest.raises(AuditError) as refused:
         write_relay(work)
     assert refused.value.cause == "linked"
-    assert sorted(elsewhere.rglob("*")) == before
+    assert read_all(elsewhere) == before
+
+
+def replace_work(copy):
+    """Capture the work tree and replace it, as a host of a fleet does."""
+    standing = copy.standing()
+    with copy.taken() as taken:
+        made = copy.commit(taken.tree, [standing.head], "work")
+        taken.put(taken.tree, standing.head)
+    copy.move("refs/heads/rekindle/trades/work", made)
+    copy.stand(HeadPosition(made, standing.branch))
+    copy.stand(HeadPosition("", standing.branch))
+
+
+@pytest.mark.parametrize("plant", PLANTS, ids=lambda one: one.__name__)
+def test_no_work_is_captured_or_replaced_through_a_link(tmp_path, plant):
+    work = make_repository(tmp_path / "project")
+    opened = WorkingCopy(work)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    plant(work / ".git", elsewhere)
+    before = read_all(elsewhere)
+    with pytest.raises(WorkspaceError) as refused:
+        replace_work(WorkingCopy(work))
+    assert refused.value.cause == "linked"
+    if plant is not share_another_one:  # git reads that file only if Rekindle names no folder
+        with pytest.raises(WorkspaceError) as refused:
+            replace_work(opened)
+        assert refused.value.cause == "linked"
+    assert read_all(elsewhere) == before
+
+
+def test_work_is_captured_and_replaced_in_a_plain_repository(tmp_path):
+    work = make_repository(tmp_path / "project")
+    replace_work(WorkingCopy(work))
+    git(work, "cat-file", "-e", "refs/heads/rekindle/trades/work")
+
+
+def test_work_is_captured_in_a_linked_work_tree(tmp_path):
+    work = make_repository(tmp_path / "project")
+    git(work, "worktree", "add", "-q", "../beside")
+    replace_work(WorkingCopy(tmp_path / "beside"))
+    git(work, "cat-file", "-e", "refs/heads/rekindle/trades/work")
 
 
 def test_a_planted_bare_repository_gets_no_relay(tmp_path):
