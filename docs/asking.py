@@ -20,8 +20,8 @@ rekindle deny [ID|AGENT]
 
 With an agent's name the question that this agent waits for is meant; without any the only open one,
 and a text is then one argument of several words: `rekindle answer "Take the second"`.
-The command that is shown can be pasted as it is; the other choices are beside it. `answer` without
-a choice asks for it at the terminal.
+The command that is shown can be pasted; put your words in the place of `"TEXT"`. The other choices
+are beside it. `answer` without a choice asks for it at the terminal.
 
 - Each question is answered once. The first answer counts, also if several people answer at the same
   time or no supervisor runs. Later ones are refused (exit code 7) and recorded as refused.

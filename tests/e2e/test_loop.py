@@ -203,7 +203,7 @@ def test_a_loop_that_waits_for_a_person_is_paused_at_once_and_goes_on_when_answe
     loop.play([loop.writes(relay("Write the lexer"))], [loop.writes(relay(waiting))])
     out = loop.run(code=22)
     assert "it waits for a person: Waiting for Ann" in out
-    assert "`rekindle answer trades-1`" in out
+    assert '`rekindle answer trades-1 "TEXT"`' in out
     assert len(loop.ended) == 2
     loop.rekindle("answer", "trades", "Take", "the", "second", "one.")
     loop.play([loop.writes(relay("Write the parser for the second grammar"))])

@@ -36,6 +36,7 @@ from rekindle.flows.supervisor_ports import (
     SupervisorReport,
     TroubleReport,
 )
+from rekindle.policy.exits import exit_table
 from rekindle.policy.exits.exit_table import News, Reason
 from rekindle.policy.handoff import window_rule
 from rekindle.policy.operator.notification_text import make_notice
@@ -215,9 +216,8 @@ def _make_ports(
     notifier: Notifier,
     interruption: Interruption,
 ) -> SupervisorPorts:
-    unread = (
-        f"what you type here is not read; in another terminal: rekindle answer {agent.name} TEXT"
-    )
+    answers = exit_table.render_answer(agent.name)
+    unread = f"what you type here is not read; in another terminal: {answers}"
     keyboard = Keyboard(lambda: tell(TroubleReport(unread)))
     stops = StopCheck(store, agent.name, lambda: interruption.count, time.monotonic)
     return SupervisorPorts(

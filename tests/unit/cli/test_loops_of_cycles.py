@@ -127,7 +127,7 @@ def test_one_that_neither_works_nor_writes_is_paused(loop):
 
 def test_an_answer_outlives_a_cycle_that_writes_nothing(loop):
     loop.agent("relay('Waiting for Ann to choose a grammar') if number == 1 else commit('a.py')")
-    assert "`rekindle answer trades-1`" in loop.run(code=22).err
+    assert '`rekindle answer trades-1 "TEXT"`' in loop.run(code=22).err
     assert len(loop.ended()) == 1, "it waits from the first cycle on"
     loop.project("answer", "trades", "Take two.\nNot three.")
     loop.run("--cycles", "4")

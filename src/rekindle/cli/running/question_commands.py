@@ -379,6 +379,7 @@ def _wait_until_recorded(meant: MeantQuestion, given: QuestionAnswered) -> Quest
 
 def _tell_agent(meant: MeantQuestion, words: str, *, as_json: bool) -> None:
     """Record a message to an agent without an open question; its next cycle starts with it."""
+    policy.require_own_words(words)
     if not words or len(words) > ANSWER_CHARACTERS:
         raise UsageError(
             f"an answer has 1 to {ANSWER_CHARACTERS:,} characters, and this one {len(words):,}",

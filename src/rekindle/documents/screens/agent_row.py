@@ -1,6 +1,5 @@
 """One row per agent: all that `status`, `--json`, the morning page and notifications say of it."""
 
-import re
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Literal, NamedTuple
@@ -39,7 +38,6 @@ STATES: dict[AgentState, StateRow] = {
 }
 """In the order in which a summary counts them. A state without a row fails the import."""
 require_rows(STATES, AgentState)
-_WITHOUT_ANSWER = re.compile(r"rekindle answer \S+$")
 
 
 class Figure(msgspec.Struct, frozen=True):
@@ -93,7 +91,7 @@ class AgentRow(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
     """Why it is in this state."""
     command: str = ""
-    """What the operator types next, as a shell takes it; empty: nothing is needed."""
+    """What the operator types next, with `"TEXT"` in the place of a text; empty: nothing."""
     others: tuple[str, ...] = ()
     """Other answers to the agent's question than the one in `command`."""
     next_action: str = ""
@@ -147,10 +145,5 @@ def render_usd(figures: Iterable[Figure]) -> str:
 
 
 def render_command(command: str, others: Sequence[str]) -> str:
-    """Return a command as people are shown it, with the other answers beside it.
-
-    A command that would ask for its answer is shown with the place of the text.
-    """
-    if "TEXT" in others and _WITHOUT_ANSWER.search(command):
-        command, others = f'{command} "TEXT"', [one for one in others if one != "TEXT"]
+    """Return a command with the other answers beside it."""
     return f"{command}  (or: {', '.join(others)})" if others else command

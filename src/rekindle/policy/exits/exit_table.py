@@ -347,6 +347,8 @@ EXIT_TABLE: dict[Reason, ExitRow] = {
 """Kinds of exit come first; the documentation uses the same order."""
 
 
+TEXT_ARGUMENT = '"TEXT"'
+"""Place of the operator's own words in a command."""
 EXIT_KINDS = tuple(why for why, one in EXIT_TABLE.items() if one.reaction)
 require_rows(EXIT_TABLE, ExitKind, StopReason)
 require_rows(REACTIONS, Reaction)
@@ -413,6 +415,11 @@ def render_until(until: datetime, now: datetime, zone: tzinfo | None = None) -> 
     )
 
 
+def render_answer(name: str, choice: str = "") -> str:
+    """Return the command that answers an agent or a question; without a choice, with a text."""
+    return f"rekindle answer {name} {choice or TEXT_ARGUMENT}"
+
+
 def render_continue_command(
     why: str, name: str, *, is_safe: bool = False, is_supervised: bool = True
 ) -> str:
@@ -422,7 +429,7 @@ def render_continue_command(
     """
     row = EXIT_TABLE[parse_reason(why)]
     if row.command == "answer":
-        return f"rekindle answer {name}"  # the command asks for the text
+        return render_answer(name)
     restart = f"rekindle restart {name}"
     if is_supervised:
         return restart if is_safe else f"rekindle {row.command} {name}"

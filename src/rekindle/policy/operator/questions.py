@@ -22,7 +22,7 @@ from rekindle.documents.events import (
 from rekindle.documents.launches.cli_output import RefusedCall
 from rekindle.documents.manifest import Budget
 from rekindle.documents.tables import require_same
-from rekindle.errors import AnswerError
+from rekindle.errors import AnswerError, UsageError
 from rekindle.formats.identifiers import to_one_line
 from rekindle.policy.exits import exit_table
 from rekindle.policy.exits.exit_table import EXIT_TABLE
@@ -289,6 +289,7 @@ def make_answer(
         caps = {str(question.request.get("unit")): _parse_amount(question, rest)}
         choice, effect = RAISE_ANSWER, "continue" if known.run.is_over else "restart"
     elif TEXT_ANSWER in question.choices and words:
+        require_own_words(words)
         choice, text, effect = "", words, "restart"
     else:
         raise AnswerError(question.question, "is not one of its choices", question.choices)
@@ -305,6 +306,12 @@ def make_answer(
         asked=question.text,
         budget=caps,
     )
+
+
+def require_own_words(text: str) -> None:
+    """Raise UsageError for the placeholder of a command that was pasted as it is."""
+    if text == TEXT_ANSWER:
+        raise UsageError("TEXT is a placeholder", hint="write your own words in its place")
 
 
 def _parse_amount(question: QuestionAsked, words: str) -> float:
@@ -357,17 +364,18 @@ def accepts_enter(question: QuestionAsked) -> bool:
 
 
 def render_answer_command(question: QuestionAsked) -> str:
-    """Return the shell command that answers the question; without an answer, it asks for one."""
+    """Return the command that answers a question, with a choice or with the place of a text."""
     if question.about == PERMISSION:
         return f"rekindle approve {question.question}"
-    return f"rekindle answer {question.question} {_find_first_answer(question)}".rstrip()
+    return exit_table.render_answer(question.question, _find_first_answer(question))
 
 
 def list_other_answers(question: QuestionAsked) -> tuple[str, ...]:
     """Return the other answers, to show next to the command of `render_answer_command`."""
     if question.about == PERMISSION:
         return (f"rekindle deny {question.question}",)
-    return tuple(one for one in question.choices if one != _find_first_answer(question))
+    first = _find_first_answer(question) or TEXT_ANSWER
+    return tuple(one for one in question.choices if one != first)
 
 
 def _find_first_answer(question: QuestionAsked) -> str:

@@ -84,7 +84,7 @@ def test_a_relay_that_waits_is_answered_once_though_the_supervisor_is_killed(pro
     assert running.wait() == -signal.SIGKILL
     [row] = json.loads(project("questions", "--json"))["questions"]
     assert (row["id"], row["text"], row["state"]) == ("trades-1", WAITS, "open")
-    assert (row["command"], row["others"]) == ("rekindle answer trades-1", ["TEXT", "stop"])
+    assert (row["command"], row["others"]) == ('rekindle answer trades-1 "TEXT"', ["stop"])
     assert '→ rekindle answer trades-1 "TEXT"  (or: stop)\n' in project("status")
     assert re.search(rf"trades-1  waiting, asked .+\n  {WAITS}\n", project("questions", "trades-1"))
     assert "no question with id 'trades-7'" in project("questions", "trades-7", code=7)
@@ -92,6 +92,7 @@ def test_a_relay_that_waits_is_answered_once_though_the_supervisor_is_killed(pro
     assert asked["others"] == row["others"]
     assert "answer with what?" in project("answer", "trades-1", code=2)  # without a terminal
     assert "not one of its choices" in project("answer", "trades-1", "", code=2)
+    assert "TEXT is a placeholder" in project("answer", "trades-1", "TEXT", code=2)
     assert "use `rekindle answer`" in project("approve", "trades-1", code=2)
     for words in (("trdes-1", "stop"), ("trdes", "stop"), ("trdes", "Take", "two"), ("trdes",)):
         assert "trdes" in project("answer", *words, code=7)

@@ -92,8 +92,8 @@ def test_a_reason_of_a_newer_version_counts_as_a_crash():
 @pytest.mark.parametrize(
     ("why", "is_safe", "command"),
     [
-        ("waiting", True, "rekindle answer trades"),
-        ("waiting", False, "rekindle answer trades"),
+        ("waiting", True, 'rekindle answer trades "TEXT"'),
+        ("waiting", False, 'rekindle answer trades "TEXT"'),
         ("auth", True, "rekindle restart trades"),
         ("auth", False, "rekindle run trades"),
         ("stalled", False, "rekindle restart trades"),
@@ -108,7 +108,7 @@ def test_a_hint_ends_with_the_command_that_continues(why, is_safe, command):
 @pytest.mark.parametrize(
     ("why", "is_safe", "command"),
     [
-        ("waiting", True, "rekindle answer trades"),
+        ("waiting", True, 'rekindle answer trades "TEXT"'),
         ("auth", True, "rekindle restart trades && rekindle run trades"),
         ("budget", False, "rekindle restart trades && rekindle run trades"),
         ("stalled", False, "rekindle run trades"),
