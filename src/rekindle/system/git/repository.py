@@ -159,9 +159,7 @@ class Repository:
         self._call(("unpack-objects", "-q"), stdin=pack.data())
 
     def move(self, ref: str, new: str, old: str) -> bool:
-        """Move a ref if it is still at `old`, or create it if `old` is empty; return whether it
-        did.
-        """
+        """Move a ref that is still at `old`, or create it if `old` is empty; return success."""
         self._refuse_link(ref)
         try:
             self._call(("update-ref", "--no-deref", ref, new, old))
