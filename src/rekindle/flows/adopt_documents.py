@@ -1,8 +1,8 @@
-"""Adopt the documents of another loop as if a person had written them.
+"""Adopt the documents of another agent loop as if a person had written them.
 
-The order is state, brief, relay, and last the event that records the adoption, so that a crash in
-between duplicates work instead of losing it. Each source is adopted only once: a second adoption
-would undo the agent's work since the first.
+The order of writes is state, brief, relay, and last the event that records the adoption. After a
+crash in between, the same command repeats the writes, and nothing is lost. Each source is adopted
+only once: a second adoption would undo the agent's work since the first.
 """
 
 from datetime import datetime
@@ -32,7 +32,7 @@ BY_PERSON = "person"
 class AdoptionResult(msgspec.Struct, frozen=True):
     took: tuple[str, ...] = ()
     trimmed: str = ""
-    """Path in the archive of the part that exceeded the cap."""
+    """Archive path of the text that was trimmed from the relay; empty if it fits the cap."""
     over_cap: bool = False
     is_known: bool = False
     """Whether this source was adopted before."""
@@ -120,5 +120,5 @@ def _adopt_state(
 
 
 def _clamp_time(when: datetime | None, now: datetime) -> datetime | None:
-    """Return the time, or the current time if it is in the future."""
+    """Return the given time, or `now` if it is in the future."""
     return min(when, now) if when else None

@@ -46,7 +46,7 @@ class AgentSpec(msgspec.Struct, frozen=True):
     protected: tuple[str, ...] = ()
     """Paths that the agent must not write, because they decide what runs outside a sandbox."""
     path: str = ""
-    """PATH for the agent's commands; empty if it is the same as the CLI's."""
+    """PATH for the agent's commands; empty to use the CLI's own PATH."""
     program: tuple[str, ...] = ()
     """Command that replaces the CLI's own program."""
     instructions: str = ""
@@ -94,7 +94,7 @@ class RefusedCallReport(msgspec.Struct, frozen=True):
     command: str = ""
     """The command that answers the question about the call; empty if there is no question."""
     is_repeated: bool = False
-    """Whether it was reported before, and now has a question."""
+    """Whether the call was reported before, and has a question now."""
 
 
 class ExitReport(msgspec.Struct, frozen=True):
@@ -210,18 +210,18 @@ class SupervisorPorts(msgspec.Struct, frozen=True):
     settings: Settings
     clock: Callable[[], datetime]
     elapsed: Callable[[], float]
-    """Seconds on a monotonic clock that stands still while the host sleeps."""
+    """Return the seconds on a monotonic clock that pauses while the host sleeps."""
     rest: Callable[[float], None]
     """Sleep for at most the given seconds."""
     interrupted: Callable[[], int]
-    """Number of stop signals received."""
+    """Return the number of stop signals received."""
     by_hand: Callable[[], bool]
     """Return whether the stop came from a person at the terminal."""
     goes_on: Callable[[], bool]
     """Return whether a person at the terminal pressed Enter to continue."""
     tell: Callable[[SupervisorReport], None]
     notify: Callable[[Reason | News, str], None]
-    """Notify an absent person: the occasion and the text."""
+    """Notify a person who is away, with the occasion and a text."""
     stops: Callable[[], bool] = bool
     """Return whether to stop; polled while waiting for a program's answer."""
     fold_every: float = FOLD_EVERY_SECONDS
@@ -235,7 +235,9 @@ class SupervisorPorts(msgspec.Struct, frozen=True):
     head: Callable[[], str] = str
     """Return the current commit of the agent's folder; empty if unknown."""
     unaccepted: Callable[[], str] = str
-    """Return why nothing may start: settings that the operator has not accepted; or ""."""
+    """Return why nothing may start: settings that the operator has not accepted; "" if there are
+    none.
+    """
     settings_stamp: Callable[[], object] = object
     """Return a value that changes whenever the result of `unaccepted` may; cheap to compute."""
     renewed: Callable[[], AgentSpec | None] = lambda: None

@@ -1,8 +1,8 @@
 """Test whether a file system provides the guarantees that Rekindle relies on.
 
-All trials use the store's own code, in a temporary folder, with processes that are started here and
-killed by their process id. A power loss cannot be simulated here: whether a disk kept its confirmed
-writes is only visible afterwards.
+All trials use the store's own code in a temporary folder, with child processes that are killed by
+their process id. A power loss cannot be simulated: whether a disk kept its confirmed writes shows
+only afterwards.
 """
 
 import errno
@@ -45,7 +45,7 @@ _BLOCK = 64 * 1024
 _PATIENCE_SECONDS = 20.0
 _LEAST_KILLS = 10
 _MOST_ACKNOWLEDGED = 6
-"""The most acknowledgements that a writer may give before it is killed."""
+"""Upper limit of acknowledgements from a writer before it is killed."""
 
 
 class PromiseResult(msgspec.Struct, frozen=True):
@@ -71,9 +71,9 @@ class _PromiseTrial(msgspec.Struct, frozen=True):
 
 
 def try_promises(folder: Path, *, seconds: float, seed: int) -> Iterator[PromiseResult]:
-    """Test one guarantee after another. The last, by killing, uses the remaining time.
+    """Test one guarantee after another. The last test kills writers for the remaining time.
 
-    A full disk does not violate a guarantee, but prevents the test. It ends with a StoreError.
+    A full disk violates no guarantee, but prevents the test, and raises a StoreError.
     """
     deadline = time.monotonic() + seconds
     rng = random.Random(seed)  # noqa: S311 - the moment to kill at is not secret
@@ -253,7 +253,7 @@ def _start_children(works: list[Callable[[LineReporter], None]]) -> Iterator[lis
     """Start children that do not outlive the trial, however it ends."""
     begun: list[ForkedChild] = []
     try:
-        with stop_signals.defer_signals():  # so that no child starts without being registered
+        with stop_signals.defer_signals():  # a signal must not leave a child unregistered
             for work in works:
                 begun.append(ForkedChild(work))  # noqa: PERF401 - those begun are ended if the next fails
         yield begun

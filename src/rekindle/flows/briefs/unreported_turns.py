@@ -34,7 +34,7 @@ _DAY_SECONDS = 86_400.0
 
 
 class UnreportedTurns:
-    """Unreported turns, oldest first, numbered. Older turns beyond `room` are left out."""
+    """The newest unreported turns, at most `room` characters, numbered from the oldest."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class UnreportedTurns:
         self.read_bytes = 0
         self.left_out = 0
         self.unread: int
-        """Number of sessions that ended long before the first brief."""
+        """Number of sessions that are too old for the first brief."""
         parts: list[deque[Turn]] = []
         horizon = _find_horizon(briefed, now)
         self._first = _render_instant(horizon) if briefed.until is None else ""
@@ -74,7 +74,7 @@ class UnreportedTurns:
         )
 
     def _drop_repeated_task(self, turns: Iterable[Turn]) -> Iterator[Turn]:
-        """Yield the turns, with repeated copies of the task blanked: they change nothing."""
+        """Yield the turns, with all but the first copy of the task blanked."""
         is_reported = False
         for turn in turns:
             is_task = turn.who == "person" and turn.text == self._ours.task
@@ -150,7 +150,7 @@ def _measure_turn(turn: Turn) -> int:
 
 
 def _merge_by_time(parts: Iterable[Iterable[Turn]]) -> list[Turn]:
-    """Sort turns by time. A turn without a time stays behind its predecessor."""
+    """Return all turns sorted by time. A turn without a time stays behind its predecessor."""
     placed: list[tuple[str, int, Turn]] = []
     for turns in parts:
         at = ""

@@ -1,13 +1,13 @@
 """Write an agent's brief from the turns and changes since the last one.
 
 Only new parts of the archived transcripts are read. A summarizer is asked about them, and its
-answer is checked against the turns. The log then receives the brief in one write together with the
-loops, the numbers, the reported positions and the cost. A crash before that write changes nothing;
-after it, the next brief continues from there.
+answer is checked against the turns. The brief, the loops, the numbers, the reported positions and
+the cost are then appended to the log in one write. A crash before that write changes nothing; after
+it, the next brief continues from there.
 
 If no model is available, or its answer cannot be used, the loops stay unchanged, and the brief is
-assembled without a model and notes this. The same turns are then read again for the next brief:
-without limit while no model answers, a few times if its answers are unusable.
+assembled without a model and notes this. The next brief then reads the same turns again: without
+limit while no model answers, a few times if its answers are unusable.
 
 No model is asked before the agent's log is writable. The cost is recorded even if the brief fails,
 and a failed brief is retried after a growing pause.
@@ -93,7 +93,7 @@ class BriefPorts(msgspec.Struct, frozen=True, kw_only=True):
     """The ports and settings that a brief writer needs."""
 
     ask: Callable[[SummaryRequest], OneShotAnswer] | None
-    """Asks the summarizer; None if no summarizer is configured."""
+    """Ask the summarizer; None if no summarizer is configured."""
     words: str = ""
     """Extra instructions for the summarizer's model."""
     archive: Callable[[], None]
@@ -150,7 +150,7 @@ class _BriefMaterial(msgspec.Struct, frozen=True, kw_only=True):
     """The new turns, and the summarizer's answer about them."""
 
     seen: Projection
-    """The projection when the material was collected."""
+    """The projection at the time the material was collected."""
     now: datetime
     due: DueBrief | None
     news: UnreportedTurns
@@ -249,7 +249,7 @@ class BriefWriter:
                 writer.append(_make_spend_event(looked))
 
     def _require_content(self, looked: _BriefMaterial) -> None:
-        """Refuse an empty brief, because every session would be shown it."""
+        """Raise NotFoundError for an empty brief, because every session would be shown it."""
         seen = looked.seen
         content = seen.documents or seen.loops or seen.numbers or seen.run.refused_call_count()
         if not (looked.turns or looked.news.told or content):
@@ -268,7 +268,7 @@ class BriefWriter:
             yield
 
     def _count_room(self) -> int:
-        """Return the most characters of turns that a brief can ask about."""
+        """Return the number of characters of turns that fit into the requests of a brief."""
         cap = self._ports.runtime.relay.summarizer_max_input_tokens
         return cap * BRIEF_PIECES * BRIEF_TURN_CHARACTERS
 
@@ -438,7 +438,7 @@ class BriefWriter:
             page = None  # the previous page was written without a model: replace it
         changed, following = self._render_changes(looked, heard)
         if looked.words and page and not looked.day.changed:
-            changed = []  # leave the page as it is, for the brief that completes it
+            changed = []  # keep the page unchanged, and let a later brief complete it
         risk = tuple(item.text for item in heard.items(looked.day.risk))
         if not looked.turns and page:
             risk = list_carried_items(page.content(BriefLabel.RISK) or "")
@@ -543,7 +543,7 @@ def _render_notes(known: Projection, looked: _BriefMaterial) -> list[str]:
 
 
 def _render_outcome(known: Projection, looked: _BriefMaterial) -> list[str]:
-    """Return how the run ended, if the brief before this one could not say it."""
+    """Return a line about the end of the run, if it is new or there are new turns."""
     run = known.run
     if not run.is_over or not (looked.turns or run.ended.seq > known.briefed.seq):
         return []

@@ -76,7 +76,8 @@ class CycleEndPorts(msgspec.Struct, frozen=True, kw_only=True):
     until: Callable[[], UntilResult]
     """Run the `until:` command, which decides whether the work is done."""
     review: Callable[[int, str, RunSpending], events.ReviewMade | None] = lambda *_: None
-    """Have another persona verify the end of a cycle from its relay. None if no review is set up.
+    """Have another persona verify a reported end from the relay; returns None if no review is set
+    up.
     """
 
 
@@ -109,7 +110,7 @@ class CycleCloser:
         return self._judge.ended(number, now, how=how, until=until, claimed=claimed, review=review)
 
     def _review(self, number: int, now: Projection, relay: Relay | None) -> LastReview:
-        """Return the review of a reported end. A review that is in the log is not repeated."""
+        """Return the review of a reported end, from the log if it is there already."""
         if now.reviewed.cycle == number and now.reviewed.seq > now.began.seq:
             return now.reviewed
         text = relays.render(relay) if relay else ""
@@ -123,7 +124,7 @@ class CycleCloser:
         return record_review(made)
 
     def _find_committed(self, writer: Writer) -> str:
-        """Return the origin of this cycle's relay if a previous supervisor committed it, or ""."""
+        """Return the origin of the relay that an earlier supervisor committed here, or ""."""
         committed = writer.projection.documents.get("relay")
         is_ours = committed is not None and committed.seq > writer.projection.began.seq
         return RELAY_ORIGINS.get(committed.by, "") if committed and is_ours else ""
@@ -137,14 +138,14 @@ class CycleCloser:
             try:
                 relay = relays.parse(draft)
                 if committed and is_new and committed.is_said:
-                    # A person set the next action meanwhile, and the agent could not know it.
+                    # A person set the next action meanwhile, and the agent's draft does not have
+                    # it.
                     relay = _with_directive(relay, self._judge.relay(committed.path))
                 writer.commit_relay(relay, by="agent")
             except (DocumentError, CheckFailedError) as error:
                 if self._agent.relay:
-                    durable_files.replace_file(
-                        path, draft
-                    )  # set aside next to the other rejected drafts
+                    # Copied, so that it is set aside next to the other rejected drafts.
+                    durable_files.replace_file(path, draft)
                 self._reject_draft(writer, path, str(error))
             else:
                 if not self._agent.relay:
@@ -172,7 +173,7 @@ class CycleCloser:
         )
 
     def _commit_summary(self, number: int, before: Projection) -> str:
-        """Commit a summary of the cycle, or else the old relay with the observed work."""
+        """Commit a summary of the cycle, or else the old relay with the work that was seen."""
         turns = self._read_turns(number, before)
         known = self._ending.known(before.began.head)
         made = self._make_summary(turns, known)
@@ -208,7 +209,7 @@ class CycleCloser:
         old = self._judge.relay(committed.path) if committed else None
         relay = old or relays.compose({RelayField.NEXT_ACTION: _GO_ON})
         if reports_all_done(relay):
-            # An earlier cycle reported that. This cycle has reported nothing.
+            # An earlier cycle reported the end; this one reported nothing.
             relay = relay.with_content(RelayField.NEXT_ACTION, f"{_GO_ON}\n\n")
         items = summarize_mechanically("relay", turns, known).sections[RelayField.WHAT_WE_DID]
         relay = relay.with_content(RelayField.WHAT_WE_DID, f"{summary.render_bullets(items)}\n\n")

@@ -76,7 +76,7 @@ class CycleRunner:
         self.person = QuestionAsker(agent, world)
         self._background = BackgroundProcesses(agent, world)
         self._asked_for = ""
-        """The person's last request, if the session was stopped in favour of a new one."""
+        """The person's request at which the last session was stopped for a handoff."""
 
     def known(self) -> Projection:
         """Return the projection of the log, including events that other processes queued."""
@@ -90,8 +90,8 @@ class CycleRunner:
                 writer.fold()
                 return writer.projection
         except StoreError as error:
-            # A full disk must not block a stop command. Anything that starts a process has to
-            # append to the log first, and fails there.
+            # A full disk must not block a stop command. A step that starts a process appends to the
+            # log first, and fails there.
             self._ports.tell(TroubleReport(str(error)))
             return seen.projection
 
@@ -136,7 +136,7 @@ class CycleRunner:
             )
             self._ports.tell(ExitReport(lost_exit, swept.processes))
         if projection.attempts:
-            self._archive_transcripts()  # the lost supervisor may have ended before archiving
+            self._archive_transcripts()  # the lost supervisor may have been killed before archiving
 
     def end_kept_processes(self) -> None:
         """End the kept background processes, because the run is over or was stopped."""
@@ -149,11 +149,11 @@ class CycleRunner:
         return name_series(signs, measure_idle_work(projection).signs) if signs else None
 
     def _is_unpriced(self) -> bool:
-        """Return whether only the CLI's final report would have contained the launch's cost."""
+        """Return whether only the CLI's final report would have had the cost of the launch."""
         return self._agent.harness.CAN.reports_money and not self._agent.prices
 
     def _find_opened_session(self, mark: str) -> str:
-        """Return the session that hooks reported for a launch, including events not folded yet."""
+        """Return the session that hooks reported for a launch, including reports in the inbox."""
         lives = self._ports.store.read(self._agent.name).projection.lives
         return sessions.find_launched_session(lives, mark)
 
@@ -173,7 +173,7 @@ class CycleRunner:
             head=self._ports.head(),
         )
         if self._agent.drafts:
-            # It is from an earlier cycle and was not used. This cycle has to write its own.
+            # The draft is left over from an earlier cycle. This cycle has to write its own.
             self._ports.store.folder(self._agent.name).archive_draft()
         self.append(started)
         return number
@@ -229,7 +229,7 @@ class CycleRunner:
         plan = self._make_launch_spec(step, agent, spent.usd, prompt)
         windows = self._read_windows(projection)
         if self._is_stopped_since(projection):
-            return  # the operator stopped it during the measurement
+            return  # the operator stopped it while the windows were measured
         launch = Launch(secrets.token_hex(8), agent, self._ports, plan, spent, windows=windows)
         launch.bound(measure_idle_work(projection), lifted=projection.run.bounds.lifted)
         origin = events.LaunchStarted(
@@ -259,7 +259,7 @@ class CycleRunner:
                 )
             )
         origin = msgspec.structs.replace(origin, seq=self.append(*begun).seq)
-        # Only remove it now: after a crash in between, the next session is fresh as well.
+        # Removed only now: after a crash before this line, the next session starts fresh as well.
         folder.remove(fresh)
         self._ports.tell(
             LaunchReport(number, origin.session, origin.resumes, origin.recovery, origin.why)
@@ -282,9 +282,8 @@ class CycleRunner:
         swept = self._background.end(origin)
         self.last = exited = self._record_exit(number, launch, exited, swept)
         self._ports.tell(ExitReport(exited, swept.processes))
-        if (
-            exited.kind != HANDOFF_EXIT
-        ):  # after a handoff, the next launch archives both, so the new session can start at once
+        # After a handoff the new session starts at once, and its launch archives both transcripts.
+        if exited.kind != HANDOFF_EXIT:
             self._archive_transcripts()
 
     def _find_handed_checkpoint(
@@ -389,9 +388,10 @@ class CycleRunner:
         )
 
     def _find_request(self, known: Projection, tried: list[LaunchRecord]) -> str:
-        """Return the request of the person that the stopped session did not start with, or "".
+        """Return the person's request at which the last session was stopped for a handoff, or "".
 
-        The hook's copy is complete. After a crash, the shortened copy in the log is used.
+        The hook's copy is complete. After a crash of the supervisor, the shortened copy in the log
+        is used.
         """
         if self._asked_for:
             return primer.render_request(self._asked_for)
@@ -435,18 +435,17 @@ class CycleRunner:
         *,
         started: bool = True,
     ) -> LaunchExit:
-        """Record how a launch ended, and return its exit, corrected if it was useless."""
+        """Record the exit of a launch, and return it, corrected if permissions were missing."""
         watched, start = launch.watched, launch.start
         usage = launch.usage()
         found_windows = dict(watched.finished.windows) if watched.finished is not None else {}
         if usage is not None:
             usage = usage.within(launch.gauge.windows | found_windows)
         if self._agent.stays:
-            watched.opened = self._find_opened_session(
-                launch.mark
-            )  # its output stream is the person's screen
+            # Its output goes to the person's screen and is not read here.
+            watched.opened = self._find_opened_session(launch.mark)
         opened = watched.opened == (start.session or watched.opened) != ""
-        # A CLI that cannot resume never opens a session, but it may have run nevertheless.
+        # A CLI that cannot resume never reports a session, but may have run all the same.
         ran = launch.code is not None and not self._agent.harness.CAN.resumes
         spent = launch.meter.spent(ended=True)
         now = self._ports.clock()
@@ -466,7 +465,7 @@ class CycleRunner:
         if is_useless:
             found = make_refused_exit(self._agent, refused.missing)
         reported = frozenset(launch.watched.reported_refusals)
-        # In safe mode one question is enough.
+        # In safe mode, its own question is enough.
         calls = () if is_useless else refused.missing
         asked = self.person.ask_about_refused_calls(self.known(), calls, launch.mark)
         self.person.report_refused_calls([*refused.missing, *refused.denied], asked, reported)
@@ -512,7 +511,7 @@ class CycleRunner:
 
 
 def _find_reset_time(found: LaunchExit, now: datetime) -> int | None:
-    """Return when a limit ends. Resolved once, because it depends on the current zone and hour."""
+    """Return when a limit ends. Resolved once, because it depends on the time and zone."""
     if found.resets_at is not None or found.kind != "limit":
         return found.resets_at
     zone = now.astimezone().tzinfo

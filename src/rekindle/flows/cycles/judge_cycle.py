@@ -66,7 +66,7 @@ class CycleJudge:
     ) -> CycleEnded:
         """Return the event that ends a cycle.
 
-        `how` is the origin of its relay, `until` the result of the operator's command. `claimed`
+        `how` is the origin of its relay, and `until` the result of the `until:` command. `claimed`
         means that the relay reports the work as done.
         """
         committed = now.documents.get("relay")
@@ -84,7 +84,8 @@ class CycleJudge:
         names = [make_artefact_name(path) for path in files if is_artefact(path)]
         constant = set() if signs.commits else find_constant_artefacts(names, earlier)
         if how == "carried":
-            # The relay is the old one or was written by Rekindle, so only the work shows progress.
+            # The relay is the old one, or Rekindle wrote it, so progress can be seen from the work
+            # alone.
             judged = _judge_by_work(before, after, work, signs)
         else:
             judged = self._judge_relays(number, now, before, after, work)
@@ -96,8 +97,8 @@ class CycleJudge:
                 StallKind.STALLED, ("the same Next Action",), about, is_equal=True
             )
         elif judged is not None and not tree.is_known:
-            # Without git some work, such as removed files, is invisible. Identical text proves
-            # less.
+            # Without git, some work such as a removed file is invisible, so an identical text
+            # proves less.
             unseen = (*judged.reasons, "without git, some work is not visible")
             reasons = unseen if judged.is_stuck else judged.reasons
             judged = msgspec.structs.replace(judged, is_equal=False, reasons=reasons)
@@ -166,14 +167,13 @@ class CycleJudge:
         if after is None:
             return None
         if before is None:
-            # There is nothing to compare, but an agent can wait for a person from its first cycle
-            # on.
+            # There is nothing to compare, but even a first cycle can wait for a person.
             alone = compare_relays(after, after, work)
             return alone if alone.verdict == StallKind.WAITING else None
         verdict = compare_relays(before, after, work)
         if verdict.verdict != StallKind.PROGRESS or work:
             return verdict
-        # Alternating directives look like progress each time, but lead nowhere.
+        # Directives that alternate look like progress each time.
         for back in range(2, STALL_TURNS + 1):
             earlier = now.ended.get(number - back)
             then = self.relay(earlier.relay) if earlier else None

@@ -1,10 +1,10 @@
 """Maintain the relay file inside the project that `relay:` names.
 
-It is meant for agents whose instructions already name such a file. The committed relay is written
-there when a cycle begins. The file's content at the end of the cycle is the agent's relay. An edit
-between two cycles is adopted when the next one begins. Its author is unknown, because a process
-that `keep:` names can write there too. Only an edit before the agent's first launch counts as the
-person's.
+It is meant for agents whose instructions already name such a file. When a cycle begins, the
+committed relay is written to the file. At the end of the cycle, its content is the agent's relay.
+An edit between two cycles is adopted when the next one begins. Its author is unknown, because a
+process that `keep:` names can write there too. Only an edit before the agent's first launch counts
+as the person's.
 """
 
 from pathlib import Path
@@ -52,9 +52,8 @@ class OwnRelay:
         """Write the committed relay to the file."""
         data = self._ports.store.document(self._agent.name, "relay")
         try:
-            inside_folder.make_folder(
-                self._root, self._name
-            )  # so that the CLI can be given its path
+            # The CLI is given the file's path, so its folder has to exist.
+            inside_folder.make_folder(self._root, self._name)
             if data is not None and data != inside_folder.read(self._root, self._name, RELAY_BYTES):
                 inside_folder.replace(self._root, self._name, data)
         except RekindleError as error:

@@ -46,7 +46,7 @@ from rekindle.thresholds.texts import (
 
 
 class EndReviewer:
-    """Makes a review in one session in the agent's folder, without a draft and without hooks."""
+    """Reviews a reported end in one session in the agent's folder, without draft or hooks."""
 
     def __init__(self, reviewer: Callable[[], AgentSpec], world: SupervisorPorts) -> None:
         """`reviewer` returns the agent with the reviewer's persona and CLI."""

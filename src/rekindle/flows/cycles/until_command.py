@@ -26,7 +26,7 @@ from rekindle.thresholds.supervision import TICK_SECONDS
 from rekindle.thresholds.texts import MARGIN_CHARACTERS, UNTIL_CHARACTERS, UNTIL_LINES
 
 UNTIL_STOPPED = "stopped"
-"""Verdict if the supervisor was stopped. The cycle stays open, and the command runs again later."""
+"""Verdict if the supervisor was stopped: the cycle stays open, and the command runs later."""
 
 
 class UntilResult(msgspec.Struct, frozen=True):

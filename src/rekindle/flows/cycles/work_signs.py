@@ -36,7 +36,7 @@ def list_changed_files(
 
 
 def count_commits(tree: GitStatus, head: str, committed: tuple[str, ...]) -> int:
-    """Return the number of commits, or 0 if they contain only logs or the relay."""
+    """Return the number of commits, or 0 if they contain only logs and relays."""
     return len(tree.commits(head)) if any(map(is_artefact, committed)) else 0
 
 
@@ -48,7 +48,7 @@ def count_resolved(known: Projection, since: float) -> int:
 
 
 def add_resolved(signs: WorkSigns | None, known: Projection, since: float) -> WorkSigns | None:
-    """Return the signs together with the loops that were resolved since a time."""
+    """Return the signs, with the number of loops that were resolved since a time."""
     resolved = count_resolved(known, since)
     if not resolved:
         return signs

@@ -21,7 +21,7 @@ from rekindle.summarizers.mechanical_summary import KnownWork
 
 
 class CompactionCheckpointer(msgspec.Struct, frozen=True):
-    """Writes the checkpoint without a model, because the CLI is waiting to summarize by itself."""
+    """Writes the checkpoint without a model, because the CLI waits for it before it compacts."""
 
     agent: str
     store: FileStore
@@ -52,8 +52,8 @@ class CompactionCheckpointer(msgspec.Struct, frozen=True):
         with self.store.writer(self.agent, wait=LOCK_WAIT_SECONDS) as writer:
             writer.fold()
             writer.append(make_summary_event(made, ts=writer.now()))
-            # A person's own session continues with its checkpoint itself. The next session of that
-            # person is likely about something else.
+            # The checkpoint of a person's own session is only for that session. The person's next
+            # session is likely about something else.
             only_session = "" if life.launch else compacted.session
             writer.commit_checkpoint(document, by="machine", session=only_session)
             writer.project()

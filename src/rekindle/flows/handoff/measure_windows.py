@@ -21,9 +21,9 @@ def measure_windows(
     stops: Callable[[], bool] = bool,
     elapsed: Callable[[], float] = time.monotonic,
 ) -> dict[str, int]:
-    """Return window sizes by model; empty if the CLI does not report any, which disables handoffs.
+    """Return window sizes by model; empty if the CLI reports none, which disables handoffs.
 
-    `processes` must not be attached to a terminal, because a person may be looking at it.
+    `processes` must not be attached to a terminal, because a person may be using it.
     """
     command = agent.harness.measure(agent.program)
     if command is None:

@@ -25,7 +25,7 @@ from rekindle.system.files import durable_files
 
 
 class WindowGauge:
-    """The window of one launch. Its hook reads the rule file at every turn boundary."""
+    """The window of one launch. The launch's hook reads the rule file at every turn boundary."""
 
     def __init__(
         self, agent: AgentSpec, world: SupervisorPorts, launch: str, windows: Mapping[str, int]
@@ -56,7 +56,7 @@ class WindowGauge:
 
     @property
     def is_kept(self) -> bool:
-        """Whether the CLI has saved all its work when its hook has stopped it."""
+        """Whether the CLI has saved all its work by the time its hook stops it."""
         return bool(self._brake and self._brake.is_kept)
 
     @property
@@ -79,7 +79,8 @@ class WindowGauge:
         learnt = self.windows.get(seen.model)
         is_held = self._brake and self._brake.models and self._agent.threshold is not None
         if is_held and seen.model and not learnt:
-            # A new model: ask the CLI for its window in the background, which takes a second.
+            # A new model: ask the CLI for its window in a thread, because that takes about a
+            # second.
             self._measuring = Thread(target=self._update_limits, daemon=True)
             self._measuring.start()
         self._window = learnt or seen.window
@@ -114,7 +115,7 @@ class WindowGauge:
         return f"its window is {percent:.0f} % full: stopped, for a fresh session to go on"
 
     def take(self) -> bool:
-        """Accept the stop, and return whether the hook has not cancelled it meanwhile."""
+        """Accept the stop; return False if the hook has cancelled it meanwhile."""
         try:
             self._mark.rename(self._taken)
         except FileNotFoundError:
@@ -122,14 +123,14 @@ class WindowGauge:
         return True
 
     def asked_for(self) -> str:
-        """Return the person's full request at which the session was stopped; empty if unknown."""
+        """Return the person's full request at which the session was stopped, or "" if unknown."""
         if self._brake is None:
             return ""
         _, _, payload = (durable_files.read_bytes(self._taken) or b"").partition(b"\n")
         try:
             prompt = msgspec.json.decode(payload, type=dict[str, Any]).get("prompt")
         except msgspec.DecodeError:
-            return ""  # the prompt is longer than a hook stores
+            return ""  # the prompt is longer than the hook stores
         return prompt if isinstance(prompt, str) else ""
 
     def cancel_stop(self) -> None:
@@ -138,7 +139,7 @@ class WindowGauge:
             path.unlink(missing_ok=True)
 
     def has_running_subagent(self, session: str) -> bool:
-        """Return whether a subagent is running whose calls the end of the launch would cut off."""
+        """Return whether a subagent is running whose calls would be cut off with the launch."""
         markers = [marker.encode() for marker in self._brake.beside] if self._brake else []
         subagents = self._agent.harness.asides(self._transcript, session)
         if not markers or not self._transcript or subagents is None:
@@ -183,13 +184,13 @@ class WindowGauge:
         used, size = (int(word) if word.isdecimal() else 0 for word in (*numbers, "0", "0")[:2])
         if not used:
             return None
-        # If transcript lines name the model, the last reading has its window.
+        # If transcript lines name the model, the last reading has that model's window.
         last = self._read_usage() if self._brake.models else None
         window, known = (last.window, last.known) if last else (self._window, self._known)
         return WindowUsage(used, size or window, "reported" if size else known)
 
     def measure(self, launch: str, before: WindowFill) -> events.WindowMeasured | None:
-        """Return how full the window is if that changed by at least one percent."""
+        """Return an event if the window's fill changed by at least one percent, or None."""
         reading = self._read_usage()
         if reading is None:
             return None

@@ -1,7 +1,7 @@
 """Write a checkpoint of a stopped session, from which a fresh session continues.
 
-The log records that a session was stopped. As long as no checkpoint follows that event, the
-checkpoint is missing, so a crash in between only repeats the work.
+The log records that a session was stopped. Until a checkpoint follows that event, the checkpoint is
+missing, so a crash in between only repeats the work.
 """
 
 import msgspec
@@ -66,7 +66,7 @@ class CheckpointWriter:
         self._ports.tell(HandoffReport(made.how, made.words))
 
     def _make_summary(self, turns: list[Turn], known: KnownWork) -> tuple[SummaryResult, str]:
-        """Return the summary, and why no summarizer could make it, if it is mechanical."""
+        """Return the summary, and the summarizer's error if it is mechanical because of one."""
         try:
             return self._ending.checkpointer().make("checkpoint", turns, known), ""
         except (OverBudgetError, StoppedError, StoreError):

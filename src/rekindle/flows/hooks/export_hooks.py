@@ -1,4 +1,4 @@
-"""Export the hooks as a package for the CLI, which a person installs without editing settings."""
+"""Export the hooks as a package that a person installs in the CLI without editing settings."""
 
 import sys
 from pathlib import Path
@@ -29,7 +29,7 @@ _PACKED = ("hooks.json", "hooks/hooks.json")
 
 
 def export_hooks(harness: Harness, folder: Path) -> list[Path]:
-    """Write the package, and return its files. The hooks determine the agent when they run."""
+    """Write the package, and return its files. Its hooks find their agent when they run."""
     files = harness.HOOK_FILES
     if files is None:
         raise UsageError(f"{harness.NAME} has no hooks", hint="`rekindle run` needs none")

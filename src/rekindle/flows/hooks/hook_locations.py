@@ -45,9 +45,8 @@ class HookLocation(msgspec.Struct, frozen=True):
         else:
             name = f"{self.harness.NAME}-{self.level}"
             if self.folder and self.folder.resolve() != self.home.parent.resolve():
-                below = os.path.relpath(
-                    self.folder, self.home.parent
-                )  # relative, because a project may be moved
+                # Relative, because a project may be moved.
+                below = os.path.relpath(self.folder, self.home.parent)
                 name += f"-{json_codec.hash_bytes(os.fsencode(below))[:12]}"
         return self.home / f"hooks-{name}.json"
 
@@ -58,9 +57,8 @@ class HookLocation(msgspec.Struct, frozen=True):
     @property
     def target(self) -> Path:
         """The settings file itself, after following links."""
-        return Path(
-            os.path.realpath(self.settings)
-        )  # unlike this, resolve() raises an error for a link loop
+        # Path.resolve() would raise an error for a loop of links.
+        return Path(os.path.realpath(self.settings))
 
     @property
     def is_outside(self) -> bool:
@@ -70,7 +68,7 @@ class HookLocation(msgspec.Struct, frozen=True):
     def root_of(self, target: Path) -> Path | None:
         """Return the project's or agent's folder that contains the settings file, or None.
 
-        An agent or a cloned repository can make a link to a file elsewhere. None means that the
+        An agent or a cloned repository can create a link to a file elsewhere. None means that the
         file is elsewhere, or that the settings are the user's own, which may link anywhere.
         """
         if self.level == "user":
@@ -81,7 +79,7 @@ class HookLocation(msgspec.Struct, frozen=True):
 
 
 def list_levels(harness: Harness) -> tuple[HookLevel, ...]:
-    """Return the levels that a CLI has, the one that affects the fewest people first."""
+    """Return the levels that a CLI has; the level that affects the fewest people comes first."""
     return tuple(level for level in HOOK_LEVELS if getattr(harness.HOOK_FILES, level, None))
 
 

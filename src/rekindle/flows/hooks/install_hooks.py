@@ -63,8 +63,7 @@ class _InstallRecord(msgspec.Struct, frozen=True):
     """Hash of the settings file as Rekindle wrote it."""
     made_folder: bool
     folder: str = ""
-    """The agent's folder relative to the project; empty if it is the project itself or elsewhere.
-    """
+    """The agent's folder relative to the project; empty if it is the project or outside it."""
     v: int = _SCHEMA
 
 
@@ -170,7 +169,7 @@ def is_installed(place: HookLocation) -> bool:
 
 
 def uninstall_hooks(place: HookLocation) -> HookChanges:
-    """Remove the hooks, and leave the file otherwise as it was or as it was changed since."""
+    """Remove the hooks, and keep all other content of the file, including later changes."""
     if not is_installed(place):
         return HookChanges(settings_changed=False, program_changed=False)
     with _hold_lock(place):
@@ -227,7 +226,7 @@ def _make_installation(place: HookLocation, text: str) -> HookInstallation:
         with suppress(StoreError):
             data = durable_files.read_bytes(Path(os.path.realpath(place.own / name)))
             deciding[name] = (data or b"").decode("utf-8", "replace")
-    if place.files.comments:  # comments must not be taken for settings
+    if place.files.comments:  # a commented-out setting must not count
         text = json_edit.blank_comments(text)
         deciding = {name: json_edit.blank_comments(content) for name, content in deciding.items()}
     folder = os.path.realpath(place.folder) if place.folder else ""
@@ -252,7 +251,7 @@ def _build_hooks(place: HookLocation, folder: Path | None) -> HookEntries:
 
 
 def _are_installed(found: list[InstalledHook], hooks: HookEntries) -> bool:
-    """Return whether exactly these hooks are installed; other tools' hooks do not matter."""
+    """Return whether exactly these hooks are installed, ignoring the hooks of other tools."""
     present = [(one.event, one.matcher, one.hook) for one in found]
     wanted = hook_settings.list_wanted(hooks)
     return len(present) == len(wanted) and all(one in present for one in wanted)
@@ -305,7 +304,7 @@ def _find_agents(found: list[InstalledHook]) -> list[str]:
 
 @contextmanager
 def _hold_lock(place: HookLocation) -> Iterator[None]:
-    """Hold the lock on the settings, because two simultaneous merges would undo each other.
+    """Hold the lock on the settings, because two concurrent edits would undo each other.
 
     Raises:
         UnsafePathError: The settings of a project lead to a file outside of it.
@@ -394,7 +393,7 @@ def _decode_record(data: bytes | None, name: str) -> _InstallRecord | None:
         json_codec.decode_object(data, name, schema=_SCHEMA)
         return msgspec.json.decode(data, type=_InstallRecord)
     except (DocumentError, msgspec.MsgspecError):
-        return None  # without a record, Rekindle's entries are still found one by one
+        return None  # Rekindle's entries are recognizable without a record
 
 
 def _list_other_locations(place: HookLocation) -> list[HookLocation]:

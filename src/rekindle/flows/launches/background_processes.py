@@ -1,7 +1,7 @@
 """Track an agent's background processes: record them while it runs, then end or keep them.
 
-The record is outside the workspace, because the supervisor ends the processes it names and no agent
-may write it.
+The record is outside the workspace, because the supervisor ends the processes in it, and the agent
+must not be able to write it.
 """
 
 from collections.abc import Callable
@@ -72,7 +72,7 @@ def _end_lost_launch(
 
 
 class BackgroundProcesses:
-    """The background processes of one agent, as its supervisor knows them."""
+    """The background processes of one agent, as recorded by its supervisor."""
 
     def __init__(self, agent: AgentSpec, world: SupervisorPorts) -> None:
         self._agent, self._ports = agent.name, world
@@ -83,7 +83,7 @@ class BackgroundProcesses:
         self._is_told = False
 
     def watch(self, origin: LaunchStarted, program: int) -> Callable[[], None]:
-        """Return the function to call regularly while a launch runs."""
+        """Record the launch's program, and return the function to call regularly while it runs."""
         identity = self._ports.processes.identify(program)
         self._keep_record(self._make_record(self._list_kept(), origin.launch, identity))
         self._looked = self._ports.elapsed()
@@ -114,7 +114,7 @@ class BackgroundProcesses:
         """End the processes of a launch whose supervisor is gone."""
         # Kept processes with this mark may not be recorded yet.
         self._record_current(mark, boot, uptime, before=self._record.processes)
-        # The agent itself may be among them: its supervisor's death told it to exit, and it may
+        # The agent itself may be among them. It was told to exit when its supervisor died, and may
         # still be writing its transcript.
         swept = _end_lost_launch(
             self._ports.processes, self._record, mark, boot, uptime, patience=STOP_SECONDS
@@ -138,7 +138,7 @@ class BackgroundProcesses:
     def _record_current(
         self, mark: str, boot: str, uptime: float, before: tuple[RecordedProcess, ...] = ()
     ) -> None:
-        """Record the launch's current background processes, with `before` and the kept ones."""
+        """Record the launch's running background processes, with `before` and the kept ones."""
         program = self._record.program if self._record.launch == mark else ""
         running = self._ports.processes.background(mark, boot=boot, uptime=uptime, program=program)
         since = {process.process: process.since for process in self._record.processes}
@@ -168,7 +168,7 @@ class BackgroundProcesses:
         return to_one_line(self._ports.store.redaction.text(command), BACKGROUND_COMMAND_CHARACTERS)
 
     def _keep_record(self, record: BackgroundRecord) -> None:
-        """Write the record if it changed. Most agents never have one."""
+        """Write the record if it changed. For most agents it stays empty and is never written."""
         is_empty = not (self._record.processes or record.processes or self._always_records)
         before, self._record = self._record, record
         if is_empty or record == before:
@@ -176,7 +176,7 @@ class BackgroundProcesses:
         try:
             self._ports.store.write_background_record(self._agent, record)
         except RekindleError as error:
-            # The agent continues. The record matters only if the supervisor is killed.
+            # Work continues, because the record matters only if the supervisor is killed.
             if not self._is_told:
                 self._is_told = True
                 self._ports.tell(TroubleReport(str(error)))

@@ -60,7 +60,7 @@ class Launch:
         self._ports = world
         self.start = start
         self._folder = world.store.folder(agent.name)
-        # Built here, before anything is recorded: a command that the harness refuses is not a
+        # Built before anything is recorded: a command that the harness refuses does not count as a
         # launch.
         self._scratch = Path(agent.scratch or self._folder.run)
         self._command = agent.harness.command(
@@ -75,7 +75,7 @@ class Launch:
         )
         self.watched = ProcessOutput()
         self._transcribe: OutputTranscriber | None = None
-        """Used for a program without hooks, which does not report a transcript."""
+        """Used if the program has no hooks, and so reports no transcript."""
         self.meter = SpendMeter(spent or RunSpending(), agent.prices, start.usd_left)
         self.gauge = WindowGauge(agent, world, mark, windows)
         self.code: int | None = None
@@ -84,10 +84,10 @@ class Launch:
         self.stretch = ("", 0.0)
         """Commit and time since which no progress was seen."""
         self.fruitless: float | None = None
-        """Seconds at the end of the launch after the last progress seen while it ran."""
+        """Seconds from the last progress during the launch to its end; None if there was none."""
 
     def bound(self, idle: IdleWork, *, lifted: bool) -> None:
-        """Apply the bounds on work without progress. `idle` is such work before this launch."""
+        """Apply the bounds on work without progress. `idle` is that work before this launch."""
         self._idle, self._is_bounded = idle, not lifted
 
     def run(
@@ -176,7 +176,7 @@ class Launch:
                 interactive=self.start.interactive,
             )
         )
-        # The reason for ending it counts, unless it was done by then.
+        # The reason for ending the process counts, unless it had finished by then.
         was_done = exited.kind == "clean" and not follow.was_stopped
         if ending is not None and ending.kind != "clean" and not was_done:
             exited = ending

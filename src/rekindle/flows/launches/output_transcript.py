@@ -62,7 +62,7 @@ class OutputTranscriber:
         """Whether readers can see all output so far."""
         self._has_failed = False
         self._printed_at: datetime | None = None
-        """Time of the last output that is not in the log as a sign of life yet."""
+        """Time of the last output that the log does not have as a sign of life yet."""
         self._signed_at = world.elapsed()
         is_wanted = world.settings.runtime.archive.transcripts
         self._is_kept = is_wanted and bool(STABLE_ID.match(session))

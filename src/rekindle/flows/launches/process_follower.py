@@ -86,9 +86,10 @@ class ProcessFollower:
         on_tick: Callable[[], None] = lambda: None,
         transcribe: OutputTranscriber | None = None,
     ) -> None:
-        """If `primer_tokens` is given, a fresh session may replace this one.
+        """Follow the process `child` of a launch.
 
-        If `fruitless` is given, the process is ended after working too long without progress.
+        If `primer_tokens` is given, a fresh session may replace this one. If `fruitless` is given,
+        the process is ended after working too long without progress.
         """
         self.fruitless, self._on_tick, self._transcribe = fruitless, on_tick, transcribe
         self._origin, self._agent, self._ports, self._child = origin, agent, world, child
@@ -96,7 +97,9 @@ class ProcessFollower:
         self.ending: LaunchExit | None = None
         """Why the process was asked to end."""
         self.was_stopped = False
-        """Whether its hook stopped it between two turns; a clean exit then means nothing more."""
+        """Whether its hook stopped it between two turns; then a clean exit does not mean that it
+        finished.
+        """
         self._calls: dict[str, ToolCallStarted] = {}
         """Started calls that are not reported yet."""
         self._called_at = 0.0
@@ -125,8 +128,8 @@ class ProcessFollower:
         self._mark = self._folder.weigh(origin.launch)
 
     def follow_to_end(self) -> None:
-        # Always closed: a traceback would keep the process alive, and with it the person's
-        # terminal.
+        # Closed in any case: a traceback would keep a reference to the process, and the process
+        # would keep the person's terminal.
         waits = self._gauge.can_stop and not self._gauge.stops_itself
         tick = HELD_TICK_SECONDS if waits and not self._agent.stays else TICK_SECONDS
         with closing(self._child.follow(tick)) as lines:
@@ -163,7 +166,7 @@ class ProcessFollower:
             self._enforce_budget()
 
     def _handle_brake(self) -> None:
-        """If its hook stopped the process, let it exit, or end it if it only waits.
+        """End a process that its hook stopped, unless it exits by itself.
 
         A process with background work would wait for that work and start another turn.
         """
@@ -180,7 +183,7 @@ class ProcessFollower:
         if self.was_stopped and self._watched.finished and self._gauge.is_kept:
             self._child.kill()
             return
-        # Most CLIs exit sooner by themselves than after a request, so the request comes late.
+        # Most CLIs exit by themselves sooner than after a request, so the request comes late.
         is_late = self._ports.elapsed() - self._asked_at > LEAVING_SECONDS
         if self.was_stopped and self._watched.finished and is_late and not self._is_end_requested:
             self._request_end()
@@ -201,7 +204,7 @@ class ProcessFollower:
             self._meter.take(UsageReport(usage, turn="all input and output"))
 
     def _report_item(self, seen: OutputItem) -> None:
-        """Report an item of output. A call is reported once it was not refused.
+        """Report an item of output; a call only once it is clear that it was not refused.
 
         A refusal comes at once, so a call that takes longer is reported while it runs.
         """
@@ -243,7 +246,7 @@ class ProcessFollower:
             self.ending, self.was_stopped = None, False
 
     def _check_folder(self) -> None:
-        """End the process if its folder is gone or replaced, as another one may be started."""
+        """End the process if its folder is gone or replaced, as another may be started."""
         try:
             self._ports.store.check_supervision(self._agent.name)
         except FolderLostError as error:
@@ -289,7 +292,7 @@ class ProcessFollower:
         self._child.ask_to_end()
 
     def _enforce_budget(self) -> None:
-        """End the process if a cap is reached, but only between turns: at most one turn late."""
+        """End the process if a cap is reached, but only between turns, so up to one turn late."""
         if self._watched.calls or self._watched.finished:
             return
         if self.fruitless is not None and self.ending is None:
@@ -308,13 +311,13 @@ class ProcessFollower:
         self._noticed = ""
 
     def _fold_interval(self) -> float:
-        """Return the seconds between two folds: short until a hook has reported the transcript."""
+        """Return the seconds between two folds; short until a hook has reported the transcript."""
         is_blind = self._agent.budget is not None and self._agent.harness.CAN.hooks
         is_blind = is_blind or self._gauge.needs_transcript
         return TICK_SECONDS if is_blind and not self._transcript else self._ports.fold_every
 
     def _fold_inbox(self, now: float) -> None:
-        """Fold the hooks' reports. A full disk must not end the agent's work."""
+        """Fold the reports of hooks. A full disk must not end the agent's work."""
         try:
             with self._ports.store.writer(self._agent.name) as writer:
                 writer.fold()
@@ -394,7 +397,7 @@ class ProcessFollower:
             append(measured)
 
     def _weigh(self, life: SessionRecord | None) -> None:
-        """Decide whether a fresh session is cheaper. The start hook waits for this."""
+        """End a resumed session if a fresh one is cheaper. The start hook waits for this."""
         if not self._weighs or life is None or life.launch != self._origin.launch:
             return
         self._weighs = False
@@ -447,7 +450,7 @@ class ProcessFollower:
         signs = self._collect_signs(now, since)
         was_excused, self._is_excused = self._is_excused, hang.is_excused(signs)
         if was_excused and not self._is_excused and not signs.finished:
-            # It has had no time for output since it was continued or its call returned.
+            # It had no time for output yet since it was continued or its call returned.
             self._note_activity(now)
             signs = msgspec.structs.replace(signs, silent=0.0)
         judgement = hang.judge_silence(signs, self._ports.settings.runtime.watch)
@@ -499,7 +502,7 @@ class ProcessFollower:
                 signs,
                 stopped=vitals.stopped,
                 children=vitals.tools,
-                # These fall when one of the processes ends, which is a sign of life too.
+                # The sums fall when a tool process ends, which is a sign of life too.
                 children_work=abs(vitals.tools_cpu_seconds - before.tools_cpu_seconds) > share
                 or abs(vitals.tools_moved_bytes - before.tools_moved_bytes) > most,
                 works=vitals.cpu_seconds - before.cpu_seconds > share
@@ -510,7 +513,7 @@ class ProcessFollower:
         return msgspec.structs.replace(signs, idle=now - self._active_at)
 
     def _redact_item(self, seen: OutputItem) -> OutputItem:
-        """Return the item without secrets, because it is shown to people and stored in logs."""
+        """Return the item without secrets, because people see it and logs store it."""
         redacted = self._ports.store.redaction.text
         match seen:
             case AssistantText() | WarningReport():

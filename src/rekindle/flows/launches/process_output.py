@@ -37,18 +37,18 @@ class ProcessOutput:
         self.calls: dict[str, float] = {}
         """Start time of each running tool call."""
         self.refused_calls: list[RefusedCall] = []
-        """The first tool calls that the CLI refused."""
+        """The first tool calls that the CLI refused, up to a limit."""
         self.reported_refusals: list[str] = []
         """Descriptions of the refusals that were reported while the process ran."""
         self.transcript_began = 0
-        """Size of a resumed session's transcript when the process began."""
+        """Size of a resumed session's transcript in bytes when the process began."""
         self._begun: dict[str, ToolCallStarted] = {}
         """The latest calls, by their id."""
         self._turn = ""
         self._turn_calls: set[str] = set()
-        """The running calls whose turn was reported."""
+        """Running calls whose turn was reported."""
         self._earlier_turn_calls: set[str] = set()
-        """The calls that were running one turn earlier, if turns are read from the transcript."""
+        """Calls that were running one turn earlier, if turns are read from the transcript."""
 
     def take(self, seen: OutputItem, now: float) -> None:
         if isinstance(seen, SpokenItem):

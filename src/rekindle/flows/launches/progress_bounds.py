@@ -9,12 +9,12 @@ from rekindle.policy.progress.work_progress import find_progress
 
 
 class ProgressGuard:
-    """Checks the folder only when a bound is reached, because calling git often is expensive."""
+    """Checks the folder only when a bound is reached, because running git often is expensive."""
 
     def __init__(
         self, world: SupervisorPorts, before: IdleWork, stretch: tuple[str, float]
     ) -> None:
-        """`before` is the work of earlier launches without progress."""
+        """`before` is the work without progress of earlier launches."""
         self._ports, self._idle = world, before
         self._before = list(before.signs)
         self._since, self._usd = world.elapsed(), 0.0
@@ -27,7 +27,7 @@ class ProgressGuard:
         return self._ports.elapsed() - self._since if self.has_progressed else None
 
     def reached(self, usd: float, *, billed: bool | None) -> str:
-        """Return a description of the reached bound, or "" if there is none or there was progress.
+        """Return the description of a bound that is reached without progress, or "".
 
         `usd` is the cost of the launch so far.
         """
@@ -36,7 +36,7 @@ class ProgressGuard:
         if billed is not None:
             idle_work = msgspec.structs.replace(idle_work, billed=billed)
         seconds = self._ports.elapsed() - self._since
-        # Launches are counted when they end.
+        # Launches are counted only when they end.
         idle_work = msgspec.structs.replace(idle_work, launches=0)
         words = idle.find_reached_bound(idle_work, bounds, seconds=seconds, usd=usd - self._usd)
         if not words:

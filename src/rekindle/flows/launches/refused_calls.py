@@ -1,4 +1,4 @@
-"""Find the tool calls of a launch that its CLI refused, and turn them into events and exits."""
+"""Find the tool calls of a launch that its CLI refused, and make events and exits of them."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -49,8 +49,8 @@ class RefusedCalls(msgspec.Struct, frozen=True):
 def find_refused_calls(agent: AgentSpec, launch: Launch, redaction: Redaction) -> RefusedCalls:
     """Return the refused calls of a launch, redacted.
 
-    They are redacted before truncating, because half a secret is not recognized. In a terminal, the
-    CLI asks the person itself.
+    They are redacted before they are truncated, because half a secret is not recognized. An agent
+    in a terminal has none, because its CLI asks the person.
     """
     if agent.stays:
         return RefusedCalls()

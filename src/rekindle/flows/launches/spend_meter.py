@@ -28,9 +28,10 @@ class SpendMeter:
         self._given: WindowUsage | None = None
 
     def count_given(self, tokens: int) -> None:
-        """Count the estimated tokens of the prompt of a program that reports no turns.
+        """Count the prompt of a program that reports no turns, by its estimated tokens.
 
-        They count until it prints something, and are never a reason to end it while it runs.
+        The estimate counts until the program prints something, and never ends the program while it
+        runs.
         """
         self._given = WindowUsage(tokens, None, "estimated")
 
@@ -39,7 +40,7 @@ class SpendMeter:
             case UsageReport():
                 self._turns[seen.turn or str(len(self._turns))] = seen.usage
             case FinalReport():
-                # A program may report its total several times. Each report counts from the start.
+                # A program may report its total several times; each report counts from the start.
                 if seen.usd is not None:
                     self._told = max(self._told or 0.0, seen.usd)
                 self._counted = max(self._counted, seen.tokens or 0)
@@ -51,11 +52,11 @@ class SpendMeter:
         return len(self._turns)
 
     def spent(self, *, ended: bool = False) -> RunSpending:
-        """Return the spending of the run; after the launch ended, also count it as unpriced if so.
+        """Return the spending of the run; a launch that `ended` without a price counts as unpriced.
 
         A CLI that reports its cost only at the end may be killed before. Until then its cost is
-        estimated from its tokens, up to its remaining budget, so that dying early does not evade a
-        cap.
+        estimated from its tokens, up to its remaining budget, so that a launch that dies early
+        still counts towards a cap.
         """
         turns = self._list_turns()
         usd = self._find_cost(turns)
@@ -64,7 +65,7 @@ class SpendMeter:
         return self._make_spending(turns, usd or guess, self._before.unpriced + unpriced)
 
     def estimate(self) -> float:
-        """Return the cost of the launch so far in dollars, at list prices if it is not known."""
+        """Return the cost of the launch so far in dollars, at list prices if it is unknown."""
         turns = list(self._turns.values())
         usd = self._find_cost(turns)
         return _sum_list_prices(turns) if usd is None else usd

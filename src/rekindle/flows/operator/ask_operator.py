@@ -1,4 +1,4 @@
-"""Ask a person an agent's questions, and apply the defaults of unanswered ones."""
+"""Ask the operator about an agent's questions, and apply the defaults of unanswered ones."""
 
 from collections.abc import Collection, Sequence
 
@@ -37,7 +37,7 @@ class QuestionAsker:
     def with_questions(
         self, known: Projection, new: Sequence[events.AnyEvent]
     ) -> list[events.AnyEvent]:
-        """Return the events, each that needs a person followed by its question."""
+        """Return the events; each event that needs a person is followed by its question."""
         return questions.add_questions(known, new, self._make_question_terms())
 
     def ask_about_refused_calls(
@@ -47,8 +47,8 @@ class QuestionAsker:
         asked = questions.ask_about_calls(known, refused, launch, self._make_question_terms())
         lines = [f"{_find_call(question)}\n→ {_find_command(question)}" for question in asked]
         if lines:
-            # Reserve the number first: after a crash, another question must not get one of these
-            # ids.
+            # The number is reserved first: after a crash, another question must not get the same
+            # id.
             self._ports.store.keep_question_number(self._agent.name, asked[-1].number)
             self._ports.notify("permission", "\n".join(lines))
         return asked
@@ -91,7 +91,7 @@ class QuestionAsker:
             writer.append(*questions.apply_defaults(writer.projection, self._ports.clock()))
 
     def continue_unasked(self) -> None:
-        """Record that nothing blocks the agent any longer, unless an answer came first."""
+        """Record that nothing blocks the agent any longer, unless it was answered meanwhile."""
         with self._ports.store.writer(self._agent.name, wait=STOP_SECONDS) as writer:
             writer.fold()
             if writer.projection.run.is_safe:
@@ -112,7 +112,7 @@ class QuestionAsker:
     def notify(self, what: Reason) -> None:
         """Notify the operator of the agent's state, in the words of its row."""
         projection, now = self._read_projection(), self._ports.clock()
-        # The notifying supervisor is still running, so only its records count.
+        # This supervisor is still running, so only recorded facts decide the row.
         row = build_row(projection, RowInputs(now=now, budget=self._agent.budget))
         is_asked = questions.find_blocking_question(projection, now) is not None
         self._ports.notify(what, f"{row.reason}\n→ {row.next_step}" if is_asked else row.reason)

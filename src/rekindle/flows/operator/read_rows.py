@@ -1,4 +1,4 @@
-"""Read the rows of agents from the store, and reuse rows that have not changed."""
+"""Read the rows of agents from the store, and reuse the rows that have not changed."""
 
 from collections.abc import Callable, Mapping
 from datetime import datetime, tzinfo
@@ -29,7 +29,7 @@ class RowReading(msgspec.Struct, frozen=True):
     owner: AgentOwner | None = None
     is_supervised: bool = False
     deadline: datetime | None = None
-    """When the agent's next question closes; no file changes at that time."""
+    """Time at which the agent's next question closes, although no file changes then."""
 
 
 class RowReader:
@@ -61,8 +61,8 @@ class RowReader:
             return RowReading(build_new_row(agent, harness))
         try:
             is_supervised, now = self._store.is_supervised(agent), self._clock()
-            # Loops become stale by date, and a session started by a person may be killed. Every
-            # other change is written to the files.
+            # Loops become stale by date, and the process of a session started by a person may be
+            # killed. Every other change is visible in the files.
             key = (self._store.stamp(agent), is_supervised, now.date())
             made_for, before = self._made.get(agent, (None, None))
             is_by_hand = before and before.row.state == "running" and not is_supervised

@@ -12,7 +12,7 @@ from rekindle.stores.files.supervisor_locks import OuterLock
 
 
 class LockStopper:
-    """Stops an agent of which only the lock outside the folder is left."""
+    """Stops an agent whose folder is gone; only the lock outside the folder is left."""
 
     def __init__(self, lock: OuterLock, clock: Callable[[], datetime]) -> None:
         self._lock, self._clock = lock, clock
@@ -56,7 +56,7 @@ class AgentStopper:
         """Give the stop command by the first method that works."""
         self.was_running = self._store.is_supervised(self._agent)
         if self.was_running:
-            # Resume first: a suspended supervisor may hold the lock that recording needs.
+            # A suspended supervisor may hold the lock that recording needs.
             self._store.resume_supervisor(self._agent)
         run = RunState()
         try:
@@ -66,20 +66,18 @@ class AgentStopper:
             )
         except RekindleError as error:
             if isinstance(error, OwnershipError) and not self.was_running:
-                # Raised at the end: the agent can write owner.json, and its local processes end
-                # first.
+                # Raised at the end, after the local processes have ended, because the agent can
+                # write owner.json.
                 self._foreign = error
                 return
             self._is_command_unread = True
-            if (
-                not self._is_stopped()
-            ):  # otherwise the command is stored, and only missing from the log
+            if not self._is_stopped():  # else the command is stored, and only missing in the log
                 self._unrecorded = error
                 self._note_stop(run)
         self.has_ended()
 
     def has_ended(self) -> bool:
-        """Return whether no supervisor is left; signal one that cannot read the command."""
+        """Return whether the supervisor has ended; signal one that cannot read the command."""
         if not self._is_supervised():
             return True
         is_unheard = self._is_command_unread or self._store.has_lost_folder(self._agent)
@@ -111,7 +109,7 @@ class AgentStopper:
         try:
             return self._store.is_supervised(self._agent)
         except StoreError:
-            # The project's disk fails. A supervisor also holds the lock outside.
+            # The project's disk fails, but a supervisor also holds the lock outside the project.
             return self._store.is_outer_lock_held(self._agent)
 
     def _is_stopped(self) -> bool:

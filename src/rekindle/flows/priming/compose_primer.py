@@ -48,11 +48,11 @@ def compose_primer(
     converges: bool = False,
     session: str = "",
 ) -> Primer:
-    """Return everything that a fresh session needs, with a notice if the last was interrupted.
+    """Return the primer of a fresh session, with a notice if the last session was interrupted.
 
     The task in that notice is the relay's Next Action, or else the last request. If `draft` is
     given, the session is asked to write the next relay there. A checkpoint that belongs to one
-    session is included only if it is `session`.
+    session is included only if that is `session`.
     """
     whole = str(store.folder(agent).document("relay"))
     relay = _read_relay(store, agent)

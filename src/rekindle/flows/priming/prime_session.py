@@ -26,7 +26,7 @@ from rekindle.thresholds.supervision import PRIME_LOCK_SECONDS
 
 
 class SessionPrimer(msgspec.Struct, frozen=True):
-    """Everything needed to prime an agent's sessions."""
+    """The inputs for priming an agent's sessions."""
 
     agent: str
     store: FileStore
@@ -40,9 +40,9 @@ class SessionPrimer(msgspec.Struct, frozen=True):
     def prime(self, start: SessionStarted, say: Callable[[str], None]) -> None:
         """Print the primer of the session, unless it was printed already.
 
-        The agent's lock ensures that, if two hooks report the same start, only the first is
-        answered. The primer is recorded only after it was printed. If the store cannot be written,
-        it is printed all the same: twice is better than never.
+        Under the agent's lock, only the first of two hooks that report the same start is answered.
+        The primer is recorded only after it was printed. If the store cannot be written, it is
+        printed all the same: twice is better than never.
         """
         is_printed = False
         try:
@@ -63,7 +63,7 @@ class SessionPrimer(msgspec.Struct, frozen=True):
                     characters=len(text),
                     recovery=bool(lost),
                 )
-                # From here on, no session is told of these lost sessions again.
+                # No later session is told of these lost sessions again.
                 writer.append(
                     *(events.SessionLost(ts=ts, session=session) for session in lost), primer_event
                 )
@@ -76,8 +76,8 @@ class SessionPrimer(msgspec.Struct, frozen=True):
     def _find_lost(self, start: SessionStarted, seen: AgentView) -> list[str]:
         """Return the sessions without a recorded end whose process is gone.
 
-        Only a new session looks for them. A resumed, cleared, compacted or forked session was not
-        interrupted.
+        Only a new session looks for them. A resumed, cleared, compacted or forked session continues
+        one that is not lost.
         """
         if start.source != "startup":
             return []

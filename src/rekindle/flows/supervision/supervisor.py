@@ -1,7 +1,7 @@
 """Supervise an agent: keep it running until its work is done or a person is needed.
 
-All state of the supervisor is in the log, so a new supervisor decides as its killed predecessor
-would have. It resumes the same waits, and spent budget stays spent.
+All state of the supervisor is in the log, so a new supervisor makes the same decisions as one that
+was killed. It resumes the same waits, and spent budget stays spent.
 """
 
 from contextlib import suppress
@@ -57,7 +57,7 @@ from rekindle.policy.supervision.run_moves import (
 
 
 class RunResult(msgspec.Struct, frozen=True):
-    """How a run stopped or paused."""
+    """The result of a run that ended or paused."""
 
     cycle: int
     outcome: Outcome | None
@@ -83,12 +83,13 @@ class Supervisor:
         unbounded: bool = False,
         ending: CycleEndPorts | None = None,
     ) -> None:
-        """Supervise `agent`: `once` ends instead of waiting, `kept` obeys the last command.
+        """Supervise `agent`. With `once`, the run ends instead of waiting for anything.
 
-        `said` means that the caller has just recorded the operator's command in the log. If the
-        supervisor recorded it here, it would overrule later commands given during its start.
-        Without `ending`, no relay is written at the end of a cycle. With `unbounded`, the agent is
-        not paused for lack of progress.
+        With `kept`, the supervisor obeys the last recorded command and records none. `said` means
+        that the caller has just recorded the operator's command. If the supervisor recorded it
+        again here, it would overrule commands given during its start. With `unbounded`, the agent
+        is not paused for lack of progress. Without `ending`, no relay is written at the end of a
+        cycle.
         """
         self._ports, self._ends = world, ending
         self._once, self._kept, self._said = once, kept, said or kept
@@ -106,7 +107,7 @@ class Supervisor:
     def run(self) -> RunResult:
         with self._ports.store.supervising(self._agent.name):
             projection = self._cycle.known()
-            # Checked under the lock, because it may have changed since the caller looked.
+            # Checked under the lock, because a command may have arrived since the caller checked.
             if self._said and (projection.run.desired != "running" or projection.run.is_over):
                 return RunResult(projection.cycle, None)
             self._cycle.settle()
@@ -127,7 +128,7 @@ class Supervisor:
                 return self._handle_interrupt()
 
     def _step_or_wait_for_disk(self) -> RunResult | None:
-        """Run one step, and wait if the disk is full after the agent has run.
+        """Run one step. If the disk is full and the agent has run before, wait and try again.
 
         Otherwise the agent would not be restarted. A launch that ended without a record meanwhile
         is settled like one that a dead supervisor left.
@@ -206,7 +207,8 @@ class Supervisor:
         if tried and tried[-1].exit != "limit":
             self._notified_limit = False
         if isinstance(move, WaitUntil) and move.after == self._waited_after:
-            # The wait is over by a monotonic clock; only the wall clock, which was set, disagrees.
+            # The wait is over by the monotonic clock; only the wall clock, which was changed,
+            # disagrees.
             move = choose_session(tried)
         move = self._check_consent(move)
         if isinstance(move, WaitUntil | StartFresh | ResumeSession):
@@ -278,8 +280,9 @@ class Supervisor:
         try:
             self._steps.launch(step, known)
         except AgentError:
-            # It could not be started at all. An operator who has just typed `run` gets the error at
-            # once. Later it counts as a crash, because the CLI may be being updated.
+            # The CLI could not be started at all. An operator who has just typed `run` gets the
+            # error at once. Later it counts as a crash, because the CLI may be in the middle of an
+            # update.
             if not self._kept and is_first:
                 raise
 
@@ -314,8 +317,8 @@ class Supervisor:
     def _handle_interrupt(self) -> RunResult:
         projection = self._read_projection()
         if self._ports.by_hand():
-            # A person at the terminal interrupted it, which equals `rekindle stop`. A signal from
-            # elsewhere, as at a shutdown of the host, does not change the desired state.
+            # A person pressed Ctrl-C at the terminal, which equals `rekindle stop`. A signal from
+            # elsewhere, such as a shutdown of the host, does not change the desired state.
             self._record_stop(projection.run)
             self._cycle.end_kept_processes()
         return self._make_result(
@@ -350,7 +353,7 @@ class Supervisor:
             return Projection(self._agent.name)
 
     def _write_clean_exit(self, seq: int, outcome: str) -> None:
-        """Write the marker of a clean exit at `seq`; a later command of the operator voids it."""
+        """Write the marker of a clean exit at `seq`; a later command overrides it."""
         try:
             self._ports.store.folder(self._agent.name).write_clean_exit(seq, outcome)
         except StoreError as error:
@@ -393,8 +396,8 @@ class Supervisor:
             ):
                 last_stamp = stamp
                 if not self._ports.unaccepted():
-                    # The manifest matches the accepted one again, as after switching branches and
-                    # back.
+                    # The manifest is the accepted one again, for example after switching branches
+                    # and back.
                     self._cycle.person.continue_unasked()
         # The person may have changed the task or the settings meanwhile.
         if not self._ports.interrupted() and (renewed := self._ports.renewed()):
@@ -419,7 +422,7 @@ class Supervisor:
         self._ports.store.folder(self._agent.name).remove_start_record()
 
     def _is_command_unchanged(self, run: RunState) -> bool:
-        """Return whether no signal and no command of the operator has changed anything since."""
+        """Return whether neither a signal nor a command has arrived since `run` was read."""
         if self._ports.interrupted():
             return False
         now = self._cycle.known().run

@@ -1,4 +1,4 @@
-"""Perform the single steps for an agent on its host: launch, hand off, end the cycle.
+"""Perform the steps of an agent on its host: launch, hand off, end the cycle.
 
 `policy.supervision.decide` decides which step is next. The callers do the waiting: the supervisor
 on a laptop, the engine in a fleet.
@@ -104,7 +104,7 @@ class SupervisorSteps:
         return run
 
     def end(self, number: int) -> tuple[StopRun | EnterSafeMode | None, int]:
-        """End the cycle, and return the reason not to start another one, if there is one.
+        """End the cycle, and return the reason not to start another one, or None.
 
         The second value is the position in the log at which this was decided; later commands were
         not considered. The end and its consequence are appended in one write. Otherwise another

@@ -1,8 +1,8 @@
 """Watch the agents' supervisors, and start those that are missing.
 
 The watchdog needs no lock: if several supervisors are started for one agent, the first takes its
-lock, and the others exit without doing anything. A supervisor that does not come up is retried less
-and less often, and a person is notified.
+lock, and the others exit without doing anything. A supervisor that does not come up is retried with
+growing pauses, and a person is notified.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -34,18 +34,18 @@ class WatchReport(msgspec.Struct, frozen=True):
     started: bool
     words: str
     failed: bool = False
-    """Whether it was started before and did not come up."""
+    """Whether a supervisor was started before and did not come up."""
 
 
 class WatchPorts(msgspec.Struct, frozen=True):
     """The ports of a watchdog."""
 
     start: Callable[[str], str]
-    """Start a supervisor, and return where it runs, if that is worth reporting."""
+    """Start a supervisor, and return where it runs; empty if that is not worth reporting."""
     last_words: Callable[[str], str]
     """Return the last output of a supervisor that did not come up."""
     notify: Callable[[str, str], Sequence[str]]
-    """Notify a person about an agent, and return the problems with that."""
+    """Notify a person about an agent, and return the failures."""
     clock: Callable[[], datetime]
     in_window: Callable[[str], bool] = lambda _: False
     """Return whether an agent's supervisor has a tmux window, which is a terminal."""
@@ -72,12 +72,12 @@ class Watchdog:
         self._kept: dict[str, datetime] = {}
         """When each agent's transcripts were last archived."""
         self._seen: dict[str, Projection] = {}
-        """Projections that were read in this round."""
+        """Projections that were read in the current round."""
         self._begun: dict[str, tuple[DueBrief, int, datetime]] = {}
         """The last started brief of each agent, with its log position and time."""
 
     def look(self, agents: Sequence[str]) -> list[WatchReport]:
-        """Check each agent once. An agent that cannot be read must not delay the others."""
+        """Check each agent once. An agent that cannot be read does not delay the others."""
         self._seen.clear()
         looked = [self._look_at(agent) for agent in agents]
         return self._start_due_briefs(looked) if self._ports.briefs else looked
@@ -116,7 +116,7 @@ class Watchdog:
         return looked
 
     def _has_due_brief(self, agent: str) -> bool:
-        """Return whether a brief is due that was not started a moment ago."""
+        """Return whether a brief is due and was not started within the last retry interval."""
         briefs, now = self._ports.briefs, self._ports.clock()
         try:
             if briefs is None or not self._store.exists(agent):
@@ -164,7 +164,7 @@ class Watchdog:
         now, seq = self._ports.clock(), self._read_projection(agent).seq
         before = self._read_attempt(agent, seq)
         if self._store.is_supervised(agent):
-            # It came up between the two checks, so the start record is obsolete.
+            # It came up between the two checks, which makes the start record obsolete.
             return _leave_alone(agent, watchdog_table.decide_start(WatchFacts(supervised=True)))
         rests = watchdog_table.compute_rest(before, now, self._ports.limits)
         decision = watchdog_table.decide_start(msgspec.structs.replace(facts, rests=rests))
@@ -183,7 +183,8 @@ class Watchdog:
         return WatchReport(agent, started=decision.starts, words=words, failed=True)
 
     def _start_and_note(self, agent: str, tried: StartAttempt) -> str:
-        # Written first: after a crash in between it counts as started, which costs a pause at most.
+        # Written first: after a crash in between it counts as started, which costs one pause at
+        # most.
         self._store.folder(agent).write_start_record(msgspec.json.encode(tried))
         return self._ports.start(agent)
 
@@ -197,8 +198,9 @@ class Watchdog:
         return tried if tried is not None and tried.seq == seq else None
 
     def _collect_facts(self, agent: str) -> WatchFacts:
-        # Check the lock first: a supervisor that exits later has written its last events before.
-        # This also applies to a missing folder, whose supervisor may be ending the agent.
+        # The lock is checked first: a supervisor that exits later has written its last events
+        # before that. This also covers a missing folder, whose supervisor may still be ending the
+        # agent.
         if self._store.is_supervised(agent):
             return WatchFacts(supervised=True)
         if not self._store.exists(agent):

@@ -162,7 +162,8 @@ class TranscriptArchiver:
 def list_subagent_files(asides: SubagentTranscripts) -> Iterator[str]:
     """Yield the files that may belong to subagents, without following links to folders.
 
-    A link may lead back, or out of the CLI's folder. This includes the first folder itself.
+    A link may lead to a parent folder or out of the CLI's folder. This includes the first folder
+    itself.
     """
     if os.path.realpath(asides.folder) != asides.folder:
         return iter(())
@@ -177,6 +178,6 @@ def list_subagent_files(asides: SubagentTranscripts) -> Iterator[str]:
 
 
 def _make_thread_name(path: str) -> str:
-    """Return a subagent's name from its path, because folders may have files of equal names."""
+    """Return a subagent's name from its path, because files in several folders may share one."""
     name = path.removesuffix(_ENDING)
     return name if STABLE_ID.match(name) else derive_id(name)

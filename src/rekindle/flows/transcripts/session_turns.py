@@ -1,7 +1,7 @@
 """Read the turns of sessions from the archive, or else from the CLI's transcript.
 
-The first prompt of a supervised session looks like a person's in the transcript, but Rekindle wrote
-it. Only the task in it is the person's.
+In the transcript, the first prompt of a supervised session looks like a person's, but Rekindle
+wrote it. Only the task in it is the person's.
 """
 
 from collections.abc import Iterable, Iterator

@@ -1,6 +1,6 @@
 """Summarize turns with a model, asked at most twice, or else without one.
 
-A summary only ever becomes a document. It cannot start programs or change budgets.
+A summary only becomes a document. It cannot start programs or change budgets.
 """
 
 import secrets
@@ -49,7 +49,7 @@ class SummaryResult(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def was_asked(self) -> bool:
-        """Whether a model was asked: it made the summary, or there is a reason why not."""
+        """Whether a model was asked: it made the summary, or `words` says why it did not."""
         return self.how == "headless" or bool(self.words)
 
 
@@ -69,7 +69,7 @@ class Summarizer:
         self._ask, self._cap, self._words, self._nonce = ask, cap, words, nonce
 
     def make(self, kind: SummaryKind, turns: Iterable[Turn], known: KnownWork) -> SummaryResult:
-        """Summarize these turns, which are redacted and consumed one by one.
+        """Summarize redacted turns, consuming them one by one.
 
         Raises:
             OverBudgetError: The turns exceed the summarizer's input cap.
@@ -120,7 +120,7 @@ class ModelReply(msgspec.Struct, Generic[T]):
     tokens: int
     """Tokens used, even if the answer could not be used."""
     is_unusable: bool = False
-    """Whether there was an answer, or at least costs, but no usable result."""
+    """Whether the model answered, or at least incurred costs, without a usable result."""
 
 
 def ask_twice(
@@ -165,7 +165,7 @@ def make_summary_event(
 
 
 def render_document(made: SummaryResult, known: KnownWork, *, name: str, day: date) -> str:
-    """Return the document that a summary was made for. The changed files come from git."""
+    """Return the document of a summary. The changed files come from git, not from the summary."""
     files = "\n".join(f"- {summaries.render_code(path)}" for path in known.changed)
     kind = made.summary.kind
     sections = summaries.render_sections(made.summary, {CheckpointSection.MODIFIED_FILES: files})

@@ -1,4 +1,4 @@
-"""Read the transcript files of a CLI safely from outside."""
+"""Read the transcript files of a CLI without trusting their paths or contents."""
 
 import errno
 import os
@@ -15,14 +15,14 @@ from rekindle.thresholds.storage import (
 
 _FLAGS = os.O_NOFOLLOW | os.O_CLOEXEC
 _FOLDER_FLAGS = _FLAGS | os.O_DIRECTORY | getattr(os, "O_PATH", os.O_RDONLY)
-"""On Linux, O_PATH opens a folder that is not readable."""
+"""Flags for a folder. On Linux, O_PATH also opens a folder that is not readable."""
 
 
 def open_transcript(path: str, *, buffering: int = -1) -> BinaryIO:
     """Open a CLI's file without following links and without blocking on a pipe.
 
-    The file may be anything. An agent could place a link, also to a folder, in its workspace that
-    leads to any session of the user. `path` is a real path, as a harness returns it.
+    An agent could place a link in its workspace, also as a folder of the path, that leads to any
+    session of the user. `path` is a real path, as a harness returns it.
 
     Raises:
         OSError: The file is missing, is not a regular file of this user, or the path has a link.
@@ -70,7 +70,7 @@ def read_beginning(path: str) -> bytes:
 
 
 def read_first_line(path: str) -> str:
-    """Return the first line, up to the length that identifies the file's owner."""
+    """Return the start of the first line, long enough to identify the session of the file."""
     try:
         with open_transcript(path) as file:
             return file.readline(TRANSCRIPT_FIRST_BYTES).decode("utf-8", "replace")
@@ -79,7 +79,7 @@ def read_first_line(path: str) -> str:
 
 
 def read_lines_since(path: str, start: int) -> bytes:
-    """Return the complete lines from an offset on."""
+    """Return the complete lines after an offset."""
     try:
         with open_transcript(path) as file:
             file.seek(start)

@@ -1,4 +1,4 @@
-"""Read a CLI's transcript into turns, line by line from an offset on, never all at once."""
+"""Read a CLI's transcript into turns, line by line from an offset."""
 
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator
@@ -34,7 +34,7 @@ class TranscriptReader:
         thread: str = "",
         begins: Callable[[bytes], bytes] | None = None,
     ) -> None:
-        """`thread` is the file's subagent, `begins` is that of `SubagentTranscripts`."""
+        """`thread` names the file's subagent; `begins` is that of `SubagentTranscripts`."""
         self._path, self._harness, self._thread = path, harness, thread
         self._begins, self._sign = begins, b""
         self._narration = TurnBuilder(cursor)
@@ -63,7 +63,7 @@ class TranscriptReader:
         return hash_bytes(self._tail)
 
     def finished(self, most: int | None = None) -> Iterator[Turn]:
-        """Yield the finished turns. After about `most` bytes it stops, and can be called again."""
+        """Yield the finished turns. It stops after about `most` bytes, and can be called again."""
         start = self.at
         for begin, line in self._source:
             passages = () if self._is_inherited(line) else self._harness.read_transcript(line)
