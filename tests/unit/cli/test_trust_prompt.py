@@ -273,6 +273,31 @@ def test_settings_that_an_agent_changed_are_not_obeyed(clone, key, tmp_path):
     assert f"{key}: added" not in clone("status").out
 
 
+def list_notes(told):
+    return [line.strip() for line in told.out.splitlines() if line.lstrip().startswith("!")]
+
+
+def test_status_has_one_line_on_changed_settings_of_a_stopped_agent(clone):
+    """It has all changes and the next command; a table of several agents names the agent."""
+    (clone.path / "go").touch()
+    clone("run", "--trust", code=OUT_OF_CYCLES)
+    assert list_notes(clone("status")) == []
+    more = "    budget: {tokens: 9000000}\n    until: [sh, -c, 'exit 1']\n"
+    clone.write(more)
+    [line] = list_notes(clone("status"))
+    assert line == (
+        '! rekindle.yaml changed since your last command: agents.trades.budget: added {"tokens":'
+        ' 9000000}; agents.trades.until: added ["sh", "-c", "exit 1"];'
+        " `rekindle run trades` accepts it"
+    )
+    clone.write(more, "  other: {harness: command, command: [sh]}\n")
+    assert list_notes(clone("status"))[-1] == (
+        "! trades: rekindle.yaml changed since your last command; `rekindle run trades` accepts it"
+    )
+    clone.write("", "  other: {harness: command, command: [sh]}\n")
+    assert list_notes(clone("status")) == []
+
+
 def test_run_accepts_what_put_the_agent_into_safe_mode(clone):
     """No `restart` is needed after the operator has looked at the change and says `run`."""
     (clone.path / "go").touch()

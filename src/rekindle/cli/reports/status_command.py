@@ -60,6 +60,7 @@ from rekindle.thresholds.screens import QUESTION_WIDTH, STATUS_POLL_SECONDS
 from rekindle.wiring.access.trust_checks import list_trusted
 from rekindle.wiring.open_store import open_store
 
+_CHANGED_SETTINGS = "rekindle.yaml changed since your last command"
 _COLOURS: dict[str, str | None] = {state: row.colour for state, row in STATES.items()}
 
 
@@ -185,7 +186,8 @@ def _render_screen(agents: list[status_rows.StatusRow], now: datetime) -> list[L
     if len(agents) == 1:
         return render_agent(agents[0], now)
     shown = [_add_place(one) for one in agents]
-    return _colour(render_table(shown, now, read_terminal_size().columns, _marked(agents)))
+    table = render_table(shown, now, read_terminal_size().columns, _marked(agents))
+    return _colour([*table, *_list_changed_settings(agents)])
 
 
 def _add_place(one: status_rows.StatusRow) -> AgentRow:
@@ -314,16 +316,33 @@ def _render_spending(
     return ", ".join(parts)
 
 
+def _has_changed_settings(one: status_rows.StatusRow) -> bool:
+    # An agent that was never active is still being set up.
+    return bool(one.details.get("settings_changed") and one.row.last_active)
+
+
+def _list_changed_settings(agents: list[status_rows.StatusRow]) -> list[TableLine]:
+    """Return one line on stopped agents whose settings the next command must accept, if any."""
+    names = [
+        one.row.agent
+        for one in agents
+        if _has_changed_settings(one) and not (one.details["run"] or {}).get("supervised")
+    ]
+    if not names:
+        return []
+    command = f"rekindle {'run' if len(names) == 1 else 'up'} {' '.join(names)}"
+    return [TableLine(f"! {', '.join(names)}: {_CHANGED_SETTINGS}; `{command}` accepts it")]
+
+
 def _list_warnings(one: status_rows.StatusRow) -> list[str]:
     row = one.details
     found = _list_file_warnings(one)
-    found += [
-        f"rekindle.yaml changed since your last command: {change};"
-        f" `rekindle {'restart' if row['run'] and row['run']['supervised'] else 'run'}"
-        f" {one.row.agent}` accepts it"
-        for change in row.get("settings_changed", ())
-        if row["run"]  # an agent that never ran is still being set up
-    ]
+    if _has_changed_settings(one):
+        command = "restart" if row["run"] and row["run"]["supervised"] else "run"
+        found.append(
+            f"{_CHANGED_SETTINGS}: {'; '.join(row['settings_changed'])};"
+            f" `rekindle {command} {one.row.agent}` accepts it"
+        )
     if row["run"] and row["run"]["hurried"]:
         found.append("its cycles take less than a minute: make the steps of its task larger")
     if row["run"] and window_rule.is_too_many(row["run"]["handoffs"]):
