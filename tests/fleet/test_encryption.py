@@ -340,4 +340,4 @@ def test_the_engine_gets_variables_and_no_secret_of_a_definition(own_engine, tmp
     sent = _send_notification(
         define_agent(project, fleet, "keeper"), order, "hang", "words", "tower"
     )
-    assert sent == ["address 1 of `notify:` was not told: $ALERTS is not set"]
+    assert sent == ["address 1 of `notify:` was not notified: $ALERTS is not set"]

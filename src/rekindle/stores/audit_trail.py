@@ -99,7 +99,7 @@ class AuditTrail:
     def inspect(self, folder: AgentFolder, confirmed: int) -> list[FolderProblem]:
         """Return notes for `doctor`: that the trail lags, or why it cannot be written."""
         try:
-            _, lag = self._find_standing(self._repository(), folder, confirmed)
+            _, lag = self._find_lag(self._repository(), folder, confirmed)
         except (RekindleError, OSError) as error:
             obstacle = _to_audit_error(error)
             return [FolderProblem(str(obstacle), obstacle.hint, is_note=True)]
@@ -139,7 +139,7 @@ class AuditTrail:
     def _catch_up(self, folder: AgentFolder, confirmed: int) -> int:
         repository = self._repository()
         for _ in range(AUDIT_TRIES):
-            tip, lag = self._find_standing(repository, folder, confirmed)
+            tip, lag = self._find_lag(repository, folder, confirmed)
             batch = list(islice(_read_missing(folder, lag.missing), AUDIT_BATCH))
             if not batch:
                 return 0
@@ -163,7 +163,7 @@ class AuditTrail:
             hint="when it has stopped: rekindle doctor --fix",
         )
 
-    def _find_standing(
+    def _find_lag(
         self, repository: "Repository", folder: AgentFolder, confirmed: int
     ) -> "tuple[BranchTip | None, AuditLag]":
         """Return the branch's tip and the relays it lacks.

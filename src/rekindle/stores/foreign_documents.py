@@ -22,12 +22,12 @@ from rekindle.system.files import durable_files
 RELAY, BRIEF, STATE, RESOLVED = "consensus.md", "brief.md", "state.json", "resolved.jsonl"
 _RELAYS = (f"memories/{RELAY}", RELAY)
 _NOT_TAKEN = {
-    "ops.jsonl": "a log of another form",
-    "checkpoint.md": "only this agent's own sessions hand one over",
+    "ops.jsonl": "a log in another format",
+    "checkpoint.md": "only this agent's own sessions write one",
     "memories/prev_consensus.md": "an older relay",
     "prev_consensus.md": "an older relay",
-    "memories/archive": "an archive of another form",
-    "archive": "an archive of another form",
+    "memories/archive": "an archive in another format",
+    "archive": "an archive in another format",
 }
 _COPY = "copy the plain file to a separate folder, and adopt that"
 
@@ -73,19 +73,19 @@ def _read_folder(path: Path) -> FoundDocuments:
     for name in _RELAYS:
         data = _read_bytes(path / name)
         if data is not None and RELAY in parts:
-            left_out.append(f"{name}: there is another one in memories")
+            left_out.append(f"{name}: the one in memories is used")
         elif data is not None:
             parts[RELAY] = data
     others = {name: _read_bytes(path / name) for name in (BRIEF, STATE, RESOLVED)}
     parts |= {name: data for name, data in others.items() if data is not None}
     if not parts:
         raise NotFoundError(
-            f"{path} has nothing to take over",
+            f"{path} has nothing to adopt",
             hint=f"looked for {', '.join((*_RELAYS, STATE, BRIEF, RESOLVED))}",
         )
     left_out += [
-        f"{name}: {why}"
-        for name, why in _NOT_TAKEN.items()
+        f"{name}: {reason}"
+        for name, reason in _NOT_TAKEN.items()
         if durable_files.path_exists(path / name)
     ]
     return FoundDocuments(path, parts, tuple(left_out))
@@ -94,7 +94,7 @@ def _read_folder(path: Path) -> FoundDocuments:
 def _require_bytes(path: Path) -> bytes:
     data = _read_bytes(path)
     if data is None:
-        raise NotFoundError(f"there is no {path}", hint="it was there a moment ago: look again")
+        raise NotFoundError(f"there is no {path}", hint="it was removed just now: check the path")
     return data
 
 

@@ -22,7 +22,7 @@ from rekindle.formats import json_codec
 from rekindle.policy.settings.runtime_settings import REPLAY_CALL_SECONDS
 
 _XZ = b"\xfd7zXZ\0"
-_FORMAT = "one JSON object a line, with the relay in `text`; it may be compressed with xz"
+_FORMAT = "one JSON object per line, with the relay in `text`; it may be compressed with xz"
 
 
 class PastRelay(msgspec.Struct, frozen=True):
@@ -78,7 +78,7 @@ def _read_versions(folder: Path, path: str) -> list[PastRelay]:
     from rekindle.system.git.repository import Repository  # noqa: PLC0415 - a JSONL needs no git
 
     if not path or "\n" in path:
-        raise NotFoundError(f"no file is named {path!r}", hint="name a file of the repository")
+        raise NotFoundError(f"{path!r} is not a file name", hint="name a file in the repository")
     try:
         repository = Repository(folder, timeout=REPLAY_CALL_SECONDS, may_be_bare=True)
         revisions = repository.versions(path)

@@ -72,7 +72,7 @@ class Notifier:
             return [f"no notification was sent: {type(error).__name__}"]
         answers |= {number: f"${name} is not set" for number, name in missing.items()}
         return [
-            f"{self._name_address(number)} was not told: {answers.get(number, 'it took too long')}"
+            f"{self._name_address(number)} was not notified: {answers.get(number, 'it timed out')}"
             for number in range(len(self._urls))
             if answers.get(number) != "sent"
         ]
@@ -135,7 +135,7 @@ def main() -> None:
     if "body" not in message:
         return
 
-    def tell(number: int, target: apprise.Apprise) -> None:
+    def notify(number: int, target: apprise.Apprise) -> None:
         try:
             # As text: a service that takes markup would otherwise interpret the agent's text as
             # such.
@@ -150,7 +150,7 @@ def main() -> None:
             _print_answer(number, type(error).__name__)
 
     with ThreadPoolExecutor(max(1, len(targets))) as threads:
-        list(threads.map(lambda each: tell(*each), targets))
+        list(threads.map(lambda each: notify(*each), targets))
 
 
 def _print_answer(number: int, word: str) -> None:

@@ -35,8 +35,8 @@ def remove_folder(path: Path) -> None:
 
 
 def _empty_folder(folder: int) -> None:
-    with os.scandir(folder) as found:
-        entries = list(found)
+    with os.scandir(folder) as scanned:
+        entries = list(scanned)
     for entry in entries:
         if entry.is_dir(follow_symlinks=False):
             shutil.rmtree(entry.name, dir_fd=folder)

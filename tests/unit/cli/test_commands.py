@@ -672,8 +672,8 @@ def test_doctor_prints_a_note_about_several_agents_once(rekindle, project):
     lines = "".join(f"  {name}: {{harness: claude-code}}\n" for name in ("books", "mail"))
     append(project / "rekindle.yaml", lines)
     _, out, _ = rekindle("doctor")
-    assert out.count("nothing kept yet") == 1
-    assert "· books, mail: nothing kept yet\n    → it begins with" in out
+    assert out.count("nothing is stored yet") == 1
+    assert "· books, mail: nothing is stored yet\n    → the first command" in out
 
 
 def test_doctor_says_that_the_operator_stopped_an_agent_in_safe_mode(rekindle, project):

@@ -306,7 +306,7 @@ def test_outside_a_repository_it_says_so_once(audited, tmp_path, said):
     store = audited(tmp_path / "project")
     for what in ("parser", "printer"):
         commit(store, what)
-    assert [(one.cause, one.hint) for one in said] == [("outside", "to have one: git init")]
+    assert [(one.cause, one.hint) for one in said] == [("outside", "create one: git init")]
     assert committed(store) == [2, 3]
     notes = [one for one in store.inspect("trades") if "not in a git repository" in one.what]
     assert [one.is_note for one in notes] == [True]

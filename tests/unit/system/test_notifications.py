@@ -72,7 +72,7 @@ def test_variables_are_resolved_by_the_host_that_sends(server):
     """One that is not set keeps the others' news from nobody, and is named."""
     addresses = [f"json://me:$WORD@{server.at.partition('@')[2]}", "$ALERTS", "$GONE"]
     found = Notifier(addresses, environ={"WORD": WORD, "ALERTS": server.at})
-    assert found.send("a", "b") == ["address 3 of `notify:` was not told: $GONE is not set"]
+    assert found.send("a", "b") == ["address 3 of `notify:` was not notified: $GONE is not set"]
     assert len(server.told) == 2
     with pytest.raises(NotifyVariableError, match=r"\$GONE") as refused:
         found.check()
@@ -92,10 +92,10 @@ def test_each_failure_is_told_by_its_place_and_no_secret_with_it(server):
     ]
     failures = Notifier(urls).send("a", "b")
     assert failures == [
-        "address 1 of `notify:` (json) was not told: failed",
-        "address 3 of `notify:` (json) was not told: failed",
-        "address 4 of `notify:` (nonsense) was not told: unknown",
-        "address 5 of `notify:` was not told: unknown",
+        "address 1 of `notify:` (json) was not notified: failed",
+        "address 3 of `notify:` (json) was not notified: failed",
+        "address 4 of `notify:` (nonsense) was not notified: unknown",
+        "address 5 of `notify:` was not notified: unknown",
     ]
     assert len(server.told) == 2
 
@@ -104,7 +104,7 @@ def test_a_server_that_does_not_answer_holds_nobody(server, monkeypatch):
     """The time is for all together; who was told by then was told."""
     monkeypatch.setattr(notifications, "NOTIFY_SECONDS", 8.0)
     failures = Notifier([f"{server.at}/hang?rto=3600", server.at]).send("a", "b")
-    assert failures == ["address 1 of `notify:` (json) was not told: it took too long"]
+    assert failures == ["address 1 of `notify:` (json) was not notified: it timed out"]
     assert len(server.told) == 2
 
 

@@ -211,8 +211,8 @@ class FileStore:
             return False
         except RekindleError as error:
             error.hint = (
-                "what you handed in is kept and counts already: do not repeat it; when this is"
-                f" fixed, `rekindle doctor --fix` folds it ({error.hint})"
+                "the command is saved and already counts: do not repeat it; once this is fixed, run"
+                f" `rekindle doctor --fix` ({error.hint})"
             )
             raise
         return True
@@ -312,8 +312,8 @@ class FileStore:
         """Store the operator's commands where no sandboxed agent can write."""
         if folder.private is None:
             raise OwnershipError(
-                f"agent {folder.name}: this copy of it takes no commands",
-                hint="give the command where the fleet's manifest is",
+                f"agent {folder.name}: this copy of the agent takes no commands",
+                hint="run the command in the folder of the fleet's manifest",
             )
         self.open_private(folder.name)
         inbox.append_records(folder.private.inbox, commands, durable=True)
@@ -342,7 +342,9 @@ class FileStore:
         outside = find_outer_lock(self.root.project, agent)
         if outside is None:
             raise StoreError(
-                str(self.root.project), "the folder is gone", hint="run it where the project is"
+                str(self.root.project),
+                "the project's folder is gone",
+                hint="run the command in the project's folder",
             )
         with outside.hold(LOCK_WAIT_SECONDS) as outer, ExitStack() as stack:
             if outer is None:

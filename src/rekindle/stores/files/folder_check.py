@@ -56,7 +56,9 @@ def inspect_folder(
     folder: AgentFolder, host: str, harnesses: HookParsers, redaction: Redaction
 ) -> list[FolderProblem]:
     if not folder.exists():
-        return [FolderProblem("nothing kept yet", "it begins with the first command", is_note=True)]
+        return [
+            FolderProblem("nothing is stored yet", "the first command creates it", is_note=True)
+        ]
     # Checked first: most of these problems prevent the other checks from reading anything.
     if misplaced := list(_check_places(folder)):
         return misplaced
@@ -107,7 +109,7 @@ def _check_owner(folder: AgentFolder, host: str) -> Iterator[FolderProblem]:
         yield FolderProblem(str(foreign), foreign.hint, is_note=True)
     elif owner and owner.host != host:
         yield FolderProblem(
-            f"belongs to host {owner.host}, this is {host}",
+            f"belongs to host {owner.host}; this host is {host}",
             "if that host no longer works on it: rekindle doctor --fix --take-over",
         )
 
@@ -147,33 +149,30 @@ def _check_log(
         position = ChainPosition(batch.end, batch.chain)
     if folder.private and position.end == seen.end and position.chain != seen.chain:
         yield FolderProblem(
-            "ops.jsonl was changed before its last snapshot; what counts is not affected",
-            "restore it from a backup, or leave it",
+            "ops.jsonl was changed before its last snapshot; the current state is not affected",
+            "restore it from a backup, or ignore this",
         )
     if skipped := [line for line in bad if not line.is_damaged]:
         first = skipped[0]
         yield FolderProblem(
             f"lines of ops.jsonl that do not count: {len(skipped)}, the first at byte"
             f" {first.offset}: {first.reason}",
-            "they were never acknowledged, and are skipped; nothing to do",
+            "Rekindle skips them: they were never acknowledged; nothing to do",
             is_note=True,
         )
     yield from _check_losses(folder, seen, [line for line in bad if line.is_damaged], losses)
     forged = sum(_is_forged(record, harnesses) for record in seen.pending)
     if forged:
         yield FolderProblem(
-            f"commands in the workspace's inbox that only the operator can give: {forged}; they"
-            " do not count",
-            "look at what the agent did: it, or a program it started, wrote them",
+            f"operator commands in the workspace's inbox, which do not count there: {forged}",
+            "check what the agent did: it, or a program it started, wrote them",
         )
     if any(_is_newer(record, harnesses) for record in seen.pending):
         yield FolderProblem(
-            "the inbox holds a record of a newer Rekindle", "pip install --upgrade rekindle-agents"
+            "the inbox has a record from a newer Rekindle", "pip install --upgrade rekindle-agents"
         )
     elif seen.pending:
-        yield FolderProblem(
-            f"records of the inbox that are not folded yet: {len(seen.pending)}", _FIX
-        )
+        yield FolderProblem(f"inbox records that are not in the log yet: {len(seen.pending)}", _FIX)
 
 
 def _check_losses(
@@ -211,7 +210,7 @@ def _explain_loss(folder: AgentFolder, seen: AgentView) -> str:
         return "these events are lost, unless a backup of ops.jsonl has them"
     return (
         "restore ops.jsonl from a backup. A stop may be lost: watch and daemon do not start the"
-        f" agent until you say `rekindle run {folder.name}` or `rekindle stop {folder.name}`"
+        f" agent until you run `rekindle run {folder.name}` or `rekindle stop {folder.name}`"
     )
 
 
@@ -243,7 +242,9 @@ def _check_documents(folder: AgentFolder, seen: AgentView) -> Iterator[FolderPro
         condition = compare_document(folder, name, last_commit)
         if condition == "edited":
             yield FolderProblem(
-                f"{folder.document(name)} was edited; it will be taken over", _FIX, is_note=True
+                f"{folder.document(name)} was edited; the next command adopts it",
+                _FIX,
+                is_note=True,
             )
         elif condition in {"missing", "behind"}:
             yield FolderProblem(f"{folder.document(name)} is {condition}", _FIX)
@@ -254,17 +255,17 @@ def _check_documents(folder: AgentFolder, seen: AgentView) -> Iterator[FolderPro
             )
 
 
-def compare_document(folder: AgentFolder, name: str, standing: CommittedDocument | None) -> str:
+def compare_document(folder: AgentFolder, name: str, last_commit: CommittedDocument | None) -> str:
     """Compare a document with its last commit: none, clean, behind, missing or edited."""
     data = durable_files.read_bytes(folder.document(name))
     if data is None:
-        return "missing" if standing else "none"
-    if standing is None:
+        return "missing" if last_commit else "none"
+    if last_commit is None:
         return "edited"
     digest = json_codec.hash_bytes(data)
-    if digest == standing.sha256:  # first: a relay that is set twice equals its own predecessor
+    if digest == last_commit.sha256:  # first: a relay that is set twice equals its own predecessor
         return "clean"
-    return "behind" if digest == standing.previous else "edited"
+    return "behind" if digest == last_commit.previous else "edited"
 
 
 def is_state_edited(data: bytes) -> bool:
@@ -275,9 +276,9 @@ def is_state_edited(data: bytes) -> bool:
         return True
 
 
-def _archive_holds(folder: AgentFolder, standing: CommittedDocument) -> bool:
-    data = durable_files.read_bytes(folder.path / standing.path)
-    return data is not None and json_codec.hash_bytes(data) == standing.sha256
+def _archive_holds(folder: AgentFolder, last_commit: CommittedDocument) -> bool:
+    data = durable_files.read_bytes(folder.path / last_commit.path)
+    return data is not None and json_codec.hash_bytes(data) == last_commit.sha256
 
 
 def _check_state(folder: AgentFolder) -> Iterator[FolderProblem]:
@@ -289,7 +290,7 @@ def _check_state(folder: AgentFolder) -> Iterator[FolderProblem]:
         if not state.is_unedited(data):
             state.parse(data)
             yield FolderProblem(
-                "state.json was edited; what was added will be taken over", _FIX, is_note=True
+                "state.json was edited; the next command adopts the additions", _FIX, is_note=True
             )
     except RekindleError as error:
         yield FolderProblem(str(error), error.hint or _FIX)
@@ -303,11 +304,11 @@ def _check_leftovers(folder: AgentFolder) -> Iterator[FolderProblem]:
             if path.name.endswith(".rejected"):
                 yield FolderProblem(
                     f"an edit could not be used and was set aside: {path}",
-                    f"take from it what you need, then: rm {quote(str(path))}",
+                    f"copy what you need from it, then: rm {quote(str(path))}",
                     is_note=True,
                 )
             elif _is_temporary(path):
-                yield FolderProblem(f"a killed writer left {path.name}", _FIX)
+                yield FolderProblem(f"a killed process left the file {path.name}", _FIX)
 
 
 def _is_temporary(path: Path) -> bool:

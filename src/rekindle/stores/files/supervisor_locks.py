@@ -214,9 +214,7 @@ class SupervisorLocks:
             self._log.size() < self._end
             or event_log.compute_anchor(self._folder.log, self._end) != self._anchor
         ):
-            raise self._make_lost_error(
-                "its log ops.jsonl is not the one it was: an older copy took its place"
-            )
+            raise self._make_lost_error("its log ops.jsonl was replaced by an older copy")
 
     def _make_lost_error(self, reason: str) -> FolderLostError:
         return FolderLostError(self._folder.name, str(self._folder.path), reason)

@@ -126,8 +126,8 @@ class TranscriptArchive:
 
     def find(self, session: str, thread: str = "") -> ArchivedTranscript | None:
         """Return the last part of a transcript, or None."""
-        known_parts = self.parts(session, thread)
-        return known_parts[-1] if known_parts else None
+        parts = self.parts(session, thread)
+        return parts[-1] if parts else None
 
     def parts(self, session: str, thread: str = "") -> list[ArchivedTranscript]:
         """Return all parts of a transcript, in the order of their sources."""
@@ -239,7 +239,7 @@ def _read_lines(path: Path, size: int, start: int = 0) -> Iterator[tuple[bytes, 
             if not packed:
                 packed = file.read(min(left, _PIECE_BYTES))
                 if not packed:
-                    raise EOFError("it is shorter than what was kept")
+                    raise EOFError("it is shorter than recorded")
                 left -= len(packed)
             *lines, rest = (rest + unpacker.decompress(packed, _UNPACKED_BYTES)).split(b"\n")
             packed = unpacker.unconsumed_tail or unpacker.unused_data
@@ -248,4 +248,4 @@ def _read_lines(path: Path, size: int, start: int = 0) -> Iterator[tuple[bytes, 
                 member = size - left - len(packed)
             yield from ((line, member) for line in lines)
         if rest:
-            raise EOFError("its last line is cut")
+            raise EOFError("its last line is incomplete")

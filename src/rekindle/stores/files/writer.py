@@ -157,7 +157,7 @@ class Writer:
         if not self._lock.is_still_at_path():
             raise OwnershipError(
                 f"agent {self.folder.name}: its lock was removed while it was held",
-                hint="leave the run folder alone while something works on the agent",
+                hint="do not change the run folder while the agent is in use",
             )
         for event in new:
             if isinstance(event, events.CycleEnded):
@@ -381,13 +381,13 @@ class Writer:
         if event is None or isinstance(event, _FROM_OUTSIDE):
             return event
         if isinstance(event, events.UnknownEvent):
-            reason = f"holds a record of a kind that is not known here ({event.kind})"
+            reason = f"has a record of the unknown kind {event.kind}"
             if record.is_from_operator:  # a newer Rekindle wrote it: leave it in the inbox
                 raise DocumentError(
                     "inbox", reason, hint="upgrade Rekindle: pip install --upgrade rekindle-agents"
                 )
             return self._set_record_aside(record, reason)
-        return self._make_rejection(record, f"{event.kind} cannot come from outside")
+        return self._make_rejection(record, f"only Rekindle itself may write {event.kind}")
 
     def _set_record_aside(self, record: inbox.InboxRecord, reason: str) -> events.InboxRejected:
         """Set aside a record from the workspace that only a newer Rekindle could read.
@@ -398,9 +398,9 @@ class Writer:
         path, line = self.folder.rejected_records, self._redaction.data(record.line) + b"\n"
         size, *_ = durable_files.make_file_stamp(path) or (0,)
         if size + len(line) > ASIDE_BYTES:
-            return self._make_rejection(record, f"{reason}; not kept, {path.name} is full")
+            return self._make_rejection(record, f"{reason}; dropped, because {path.name} is full")
         durable_files.append_durably(path, line)
-        return self._make_rejection(record, f"{reason}; kept in {path.parent.name}/{path.name}")
+        return self._make_rejection(record, f"{reason}; moved to {path.parent.name}/{path.name}")
 
     def _make_rejection(self, record: inbox.InboxRecord, reason: str) -> events.InboxRejected:
         return events.InboxRejected(

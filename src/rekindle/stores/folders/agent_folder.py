@@ -170,9 +170,9 @@ class AgentFolder(msgspec.Struct, frozen=True):
     def read_start_record(self) -> bytes | None:
         return durable_files.read_bytes(self.started)
 
-    def write_start_record(self, said: bytes) -> None:
+    def write_start_record(self, record: bytes) -> None:
         self.make()  # the run folder may have vanished with the supervisor
-        durable_files.replace_file(self.started, said)
+        durable_files.replace_file(self.started, record)
 
     def remove_start_record(self) -> None:
         durable_files.remove_file(self.started)

@@ -83,7 +83,7 @@ class InboxRecord(msgspec.Struct, frozen=True):
         if isinstance(event, events.OPERATOR_COMMANDS) and not self.is_from_operator:
             raise ForgedCommandError(event.kind)
         if self.is_spooled and not isinstance(event, events.HOOK_REPORTS):
-            raise DocumentError("hooks' spool", f"has a hook's record of {event.kind}")
+            raise DocumentError("hooks' spool", f"has a hook record of the kind {event.kind}")
         return (redaction or Redaction()).event(event)
 
     def _event(self, harnesses: HookParsers) -> AnyEvent | UnknownEvent | None:
@@ -91,7 +91,7 @@ class InboxRecord(msgspec.Struct, frozen=True):
         if self.is_spooled and (version, rest[: len(_HOOK)]) != (b"%d" % _VERSION, _HOOK):
             # Checked first: a record of a later schema would make the writer wait for a newer
             # Rekindle.
-            raise DocumentError("hooks' spool", "has a record that is not a hook's")
+            raise DocumentError("hooks' spool", "has a record that no hook wrote")
         if version.isdigit() and rest.startswith((_EVENT, _HOOK)):
             json_codec.refuse_newer_schema(int(version), "inbox record", _VERSION)
             if rest.startswith(_EVENT):
@@ -99,9 +99,9 @@ class InboxRecord(msgspec.Struct, frozen=True):
                 return event if self.is_from_operator else _drop_transcript(event)
             line = hook_record.parse(rest[len(_HOOK) :])
             if line.harness not in harnesses:
-                raise DocumentError("hook record", f"is of an unknown harness ({line.harness})")
+                raise DocumentError("hook record", f"names an unknown harness ({line.harness})")
             return harnesses[line.harness](line)
-        raise DocumentError("inbox record", "is torn, or of a kind that is not known")
+        raise DocumentError("inbox record", "is incomplete, or of an unknown kind")
 
 
 class InboxSegment(msgspec.Struct, frozen=True):
@@ -124,7 +124,7 @@ def append_records(folder: Path, records: Sequence[Event], *, durable: bool) -> 
             written = os.write(fd, data)
         if written != len(data):
             raise StoreError(
-                str(folder), "only a part was written", hint="free some space, then repeat"
+                str(folder), "only a part was written", hint="free some disk space, then retry"
             )
         if durable:
             durable_files.sync_descriptor(fd, folder)

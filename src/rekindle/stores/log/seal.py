@@ -94,7 +94,7 @@ def promise_append(path: Path, base: ChainPosition, then: ChainPosition) -> None
     if base not in (before.places if before else (ChainPosition(),)):
         raise OwnershipError(
             "another process wrote to the log at the same time",
-            hint="leave the run folder alone while something works on the agent",
+            hint="do not change the run folder while the agent is in use",
         )
     write_seal(path, Seal(base, then))
 
@@ -131,7 +131,7 @@ def _append_seal(path: Path, seal: Seal, *, durable: bool) -> None:
             data = _render_seal(seal)
             if os.write(fd, data) != len(data):
                 raise StoreError(
-                    str(path), "only a part was written", hint="free some space, then repeat"
+                    str(path), "only a part was written", hint="free some disk space, then retry"
                 )
             if durable:
                 durable_files.sync_descriptor(fd, path)

@@ -67,7 +67,7 @@ def find_problem(program: Path, *, this_python: bool) -> str:
     content, and the header must match the source.
     """
     if program.parent != find_hook_path().parent:
-        return "is not in your Rekindle folder: an agent could change it there"
+        return "is not in your Rekindle folder, so an agent could change it"
     try:
         data = durable_files.read_bytes(program)
     except StoreError as error:
@@ -78,7 +78,7 @@ def find_problem(program: Path, *, this_python: bool) -> str:
     if name is None or name[1] != _hash_program(data):
         return "was changed"
     wanted = data == compile_hook() if this_python else bytecode.is_compiled_from(data, _SOURCE)
-    return "" if wanted else "is of another version of Rekindle or Python"
+    return "" if wanted else "is for another version of Rekindle or Python"
 
 
 def _read_program(program: Path) -> bytes | None:

@@ -95,12 +95,12 @@ class RepositoryPlace(msgspec.Struct, frozen=True):
         """Return why a write is refused for a link, and the hint for it."""
         is_named = link.name == ".git" and link.is_file() and not link.is_symlink()
         return (
-            f"{link} leads to another place, and Rekindle writes nothing there",
+            f"{link} points outside the repository, and Rekindle does not write there",
             f"if you made it: git -C {self.top} config core.worktree {self.top}"
             if is_named
-            else "put a file in its place"
+            else "replace it with a file"
             if link.name in {"packed-refs", "HEAD", "index", "commondir"}
-            else "put a folder in its place",
+            else "replace it with a folder",
         )
 
     def _is_own_git_folder(self) -> bool:
@@ -136,7 +136,7 @@ def find_place(top: Path, call: Callable[[Sequence[str]], bytes]) -> RepositoryP
     asked = ("rev-parse", "--show-object-format", "--absolute-git-dir", "--git-common-dir")
     lines = os.fsdecode(call(asked)).split("\n")
     if len(lines) < len(asked):
-        raise OSError(errno.EBADMSG, "git does not name the folders of a repository", str(top))
+        raise OSError(errno.EBADMSG, "git did not report the folders of the repository", str(top))
     object_format, git_folder, common = lines[:3]
     settings = _parse_settings(call(("config", "--null", "--list")))
     git_place = Path(git_folder)

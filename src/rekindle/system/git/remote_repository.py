@@ -87,7 +87,7 @@ class RemoteRepository:
         if len(others) > 1:
             raise WorkspaceError(
                 "headless",
-                f"{strip_login(self._url)} has branches, and none of them is its default",
+                f"{strip_login(self._url)} has several branches, but no default branch",
                 hint="set its default branch; in the remote: git symbolic-ref HEAD refs/heads/main",
             )
         for ref in others:

@@ -28,7 +28,7 @@ _IN_THE_WAY = re.compile(r"'refs/heads/([^']+)' exists; cannot create")
 _LOCKED = re.compile(r"Unable to create '([^']+\.lock)': File exists")
 _REFUSALS = (
     # Git's message, our word for it, our message (empty: git's own), and the hint.
-    ("not a git repository", "outside", "", "to have one: git init"),
+    ("not a git repository", "outside", "", "create one: git init"),
     (
         "dubious ownership",
         "unsafe",
@@ -80,14 +80,16 @@ class Repository:
             raise AuditError(
                 "outside",
                 f"{folder} is not in a git repository",
-                hint="to have one: git init",
+                hint="create one: git init",
             )
         self._top = top
         self._discovery = {} if is_bare else own_configuration.DISCOVERY_SETTINGS
         program = git_process.find_git()
         if program is None:
             raise AuditError(
-                "absent", "git is not installed", hint="install git; all else works without it"
+                "absent",
+                "git is not installed",
+                hint="install git; everything else works without it",
             )
         self._program = program
 
@@ -148,7 +150,7 @@ class Repository:
         if object_format not in {"sha1", "sha256"}:
             raise AuditError(
                 "newer",
-                f"object ids of the kind {object_format[:QUOTED_CHARACTERS]!r} are not known here",
+                f"git's object format {object_format[:QUOTED_CHARACTERS]!r} is not supported",
                 hint=_UPGRADE,
             )
         return GitPack(object_format)
@@ -173,8 +175,8 @@ class Repository:
     def look(self, *arguments: str) -> str:
         """Return the output of a command that reads the work tree or the repository's settings."""
         own = arguments[0] in _READ_SETTINGS
-        said = self._call_in_repository(arguments) if own else self._call(arguments)
-        return said.decode(errors="surrogateescape")
+        output = self._call_in_repository(arguments) if own else self._call(arguments)
+        return output.decode(errors="surrogateescape")
 
     def _refuse_link(self, ref: str) -> None:
         """Raise AuditError if a link, made by an agent, would redirect a write of `ref`."""
@@ -242,7 +244,7 @@ class Repository:
             raise AuditError(
                 "slow",
                 str(late),
-                hint="it is tried again later, or now with: rekindle doctor --fix",
+                hint="Rekindle retries later; to retry now: rekindle doctor --fix",
             ) from late
         except OSError as error:
             raise AuditError(
@@ -274,12 +276,12 @@ class GitPack:
         )
 
     def commit(self, tree: str, parents: Iterable[str], message: str, seconds: int) -> str:
-        who = f"Rekindle <rekindle@localhost> {max(seconds, 0)} +0000"
+        author = f"Rekindle <rekindle@localhost> {max(seconds, 0)} +0000"
         lines = [
             f"tree {tree}",
             *(f"parent {parent}" for parent in parents),
-            f"author {who}",
-            f"committer {who}",
+            f"author {author}",
+            f"committer {author}",
             "",
             message,
         ]

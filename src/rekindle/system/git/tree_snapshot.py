@@ -211,7 +211,7 @@ class WorkingCopy:
         return ended.out
 
     def refuse_link(self, *refs: str) -> None:
-        """Raise WorkspaceError if the agent has made the repository lead to another place.
+        """Raise WorkspaceError if a link, made by the agent, leads out of the repository.
 
         Reads are refused too: a push would publish another repository's commits.
         """
@@ -306,7 +306,7 @@ def start_git(
     program = git_process.find_git()
     if program is None:
         raise WorkspaceError(
-            "absent", "git is not installed", hint="install git, which moves workspaces"
+            "absent", "git is not installed", hint="install git; Rekindle moves workspaces with it"
         )
     try:
         return git_process.run_git(
@@ -319,7 +319,7 @@ def start_git(
             stdin=stdin,
         )
     except TimeoutError as late:
-        raise WorkspaceError("slow", str(late), hint="it is tried again later") from late
+        raise WorkspaceError("slow", str(late), hint="Rekindle retries later") from late
     except OSError as error:
         raise WorkspaceError(
             "broken", f"git could not be started: {error.strerror}", hint="git --version"

@@ -107,7 +107,7 @@ class ChildProcess:
     @property
     def code(self) -> int:
         if self._code is None:
-            raise AgentError("the agent still runs")
+            raise AgentError("the agent is still running")
         return self._code
 
     @property
@@ -310,7 +310,8 @@ def explain_start_errors(program: str, folder: str) -> Iterator[None]:
     except OSError as error:
         if not Path(folder).is_dir():
             raise AgentError(
-                f"the agent's folder {folder} is not there", hint="correct `dir:` in rekindle.yaml"
+                f"the agent's folder {folder} does not exist",
+                hint="correct `dir:` in rekindle.yaml",
             ) from error
         reason = error.strerror or str(error)
         if interpreter := program_search.find_missing_interpreter(program, folder):

@@ -86,15 +86,15 @@ class LaunchProcesses(msgspec.Struct, frozen=True):
             pids |= find_descendants({own_pid}, table, but=self.before | beside)
         return pids
 
-    def kept(self, found: Collection[int], table: ProcessTable) -> set[int]:
-        """Return the processes in `found` that match a `keep` pattern, without those below them."""
+    def kept(self, pids: Collection[int], table: ProcessTable) -> set[int]:
+        """Return the processes in `pids` that match a `keep` pattern, without those below them."""
         if not self.keep:
             return set()
         return {
             pid
-            for pid in found
+            for pid in pids
             if _make_name(pid, table) != self.program
-            and _is_same_process(process_api.here.command(pid), self.keep)
+            and _matches_any(process_api.here.command(pid), self.keep)
         }
 
 
@@ -228,9 +228,7 @@ def signal_group(group: int, number: signal.Signals, keep: Sequence[str]) -> Non
         return
     table = _list_table()
     members = {pid for pid, row in table.items() if row.group == group}
-    kept = {
-        pid for pid in members - {group} if _is_same_process(process_api.here.command(pid), keep)
-    }
+    kept = {pid for pid in members - {group} if _matches_any(process_api.here.command(pid), keep)}
     for pid in members - kept - find_descendants(kept, table):
         process_api.here.send(pid, table[pid].born, number)
 
@@ -319,5 +317,5 @@ def _find_pid(name: str, table: ProcessTable) -> int | None:
     return pid if pid in table and _make_name(pid, table) == name else None
 
 
-def _is_same_process(command: str, patterns: Sequence[str]) -> bool:
+def _matches_any(command: str, patterns: Sequence[str]) -> bool:
     return any(fnmatchcase(command, pattern) for pattern in patterns)

@@ -82,13 +82,13 @@ def vitals(pid: int, mark: str, uptime: float) -> ProcessVitals | None:
 
 def table() -> dict[int, ProcessRow]:
     """Return every live process, without zombies."""
-    found: dict[int, ProcessRow] = {}
+    rows: dict[int, ProcessRow] = {}
     for name in os.listdir(_PROC) if _PROC.is_dir() else ():  # noqa: PTH208 - delays a restart
         if name.isdecimal() and (stat := _read_stat(int(name))) is not None:
-            found[int(name)] = ProcessRow(
+            rows[int(name)] = ProcessRow(
                 int(stat[_PARENT]), int(stat[_GROUP]), int(stat[_START_TIME])
             )
-    return found
+    return rows
 
 
 def bears(pid: int, mark: str, uptime: float) -> bool:

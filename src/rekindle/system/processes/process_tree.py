@@ -28,10 +28,10 @@ def find_descendants(
     for pid, row in table.items():
         if (pid, row.born) not in but:
             children[row.parent].append(pid)
-    found: set[int] = set()
+    descendants: set[int] = set()
     unvisited = list(roots)
     while unvisited:
-        new = [pid for pid in children[unvisited.pop()] if pid not in found]
-        found.update(new)
+        new = [pid for pid in children[unvisited.pop()] if pid not in descendants]
+        descendants.update(new)
         unvisited.extend(new)
-    return found
+    return descendants

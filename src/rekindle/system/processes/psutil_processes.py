@@ -97,13 +97,13 @@ def vitals(pid: int, mark: str, uptime: float) -> ProcessVitals | None:
 
 def table() -> dict[int, ProcessRow]:
     """Return every live process, without zombies."""
-    found: dict[int, ProcessRow] = {}
+    rows: dict[int, ProcessRow] = {}
     for pid in psutil.pids():
         if (process := _find_process(pid)) is None or (start := _read_birth(process)) is None:
             continue
         with contextlib.suppress(psutil.Error, OSError):
-            found[pid] = ProcessRow(process.ppid(), os.getpgid(pid), start)
-    return found
+            rows[pid] = ProcessRow(process.ppid(), os.getpgid(pid), start)
+    return rows
 
 
 def bears(pid: int, mark: str, uptime: float) -> bool:

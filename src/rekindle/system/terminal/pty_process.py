@@ -94,7 +94,7 @@ class TerminalChild:
     @property
     def code(self) -> int:
         if self._code is None:
-            raise AgentError("the agent still runs")
+            raise AgentError("the agent is still running")
         return self._code
 
     @property
@@ -317,8 +317,8 @@ class _SignalPipe:
             return set()
 
 
-def _is_stopped(found: os.waitid_result) -> bool:
-    return found.si_code == os.CLD_STOPPED
+def _is_stopped(status: os.waitid_result) -> bool:
+    return status.si_code == os.CLD_STOPPED
 
 
 def _open_terminal() -> int:

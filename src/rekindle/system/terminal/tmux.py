@@ -114,14 +114,14 @@ def _quote_word(word: str) -> str:
     return "'" + word.replace("'", "'\\''") + "'"
 
 
-def _run_tmux(argv: Sequence[str], said: str = "") -> subprocess.CompletedProcess[bytes]:
+def _run_tmux(argv: Sequence[str], commands: str = "") -> subprocess.CompletedProcess[bytes]:
     try:
         return subprocess.run(  # noqa: S603 - argv built here, no shell
             list(argv),
             capture_output=True,
             check=False,
             timeout=TMUX_SECONDS,
-            input=said.encode("utf-8", "surrogateescape"),
+            input=commands.encode("utf-8", "surrogateescape"),
         )
     except subprocess.TimeoutExpired as error:
         raise AgentError(f"tmux did not answer within {TMUX_SECONDS} s", hint=_INSTEAD) from error

@@ -150,7 +150,7 @@ def test_what_is_no_history_is_refused_with_a_hint(rekindle, repository, tmp_pat
         ("nowhere", 7, "neither a file nor a folder"),
         ("repo:missing.md", 7, "no commit of repo has a file 'missing.md'"),
         ("repo:notes", 7, "no commit of repo has a file 'notes'"),
-        ("repo:", 7, "no file is named ''"),
+        ("repo:", 7, "'' is not a file name"),
         ("repo:../elsewhere.md", 5, "outside repository"),
         ("empty:relay.md", 5, "there is no commit yet"),
         ("broken.jsonl", 4, "broken.jsonl:2"),

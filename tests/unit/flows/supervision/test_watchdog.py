@@ -53,7 +53,7 @@ class Watched:
 
     def _notify(self, agent, words):
         self.told.append((agent, words))
-        return ["address 1 was not told: failed"]
+        return ["address 1 was not notified: failed"]
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def test_one_that_does_not_come_up_is_said_to_be(watched):
     assert watched.look() == WatchReport("a", started=True, words="its supervisor is gone")
     second = watched.look()
     assert (second.started, second.failed) == (True, True)
-    assert second.words == "it did not come up: no PROMPT.md; address 1 was not told: failed"
+    assert second.words == "it did not come up: no PROMPT.md; address 1 was not notified: failed"
     third = watched.look()
     assert third == WatchReport(
         "a", started=False, words="it did not come up: no PROMPT.md", failed=True

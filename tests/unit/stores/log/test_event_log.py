@@ -411,5 +411,5 @@ def test_a_fold_that_fails_says_that_the_record_is_kept(store, clock, monkeypatc
     monkeypatch.setattr(event_log, "append_lines", broken)
     with pytest.raises(StoreError) as refused:
         add_loop(store, "a", clock)
-    assert "is kept" in refused.value.hint
+    assert "is saved" in refused.value.hint
     assert open_ids(store) == {"a"}

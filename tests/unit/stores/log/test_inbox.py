@@ -165,7 +165,7 @@ def test_what_only_the_writer_establishes_cannot_come_from_outside(store, clock)
     )
     fold(store)
     assert "relay" not in store.read("trades").committed.documents
-    assert "cannot come from outside" in logged(store, "inbox.rejected")[0].reason
+    assert "only Rekindle itself may write" in logged(store, "inbox.rejected")[0].reason
 
 
 NEWER = {
@@ -201,7 +201,7 @@ def test_a_record_that_looks_newer_in_the_workspace_stops_nothing(store, clock, 
     assert not path.exists()
     assert [one.tool for one in logged(store, "heartbeat")] == ["Bash", "Read"]
     (rejected,) = logged(store, "inbox.rejected")
-    assert rejected.reason.endswith("; kept in run/inbox.rejected")
+    assert rejected.reason.endswith("; moved to run/inbox.rejected")
     assert store.folder("trades").rejected_records.read_bytes() == line + b"\n"
 
 

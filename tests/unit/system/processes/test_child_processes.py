@@ -171,7 +171,7 @@ child.ask_to_end()  # too late, and its number may be another's: nobody is signa
 tell(early=early, code=child.code)
 """
     )
-    assert found == {"early": "the agent still runs", "code": -9}
+    assert found == {"early": "the agent is still running", "code": -9}
 
 
 def test_its_group_ends_with_it(inside):
@@ -268,7 +268,7 @@ tell(missing=words(["no-such-program"], "."), plain=words(["./plain"], "."),
     assert "no-such-program could not be started" in missing[1]
     assert "Permission denied" in plain[1]
     assert folder[0] == "AgentError"
-    assert "./nowhere is not there" in folder[1]
+    assert "./nowhere does not exist" in folder[1]
     assert "`dir:`" in folder[2]
 
 

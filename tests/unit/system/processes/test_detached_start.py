@@ -142,6 +142,6 @@ tell(program=error(argv=["no-such-program"]), folder=error(folder="nowhere"),
     )
     assert found["program"][0] == "ProgramMissingError"
     assert "no-such-program could not be started: No such file" in found["program"][1]
-    assert found["folder"] == ["AgentError", "the agent's folder nowhere is not there"]
+    assert found["folder"] == ["AgentError", "the agent's folder nowhere does not exist"]
     assert "true could not be started: embedded null byte" in found["nul"][1]
     assert found["link"][0] == found["pipe"][0] == "UnsafePathError"
