@@ -600,10 +600,12 @@ class UnknownQuestionError(NotFoundError):
 class ClosedQuestionError(NotFoundError):
     """The question no longer takes answers."""
 
-    def __init__(self, question: str, reason: str) -> None:
+    def __init__(self, question: str, reason: str, command: str = "") -> None:
+        """`command` continues the agent without an answer, if it does not run."""
+        shows = "`rekindle status` shows what the agent needs now"
         super().__init__(
             f"question {question} is closed: {reason}",
-            hint="`rekindle status` shows what the agent needs now",
+            hint=f"`{command}` continues" if command else shows,
         )
         self.question = question
         self.reason = reason

@@ -53,6 +53,7 @@ from rekindle.formats.identifiers import (
     to_one_line,
 )
 from rekindle.policy.operator import questions as policy
+from rekindle.policy.operator.build_row import RowInputs, build_row
 from rekindle.policy.projection.fold import Projection
 from rekindle.policy.settings.runtime_settings import (
     LOCK_WAIT_SECONDS,
@@ -290,6 +291,13 @@ def _read_known(store: AgentStore, agent: str) -> Projection:
         return Projection(agent)
 
 
+def _find_command(meant: MeantQuestion) -> str:
+    """Return the command that continues the agent without an answer; empty if it needs none."""
+    is_supervised = meant.store.is_supervised(meant.agent)
+    row = build_row(meant.known, RowInputs(clock.read_clock(), is_supervised=is_supervised))
+    return "" if row.state == "broken" else row.command
+
+
 def _submit_answer(meant: MeantQuestion, words: str, *, trust: bool, as_json: bool) -> None:
     """Record an answer, and print its effect."""
     if meant.question is None:
@@ -297,7 +305,7 @@ def _submit_answer(meant: MeantQuestion, words: str, *, trust: bool, as_json: bo
         return
     now = clock.read_clock()
     if reason := policy.explain_closed(meant.known, meant.question, now):
-        raise ClosedQuestionError(meant.question.question, reason)
+        raise ClosedQuestionError(meant.question.question, reason, _find_command(meant))
     found = policy.make_answer(meant.known, meant.question, words, now)
     found = msgspec.structs.replace(
         found, by=host.identify_user(), host=host.identify_host(), origin=_find_origin()
@@ -380,6 +388,12 @@ def _wait_until_recorded(meant: MeantQuestion, given: QuestionAnswered) -> Quest
 def _tell_agent(meant: MeantQuestion, words: str, *, as_json: bool) -> None:
     """Record a message to an agent without an open question; its next cycle starts with it."""
     policy.require_own_words(words)
+    if words.casefold() in policy.ANSWERS:
+        command = _find_command(meant)
+        raise UsageError(
+            f"{meant.agent} has no open question that takes {words!r}",
+            hint=f"`{command}` continues" if command else "`rekindle status` shows its state",
+        )
     if not words or len(words) > ANSWER_CHARACTERS:
         raise UsageError(
             f"an answer has 1 to {ANSWER_CHARACTERS:,} characters, and this one {len(words):,}",

@@ -210,9 +210,9 @@ def _print_end(store: FileStore, name: str, result: RunResult, *, silent: bool) 
             echo(f"{name}: nothing was started: it was stopped, or its run is over")
         return 0
     row, why = OUTCOMES[result.outcome], result.why
-    answer = _find_answer_command(store, name, why)
+    command = _find_next_command(store, name, why)
     hint = exit_table.render_hint(
-        why, name, is_safe=bool(result.safe), is_supervised=False, answer=answer
+        why, name, is_safe=bool(result.safe), is_supervised=False, answer=command
     )
     if result.outcome == "stopped":
         where = f", in safe mode ({result.safe})" if result.safe else ""
@@ -247,12 +247,13 @@ def _count_crashes(store: FileStore, name: str, why: str) -> str:
     return ""
 
 
-def _find_answer_command(store: FileStore, name: str, why: str) -> str:
-    """Return the command that answers the agent's question, as `status` shows it, or nothing."""
+def _find_next_command(store: FileStore, name: str, why: str) -> str:
+    """Return the command that `status` shows for the agent; empty if its log cannot be read."""
     with suppress(RekindleError):
         known = store.read(name).projection
-        if why != "stopped" and known.questions:
-            return find_next_command(known, clock.read_clock(), why)[0]
+        if why == "stopped" and known.run.is_safe:
+            why = known.run.safe.why
+        return find_next_command(known, clock.read_clock(), why)[0]
     return ""
 
 

@@ -177,15 +177,12 @@ def _describe_safe_mode(known: Projection, around: RowInputs) -> _AgentStanding:
     reason = explain_safe_mode(known)
     if state := EXIT_TABLE[exit_table.parse_reason(run.safe.why)].state:
         return _AgentStanding(state, reason, DOCTOR)
-    if run.desired == "stopped" and not around.is_supervised:
-        command = exit_table.render_continue_command(
-            run.safe.why, known.agent, is_safe=True, is_supervised=around.is_supervised
-        )
-        return _AgentStanding("stopped", f"by you, in safe mode: {reason}", command, "stopped")
-    outcome = EXIT_TABLE[exit_table.parse_reason(run.safe.why)].outcome
     command, others = find_next_command(
         known, around.now, run.safe.why, is_supervised=around.is_supervised
     )
+    if run.desired == "stopped" and not around.is_supervised:
+        return _AgentStanding("stopped", f"by you, in safe mode: {reason}", command, "stopped")
+    outcome = EXIT_TABLE[exit_table.parse_reason(run.safe.why)].outcome
     return _AgentStanding("needs you", reason, command, outcome, others)
 
 

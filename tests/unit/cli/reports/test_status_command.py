@@ -212,7 +212,7 @@ def test_a_supervisor_that_is_gone(status):
     [
         ("done", "done", "done", "done and verified", ""),
         ("claimed", "done", "done-unverified", "done as the agent says", ""),
-        ("waiting", "needs you", "needs-person", "needs you", "rekindle answer trades"),
+        ("waiting", "needs you", "needs-person", "needs you", 'rekindle answer trades "TEXT"'),
         ("stalled", "needs you", "stalled", "stalled", "rekindle run trades"),
         ("cycles", "stopped", "out-of-cycles", "out of cycles", "rekindle run trades"),
         (

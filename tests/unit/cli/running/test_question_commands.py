@@ -116,6 +116,29 @@ def test_a_relay_that_waits_is_answered_once_though_the_supervisor_is_killed(pro
     assert "answered by" in project("questions", "--all")
 
 
+def test_after_ctrl_c_run_status_and_answer_agree_that_the_question_is_closed(project):
+    running = project.start("run", "trades")
+    project.place.wait_for(lambda: "in safe mode" in running.out)
+    project.place.signal(running.pid, signal.SIGINT)
+    assert running.wait() == 130
+    command = 'rekindle answer trades "TEXT"'
+    assert running.out.splitlines()[-1].endswith(f"; `{command}` continues")
+    [row] = json.loads(project("status", "--json"))["agents"]
+    assert (row["state"], row["command"], row["questions"]) == ("stopped", command, [])
+    assert "No open questions." in project("questions")
+    refused = project("answer", "trades-1", "Take two.", code=7)
+    assert "question trades-1 is closed: another command has settled it" in refused
+    assert f"`{command}` continues" in refused
+    for choice in ("stop", "Retry"):
+        refused = project("answer", "trades", choice, code=2)
+        assert f"trades has no open question that takes {choice!r}" in refused
+        assert f"`{command}` continues" in refused
+    assert (project.known().run.desired, project.prompts()) == ("stopped", 1)
+    assert "Next: `rekindle run trades`" in project("answer", "trades", "Take two.")
+    project("run", "trades", "--once", code=22)
+    assert "Take two." in (project.path / ".prompt-1").read_text()
+
+
 def test_of_two_acknowledged_answers_one_counts_though_every_supervisor_is_killed(project):
     """Both commands died before they could fold, and so does the supervisor that folds."""
     running = project.start("run", "trades")

@@ -185,6 +185,9 @@ def test_ctrl_c_in_safe_mode_says_what_leaves_it(project):
     last = running.out.splitlines()[-1]
     assert last.startswith("trades: stopped in cycle 1, in safe mode (")
     assert last.endswith("); `rekindle restart trades && rekindle run trades` continues")
+    assert "→ rekindle restart trades && rekindle run trades\n" in project("status").out
+    closed = project("answer", "trades-1", "retry", code=7).err
+    assert "`rekindle restart trades && rekindle run trades` continues" in closed
 
 
 def test_a_program_in_the_place_of_the_cli_s_own(project):
