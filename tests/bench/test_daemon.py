@@ -91,7 +91,7 @@ def test_a_thousand_idle_agents_cost_next_to_nothing(in_memory):
         f" first look {first:.1f} s of it, with the start"
     )
     told = said.read_text()
-    assert told.count("its run is over") + told.count("stopped, as the operator said") == AGENTS
+    assert told.count("its run is over") + told.count("stopped by the operator") == AGENTS
     assert "started" not in told
     assert seconds >= 20
     assert share < 0.02

@@ -163,7 +163,7 @@ def made(kind, turns, known, *, asking=True):
     )
 
 
-ENDING = "\nThe JSON object, and only that:\n"
+ENDING = "\nOnly the JSON object:\n"
 ENDINGS = {ENDING, *(ENDING + policy._AGAIN.format(fault=fault) for fault in AnswerFault)}
 
 

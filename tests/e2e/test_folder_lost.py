@@ -101,5 +101,5 @@ def test_stop_needs_no_manifest(project):
     assert "rekindle.yaml" in stopping.err
     project.until_gone()
     project.git("checkout", "rekindle.yaml")
-    assert "stopped, as the operator said" in project("watch", "--once").out
+    assert "stopped by the operator" in project("watch", "--once").out
     assert project.supervisors() == []

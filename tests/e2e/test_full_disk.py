@@ -149,7 +149,7 @@ def test_stop_works_on_a_full_disk(make, tmp_path):
     assert running.wait(20) == 130, running.err
     project.until_gone()
     assert project.log.stat().st_size == size
-    assert "stopped, as the operator said" in project("watch", "--once").out
+    assert "stopped by the operator" in project("watch", "--once").out
     (tmp_path / "disk" / "ballast").unlink()
     assert desired(project) == "stopped"
     assert project.supervisors() == []
@@ -164,7 +164,7 @@ def test_a_stop_with_every_disk_full_is_noted_beside_the_lock(make, tmp_path):
     assert running.wait(20) == 130, running.err
     project.until_gone()
     assert project.log.read_bytes() == before
-    assert "stopped, as the operator said" in project("watch", "--once").out
+    assert "stopped by the operator" in project("watch", "--once").out
     assert "is not running, and stays so" in project("stop").out
     (tmp_path / "disk" / "ballast").unlink()
     (user_folder.find_user_folder() / "ballast").unlink()
@@ -220,7 +220,7 @@ def test_stop_works_on_a_disk_that_became_read_only(make, tmp_path, both):
     else:
         assert "stopped" in stopping.out
         assert desired(project) == "stopped"
-        assert "stopped, as the operator said" in project("watch", "--once").out
+        assert "stopped by the operator" in project("watch", "--once").out
 
 
 def test_stop_works_on_a_disk_that_fails(make, tmp_path):

@@ -176,12 +176,12 @@ def test_who_is_stopped_stays_stopped_and_restarts_when_told(kept):
     kept.wait_for(lambda: not kept.supervisors())
     assert kept.rekindle.agents() == kept.rekindle.tools() == []
     assert kept.exits() == ["interrupted"]
-    kept.wait_for(lambda: "stopped, as the operator said" in daemon.out)
+    kept.wait_for(lambda: "stopped by the operator" in daemon.out)
     (looked,) = json.loads(kept("watch", "--once", "--json"))["agents"]
     assert looked == {
         "agent": "trades",
         "started": False,
-        "words": "stopped, as the operator said",
+        "words": "stopped by the operator",
         "failed": False,
     }
     assert len(kept.log("launch.started")) == 1

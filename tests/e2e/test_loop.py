@@ -157,7 +157,7 @@ def test_a_loop_that_repeats_itself_is_told_once_then_paused(loop):
     told = [SIGNAL in opening for opening in loop.openings]
     assert told == [False, False, True]
     assert "Repeated: Write the lexer" in loop.openings[2]
-    assert "Tried, and it led nowhere:\n- cycle 2: looked at it" in loop.openings[2]
+    assert "Tried without progress:\n- cycle 2: looked at it" in loop.openings[2]
     assert loop.rekindle.events("safe_mode.entered")[0]["why"] == "stalled"
     loop.assert_kept()
 

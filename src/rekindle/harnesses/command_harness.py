@@ -126,7 +126,7 @@ def read_stream(line: bytes) -> tuple[OutputItem, ...]:
 def classify(ended: ProcessResult) -> LaunchExit:
     """How it ended; its last words are read only where it failed, its standard error's first."""
     if ended.stopped:
-        return LaunchExit("interrupted", "stopped, as the operator said")
+        return LaunchExit("interrupted", "stopped by the operator")
     if ended.code == 0:
         return LaunchExit("clean", "finished")
     if by := exit_verdicts.classify_signal(ended.code):

@@ -45,7 +45,7 @@ _BROKEN = 500
 def classify_early(ended: ProcessResult) -> LaunchExit | None:
     """What counts whatever the program says: the operator's word, the wrong session, the person."""
     if ended.stopped:
-        return LaunchExit("interrupted", "stopped, as the operator said")
+        return LaunchExit("interrupted", "stopped by the operator")
     if ended.resumes and ended.opened and ended.opened != ended.session:
         return LaunchExit("resume-failed", "another session was opened than the one to go on with")
     if ended.interactive and ended.code == 0:

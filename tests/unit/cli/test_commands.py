@@ -604,7 +604,7 @@ def change_manifest(old, new):
         ),
         (
             change_manifest("    persona: edit-and-run\n", ""),
-            "no persona permits it anything: claude-code without a terminal refuses",
+            "no persona permits it any tool: without a terminal, claude-code refuses",
             "allowed_tools: [Read, Grep, Glob, Edit, Write, Bash]",
         ),
         (

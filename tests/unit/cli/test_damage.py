@@ -162,7 +162,7 @@ class TestLostStop:
         for number in range(9):  # the end of the log tells whether a snapshot fits it
             add_loop(store, f"l{number}")
         damage(store, b'"stopped"', snapshot=True)
-        assert watched(rekindle, "trades")["words"] == "stopped, as the operator said"
+        assert watched(rekindle, "trades")["words"] == "stopped by the operator"
         assert "has lost events: 3" in rekindle("doctor")[1]
 
     def test_a_torn_line_is_not_a_loss(self, store, rekindle):

@@ -246,7 +246,7 @@ def test_an_agent_that_the_manifest_does_not_name_any_more_is_stopped(project, c
 def test_stop_is_kept_where_nobody_runs(project):
     """No watchdog starts it; `run` by name does."""
     assert project("stop", "trades").out == "✓ trades: is not running, and stays so\n"
-    assert "· trades: stopped, as the operator said\n" in project("watch", "--once").out
+    assert "· trades: stopped by the operator\n" in project("watch", "--once").out
     assert "· docs: the operator has not started it\n" in project("watch", "--once").out
     (project.path / "go").touch()
     assert "✓ trades: done and verified after cycle 1" in project("run", "trades").out
@@ -352,7 +352,7 @@ def test_a_supervisor_goes_on_when_its_log_is_accepted(project):
         file.write(b"forged\n")
     project("stop", "trades")
     assert not project.pids("agent.py")
-    assert "stopped, as the operator said" in project("watch", "--once").out
+    assert "stopped by the operator" in project("watch", "--once").out
 
 
 @pytest.mark.parametrize("planted_in", ["workspace", "user folder"])

@@ -213,7 +213,7 @@ class CycleRunner:
         projection = self.known()
         is_asked = bool(tried) and projection.fresh_asked > tried[-1].seq
         if isinstance(step, ResumeSession) and (is_asked or fresh.exists()):
-            step = StartFresh(recovery=False, why="as the operator said")
+            step = StartFresh(recovery=False, why="requested by the operator")
         spent, handed = (
             projection.run.run_spending(),
             self._find_handed_checkpoint(projection, step, tried),

@@ -261,11 +261,9 @@ class ProcessFollower:
             # The sender of the signal may have recorded a reason in the log.
             self._read_run()
         if self._run.desired == "stopped" or (times and self._ports.by_hand()):
-            self._end_process(LaunchExit("interrupted", "stopped, as the operator said"))
+            self._end_process(LaunchExit("interrupted", "stopped by the operator"))
         elif self._run.restarted > self._origin.seq:
-            self._end_process(
-                LaunchExit("interrupted", "ended for a restart, as the operator said")
-            )
+            self._end_process(LaunchExit("interrupted", "ended for a restart by the operator"))
         elif times:
             self._end_process(
                 LaunchExit("interrupted", "ended with its supervisor, which was stopped")

@@ -43,7 +43,7 @@ from rekindle.policy.text import token_estimate
 from rekindle.policy.text.likeness import find_significant_words
 from rekindle.thresholds.texts import BRIEF_NEXT_CHARACTERS, BRIEF_NEXT_SHARE
 
-NOTHING_KNOWN = "nothing that is known of"
+NOTHING_KNOWN = "no recorded changes"
 _MORE = re.compile(r"and (\d+) more")
 
 
@@ -194,4 +194,4 @@ def _render_bullets(lines: Sequence[str], left_out: int) -> str:
 
 def _render_loop(one: OpenLoop, claimed: Mapping[str, str]) -> str:
     reason = claimed.get(one.id)
-    return open_loops.render_loop_line(one, f"said to be done: {reason}" if reason else "")
+    return open_loops.render_loop_line(one, f"reported done: {reason}" if reason else "")

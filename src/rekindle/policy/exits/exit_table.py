@@ -103,39 +103,39 @@ class ReactionRow(msgspec.Struct, frozen=True, kw_only=True):
 REACTIONS: dict[Reaction, ReactionRow] = {
     "done": ReactionRow(meaning="the cycle is over", is_intended=True),
     "restart": ReactionRow(
-        meaning="again: the first time at once, then after pauses that double, then as a probe"
-        f" every {PROBE_INTERVAL}; counts as a crash",
+        meaning="retry: the first time at once, then after doubling pauses, then as a probe every"
+        f" {PROBE_INTERVAL}; counts as a crash",
         counts=True,
         pauses=True,
     ),
     "replace": ReactionRow(
-        meaning="a fresh session at once, told where the work stands; counts as nothing, or as a"
-        " crash if the session was a fresh one",
+        meaning="a fresh session at once, told where the work stands; counts as a crash only if the"
+        " session was a fresh one",
         counts=True,
     ),
     "again": ReactionRow(
-        meaning="again: the first time at once, then after pauses that double; counts as nothing",
+        meaning="retry: the first time at once, then after doubling pauses; not a crash",
         pauses=True,
         is_outside=True,
     ),
     "resume": ReactionRow(
-        meaning="again at once, after many in a row with pauses; counts as nothing", pauses=True
+        meaning="retry at once, after many in a row with pauses; not a crash", pauses=True
     ),
     "hand-on": ReactionRow(
-        meaning="a checkpoint, and a fresh session with it at once; counts as nothing",
+        meaning="a checkpoint, and a fresh session with it at once; not a crash",
         checkpoints=True,
         is_intended=True,
     ),
     "refresh": ReactionRow(
-        meaning="a checkpoint, and a fresh session with it at once; when another fills up before"
-        " one ran well, safe mode",
+        meaning="a checkpoint, and a fresh session with it at once; safe mode if another window is"
+        " full before a launch ran well",
         checkpoints=True,
         is_intended=True,
     ),
-    "renew": ReactionRow(meaning="a fresh session at once; counts as nothing", is_intended=True),
-    "wait": ReactionRow(meaning="again when the usage limit has passed", is_outside=True),
+    "renew": ReactionRow(meaning="a fresh session at once; not a crash", is_intended=True),
+    "wait": ReactionRow(meaning="retry when the usage limit has passed", is_outside=True),
     "retry": ReactionRow(
-        meaning="again after pauses that double, as long as it takes; counts as nothing",
+        meaning="retry after doubling pauses, as long as it takes; not a crash",
         pauses=True,
         is_outside=True,
     ),
@@ -293,7 +293,7 @@ EXIT_TABLE: dict[Reason, ExitRow] = {
     ),
     "disputed": ExitRow(
         text="it reports that it is done, and `until:` fails",
-        fix="compare its work with what refuses it (`rekindle events -a {name}`), and change one"
+        fix="compare its work with the failing check (`rekindle events -a {name}`), and change one"
         " of them",
         command="restart",
         between=True,
@@ -307,7 +307,7 @@ EXIT_TABLE: dict[Reason, ExitRow] = {
         between=True,
     ),
     "stalled": ExitRow(
-        text="cycle after cycle without progress",
+        text="several cycles without progress",
         outcome="stalled",
         fix=f"{_RELAY}, and change it or the task",
         command="restart",
@@ -328,7 +328,7 @@ EXIT_TABLE: dict[Reason, ExitRow] = {
         between=True,
         choices=("TEXT", "stop"),
     ),
-    "stopped": ExitRow(text="as the operator said", outcome="stopped"),
+    "stopped": ExitRow(text="by the operator", outcome="stopped"),
     "settings": ExitRow(
         text="rekindle.yaml was changed",
         fix="check rekindle.yaml, and undo the change or accept it",

@@ -196,9 +196,9 @@ def explain_unfit_commit(kept: RegisteredAgent, asked: CommitRequest) -> str:
     """Return why a commit is invalid, regardless of the lease; empty if it is valid."""
     missing = kept.projection.seq - asked.known
     if missing < 0:
-        return f"knows event {asked.known}, and there are {kept.projection.seq}"
+        return f"has event {asked.known}, but the log ends at {kept.projection.seq}"
     if missing > len(kept.tail):
-        return f"knows event {asked.known} of {kept.projection.seq}, and that is too long ago"
+        return f"has only event {asked.known} of {kept.projection.seq}, which is too far behind"
     try:
         for path, text in asked.documents.items():
             _require_document(path, text)
@@ -208,13 +208,13 @@ def explain_unfit_commit(kept: RegisteredAgent, asked: CommitRequest) -> str:
     except DocumentError as error:
         return str(error)
     except Exception as error:  # noqa: BLE001 - what raises when it is counted stops the agent
-        return f"cannot be counted ({type(error).__name__})"
+        return f"cannot be applied ({type(error).__name__})"
     return ""
 
 
 def _require_document(path: str, text: str) -> None:
     if not _ARCHIVED.fullmatch(path):
-        raise DocumentError("document", f"{path!r} is no place for one")
+        raise DocumentError("document", f"{path!r} is not a path in the archive")
     if len(text.encode()) > FLEET_DOCUMENT_BYTES:
         raise DocumentError(path, "is too large")
 
@@ -224,7 +224,7 @@ def _require_event(line: str) -> None:
         raise DocumentError("event", "is too long")
     # This event replaces the whole projection. It belongs only into the log of a folder.
     if isinstance(events.parse(line.encode()), events.AgentReceived):
-        raise DocumentError("event", "would replace what is known")
+        raise DocumentError("event", "would replace the whole state of the agent")
 
 
 def explain_refused_command(lines: Iterable[str]) -> str:
@@ -284,7 +284,7 @@ def compact_agent(kept: RegisteredAgent) -> RegisteredAgent:
 def _parse_command(line: str) -> events.Event:
     found = events.parse_untrusted(line.encode())
     if not isinstance(found, OPERATOR_EVENTS):
-        raise DocumentError("word", f"{found.kind} cannot be said")
+        raise DocumentError("command", f"{found.kind} is not an operator's event")
     return found
 
 

@@ -45,15 +45,15 @@ def require_valid_fleet(fleet: FleetSettings, marked: MarkedData) -> None:
         raise _make_refusal(
             marked,
             "pool",
-            f"{fleet.pool!r} cannot be a pool's name",
+            f"{fleet.pool!r} is not a valid pool name",
             "use up to 63 of a-z, 0-9, - and _, beginning with a letter or a digit",
         )
     if not SHORTEST_HEARTBEAT <= fleet.heartbeat_timeout < float("inf"):
         raise _make_refusal(
             marked,
             "heartbeat_timeout",
-            f"{fleet.heartbeat_timeout} is no time after which a host is given up",
-            f"say {SHORTEST_HEARTBEAT} or more; the default is {FleetSettings().heartbeat_timeout}",
+            f"a heartbeat_timeout of {fleet.heartbeat_timeout} is not valid",
+            f"use {SHORTEST_HEARTBEAT} or more; the default is {FleetSettings().heartbeat_timeout}",
         )
     _require_tls(fleet, marked)
     _require_variables(fleet, marked)
@@ -65,16 +65,16 @@ def find_fleet_warnings(fleet: FleetSettings) -> list[FleetWarning]:
     if not (fleet.codec.keys or fleet.codec.key_files):
         found.append(
             FleetWarning(
-                "whoever can read the engine's database can read the agents' documents",
-                "make a key with `rekindle fleet key`, and name it under `fleet: codec:`",
+                "the engine's database stores the agents' documents unencrypted",
+                "create a key with `rekindle fleet key`, and name it under `fleet: codec:`",
             )
         )
     if fleet.tls is False and not is_loopback(fleet.address):
-        key = ", and the engine's key with them" if fleet.api_key else ""
+        key = ", with the engine's key" if fleet.api_key else ""
         found.append(
             FleetWarning(
-                f"documents travel to {fleet.address} in plain text{key}",
-                "say `fleet: tls: true`, or name its files",
+                f"documents are sent to {fleet.address} in plain text{key}",
+                "set `fleet: tls: true`, or name its files",
             )
         )
     return found
@@ -96,8 +96,8 @@ def _require_address(fleet: FleetSettings, marked: MarkedData) -> None:
         raise _make_refusal(
             marked,
             "address",
-            f"{fleet.address!r} is no address of an engine",
-            f"say its host and port, as in `address: {FleetSettings().address}`",
+            f"{fleet.address!r} is not an engine's address",
+            f"use its host and port, as in `address: {FleetSettings().address}`",
         )
 
 
@@ -106,14 +106,14 @@ def _require_tls(fleet: FleetSettings, marked: MarkedData) -> None:
         raise _make_refusal(
             marked,
             "address",
-            f"documents would travel to {fleet.address} in plain text",
-            "say `tls: true`, or name its files; `tls: false` if you mean it",
+            f"documents would be sent to {fleet.address} in plain text",
+            "set `tls: true`, or name its files; `tls: false` permits plain text",
         )
     if isinstance(fleet.tls, TlsSettings) and bool(fleet.tls.cert) != bool(fleet.tls.key):
         raise _make_refusal(
             marked,
             "tls",
-            "a certificate and its key go together",
+            "`cert` and `key` must be set together",
             "name both `cert` and `key`, or neither",
         )
 
@@ -128,18 +128,18 @@ def _require_variables(fleet: FleetSettings, marked: MarkedData) -> None:
     for path, word in places:
         if not _VARIABLE.fullmatch(word):
             raise ManifestError(
-                f"{join_path(path)} holds something that is no variable's name",
+                f"{join_path(path)} is not the name of a variable",
                 file=marked.file,
                 line=marked.line(path),
-                hint="put the secret into a variable and name it, as in `$ENGINE_KEY`: a manifest"
-                " is no place for one",
+                hint="put the secret into a variable and name it, as in `$ENGINE_KEY`; do not write"
+                " it into the manifest",
             )
     if fleet.codec.keys and fleet.codec.key_files:
         raise _make_refusal(
             marked,
             "codec",
-            "the keys are named twice",
-            "say `keys` or `key_files`: the order of keys matters",
+            "`keys` and `key_files` are both set",
+            "set only one of them: the order of the keys matters",
         )
 
 

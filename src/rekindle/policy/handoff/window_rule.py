@@ -174,12 +174,12 @@ def _describe_spiral(tried: Sequence[LaunchRecord]) -> str:
     if idle >= HANDOFFS_VAIN:
         return (
             f"{HANDOFFS_VAIN} sessions in a row have filled a window each, and neither a file that"
-            " git sees nor a commit nor an open loop has changed: say in the task what is to be"
-            " written down, or split it"
+            " git sees nor a commit nor an open loop has changed: name in the task what to write"
+            " down, or split it"
         )
     if len(handed) >= HANDOFFS_MOST:
         return (
-            f"this cycle was handed off {HANDOFFS_MOST} times: look whether it gets anywhere, and"
+            f"this cycle was handed off {HANDOFFS_MOST} times: check whether it makes progress, and"
             " split this work into smaller steps"
         )
     return ""

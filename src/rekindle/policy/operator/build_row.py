@@ -207,8 +207,8 @@ def _describe_manual_session(known: Projection, around: RowInputs) -> _AgentStan
     if not last.is_open:
         return _AgentStanding("stopped", "your last session has ended")
     if any(life.is_open and life.process and around.is_alive(life.process) for life in lives):
-        return _AgentStanding("running", "a session of yours")
-    return _AgentStanding("stopped", "your last session was killed: it did not report its end")
+        return _AgentStanding("running", "your own session")
+    return _AgentStanding("stopped", "your last session was killed before it reported its end")
 
 
 def _describe_supervised(

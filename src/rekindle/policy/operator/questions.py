@@ -66,10 +66,10 @@ ANSWERS: dict[str, AnswerRow] = {
     RAISE_ANSWER: AnswerRow("continue", "continues the same run, with AMOUNT as its new cap"),
     RETRY: AnswerRow("restart", "starts the agent again, like `rekindle restart`"),
     ACCEPT: AnswerRow("restart", "accepts the changed settings, and starts the agent again"),
-    "done": AnswerRow("finish", "ends the run as done, as the agent says and you confirm"),
+    "done": AnswerRow("finish", "ends the run as done: you confirm what the agent reports"),
     "stop": AnswerRow("stop", "stops the agent, like `rekindle stop`"),
     "allow": AnswerRow("note", "tells the next cycle, and prints the permission to add"),
-    "deny": AnswerRow("note", "tells the next cycle that it must do without the call"),
+    "deny": AnswerRow("note", "tells the next cycle to continue without the call"),
 }
 """Effect of each answer. The table of exits lists the choices of each question."""
 DISPUTED = "disputed"

@@ -124,7 +124,7 @@ def describe_stage(stage: TopicStage) -> str:
     match stage:
         case TopicStage.BRAINSTORM:
             return (
-                "This is the first cycle on this topic: open it. Hand on a numbered list of"
+                "This is the first cycle on this topic: open it. Write a numbered list of"
                 f" {CONVERGENCE_OPTIONS} or more options, the best first, below a heading `Options`"
                 " in the relay. Nothing has to be chosen yet."
             )
@@ -136,9 +136,9 @@ def describe_stage(stage: TopicStage) -> str:
             )
         case TopicStage.SHIP:
             return (
-                "This topic has been settled: what counts now is work. Leave at least one changed"
-                " or committed file behind; the relay, notes on progress and logs are none. Do not"
-                " weigh the options again."
+                "This topic is settled: only work counts now. Leave at least one changed"
+                " or committed file behind; the relay, notes on progress and logs do not count. Do"
+                " not discuss the options again."
             )
     assert_never(stage)
 
@@ -172,10 +172,8 @@ def _check_brainstorm(relay: Relay, before: Relay | None) -> StageResult:
             ok=True, words=f"ranks {len(found)} options, first: {_shorten(found[0])}"
         )
     if found:
-        return StageResult(ok=False, words=f"names one option only: {_shorten(found[0])}")
-    return StageResult(
-        ok=False, words="ranks no options: there is no numbered list of them in the relay"
-    )
+        return StageResult(ok=False, words=f"names only one option: {_shorten(found[0])}")
+    return StageResult(ok=False, words="ranks no options: the relay has no numbered list of them")
 
 
 def _check_decision(relay: Relay, before: Relay | None) -> StageResult:
@@ -214,7 +212,7 @@ def _check_artefacts(files: Sequence[str], constant: Collection[str]) -> StageRe
         return StageResult(
             ok=False, words=f"changed nothing but the relay and logs, such as {only}"
         )
-    return StageResult(ok=False, words="changed no file at all: it was only talked about")
+    return StageResult(ok=False, words="changed no file")
 
 
 def _strip_dates(line: str) -> str:

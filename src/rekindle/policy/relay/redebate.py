@@ -78,9 +78,9 @@ class Redebate(msgspec.Struct, frozen=True):
     def words(self) -> str:
         when = f" on {self.made.isoformat()}" if self.made else ""
         return (
-            f"{self.where} puts up for choice again: {_shorten(self.line)}. Decided{when}:"
-            f" {_shorten(self.decision)}. It stands unless something new speaks against it; then"
-            " write the new decision down, with what is new."
+            f"{self.where} reopens a decision: {_shorten(self.line)}. Decided{when}:"
+            f" {_shorten(self.decision)}. Keep it unless there is new evidence against it; then"
+            " record the new decision, with that evidence."
         )
 
 

@@ -93,7 +93,7 @@ def _find_problems(relay: Relay, text: str, tokens: int, cap: int) -> list[Relay
     elif relay.next_action is not None:
         pass
     elif not directive.strip():
-        found.append(RelayFinding(RelayKind.BLANK, "Next Action is blank: say what comes next"))
+        found.append(RelayFinding(RelayKind.BLANK, "Next Action is blank: write the next step"))
     elif relays.is_placeholder(directive) and not _reports_end(relay):
         words = to_one_line(directive, QUOTED_CHARACTERS)
         found.append(RelayFinding(RelayKind.PLACEHOLDER, f"Next Action only says {words!r}"))
@@ -109,7 +109,8 @@ def _find_problems(relay: Relay, text: str, tokens: int, cap: int) -> list[Relay
     if tokens > cap:
         found.append(
             RelayFinding(
-                RelayKind.OVER_CAP, f"about {tokens:,} tokens, the cap is {cap:,}: will be trimmed"
+                RelayKind.OVER_CAP,
+                f"about {tokens:,} tokens, the cap is {cap:,}: it will be trimmed",
             )
         )
     return found

@@ -60,7 +60,7 @@ def plan_adoption(
     is_alone = brief is None and state is None and resolved is None
     closings, spoiled = parse_resolved_lines(resolved or b"")
     if spoiled:
-        left.append(f"{spoiled} of the lines of resolved.jsonl: they cannot be read")
+        left.append(f"unreadable lines of resolved.jsonl: {spoiled}")
     return AdoptionPlan(
         relay=None if relay is None else _read_relay(relay, cap, left, is_alone=is_alone),
         brief=None if brief is None else _read_brief(brief, left),

@@ -102,7 +102,9 @@ def explain_reach(persona: Persona, name: str, harness: str) -> tuple[str, bool]
     permissions = persona.permissions or Permissions()
     if permissions.allowed_tools is not None or not persona.writes:
         return f"persona {name} permits only reading", False
-    words = f"no persona permits it anything: {harness} without a terminal refuses to write and run"
+    words = (
+        f"no persona permits it any tool: without a terminal, {harness} refuses to write and run"
+    )
     return words, True
 
 

@@ -156,7 +156,7 @@ def _decide_pause(
         reason = last.owed or last.words
         about = "" if last.about in reason else last.about
         why = "; ".join(filter(None, (about, reason, off)))
-        return EnterSafeMode("stalled", f"cycle after cycle without progress: {why}")
+        return EnterSafeMode("stalled", f"several cycles without progress: {why}")
     return None
 
 
@@ -227,7 +227,7 @@ def render_failed_cycles(known: Mapping[int, CycleEnded]) -> str:
             break
         stuck.insert(0, known[number])
     lines = [f"- cycle {cycle.cycle}: {cycle.did}" for cycle in stuck[-_FEW:] if cycle.did]
-    return "\n".join(["Tried, and it led nowhere:", *lines]) if lines else ""
+    return "\n".join(["Tried without progress:", *lines]) if lines else ""
 
 
 def _select_cycles_since(known: Mapping[int, CycleEnded], since: int) -> list[CycleEnded]:

@@ -83,7 +83,7 @@ HANG_TABLE: tuple[HangRow, ...] = (
     ),
     HangRow(
         "say",
-        "a tool call has not returned for long",
+        "a tool call has been running for a long time",
         lambda signs, watch: signs.calling is not None and signs.idle < watch.idle_call,
     ),
     HangRow(

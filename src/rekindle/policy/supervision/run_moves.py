@@ -194,7 +194,7 @@ def decide_next_move(  # noqa: PLR0911 - one for each thing that may decide
     `resumes_count`, see `restart.decide_restart`.
     """
     if run.desired == "stopped":
-        return StopRun("stopped", "as the operator said")
+        return StopRun("stopped", "by the operator")
     if run.is_safe:
         return EnterSafeMode(exit_table.parse_reason(run.safe.why), run.safe.words)
     if tried and tried[-1].exit == "clean" and not stays:

@@ -67,7 +67,7 @@ WATCH_TABLE: tuple[WatchRow, ...] = (
     WatchRow(starts=False, words="running", fits=lambda facts: facts.supervised),
     WatchRow(
         starts=False,
-        words="stopped, as the operator said",
+        words="stopped by the operator",
         fits=lambda facts: facts.desired == "stopped",
     ),
     WatchRow(

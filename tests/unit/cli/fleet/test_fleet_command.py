@@ -76,7 +76,7 @@ def test_the_doctor_warns_of_documents_that_anybody_can_read(project, capsys):
     say(project, "fleet: {address: '127.0.0.1:9'}")
     assert run(["doctor"]) == 8
     out = capsys.readouterr().out
-    assert "· fleet 127.0.0.1:9: whoever can read the engine's database" in out
+    assert "· fleet 127.0.0.1:9: the engine's database stores" in out
     assert "rekindle fleet key" in out
     assert "✗ fleet 127.0.0.1:9: the engine at 127.0.0.1:9 could not be reached" in out
     say(project, "fleet: {address: '127.0.0.1:9', codec: {keys: [$A]}}")

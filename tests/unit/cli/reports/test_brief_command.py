@@ -94,7 +94,7 @@ def test_it_is_written_shown_and_said_what_came_of_it(project):
     assert out.startswith("<!-- rekindle: brief 1 -->\ntrades — ")
     assert "- the parser reads anything (unverified)\n" in out
     assert "(since " in out
-    assert ", stale, said to be done: sixty)" in out
+    assert ", stale, reported done: sixty)" in out
     assert "a model has read 1 turn" in err
     assert "resolved: empty-files" in err
     assert "`rekindle resolve rate-limit REASON -a trades` if it is done" in err

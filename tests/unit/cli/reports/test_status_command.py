@@ -370,7 +370,7 @@ def test_a_session_begun_by_hand_runs_in_status_too(tmp_path, monkeypatch, capfd
         )
     assert main.run(["status", "--json"]) == 0
     [row] = json.loads(capfd.readouterr().out)["agents"]
-    assert (row["state"], row["reason"]) == ("running", "a session of yours")
+    assert (row["state"], row["reason"]) == ("running", "your own session")
 
 
 def eleven(folder):

@@ -86,8 +86,8 @@ def how(shop, *alive):
 def test_a_session_of_ones_own_runs_was_killed_or_has_ended(shop):
     assert how(shop) == ("stopped", "not started yet")
     begun(shop, "s-1", "1:2:3")
-    assert how(shop, "1:2:3") == ("running", "a session of yours")
-    assert how(shop)[1] == "your last session was killed: it did not report its end"
+    assert how(shop, "1:2:3") == ("running", "your own session")
+    assert how(shop)[1] == "your last session was killed before it reported its end"
     with shop.store.writer("trades") as writer:
         writer.append(events.SessionEnded(ts=shop.clock(), session="s-1"))
     assert how(shop) == ("stopped", "your last session has ended")

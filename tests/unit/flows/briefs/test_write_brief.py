@@ -436,7 +436,7 @@ def test_what_is_only_claimed_is_told_and_kept_until_it_is_resolved(shop):
     worked(shop)
     claim = {"id": "rate-limit", "reason": "60 an hour", "turns": [1]}
     written = shop.brief({"resolved": [claim]})
-    line = "- rate-limit: How many an hour? (since 2026-04-09, said to be done: 60 an hour)"
+    line = "- rate-limit: How many an hour? (since 2026-04-09, reported done: 60 an hour)"
     assert line in shop.text()
     assert written.claimed == ("rate-limit",)
     shop.brief()

@@ -346,7 +346,7 @@ def test_a_stop_that_no_log_takes_ends_the_supervisor_and_is_noted_outside(
 @pytest.mark.parametrize(
     ("by_hand", "words"),
     [
-        (True, "stopped, as the operator said"),
+        (True, "stopped by the operator"),
         (False, "ended with its supervisor, which was stopped"),
     ],
 )
@@ -369,7 +369,7 @@ def test_a_word_that_came_with_the_signal_is_heard_before_it(life):
     life.plays = [("crash", stops, 60)]
     assert life.run() == "stopped"
     (ended,) = life.logged(events.LaunchEnded)
-    assert ended.words == "stopped, as the operator said"
+    assert ended.words == "stopped by the operator"
 
 
 def test_a_stop_from_elsewhere_ends_the_agent_and_the_supervisor(life):

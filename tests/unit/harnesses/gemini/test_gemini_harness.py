@@ -470,7 +470,7 @@ def test_how_full_the_window_is():
 @pytest.mark.parametrize(
     ("facts", "kind", "told"),
     [
-        ({"code": 0, "stopped": True}, "interrupted", "stopped, as the operator said"),
+        ({"code": 0, "stopped": True}, "interrupted", "stopped by the operator"),
         ({"code": 0, "opened": SESSION}, "interrupted", "by SIGINT or SIGTERM"),
         ({"code": 0}, "crash", "left no result"),
         ({"code": -1}, "interrupted", "ended by SIGHUP"),

@@ -146,7 +146,7 @@ def test_stale_loops_and_claims_are_seen():
     )
     made = policy.compose_brief("trades", DAY, told, 600)
     assert made.content(BriefLabel.OPEN_LOOPS) == (
-        "- schwab-oauth: not set up (since 2026-02-01, stale, said to be done: it works)"
+        "- schwab-oauth: not set up (since 2026-02-01, stale, reported done: it works)"
     )
     assert made.content(BriefLabel.NUMBERS) == "NAV $1 | PnL -3"
 

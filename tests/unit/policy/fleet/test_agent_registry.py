@@ -262,7 +262,7 @@ def test_a_host_that_is_too_far_behind_is_told_so():
     kept = taken_up(new())
     for number in range(FLEET_EVENTS_KEPT + 5):
         kept, _ = agent_registry.commit_events(kept, commit(kept, cycle(number), id=f"{number}"))
-    assert "too long ago" in agent_registry.explain_unfit_commit(
+    assert "too far behind" in agent_registry.explain_unfit_commit(
         kept, commit(kept, cycle(1), id="late", known=1)
     )
 

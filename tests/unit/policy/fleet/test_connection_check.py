@@ -88,20 +88,20 @@ def test_an_unknown_key_is_named_with_its_line(section, line, like):
 @pytest.mark.parametrize(
     ("said", "words"),
     [
-        ("address: engine", "no address of an engine"),
-        ("address: https://engine:443", "no address of an engine"),
-        ("address: engine:0", "no address of an engine"),
-        ("address: engine:65536", "no address of an engine"),
-        ("address: 'engine:443 '", "no address of an engine"),
+        ("address: engine", "is not an engine's address"),
+        ("address: https://engine:443", "is not an engine's address"),
+        ("address: engine:0", "is not an engine's address"),
+        ("address: engine:65536", "is not an engine's address"),
+        ("address: 'engine:443 '", "is not an engine's address"),
         ("namespace: ''", "namespace"),
-        ("pool: Large Hosts", "cannot be a pool's name"),
-        ("heartbeat_timeout: 1s", "no time after which"),
-        ("heartbeat_timeout: none", "no time after which"),
+        ("pool: Large Hosts", "is not a valid pool name"),
+        ("heartbeat_timeout: 1s", "is not valid"),
+        ("heartbeat_timeout: none", "is not valid"),
         ("heartbeat_timeout: soon", "expected a duration"),
-        ("tls: {cert: a.pem}", "go together"),
-        ("tls: {key: a.key}", "go together"),
+        ("tls: {cert: a.pem}", "must be set together"),
+        ("tls: {key: a.key}", "must be set together"),
         ("tls: [a]", "tls"),
-        ("codec: {keys: [$A], key_files: [b]}", "named twice"),
+        ("codec: {keys: [$A], key_files: [b]}", "are both set"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(said, words):
@@ -124,7 +124,7 @@ def test_what_cannot_be_meant_is_refused(said, words):
 def test_a_secret_in_the_manifest_is_refused_and_not_repeated(said):
     """Only a variable's name may stand there."""
     error = refused(f"fleet:\n  {said}")
-    assert "no variable's name" in str(error)
+    assert "is not the name of a variable" in str(error)
     assert error.line == 3
     assert NO_VARIABLE not in str(error) + error.hint
 
@@ -168,7 +168,7 @@ def test_what_works_and_is_not_safe_is_said():
         address="engine:7233", tls=False, api_key="$K", codec=CodecSettings(keys=["$A"])
     )
     [open_to_all] = connection_check.find_fleet_warnings(plain)
-    assert "in plain text, and the engine's key" in open_to_all.what
+    assert "in plain text, with the engine's key" in open_to_all.what
 
 
 @pytest.mark.parametrize(

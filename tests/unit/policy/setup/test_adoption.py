@@ -99,7 +99,7 @@ def test_the_lines_of_a_resolution_log():
     assert found[2].reason == "only a reason"
     assert found[2].id
     left = planned(resolved=data).left
-    assert left == ("3 of the lines of resolved.jsonl: they cannot be read",)
+    assert left == ("unreadable lines of resolved.jsonl: 3",)
     assert planned(resolved=lines({"id": "a"})).left == ()
 
 

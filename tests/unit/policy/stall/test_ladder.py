@@ -99,7 +99,7 @@ def test_the_notice_says_what_was_repeated_and_tried_and_how_to_switch_it_off():
 
 def test_what_led_nowhere_is_remembered_whatever_the_operator_says():
     known = {1: cycle(1, did="x"), 2: alike(2, did="read it"), 3: same(3, did="read it again")}
-    told = "Tried, and it led nowhere:\n- cycle 2: read it\n- cycle 3: read it again"
+    told = "Tried without progress:\n- cycle 2: read it\n- cycle 3: read it again"
     assert ladder.render_failed_cycles(known) == told
     assert ladder.render_failed_cycles({**known, 4: cycle(4)}) == ""
 
@@ -108,12 +108,12 @@ def test_a_pause_says_what_and_why_and_how_to_switch_it_off_and_has_no_brackets(
     """Whoever shows it puts it into brackets."""
     off = "`runtime: stall: pause: false` switches this off"
     assert after(same(1), same(2)).words == (
-        f"cycle after cycle without progress: Write the lexer; the same ask again; {off}"
+        f"several cycles without progress: Write the lexer; the same ask again; {off}"
     )
     quoted = [same(n, words="the same ask again: Write the lexer") for n in (1, 2)]
     assert after(*quoted).words.count("Write the lexer") == 1
     unusable = [cycle(n, "unusable", about="", words="no directive") for n in (1, 2, 3)]
-    assert after(*unusable).words == f"cycle after cycle without progress: no directive; {off}"
+    assert after(*unusable).words == f"several cycles without progress: no directive; {off}"
     assert after(cycle(1, "waiting", about="Ann")).words == f"it waits for a person: Ann; {off}"
 
 

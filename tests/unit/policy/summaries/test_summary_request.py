@@ -29,7 +29,7 @@ def test_a_session_is_between_two_marks_and_behind_bars():
     assert [line.partition(":")[0][2:] for line in lines[1:5]] == list(
         summaries.list_asked_sections("checkpoint")
     )
-    assert lines[-1] == "The JSON object, and only that:"
+    assert lines[-1] == "Only the JSON object:"
     assert "left-over" not in request.prompt
     assert (request.kind, request.numbers, request.carried) == ("checkpoint", {1, 2}, ())
     assert (request.spent, request.schema) == (0.0, "")

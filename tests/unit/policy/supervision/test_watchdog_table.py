@@ -53,7 +53,7 @@ def test_every_row(supervised, desired, is_over, marker, log):
     if supervised:
         assert found.words == "running"
     elif desired == "stopped":
-        assert found.words == "stopped, as the operator said"
+        assert found.words == "stopped by the operator"
 
 
 def test_every_row_is_reached():
@@ -112,4 +112,4 @@ def test_the_operator_s_word_outranks_every_marker():
         facts = WatchFacts(
             supervised=False, desired="stopped", is_over=over, marker=says, said=SAID
         )
-        assert watchdog_table.decide_start(facts).words == "stopped, as the operator said"
+        assert watchdog_table.decide_start(facts).words == "stopped by the operator"
