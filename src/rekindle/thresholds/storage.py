@@ -29,6 +29,12 @@ ASIDE_BYTES = declare_threshold(
     "bytes",
     "Size up to which records of an unknown kind are kept in `run/inbox.rejected`.",
 )
+REJECTED_FILES = declare_threshold(
+    10,
+    "store.rejected_files",
+    "count",
+    "Newest `*.rejected` files that are kept of each file; older ones are removed.",
+)
 LOCK_WAIT_SECONDS = declare_threshold(
     1.0,
     "store.lock_wait_seconds",

@@ -18,6 +18,7 @@ from rekindle.policy.settings.runtime_settings import (
     RuntimeSettings,
     Settings,
 )
+from rekindle.thresholds.storage import REJECTED_FILES
 
 
 def commit(store, text=RELAY, by="agent"):
@@ -156,14 +157,57 @@ def test_an_edit_that_cannot_be_used_is_set_aside_and_said(store):
     assert (event.kind, event.path) == ("document.rejected", "memories/consensus.md.rejected")
 
 
-def test_two_rejected_edits_do_not_overwrite_each_other(store):
-    """Nothing that somebody wrote is thrown away, however often."""
-    commit(store)
-    for rubbish in (b"one", b"two"):
-        relay_file(store).write_bytes(rubbish)
+def reject(store, *texts):
+    for text in texts:
+        relay_file(store).write_bytes(text)
         heal(store)
-    names = sorted(path.name for path in relay_file(store).parent.glob("*.rejected"))
-    assert names == ["consensus.md.2.rejected", "consensus.md.rejected"]
+
+
+def list_rejected(store):
+    return {path.name for path in relay_file(store).parent.glob("*.rejected")}
+
+
+def test_two_rejected_edits_do_not_overwrite_each_other(store):
+    commit(store)
+    reject(store, b"one", b"two")
+    assert list_rejected(store) == {"consensus.md.2.rejected", "consensus.md.rejected"}
+
+
+def test_only_the_newest_rejected_edits_are_kept(store):
+    """A number is not used again, so that the log names the same file."""
+    commit(store)
+    reject(store, *(b"edit %d" % number for number in range(1, REJECTED_FILES + 4)))
+    numbers = range(4, REJECTED_FILES + 4)
+    assert list_rejected(store) == {f"consensus.md.{number}.rejected" for number in numbers}
+    newest = next(iter(store.newest_events("trades")))
+    path = store.folder("trades").path / newest.path
+    assert path.read_bytes() == b"edit %d" % numbers[-1]
+
+
+def test_old_rejected_files_are_removed_without_following_links(store, tmp_path):
+    """The agent can put anything under such a name; it neither leads elsewhere nor blocks."""
+    commit(store)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "mine").write_text("mine")
+    memories = relay_file(store).parent
+    (memories / "consensus.md.rejected").symlink_to(elsewhere / "mine")
+    (memories / "consensus.md.2.rejected").symlink_to(elsewhere)
+    (memories / "consensus.md.3.rejected").mkdir()
+    (memories / "consensus.md.3.rejected/inner").symlink_to(elsewhere)
+    reject(store, *(b"edit %d" % number for number in range(REJECTED_FILES)))
+    numbers = range(4, REJECTED_FILES + 4)
+    assert list_rejected(store) == {f"consensus.md.{number}.rejected" for number in numbers}
+    assert (elsewhere / "mine").read_text() == "mine"
+
+
+def test_a_planted_last_number_does_not_block_the_writer(store):
+    commit(store)
+    memories = relay_file(store).parent
+    (memories / f"consensus.md.{'9' * 9}.rejected").touch()
+    (memories / f"consensus.md.{'9' * 200}.rejected").touch()  # not a number of Rekindle's
+    reject(store, b"edit")
+    assert (memories / "consensus.md.rejected").read_bytes() == b"edit"
 
 
 def test_an_edit_saved_during_a_commit_is_set_aside(store):

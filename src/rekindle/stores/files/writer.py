@@ -71,7 +71,7 @@ from rekindle.stores.files import (
     resolved_file,
 )
 from rekindle.stores.files.ownership import AgentOwner
-from rekindle.stores.folders import spending_file
+from rekindle.stores.folders import rejected_files, spending_file
 from rekindle.stores.folders.agent_folder import AgentFolder
 from rekindle.stores.log import (
     event_log,
@@ -480,11 +480,7 @@ class Writer:
             content = durable_files.read_bytes(path)
             if content is not None and (cleaned := self._redaction.data(content)) != content:
                 durable_files.replace_file(path, cleaned)
-        to = path.with_name(f"{path.name}.rejected")
-        number = 1
-        while durable_files.path_exists(to):
-            number += 1
-            to = path.with_name(f"{path.name}.{number}.rejected")
+        to = rejected_files.find_free_path(path)
         durable_files.rename_durably(path, to)
         self.append(
             events.DocumentRejected(
@@ -494,6 +490,7 @@ class Writer:
                 reason=reason,
             )
         )
+        rejected_files.remove_older(path, to)
 
     def _project_state(self) -> None:
         current = durable_files.read_bytes(self.folder.state)

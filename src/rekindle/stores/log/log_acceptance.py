@@ -16,7 +16,7 @@ from rekindle.documents import events
 from rekindle.errors import DocumentError, NewerSchemaError
 from rekindle.policy.projection.fold import Projection
 from rekindle.policy.supervision.budget import RunSpending
-from rekindle.stores.folders import spending_file
+from rekindle.stores.folders import rejected_files, spending_file
 from rekindle.stores.folders.agent_folder import AgentFolder
 from rekindle.stores.log import (
     event_log,
@@ -121,18 +121,15 @@ def _cut_off(folder: AgentFolder, confirmed: ChainPosition) -> str:
     """Move everything after a position to a file; return its name, or "" if nothing moved."""
     if event_log.measure_log(folder.log) == confirmed.end:
         return ""
-    aside = _find_free_name(folder, folder.log.name)
-    durable_files.write_from(
-        folder.path / aside, 0, event_log.read_pieces(folder.log, confirmed.end)
-    )
+    aside = rejected_files.find_free_path(folder.log)
+    durable_files.write_from(aside, 0, event_log.read_pieces(folder.log, confirmed.end))
     durable_files.truncate_file(folder.log, confirmed.end)
     last = next(event_log.read_backwards(folder.log), None)
     if read_state_seq(folder) > (last.event.seq if last else 0):
         # state.json was made from lines that no longer count. The writer makes a new one.
-        durable_files.rename_durably(
-            folder.state, folder.path / _find_free_name(folder, folder.state.name)
-        )
-    return aside
+        durable_files.rename_durably(folder.state, rejected_files.find_free_path(folder.state))
+    rejected_files.remove_older(folder.log, aside)
+    return aside.name
 
 
 def _continue_from_snapshot(folder: AgentFolder, last_snapshot: LogSnapshot, now: datetime) -> None:
@@ -151,14 +148,15 @@ def _set_decisions_aside(folder: AgentFolder) -> str:
     decisions = [line for _, line in event_log.read_lines(folder.log, 0) if _render_rejection(line)]
     if not decisions:
         return ""
-    aside = _find_free_name(folder, folder.log.name)
-    durable_files.write_from(folder.path / aside, 0, decisions)
+    aside = rejected_files.find_free_path(folder.log)
+    durable_files.write_from(aside, 0, decisions)
     cleaned = (
         folder.path / f"{durable_files.TEMPORARY_PREFIX}{os.urandom(8).hex()}-{folder.log.name}"
     )
     durable_files.write_from(cleaned, 0, _drop_decisions(folder))
     durable_files.rename_durably(cleaned, folder.log)
-    return aside
+    rejected_files.remove_older(folder.log, aside)
+    return aside.name
 
 
 def _drop_decisions(folder: AgentFolder) -> Iterator[bytes]:
@@ -191,11 +189,3 @@ def seal_log(folder: AgentFolder) -> None:
     if event_log.measure_log(folder.log) > last.end:
         durable_files.truncate_file(folder.log, last.end)
     seal.write_seal(folder.private.seal, Seal(last))
-
-
-def _find_free_name(folder: AgentFolder, of: str) -> str:
-    number, name = 1, f"{of}.rejected"
-    while durable_files.path_exists(folder.path / name):
-        number += 1
-        name = f"{of}.{number}.rejected"
-    return name
