@@ -2,7 +2,7 @@
 
     python -I -m rekindle.wiring.agent_dir_list PROJECT
 
-hook.py cannot read rekindle.yaml: it starts this program if the list is older than the manifest.
+hook.py cannot parse rekindle.yaml: it starts this program if the list is older than the manifest.
 """
 
 import os
@@ -38,7 +38,7 @@ _SCHEMA = 1
 
 
 def find_agent_dir(project: Project, name: str) -> Path:
-    """Return the folder that an agent works in, without links."""
+    """Return the folder that an agent works in, with links resolved."""
     return (project.path / (project.manifest.agents[name].dir or AgentDefaults().dir)).resolve()
 
 
@@ -52,7 +52,7 @@ def list_agent_dirs(project: Project) -> list[AgentDir]:
 
 
 def choose_agent(project: Project, place: Path) -> str | None:
-    """Return the only agent of the project, or the one that works in `place`; None: unclear."""
+    """Return the only agent of the project, or the one that works in `place`; None if ambiguous."""
     names = list(project.manifest.agents)
     if len(names) > 1:
         names = choose_agents(list_agent_dirs(project), str(place.resolve()))
@@ -63,7 +63,7 @@ def require_accepted_dirs(project: Project, place: Path) -> None:
     """Refuse to choose an agent by `place` if a `dir:` was changed or the agent was added.
 
     Raises:
-        UsageError: An agent may have changed the manifest, so that another one is chosen.
+        UsageError: An agent may have changed the manifest so that another agent is chosen.
     """
     names, chosen = list(project.manifest.agents), choose_agent(project, place)
     moved = [name for name in names if has_moved(project, name)]
@@ -78,15 +78,16 @@ def require_accepted_dirs(project: Project, place: Path) -> None:
 
 
 def list_hook_folders(folder: Path) -> list[Path]:
-    """Return where hooks of a project's agents are looked for, its own folder first.
+    """Return the folders to search for hooks of a project's agents, the project's own first.
 
-    These are the folders that the agents work in, and those that records of hooks name. A folder
-    outside the project counts only if the operator accepted it: a manifest can name any folder.
+    These are the folders that the agents work in, and those in the records of installed hooks. A
+    folder outside the project is included only if the operator accepted it: a manifest can name any
+    folder.
     """
     from rekindle.flows.hooks.install_hooks import list_recorded_folders  # noqa: PLC0415 - keeps other commands fast
 
     below = list_recorded_folders(folder)
-    with suppress(RekindleError):  # a manifest that cannot be read is reported by others
+    with suppress(RekindleError):  # other commands report a broken manifest
         project = config.load_project(folder)
         dirs = {name: find_agent_dir(project, name) for name in project.manifest.agents}
         below += [at for name, at in dirs.items() if is_accepted_dir(project, name, at)]
@@ -95,20 +96,22 @@ def list_hook_folders(folder: Path) -> list[Path]:
 
 
 def write_agent_dirs(folder: Path) -> None:
-    """Write the list that hooks read, with the stamp of the manifest that it is made from."""
+    """Write the list that hooks read, with the stamp of the manifest that it was made from."""
     with translate_os_errors(folder / MANIFEST_FILE):
-        # Before it is read: a list that looks older than it is costs a start, no more.
+        # Taken before the manifest is read: if it changes in between, the list is only made once
+        # more.
         found = (folder / MANIFEST_FILE).stat()
     project = config.load_project(folder)
     head = f"{_SCHEMA} {found.st_mtime_ns} {found.st_size} {folder.resolve()}"
     lines = [f"{one.agent} {one.harness} {one.path}" for one in list_agent_dirs(project)]
-    # A path with a line end would be read as two lines: only hooks that name that agent find it.
+    # A path with a newline would be read as two lines. Without it, only hooks that name the agent
+    # find that folder.
     text = "".join(f"{line}\n" for line in (head, *lines) if "\n" not in line)
     durable_files.replace_file(RekindleFolder(folder).agent_dirs, os.fsencode(text))
 
 
 def main(folder: Path) -> None:
-    with suppress(RekindleError):  # a session that begins must not notice
+    with suppress(RekindleError):  # an error must not disturb the session that starts
         if is_trusted(folder):
             write_agent_dirs(folder)
 

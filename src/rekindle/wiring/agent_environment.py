@@ -22,7 +22,7 @@ from rekindle.wiring.access.guarded_path import (
 from rekindle.wiring.open_store import find_harness
 
 _VARIABLE = re.compile(r"\$[A-Za-z_][A-Za-z0-9_]*\Z")
-"""A value of `env:` that names a variable of the operator's environment."""
+"""Value of `env:` that refers to a variable of the operator's environment."""
 
 
 class AgentEnvironment(msgspec.Struct, frozen=True):
@@ -39,10 +39,10 @@ def find_agent_folder(project: Project, name: str) -> Path:
 
 
 def locate_words(project: Project, name: str, words: Sequence[str]) -> tuple[str, ...]:
-    """Return a command whose relative paths lead to the agent's folder, or else to the project's.
+    """Return a command with relative paths resolved in the agent's folder, or else the project's.
 
-    A summarizer is started in a folder of its own. The program is a path if it has a slash; any
-    other word with a slash or a dot is one if there is such a file.
+    A summarizer is started in another folder. The first word is a path if it contains a slash; any
+    other word with a slash or a dot is one if such a file exists.
     """
     folders = (find_agent_folder(project, name), project.path)
     return tuple(_locate(word, folders, number == 0) for number, word in enumerate(words))
@@ -51,7 +51,7 @@ def locate_words(project: Project, name: str, words: Sequence[str]) -> tuple[str
 def _locate(word: str, folders: Sequence[Path], is_program: bool) -> str:  # noqa: FBT001 - private
     if "/" not in word and (is_program or "." not in word):
         return word
-    with suppress(OSError, ValueError):  # an unreadable folder, a NUL: the start reports it
+    with suppress(OSError, ValueError):  # the launch reports an unreadable folder or a NUL
         return next((str(place / word) for place in folders if (place / word).is_file()), word)
     return word
 
@@ -72,7 +72,7 @@ def make_environment(project: Project, name: str) -> AgentEnvironment:
     guarded = guard_path(passed_on.get("PATH", ""), folder, harness.CAN, stays=entry.mode == "stay")
     if (
         "PATH" in own or harness.NAME == command_harness.NAME
-    ):  # as the operator says; has no sandbox
+    ):  # the operator chose this PATH, or there is no sandbox
         guarded = GuardedPath(passed_on.get("PATH", ""))
     if "PATH" in passed_on:
         passed_on["PATH"] = guarded.cli
@@ -80,7 +80,7 @@ def make_environment(project: Project, name: str) -> AgentEnvironment:
 
 
 def _resolve_variables(project: Project, name: str, own: dict[str, str]) -> dict[str, str]:
-    """Return the variables of `env:`; `$NAME` takes the operator's value, so that none is there."""
+    """Return the variables of `env:`; `$NAME` takes the operator's value."""
     found = {}
     for key, value in own.items():
         wanted = value.removeprefix("$") if _VARIABLE.match(value) else None

@@ -1,4 +1,4 @@
-"""Briefs: who writes them for an agent, with what."""
+"""Construction of the brief writer and the morning page."""
 
 import os
 from datetime import datetime
@@ -25,7 +25,7 @@ from rekindle.wiring.starting import background_start
 def make_brief_writer(
     project: Project, store: FileStore, name: str, *, by_hand: bool, mechanical: bool = False
 ) -> BriefWriter:
-    """Whoever is not the operator has hardly an environment: theirs is remembered."""
+    """Return a brief writer; if not `by_hand`, it uses the operator's remembered environment."""
     environ = (
         os.environ
         if by_hand
@@ -47,7 +47,7 @@ def make_brief_writer(
 
 
 def remember_operator(project: Project, store: FileStore, name: str) -> None:
-    """Keep the operator's environment for briefs by the clock, unless a run has kept it."""
+    """Save the operator's environment for scheduled briefs, unless a run has saved it."""
     harness = HARNESSES.get(project.manifest.agents[name].harness)
     if harness is not None and not background_start.has_environment(store, name):
         background_start.remember_environment(store, name, harness)

@@ -1,6 +1,6 @@
-"""Every trace of Rekindle on this host: of one project, or of all.
+"""Every trace of Rekindle on this host, for one project or for all.
 
-What the user wrote stays: rekindle.yaml, prompts, and the branches of the audit trail in git.
+Files of the user stay: rekindle.yaml, prompts, and the branches of the audit trail in git.
 """
 
 import os
@@ -42,14 +42,14 @@ from rekindle.wiring.starting.unit_files import find_units
 
 
 class InstalledTrace(msgspec.Struct, frozen=True):
-    """Something that Rekindle has left, and how it is removed."""
+    """A trace that Rekindle has left, and the function that removes it."""
 
     words: str
     remove: Callable[[], object]
 
 
 class Leftover(msgspec.Struct, frozen=True):
-    """Something that may be Rekindle's and is not removed, because it is also the user's."""
+    """A possible trace that is not removed, because it may also be the user's."""
 
     words: str
     reason: str
@@ -60,7 +60,7 @@ def refuse_running(folder: Path) -> None:
     """Refuse to forget a project in which an agent, a process that it left or the daemon runs.
 
     Raises:
-        InUseError: One does.
+        InUseError: One of them runs.
     """
     root = RekindleFolder(folder)
     held = set(RunningAgents().find(folder))
@@ -79,7 +79,7 @@ def refuse_daemon() -> None:
 
 
 def find_traces(folder: Path, *, keep_history: bool = False) -> Iterator[InstalledTrace | Leftover]:
-    """Yield what Rekindle has of a project, in the order in which it is removed."""
+    """Yield the traces of a project, in the order in which they are removed."""
     yield from _find_hook_traces(_list_locations(folder))
     yield from (_make_file_trace(path, "unit") for path in find_units(folder))
     yield from _find_cron_traces(str(folder))
@@ -87,7 +87,7 @@ def find_traces(folder: Path, *, keep_history: bool = False) -> Iterator[Install
     for name in root.names():
         spooled = inbox.list_spooled_segments(root.agent(name).path)
         yield from (_make_file_trace(segment.path, "records of hooks") for segment in spooled)
-    # Before the record, which tells the device and inode of a folder that is gone.
+    # Before the record, which has the device and inode of a folder that is gone.
     for path in find_lock_files(folder, trust_records.read_recorded_identity(project)):
         yield _make_file_trace(path, "lock")
     if durable_files.path_exists(project.path):
@@ -100,7 +100,7 @@ def find_traces(folder: Path, *, keep_history: bool = False) -> Iterator[Install
 
 
 def find_user_traces() -> Iterator[InstalledTrace | Leftover]:
-    """Yield what Rekindle has beside all projects."""
+    """Yield the user's traces that belong to no single project."""
     places = [
         locate_hooks(cli, "user", None, os.environ)
         for cli in HARNESSES.working()

@@ -1,9 +1,9 @@
-"""What a session is told that begins without a supervisor, or was compacted.
+"""The context for a session that starts without a supervisor, or was compacted.
 
     python -I -m rekindle.wiring.hook_primer AGENT_FOLDER < RECORD
 
-hook.py starts it at the beginning of a session, which waits for it: it is no `rekindle` command and
-imports only what it needs.
+hook.py starts this program at the start of a session, which waits for it. It is not a `rekindle`
+command, and imports only what it needs.
 """
 
 import sys
@@ -34,9 +34,9 @@ from rekindle.wiring.open_store import (
 
 
 def main(folder: Path, record: bytes, say: Callable[[str], None]) -> None:
-    """Tell the session whose start is the record; one that cannot be told is told why."""
+    """Print the context for the session that starts with this record, or why there is none."""
     if not is_trusted(folder.parents[2]):
-        return  # a relay that came with a cloned repository is not told to anybody
+        return  # a cloned repository may come with a relay of its own
     line = hook_record.parse(record.strip(b"\n").removeprefix(hook_record.PREFIX))
     harness = HARNESSES.get(line.harness)
     event = harness.read_hook(line) if harness else None
@@ -59,8 +59,8 @@ def main(folder: Path, record: bytes, say: Callable[[str], None]) -> None:
 def _write_checkpoint(
     project: Project, name: str, harness: Harness, event: SessionCompacted
 ) -> None:
-    """Write down what a session has done that is about to be compacted."""
-    # Only here: every other start is spared what this needs.
+    """Write a checkpoint of a session that is about to be compacted."""
+    # Imported here to keep every other start fast.
     from rekindle.flows.handoff.compaction_checkpoint import CompactionCheckpointer  # noqa: PLC0415
     from rekindle.wiring import summarizer_setup  # noqa: PLC0415
 
@@ -77,7 +77,7 @@ def _write_checkpoint(
 
 
 def _find_start(event: AnyEvent | None) -> SessionStarted | None:
-    """The beginning that an event is: where a CLI can be told nothing then, its first prompt."""
+    """Return the start of a session: its own event, or the first prompt for CLIs without one."""
     if isinstance(event, PromptSubmitted):
         return SessionStarted(
             ts=event.ts, session=event.session, harness="", source="startup", process=""
@@ -102,7 +102,7 @@ def prime_session(
 
 
 def _read_optional(project: Project, file: str | None, key: str) -> str:
-    """A file's text; one that cannot be read must not cost a session all the others."""
+    """Return the text of a file, or the reason why it cannot be read, for the session to see."""
     try:
         return read_named_file(project, file, key)
     except ManifestError as error:

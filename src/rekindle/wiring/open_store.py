@@ -1,4 +1,4 @@
-"""The store, with everybody who reads hooks. Every command needs it: it imports little."""
+"""The store and the harnesses. Every command imports this module, so it imports little."""
 
 from collections.abc import Callable
 
@@ -24,7 +24,7 @@ HARNESSES = Harnesses()
 
 
 def open_store(project: Project, say: Callable[[AuditError], None] | None = None) -> FileStore:
-    """The project's store; `say` is told, once, what stands in the way of the audit trail."""
+    """Return the project's store; `say` gets the first error of the audit trail."""
     return FileStore(
         project.path,
         host=host.identify_host(),
@@ -38,7 +38,7 @@ def open_store(project: Project, say: Callable[[AuditError], None] | None = None
 
 
 def find_harness(project: Project, name: str) -> Harness:
-    """The harness that the manifest names for an agent."""
+    """Return the harness that the manifest names for an agent."""
     wanted = project.manifest.agents[name].harness
     if wanted not in HARNESSES:
         raise ManifestError(
@@ -50,7 +50,7 @@ def find_harness(project: Project, name: str) -> Harness:
 
 
 def read_named_file(project: Project, file: str | None, key: str) -> str:
-    """A file that the manifest names."""
+    """Return the text of a file that the manifest names; empty if it names none."""
     if not file:
         return ""
     try:

@@ -1,8 +1,8 @@
-"""Which agents of which folders run on this host, without asking a manifest.
+"""The agents that run on this host, found without reading a manifest.
 
-An agent can write rekindle.yaml and everything else in its workspace. It runs if its supervisor
-holds its lock, or if processes of it live on without a supervisor: those that bear the mark of a
-launch, and those that its last supervisor recorded.
+An agent can write rekindle.yaml and everything else in its workspace, so the manifest is not asked.
+An agent runs if its supervisor holds its lock, or if it has processes without a supervisor: those
+with the mark of a launch, and those that its last supervisor recorded.
 """
 
 from pathlib import Path
@@ -21,7 +21,7 @@ from rekindle.wiring.access.trust_checks import is_trusted
 
 
 class RunningAgents:
-    """The agents that run on this host, as of when this was made."""
+    """The agents that run on this host; processes are listed once, when this is made."""
 
     def __init__(self) -> None:
         self._launches = launch_processes.find_launches()
@@ -43,8 +43,8 @@ class RunningAgents:
     def find_nearest(self, start: Path) -> Path | None:
         """Return the nearest folder, from `start` upwards, in which agents run.
 
-        Any process can name any folder as its project's in its environment. A folder that has
-        nothing but such a process counts only if the user accepted it, or if there is no other.
+        Any process can claim any folder as its project in its environment. A folder with only such
+        a process is returned if the user trusts it, or if there is no other.
         """
         places = [at for at in (start, *start.parents) if self.find(at)]
         sure = (at for at in places if list_held_locks(at) or is_trusted(at))
@@ -52,6 +52,6 @@ class RunningAgents:
 
 
 def _has_live_process(project: Path, agent: str) -> bool:
-    """Return whether a process lives that the agent's last supervisor recorded."""
+    """Return whether a process is alive that the agent's last supervisor recorded."""
     recorded = background_file.read_background(project, agent).processes
     return any(launch_processes.is_here(one.process) for one in recorded)

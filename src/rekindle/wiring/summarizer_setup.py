@@ -1,4 +1,4 @@
-"""Who is asked for a summary, and what is known without asking."""
+"""Construction of an agent's summarizer, and the facts that need no model."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -48,7 +48,7 @@ def make_summarizer(
     *,
     stops: Callable[[], bool] = bool,
 ) -> Summarizer:
-    """Who summarizes for an agent; once it `stops`, no answer is waited for."""
+    """Return an agent's summarizer; it stops waiting for an answer once `stops` returns true."""
     cap = project.settings.runtime.relay.summarizer_max_input_tokens
     asked = make_headless(project, store, name, os.environ, role, stops=stops)
     return Summarizer(asked.ask, cap=cap, words=asked.words) if asked else Summarizer(None, cap=cap)
@@ -65,19 +65,19 @@ def make_headless(
 ) -> HeadlessSummarizer | None:
     """Return the CLI that writes an agent's summaries: `personas: summarizer:`, else its own.
 
-    None: no CLI is asked. A program of which nothing is known may do anything when it is asked
-    something, and some CLIs cannot be asked without a session.
+    Return None if no CLI is asked: an unknown program could do anything when it gets a question,
+    and some CLIs cannot be asked without a session.
     """
     persona, found = _find_summarizer(project, name, role)
     settings, entry = project.settings.runtime.relay, project.manifest.agents[name]
     is_unknown = found.NAME == command_harness.NAME and not persona.command
     if settings.summarizer == "mechanical" or is_unknown or not found.CAN.questions:
         return None
-    # What is started in the place of the CLI's own program, where it is the same CLI.
+    # The agent's `command:` also replaces the program of the same CLI here.
     own = (entry.command or ()) if entry.harness == (persona.adapter or entry.harness) else ()
     passed = environment.select_variables(environ, found.PASSED_PREFIXES, found.BLOCKED_VARIABLES)
     if "PATH" in passed and found.NAME != command_harness.NAME:
-        # A CLI that is asked starts programs too, and runs none of the project's for its answer.
+        # The CLI starts programs too, and needs none of the project for an answer.
         passed["PATH"] = program_search.order_path(passed["PATH"])
     return HeadlessSummarizer(
         harness=found,
@@ -93,7 +93,7 @@ def make_headless(
 
 
 def check_summarizer(project: Project, name: str, role: str = PERSONA) -> None:
-    """Whether somebody can be asked, before anything is begun that would need it hours later.
+    """Refuse a summarizer that cannot be asked, before hours of work depend on it.
 
     Raises:
         ManifestError: There is no such persona, no such adapter, or a file of it cannot be read.
@@ -129,7 +129,7 @@ def _find_summarizer(project: Project, name: str, role: str) -> tuple[Persona, H
 
 
 def read_task_text(project: Project, name: str) -> str:
-    """What its sessions are asked for; empty, where that cannot be read."""
+    """Return the text of the agent's task; empty if it cannot be read."""
     prompt = project.manifest.agents[name].prompt or AgentDefaults().prompt
     with suppress(RekindleError):
         return read_named_file(project, prompt, "prompt").strip()
@@ -137,7 +137,7 @@ def read_task_text(project: Project, name: str) -> str:
 
 
 def _read_words(project: Project, persona: Persona) -> str:
-    """What its persona says; where that says nothing, what `init` has written."""
+    """Return the instructions of the persona's file, else those that `init` has written."""
     if persona.system_prompt_file:
         return read_named_file(project, persona.system_prompt_file, "system_prompt_file")
     return (durable_files.read_bytes(RekindleFolder(project.path).summarizer) or b"").decode(
@@ -146,16 +146,16 @@ def _read_words(project: Project, persona: Persona) -> str:
 
 
 def _find_scratch(project: Project, store: FileStore, name: str) -> Path:
-    """Return the folder that questions are asked in: no agent can plant settings of a CLI there."""
+    """Return the folder in which the CLI is asked; agents cannot plant settings of a CLI there."""
     store.create(name)
     return private_files.find_private_project(project.path).make_agent(name).asked
 
 
 def find_commit(project: Project, name: str, since: str) -> str:
-    """The commit that somebody named; empty, where nobody did.
+    """Return the full id of the commit `since`; empty if none was given.
 
     Raises:
-        UsageError: Git does not know it.
+        UsageError: Git does not know the commit.
     """
     found = open_git_status(project, name).commit(since) if since else ""
     if since and not found:
@@ -171,9 +171,9 @@ def open_git_status(project: Project, name: str) -> GitStatus:
 
 
 def collect_known_work(project: Project, store: FileStore, name: str, since: str = "") -> KnownWork:
-    """What is known of an agent's work without reading a transcript.
+    """Return what is known of an agent's work without reading a transcript.
 
-    `since` is the commit that its folder stood at when the work began; empty: nobody knows.
+    `since` is the commit of the agent's folder when the work started; empty if unknown.
     """
     there = open_git_status(project, name)
     seen = store.read(name)
@@ -202,9 +202,9 @@ def _read_relay(store: FileStore, name: str) -> relay.Relay | None:
 
 
 def _read_left_over(store: FileStore, name: str, known: Projection) -> tuple[str, ...]:
-    """What the last checkpoint of this cycle has left over."""
+    """Return the remaining work in the last checkpoint of this cycle."""
     standing = known.documents.get("checkpoint")
-    # A person's own session is read from its beginning each time, and carries nothing over.
+    # A person's own session is always read from its start, and so carries nothing over.
     is_kept = standing is not None and not standing.session and standing.seq > known.began.seq
     data = store.document(name, "checkpoint") if is_kept else None
     try:

@@ -1,4 +1,4 @@
-"""Agents that are run."""
+"""Construction of an agent's supervisor from the manifest, the store and this host."""
 
 import sys
 import time
@@ -98,9 +98,9 @@ def run_supervisor(
     cycles: int | None = None,
     unbounded: bool = False,
 ) -> RunResult:
-    """Be the supervisor of an agent; `program` replaces the CLI's own.
+    """Run the supervisor of an agent until it ends; `program` replaces the CLI's own.
 
-    `unbounded`: the operator has lifted the bounds on work without progress.
+    `unbounded`: the operator has lifted the limits on work without progress.
     """
     agent = _make_agent(project, store, name, program, cycles, on_this_host=not kept)
     if not (kept or said):
@@ -110,20 +110,20 @@ def run_supervisor(
         _check_addresses(notifier, tell)
     else:
         background_start.remember_environment(store, name, agent.harness)
-    # What a person has changed counts once she lets it go on.
+    # The project as last accepted: a changed manifest applies once a person restarts the agent.
     said_now = [project]
 
     def renewed() -> AgentSpec | None:
         try:
             found = load_project(project.path)
             if trust_checks.explain_unaccepted(found, name):
-                return None  # it stays in safe mode: `restart` accepts the change
+                return None  # stays in safe mode until `restart` accepts the change
             made = _make_agent(found, store, name, program, cycles)
         except (RekindleError, KeyError) as error:
             tell(TroubleReport(f"goes on as it was set up before: {error}"))
             return None
         if made.stays != agent.stays:
-            return None  # that is another program
+            return None  # the other mode needs another supervisor
         said_now[0] = found
         return made
 
@@ -154,26 +154,26 @@ def check_settings(project: Project, store: FileStore, name: str) -> None:
     """Refuse settings that `run` would refuse, before a command accepts them.
 
     Raises:
-        RekindleError: As `run` raises it.
+        RekindleError: The error that `run` would raise.
     """
     check_agent(project, store, name)
     check_notify(project, store)
 
 
 def check_agent(project: Project, store: FileStore, name: str) -> None:
-    """Refuse settings of one agent, without `notify:`, which all of a project share.
+    """Refuse settings of one agent that `run` would refuse; `notify:` is the project's.
 
     Raises:
-        RekindleError: As `run` raises it.
+        RekindleError: The error that `run` would raise.
     """
     _make_agent(project, store, name, (), on_this_host=True)
 
 
 def check_notify(project: Project, store: FileStore) -> None:
-    """Refuse addresses that no notification could be sent to.
+    """Refuse addresses of `notify:` that no notification could be sent to.
 
     Raises:
-        NotifyError: An address cannot be used, or what sends to it is not installed.
+        NotifyError: An address cannot be used, or the program that sends to it is not installed.
     """
     Notifier(project.manifest.notify, store.redaction).check()
 
@@ -181,7 +181,7 @@ def check_notify(project: Project, store: FileStore) -> None:
 def _accept_command(
     project: Project, store: FileStore, name: str, tell: Callable[[SupervisorReport], None]
 ) -> None:
-    """Accept the settings of an agent that a person runs, and where: not in a window of ours."""
+    """Accept the settings of an agent that a person runs; a watchdog then opens no tmux window."""
     check_notify(project, store)
     if changes := trust_checks.accept_settings(project, name):
         tell(SettingsReport(changes))
@@ -197,7 +197,7 @@ def make_steps(
     *,
     fold_every: float,
 ) -> SupervisorSteps:
-    """What is done for an agent on this host, where somebody else says when."""
+    """Return the steps of a supervisor on this host, for the host of a fleet, which times them."""
     agent = _make_agent(project, store, name, ())
     notifier = Notifier(project.manifest.notify, store.redaction)
     world = _make_ports(
@@ -304,7 +304,7 @@ def _make_agent(
 ) -> AgentSpec:
     """Return the agent as the manifest describes it.
 
-    `on_this_host`: refuse it also if its folder or its program is not here. A supervisor that a
+    `on_this_host`: also refuse it if its folder or its program is missing. A supervisor that a
     watchdog starts does not: the launch records what is missing.
     """
     refuse_obstacles(project, name, program, on_this_host=on_this_host)

@@ -1,13 +1,13 @@
-"""The PATH of an agent's CLI, made so that the CLI starts no program of the agent's by itself.
+"""The PATH of an agent's CLI, ordered so that the CLI does not start a program of the agent.
 
-A CLI starts programs outside its agent's sandbox: git, a shell, its interpreter. A folder of the
-PATH in the workspace, as `.venv/bin`, could have a program of such a name. What is done about it
+A CLI starts programs outside its agent's sandbox: git, a shell, its interpreter. A PATH folder
+inside the workspace, such as `.venv/bin`, could contain a program of such a name. The remedy
 depends on the CLI:
 
-- If its file tools can be denied paths, the PATH keeps its order, and the agent cannot write the
-  folder. A folder that has a program of such a name already, or that cannot be denied because the
-  agent works in it, is last.
-- If its agent's commands can have another PATH, they get the operator's, and the CLI itself gets
+- If paths can be denied to its file tools, the PATH keeps its order, and the agent cannot write the
+  folder. A folder that already has a program of such a name, or that cannot be denied because the
+  agent works in it, is moved to the end.
+- If the agent's commands can have another PATH, they get the operator's, and the CLI itself gets
   one with the folders of the workspace last.
 - Otherwise the folders of the workspace are last for both.
 """
@@ -31,14 +31,14 @@ _STARTED_BY_CLIS = (
 
 
 class GuardedPath(msgspec.Struct, frozen=True):
-    """The PATH of a CLI and of its agent's commands, and what the agent must not write for it."""
+    """The PATH of a CLI and of its agent's commands, and the folders the agent must not write."""
 
     cli: str
     agent: str = ""
-    """The PATH for the agent's commands; empty: the same."""
+    """PATH for the agent's commands; empty if it is the same as the CLI's."""
     protected: tuple[str, ...] = ()
     last: tuple[str, ...] = ()
-    """Folders that the agent's commands find last, though the operator's PATH has them earlier."""
+    """Folders that were moved to the end of the PATH of the agent's commands."""
 
 
 def guard_path(path: str, folder: Path, can: Capabilities, *, stays: bool) -> GuardedPath:
@@ -60,7 +60,7 @@ def guard_path(path: str, folder: Path, can: Capabilities, *, stays: bool) -> Gu
 
 
 def explain_path(project: Project, name: str) -> str:
-    """Return which folders of the PATH an agent's commands find last; empty if none."""
+    """Return a note about the folders moved to the end of the agent's PATH; empty if none were."""
     entry = project.manifest.agents[name]
     harness = HARNESSES.get(entry.harness)
     if harness is None or harness.NAME == command_harness.NAME or "PATH" in (entry.env or {}):
@@ -88,5 +88,5 @@ def _can_be_first(entry: Path, folder: Path) -> bool:
 
 
 def _contains_folder(entry: Path, folder: Path) -> bool:
-    """Return whether the agent works in this folder of the PATH: then it must write there."""
+    """Return whether the agent works in this folder of the PATH, and so must write there."""
     return folder.is_relative_to(entry.resolve())

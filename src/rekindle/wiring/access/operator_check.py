@@ -1,14 +1,16 @@
-"""Who calls a command: an agent of this project, or anyone else.
+"""The check whether an agent of this project, or anyone else, calls a command.
 
 An agent that could start what its operator has stopped would undo `stop`. A process is an agent's
-if it, or any process above it,
+if it, or one of its ancestors,
 
-- bears the mark of a launch in its environment;
-- holds the lock of a supervisor, which is the parent of every orphan of its agent (Linux);
-- is recorded as one that has cleared its environment, which counts once its supervisor is gone.
+- has the mark of a launch in its environment;
+- holds the lock of a supervisor, which on Linux is the parent of every orphan of its agent;
+- was recorded as a process of the agent that has cleared its environment, and its supervisor has
+  exited.
 
-A process that an agent has started through another service (cron, at, systemd-run) is not below it,
-and one in a PID namespace of its own does not see its supervisor: for that there are sandboxes.
+A process that an agent has started through another service (cron, at, systemd-run) is not its
+descendant, and a process in its own PID namespace does not see its supervisor: only a sandbox
+prevents these.
 """
 
 from collections.abc import Collection, Iterator
@@ -35,10 +37,10 @@ _OF_SUPERVISOR = ("run", "supervisor")
 
 
 def refuse_agent(project: Project, command: str) -> None:
-    """Refuse a command that is the operator's if an agent of this project calls it.
+    """Refuse a command for operators if an agent of this project calls it.
 
     Raises:
-        CalledByAgentError: An agent does, and its manifest did not say `may_control: true`.
+        CalledByAgentError: An agent calls it, and its manifest does not say `may_control: true`.
     """
     agents = project.manifest.agents
     refuse_agent_of(project.path, agents, command, has_fleet=project.settings.fleet is not None)
@@ -47,17 +49,17 @@ def refuse_agent(project: Project, command: str) -> None:
 def refuse_agent_of(
     project: Path, agents: Collection[str], command: str, *, has_fleet: bool = False
 ) -> None:
-    """Do the same for a folder whose manifest may be missing."""
+    """Refuse a command as `refuse_agent` does, in a folder whose manifest may be missing."""
     for folder in _find_callers(project, agents, has_fleet=has_fleet):
         if not background_file.read_background(folder.parents[2], folder.name).may_control:
             raise CalledByAgentError(command, folder.name)
 
 
 def _find_callers(project: Path, agents: Collection[str], *, has_fleet: bool) -> Iterator[Path]:
-    """Yield the folders of this project's agents that this process is below."""
+    """Yield the folders of this project's agents among the ancestors of this process."""
     lineage = launch_processes.list_ancestors()
     seen = [*map(_find_launched, lineage)]
-    # Not of this process: a supervisor is not an agent.
+    # This process is left out: a supervisor is not an agent.
     seen += [folder for pid in lineage[1:] for folder in _find_supervised(pid)]
     for folder in dict.fromkeys(filter(None, seen)):
         if _is_below(project, folder) or (
@@ -84,15 +86,15 @@ def _find_supervised(pid: int) -> Iterator[Path]:
 
 
 def _is_below(project: Path, folder: Path) -> bool:
-    """Whether an agent's folder is this project's."""
+    """Return whether an agent's folder belongs to this project."""
     try:
         return folder.parent.samefile(RekindleFolder(project).agents)
     except OSError:
-        return folder.parent == RekindleFolder(project).agents  # both were removed
+        return folder.parent == RekindleFolder(project).agents  # both folders were removed
 
 
 def _is_of_fleet(folder: Path) -> bool:
-    """Whether an agent's folder is the replica of a host."""
+    """Return whether an agent's folder is the replica of a fleet's host."""
     try:
         owner = ownership.read_owner(AgentFolder(folder))
     except RekindleError:

@@ -1,9 +1,9 @@
-"""What an agent must not write, because it decides what runs outside the agent's sandbox.
+"""Files that an agent must not write, because they decide what runs outside its sandbox.
 
-A CLI reads the settings in a project when it starts, and runs their hooks and servers as the user;
-git runs the programs that a repository's own settings name; the manifest names commands of the
-supervisor. Personas of CLIs that hold an agent's file tools to paths deny all of these. A shell is
-not held by that: only a sandbox holds it.
+A CLI reads the settings in a project when it starts, and runs their hooks and servers as the user.
+Git runs the programs that a repository's own settings name. The manifest names commands of the
+supervisor. For a CLI whose file tools can be limited to paths, all of these files are denied. Only
+a sandbox limits a shell.
 """
 
 import sys
@@ -18,12 +18,14 @@ from rekindle.system.files import user_folder
 from rekindle.system.processes import program_search
 
 _BESIDE_WORK = (".git", ".claude", ".codex", ".gemini", ".agents", ".mcp.json", ".env")
-"""Gemini CLI passes the variables of a `.env` on to every program that it starts, as `BASH_ENV`. It
-is denied for Claude Code too: two CLIs may work in one folder."""
+"""Names in the project and the agent's folder. Gemini CLI passes the variables of a `.env`, such as
+`BASH_ENV`, to every program that it starts; `.env` is denied for Claude Code too, because two
+CLIs may work in one folder.
+"""
 
 
 def list_protected(project: Path, folder: Path) -> tuple[str, ...]:
-    """Return what an agent of the project, which works in `folder`, must not write."""
+    """Return the paths that an agent of the project, which works in `folder`, must not write."""
     project = project.resolve()
     own = (
         project / MANIFEST_FILE,
@@ -35,7 +37,7 @@ def list_protected(project: Path, folder: Path) -> tuple[str, ...]:
 
 
 def explain_exposed(project: Project, name: str) -> str:
-    """Return what an agent could change although it runs outside the sandbox; empty if nothing."""
+    """Return which files of Rekindle the agent can write; empty if none."""
     folder = (project.path / (project.manifest.agents[name].dir or AgentDefaults().dir)).resolve()
     program_search.exclude_folders(folder)
     ours = {

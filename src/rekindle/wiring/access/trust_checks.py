@@ -1,4 +1,4 @@
-"""Whether this user trusts a project's folder here, and which settings the operator accepted."""
+"""Whether the user trusts a project's folder on this host, and which settings were accepted."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,7 +27,7 @@ _CHANGED = "changed without your command"
 
 
 def has_anything_to_trust(folder: Path) -> bool:
-    """Return whether a folder brings a manifest or state of its own."""
+    """Return whether a folder has a manifest or a .rekindle folder."""
     return (folder / MANIFEST_FILE).exists() or RekindleFolder(folder).path.exists()
 
 
@@ -36,7 +36,7 @@ def is_trusted(folder: Path) -> bool:
 
 
 def list_trusted() -> list[Path]:
-    """Return the folders that the user trusts on this host: the register of all projects."""
+    """Return the folders that the user trusts on this host, which are all known projects."""
     return trust_records.list_trusted(clock.read_clock())
 
 
@@ -44,7 +44,7 @@ def require_trust(folder: Path) -> None:
     """Refuse to work in a folder that the user has not accepted.
 
     Raises:
-        UntrustedError: It was not accepted, or another folder is at its path now.
+        UntrustedError: The folder was not accepted, or another folder is at its path now.
     """
     if not is_trusted(folder):
         raise UntrustedError(private_files.render_path(folder))
@@ -81,9 +81,9 @@ def find_controlled(project: Project, name: str) -> ControlledSettings:
 
 
 def accept_settings(project: Project, name: str) -> list[str]:
-    """Record the agent's settings as accepted; return what was not accepted before.
+    """Record the agent's settings as accepted; return the changes that were not accepted before.
 
-    The fleet is among them: it is the project's, and counts for every agent.
+    The fleet belongs to the project, and its settings are accepted with those of any agent.
     """
     had_fleet = has_lost_fleet(project)
     changes = [_redact_text(project, change.render()) for change in _accept_agent(project, name)]
@@ -97,7 +97,7 @@ def accept_settings(project: Project, name: str) -> list[str]:
 
 
 def _accept_agent(project: Project, name: str) -> list[SettingChange]:
-    """Record the agent's settings as accepted; return what changed beside the fleet."""
+    """Record the agent's settings as accepted; return the changes except those of the fleet."""
     record = private_files.find_private_project(project.path).make_agent(name).settings
     before, after = trust_records.read_settings(record), find_controlled(project, name)
     if before != after:
@@ -109,7 +109,7 @@ def _accept_agent(project: Project, name: str) -> list[SettingChange]:
 
 
 def accept_fleet(project: Project) -> list[str]:
-    """Record the manifest's fleet as accepted; return what was not accepted before."""
+    """Record the manifest's fleet as accepted; return the changes that were not accepted before."""
     changes = _find_fleet_changes(project)
     if changes:
         own = private_files.find_private_project(project.path)
@@ -121,7 +121,7 @@ def accept_fleet(project: Project) -> list[str]:
 def require_fleet(project: Project) -> None:
     """Refuse to connect to a fleet that the operator has not accepted.
 
-    Its address, and the variable whose value is sent there, could be an agent's.
+    An agent could have changed its address, and the variable whose value is sent there.
 
     Raises:
         UntrustedError: The folder was not accepted.
@@ -138,17 +138,17 @@ def require_fleet(project: Project) -> None:
 
 
 def has_lost_fleet(project: Project) -> bool:
-    """Return whether the manifest names no fleet any more, though the operator accepted one."""
+    """Return whether the operator accepted a fleet that the manifest no longer names."""
     if project.settings.fleet is not None:
         return False
     return bool(trust_records.read_settings(private_files.find_private_project(project.path).fleet))
 
 
 def require_no_lost_fleet(project: Project, agents: Sequence[str]) -> None:
-    """Refuse to take agents for stopped that an accepted fleet may run.
+    """Refuse to report agents as stopped if an accepted fleet may still run them.
 
     Raises:
-        UnacceptedError: The manifest does not name that fleet any more.
+        UnacceptedError: The manifest no longer names that fleet.
     """
     if not agents or not has_lost_fleet(project):
         return
@@ -171,7 +171,7 @@ def _find_fleet(project: Project) -> ControlledSettings:
 
 
 def find_changes(project: Project, name: str) -> list[SettingChange]:
-    """Return how the settings differ from the accepted ones; none if none were ever accepted."""
+    """Return how the settings differ from the accepted ones; empty if none were ever accepted."""
     before = _read_accepted(project, name)
     if before is None:
         return []
@@ -180,7 +180,7 @@ def find_changes(project: Project, name: str) -> list[SettingChange]:
 
 
 def _redact_changes(project: Project, changes: list[SettingChange]) -> list[SettingChange]:
-    """Redact whole values: a part of one may not look like a secret any more."""
+    """Redact whole values, because a part of a secret may not look like one."""
     return [
         SettingChange(
             change.key, _redact_text(project, change.before), _redact_text(project, change.after)
@@ -195,7 +195,7 @@ def is_unknown(project: Project, name: str) -> bool:
 
 
 def explain_unaccepted(project: Project, name: str) -> str:
-    """Return why a supervisor must not start anything; empty if the settings were accepted."""
+    """Return why a supervisor must not start the agent; empty if its settings were accepted."""
     if _read_accepted(project, name) is None:
         return NEVER_ACCEPTED
     changes = find_changes(project, name)
@@ -208,7 +208,7 @@ def explain_unaccepted(project: Project, name: str) -> str:
 def stamp_settings(project: Project, name: str) -> object:
     """Return a value that changes if `explain_unaccepted` may give another answer.
 
-    It costs a few calls of `stat`. It does not replace the comparison before a launch.
+    It costs a few `stat` calls, and does not replace the comparison before a launch.
     """
     accepted = private_files.find_private_project(project.path).agent(name).settings
     return (
@@ -250,7 +250,7 @@ def is_accepted_dir(project: Project, name: str, folder: Path) -> bool:
 
 
 def find_accepted_notify(project: Project, name: str) -> list[str]:
-    """Return the addresses that the operator accepted: an agent may have added its own."""
+    """Return the accepted addresses of `notify:`; an agent may have added its own."""
     return list((_read_accepted(project, name) or {}).get("notify", []))
 
 
@@ -265,7 +265,7 @@ def _redact_text(project: Project, text: str) -> str:
 
 
 def _find_paths_outside(project: Project, name: str) -> dict[str, str]:
-    """Return the keys of an agent and of personas that lead outside the project, links followed."""
+    """Return the paths outside the project that the manifest names for an agent, by their key."""
     entry, defaults = project.manifest.agents[name], AgentDefaults()
     root = project.path.resolve()
     named = {

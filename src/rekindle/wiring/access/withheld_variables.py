@@ -1,7 +1,8 @@
-"""Name the variables that an agent does not get, although its project may need them.
+"""Variables that an agent does not get, although its project may need them.
 
-An agent gets an allow-list of variables. One that the project's files mention, or that looks like a
-credential, is probably missed: without a message, its user looks for the cause in the wrong place.
+An agent gets only variables of an allow-list. If the project's files mention another one, or if it
+looks like a credential, the agent probably needs it: without a message, the user would look for the
+cause in the wrong place.
 """
 
 import os
@@ -26,7 +27,7 @@ _VARIABLE = re.compile(rb"\b[A-Z][A-Z0-9_]{2,}\b")
 
 
 def find_withheld(project: Project, name: str) -> list[str]:
-    """Return the variables that an agent probably misses, those of its project first."""
+    """Return the variables that an agent probably needs, those mentioned in its project first."""
     entry = project.manifest.agents[name]
     harness = HARNESSES.get(entry.harness)
     if harness is None:
@@ -41,7 +42,7 @@ def find_withheld(project: Project, name: str) -> list[str]:
 
 
 def explain_withheld(name: str, missed: Sequence[str]) -> str:
-    """Return which variables an agent does not get and how to pass them on, on one line."""
+    """Return a note, on one line, about withheld variables and how to pass them on."""
     more = len(missed) - WITHHELD_NAMES
     others = f" and {more} more" if more > 0 else ""
     return (
@@ -51,19 +52,19 @@ def explain_withheld(name: str, missed: Sequence[str]) -> str:
 
 
 def _find_mentioned(folder: Path) -> frozenset[str]:
-    """Return what looks like a variable in the project's files: the first ones, near the top."""
+    """Return the words in the project's files that look like names of variables."""
     found: set[bytes] = set()
     for path in _list_files(folder):
         try:
             if path.stat().st_size <= WITHHELD_FILE_BYTES:
                 found.update(_VARIABLE.findall(path.read_bytes()))
         except OSError:
-            continue  # a file that the user cannot read explains no variable
+            continue  # skip files that the user cannot read
     return frozenset(word.decode() for word in found)
 
 
 def _list_files(folder: Path) -> Iterator[Path]:
-    """Yield plain files below the folder, at most so many; `.env.example` counts."""
+    """Yield regular files near the top of the folder, up to a limit, including `.env.example`."""
     left = WITHHELD_FILES
     for place, folders, names in os.walk(folder):
         depth = len(Path(place).relative_to(folder).parts)
@@ -75,7 +76,7 @@ def _list_files(folder: Path) -> Iterator[Path]:
         for name in sorted(names):
             path = Path(place, name)
             if path.is_symlink() or not path.is_file():
-                continue  # a pipe would hang the command
+                continue  # reading a pipe would hang the command
             yield path
             left -= 1
             if not left:

@@ -1,4 +1,4 @@
-"""Supervisors in the background, and who looks after them."""
+"""Supervisors in the background, and the watchdog that restarts them."""
 
 import os
 import sys
@@ -52,32 +52,32 @@ from rekindle.wiring.open_store import (
 
 TMUX_SESSION = "rekindle"
 SAID_OPTION = "--said"
-"""The option of a supervisor whose operator's word stands in the log already."""
+"""Option of a supervisor if the operator's command is already in the log."""
 
 
 def make_supervisor_command(name: str, *words: str) -> list[str]:
-    """The command that runs an agent."""
-    # -P: nothing in the project's folder is a module of ours.
+    """Return the command that runs an agent."""
+    # -P keeps modules in the project's folder from being imported.
     return [sys.executable, "-P", "-m", "rekindle", "run", name, *words]
 
 
 def start_supervisor(project: Project, store: FileStore, name: str) -> int:
-    """Start a supervisor that goes on without us; its words go to run/output.log."""
+    """Start a supervisor that outlives this process; its output goes to run/output.log."""
     return _start_process(project, store, make_supervisor_command(name, SAID_OPTION), name, {})
 
 
 def note_start(store: FileStore, name: str, seq: int) -> None:
-    """Have watchdogs leave it alone while it comes up, if the log is then as far as `seq`."""
+    """Record a start at `seq`, so that watchdogs do not start the agent a second time."""
     store.folder(name).write_start_record(
         msgspec.json.encode(StartAttempt(seq, clock.read_clock()))
     )
 
 
 def start_for_watchdog(project: Project, store: FileStore, name: str) -> str:
-    """Start a supervisor for a watchdog, with what the operator's environment was.
+    """Start a supervisor for a watchdog, with the operator's saved environment.
 
-    Where the operator had it: in a tmux window or in the background. Returns where, in words;
-    empty: in the background, as before.
+    It is started as the operator started it, in a tmux window or in the background. Return a note
+    about the window; empty for one in the background.
     """
     argv, kept = make_supervisor_command(name, "--kept"), read_environment(project, store, name)
     if not is_in_window(store, name):
@@ -87,7 +87,7 @@ def start_for_watchdog(project: Project, store: FileStore, name: str) -> str:
         _open_window(project, name, argv, kept)
     except RekindleError as error:
         if project.manifest.agents[name].mode == "stay":
-            raise  # it needs a terminal
+            raise  # the agent needs a terminal
         _start_process(project, store, argv, name, kept)
         return f"without its tmux window: {error}"
     return "its tmux window is opened again"
@@ -107,7 +107,7 @@ def _start_process(
 
 
 def start_briefs(project: Project, store: FileStore) -> None:
-    """Have the briefs written that are due, by a process that goes on without us."""
+    """Start a process that writes the briefs that are due, and outlives this one."""
     store.root.make()
     HostProcesses().start_detached(
         [sys.executable, "-P", "-m", "rekindle", "brief", "--due"],
@@ -118,7 +118,7 @@ def start_briefs(project: Project, store: FileStore) -> None:
 
 
 def start_in_tmux(project: Project, name: str) -> int:
-    """Start a supervisor in a window of our tmux session, for the operator to attach to."""
+    """Start a supervisor in a window of our tmux session, to which the operator can attach."""
     return _open_window(project, name, make_supervisor_command(name, SAID_OPTION), {})
 
 
@@ -128,7 +128,7 @@ def _open_window(project: Project, name: str, argv: list[str], more: dict[str, s
 
 
 def note_window(store: FileStore, name: str, *, is_wanted: bool) -> None:
-    """Record whether a watchdog starts the agent in a tmux window; outside the workspace."""
+    """Record, outside the workspace, whether a watchdog starts the agent in a tmux window."""
     store.open_private(name)
     if (private := store.folder(name).private) is None:
         return
@@ -140,13 +140,13 @@ def note_window(store: FileStore, name: str, *, is_wanted: bool) -> None:
 
 
 def is_in_window(store: FileStore, name: str) -> bool:
-    """Return whether the operator had the agent's supervisor in a tmux window."""
+    """Return whether the operator started the agent's supervisor in a tmux window."""
     private = store.folder(name).private
     return private is not None and durable_files.path_exists(private.window)
 
 
 def keep_last_words(store: FileStore, name: str, words: str) -> None:
-    """Keep why a supervisor in a window exits: the window is closed with it."""
+    """Save why a supervisor in a window exits, because the window is closed with it."""
     with suppress(OSError, StoreError):
         fd = detached_start.open_output(store.folder(name).output)
         try:
@@ -156,12 +156,12 @@ def keep_last_words(store: FileStore, name: str, words: str) -> None:
 
 
 def render_attach_hint() -> str:
-    """Return what a person types in a shell to see the agents' windows."""
+    """Return the shell command that shows the agents' windows."""
     return tmux.render_attach_command(TMUX_SESSION)
 
 
 def _select_variables(project: Project, name: str) -> dict[str, str]:
-    """Return what a supervisor in a window needs: the agent's variables, and those of `notify:`."""
+    """Return the variables for a supervisor in a window: the agent's, and those of `notify:`."""
     entry = project.manifest.agents[name]
     harness = HARNESSES.get(entry.harness)
     own = [value.removeprefix("$") for value in (entry.env or {}).values()]
@@ -169,7 +169,7 @@ def _select_variables(project: Project, name: str) -> dict[str, str]:
         own += notify_addresses.name_variables(address)
     named = {key: os.environ[key] for key in own if key in os.environ}
     passed, never = (harness.PASSED_PREFIXES, harness.BLOCKED_VARIABLES) if harness else ((), ())
-    # The window's terminal is tmux's own.
+    # tmux sets the terminal variables of its windows.
     return {
         **environment.select_variables(os.environ, passed, (*never, "TERM", "COLORTERM")),
         **named,
@@ -177,9 +177,9 @@ def _select_variables(project: Project, name: str) -> dict[str, str]:
 
 
 def remember_environment(store: FileStore, name: str, harness: Harness) -> None:
-    """Keep what the operator's environment was: that of cron, or of a service, is nearly empty.
+    """Save the operator's environment, because that of cron or of a service is nearly empty.
 
-    Nothing that could be a secret: who logs in by a variable gives it to the service.
+    Possible secrets are left out: a key in a variable must be given to the service itself.
     """
     passed = environment.select_variables(
         os.environ, harness.PASSED_PREFIXES, harness.BLOCKED_VARIABLES
@@ -191,13 +191,13 @@ def remember_environment(store: FileStore, name: str, harness: Harness) -> None:
 
 
 def has_environment(store: FileStore, name: str) -> bool:
-    """Whether an operator's environment is kept; a replica has none, and is given none."""
+    """Return whether an environment is saved; always true for a replica, which never has one."""
     private = store.folder(name).private
     return private is None or durable_files.path_exists(private.environment)
 
 
 def read_environment(project: Project, store: FileStore, name: str) -> dict[str, str]:
-    """Return the environment that was kept, held to the same rules as when it was."""
+    """Return the saved environment, filtered again by the current rules."""
     private = store.folder(name).private
     harness = HARNESSES.get(project.manifest.agents[name].harness)
     data = durable_files.read_bytes(private.environment) if private else None
@@ -216,7 +216,7 @@ def watch_once(project: Project, store: FileStore) -> list[WatchReport]:
 
 
 def _watch_trusted(project: Project, watching: Watchdog) -> list[WatchReport]:
-    """Look after the agents, unless the folder is one that the user has not accepted."""
+    """Let the watchdog look at the agents, unless the user has not accepted the folder."""
     names = list(project.manifest.agents)
     if trust_checks.is_trusted(project.path):
         return watching.look(names)
@@ -251,16 +251,16 @@ def _make_watchdog(project: Project, store: FileStore) -> Watchdog:
 
 
 def measure_output(store: FileStore, name: str) -> int:
-    """Return how much supervisors in the background have written so far."""
+    """Return the bytes that supervisors in the background have written so far."""
     found = durable_files.make_file_stamp(store.folder(name).output)
     return found[0] if found else 0
 
 
 def read_last_words(store: FileStore, name: str, since: int = 0) -> str:
-    """Return the last lines of a supervisor in the background, of those written after `since`."""
+    """Return the last lines of a background supervisor that were written after offset `since`."""
     output = store.folder(name).output
     new = measure_output(store, name) - since
-    # Shorter than before: the file was cut when the supervisor was started.
+    # Negative if the file was truncated when the supervisor started.
     most = WATCH_LAST_BYTES if new < 0 else min(new, WATCH_LAST_BYTES)
     try:
         words = durable_files.read_last_bytes(output, most) or b""
@@ -271,7 +271,7 @@ def read_last_words(store: FileStore, name: str, since: int = 0) -> str:
 
 
 class ProjectWatchdog:
-    """Looks after the agents of one project, and remembers what it has reported."""
+    """Watches the agents of one project, and remembers what it has reported."""
 
     def __init__(self, folder: Path) -> None:
         self._folder, self._stamp = folder, _make_stamp(folder)
@@ -285,21 +285,21 @@ class ProjectWatchdog:
         return self._project.settings.runtime.watch.interval
 
     def look(self) -> Iterator[WatchReport]:
-        """Look once; yield what is new since the last look."""
+        """Look at all agents once; yield the reports that are new since the last look."""
         changed = _make_stamp(self._folder)
         if changed != self._stamp:
             self._stamp = changed
             try:
                 self._project = config.load_project(self._folder)
             except RekindleError as error:
-                # Someone is writing it: until it can be read, what it said before counts.
+                # The manifest is being edited: the last readable one applies.
                 yield WatchReport(manifest.MANIFEST_FILE, started=False, words=str(error))
             else:
                 self._watching = _make_watchdog(self._project, open_store(self._project))
         refusal = self._refuse_fleet()
         if not refusal:
             self._told.pop(manifest.MANIFEST_FILE, None)
-        # The hosts of a fleet keep its agents.
+        # On a fleet, its hosts restart the agents.
         has_fleet = self._project.settings.fleet is not None
         for found in refusal if has_fleet else _watch_trusted(self._project, self._watching):
             if found.started or self._told.get(found.agent) != found:
@@ -307,7 +307,7 @@ class ProjectWatchdog:
             self._told[found.agent] = found
 
     def _refuse_fleet(self) -> list[WatchReport]:
-        """Return why a fleet that the operator has not accepted is not followed."""
+        """Return why a fleet is ignored: the operator has not accepted it."""
         if self._project.settings.fleet is None:
             return []
         try:
@@ -318,7 +318,7 @@ class ProjectWatchdog:
 
 
 def run_daemon(folder: Path, tell: Callable[[WatchReport], None]) -> None:
-    """Look after one project, again and again, until a signal ends the daemon."""
+    """Watch one project until a signal ends the daemon."""
     project = config.load_project(folder)
     root = open_store(project).root
     root.make()
@@ -342,5 +342,5 @@ def sleep_until_signal(seconds: float, interruption: Interruption) -> None:
 
 
 def _make_stamp(folder: Path) -> object:
-    """Whether the manifest is still the one that was read."""
+    """Return a value that changes when the manifest does."""
     return durable_files.make_file_stamp(folder / manifest.MANIFEST_FILE)

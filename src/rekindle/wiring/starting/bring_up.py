@@ -1,6 +1,6 @@
-"""Bring agents up together: check each, start all, then look at all, and report what is true.
+"""Start several agents: check each, start all, wait for all, and report the state of each.
 
-Each agent is a generator that yields where it has to wait, so that no agent waits for another.
+Each agent is a generator that yields while it waits, so that no agent waits for another.
 """
 
 import time
@@ -31,20 +31,20 @@ from rekindle.wiring.starting import background_start
 
 _STOPPED_MEANWHILE = "was stopped meanwhile, and stays so"
 _Waiting = Generator[None, None, str]
-"""Yields while the agent is waited for; returns its state."""
+"""Generator that yields while it waits for the agent, and returns the agent's state."""
 
 
 class StartResult(msgspec.Struct, frozen=True):
-    """What `up` found out about an agent."""
+    """The result of `up` for an agent."""
 
     agent: str
     state: str = ""
     error: str = ""
-    """Why it was not started; empty: its supervisor is alive, or has done its work."""
+    """Reason why the agent was not started; empty if its supervisor runs, or has finished."""
 
 
 class AgentStarter:
-    """Agents of one project that are brought up together."""
+    """Starts agents of one project together."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class AgentStarter:
         tmux: bool = False,
         unbounded: bool = False,
     ) -> None:
-        """`accept` checks an agent and accepts its settings, as the operator's command does."""
+        """Take `accept`, which checks an agent and accepts its settings."""
         self._project, self._store, self._accept = project, store, accept
         self._tmux, self._unbounded = tmux, unbounded
         self._rows = RowReader(
@@ -63,7 +63,7 @@ class AgentStarter:
         )
 
     def bring_up(self, names: Sequence[str]) -> list[StartResult]:
-        """Start all, and return the state of each once it is known."""
+        """Start all agents, and return the state of each once it is known."""
         waiting = {name: self._bring_up(name) for name in names}
         found: dict[str, StartResult] = {}
         while waiting:
@@ -82,7 +82,7 @@ class AgentStarter:
 
     def _bring_up(self, name: str) -> _Waiting:
         store = self._store
-        # The folder was wiped or replaced: its supervisor ends, then another may be started.
+        # If the folder was wiped or replaced, wait until the old supervisor exits.
         yield from _wait_until(lambda: not store.has_lost_folder(name))
         self._accept(name)
         if store.is_supervised(name):
@@ -97,11 +97,11 @@ class AgentStarter:
         return (yield from self._wait_for_state(name, before, pid, said_before))
 
     def _start_supervisor(self, name: str) -> tuple[int, int, int]:
-        """Start a supervisor; return the end of the log and of its output before, and its pid."""
+        """Start a supervisor; return the last event before it, its pid, and the size of its output."""
         project, store = self._project, self._store
-        # The operator's command is recorded here and not by the supervisor: a command that is given
-        # while the supervisor starts is the later one. The start is noted first: a watchdog that
-        # looks in between would start another.
+        # The operator's command is recorded here, not by the supervisor, so that a command given
+        # while the supervisor starts is the later one. The start is noted first, because a watchdog
+        # that looks in between would start another supervisor.
         seen = store.read(name)
         background_start.note_start(store, name, seen.committed.seq + len(seen.pending) + 1)
         cycles = find_cycle_limit(project.manifest.agents[name])
@@ -117,9 +117,9 @@ class AgentStarter:
         return before, background_start.start_supervisor(project, store, name), said_before
 
     def _wait_for_state(self, name: str, before: int, pid: int, said_before: int) -> _Waiting:
-        """Look until the agent's state is known: a launch stays, it is held back, or is over.
+        """Wait until the agent's state is known: it runs, is held back, or is over.
 
-        Between the end of a launch and what follows it, which is recorded later, nothing is known.
+        Between the end of a launch and the record of what follows, the state is unknown.
         """
         deadline = time.monotonic() + UP_SECONDS
         alive_seconds, looked_at = 0.0, time.monotonic()
@@ -148,7 +148,7 @@ class AgentStarter:
         raise AgentError(words)
 
     def _describe_state(self, name: str, reading: RowReading, before: int) -> str:
-        """Return the state of an agent that is held back, stopped or over; empty: not known yet."""
+        """Return the state of an agent that waits, is stopped or is over; empty if not known yet."""
         if reading.view is None:
             raise AgentError(reading.row.reason, hint=reading.row.command)
         run, launches = reading.view.projection.run, _list_launches(reading, before)
@@ -161,19 +161,20 @@ class AgentStarter:
             return ""
         if launches:
             return f"started; {words}"
-        # The supervisor removes the note when it begins to wait: it does not start the agent now.
+        # The supervisor removes the note when it starts to wait, and so does not start the agent
+        # now.
         return words if self._store.folder(name).read_start_record() is None else ""
 
 
 def _explain(row: AgentRow) -> str:
-    """Return why an agent that has a supervisor does not work; empty: it works."""
+    """Return why a supervised agent does not work, with the next command; empty if it works."""
     if row.state == "running":
         return ""
     return f"{row.label}: {row.reason}" + (f"; next: `{row.command}`" if row.command else "")
 
 
 def _explain_end(run: policy.RunState) -> str:
-    """Return how a run ended; its supervisor may still be about to exit."""
+    """Return how a run ended; its supervisor may still be exiting."""
     outcome = exit_table.find_outcome(run.ended.why)
     if outcome.state == "done":
         return outcome.words
@@ -181,14 +182,14 @@ def _explain_end(run: policy.RunState) -> str:
 
 
 def _list_launches(reading: RowReading, before: int) -> list[str]:
-    """Return how each launch since `before` ended, in words; empty for one that runs or is done."""
+    """Return how each launch since `before` failed; empty for a launch that runs or succeeded."""
     attempts = reading.view.projection.attempts.values() if reading.view else ()
     ends = [(one.seq, "" if one.exit in {"", "clean"} else one.words) for one in attempts]
     return [words for seq, words in ends if seq > before]
 
 
 def _has_live_launch(reading: RowReading, before: int) -> bool:
-    """Return whether a launch since `before` has not ended, as far as is recorded."""
+    """Return whether the log has a launch since `before` without an exit."""
     attempts = reading.view.projection.attempts.values() if reading.view else ()
     return any(one.seq > before and not one.exit for one in attempts)
 
@@ -203,7 +204,7 @@ def _append_failure(reading: RowReading, before: int) -> str:
 
 
 def _wait_until(has_ended: Callable[[], bool]) -> Generator[None, None, None]:
-    """Wait until a supervisor has ended, for as long as one may take."""
+    """Yield until a supervisor has exited, or has had enough time for it."""
     deadline = time.monotonic() + UP_ENDING_SECONDS
     while not has_ended() and time.monotonic() < deadline:
         yield

@@ -1,6 +1,6 @@
 """Checks before an agent is started: `run`, `up` and `restart` refuse what `doctor` reports.
 
-`CHECKS` is the one table. Each check raises the error with which a start is refused.
+`CHECKS` and `HOST_CHECKS` list them all. Each check raises the error with which a start is refused.
 """
 
 import os
@@ -54,7 +54,7 @@ from rekindle.wiring.open_store import (
 )
 
 Program = tuple[str, ...]
-"""A program that replaces the one of the manifest; empty: there is none."""
+"""Program that replaces the one of the manifest; empty if there is none."""
 
 
 REACH_HINT = (
@@ -66,9 +66,9 @@ REACH_HINT = (
 def find_obstacles(
     project: Project, name: str, program: Program = (), *, on_this_host: bool = True
 ) -> Iterator[RekindleError]:
-    """Return each error with which a start of the agent would be refused.
+    """Yield each error with which a start of the agent would be refused.
 
-    `on_this_host`: also look for the agent's folder and program, which must be on its own host.
+    `on_this_host`: also check the agent's folder and program, which are on this host.
     """
     checks = (*CHECKS, *HOST_CHECKS) if on_this_host else CHECKS
     seen: set[str] = set()
@@ -129,7 +129,7 @@ def find_checkpoint_persona(entry: manifest.AgentEntry) -> str:
 
 
 def read_program(project: Project, name: str) -> Program:
-    """Return what `command:` names in the place of the CLI's own program; empty: nothing."""
+    """Return the command of `command:`, which replaces the CLI's own program; empty if not set."""
     entry = project.manifest.agents[name]
     if not entry.command and find_harness(project, name).NAME == command_harness.NAME:
         raise ManifestError(
@@ -141,24 +141,26 @@ def read_program(project: Project, name: str) -> Program:
 
 
 def explain_reach_of(project: Project, name: str) -> tuple[str, bool]:
-    """Return in words that the agent may not write, and whether it can achieve nothing at all.
+    """Return a warning that the agent may not write, and whether it can do nothing at all.
 
-    Empty: it may write, or only its own program decides that.
+    The warning is empty if the agent may write, or if its own program decides that.
     """
     try:
         harness, (persona, _) = find_harness(project, name), read_persona(project, name)
     except RekindleError:
         return "", False
     entry = project.manifest.agents[name]
-    if entry.command or entry.mode == "stay":  # a wrapper may permit more; a person is asked
+    if (
+        entry.command or entry.mode == "stay"
+    ):  # a wrapper may permit more; in a terminal, a person is asked
         return "", False
     return explain_reach(persona, entry.persona or AgentDefaults().persona, harness.NAME)
 
 
 def find_unhonoured(project: Project, name: str) -> list[str]:
-    """Return the agent's keys, and those of its personas, that its CLIs cannot honour.
+    """Return a line for each key of the agent or its personas that its CLIs cannot honour.
 
-    A program of `command:` that would be launched with such a persona is refused: no line here.
+    A persona with which a program of `command:` would be launched is left out: it is refused.
     """
     entry, personas = project.manifest.agents[name], project.manifest.personas
     own = entry.persona or AgentDefaults().persona
@@ -196,9 +198,9 @@ UNHONOURED_HINT = "remove it, or set it in the CLI's own settings"
 
 
 def find_prices(project: Project, name: str) -> Mapping[str, ModelPrice]:
-    """Return what the agent's tokens cost, if its CLI does not report money: with list prices.
+    """Return the prices of the agent's tokens, with list prices if its CLI does not report costs.
 
-    A program of which nothing is known may use no paid model at all: it has no list price.
+    A program of `command:` gets no list prices: it may not use a paid model at all.
     """
     entry, harness = project.manifest.agents[name], find_harness(project, name)
     own = project.manifest.prices
@@ -238,7 +240,7 @@ def _check_summarizers(project: Project, name: str, _: Program) -> None:
 
 
 def _check_prices(project: Project, name: str, _: Program) -> None:
-    """Refuse a cap on money that cannot be measured."""
+    """Refuse a budget in dollars that cannot be measured."""
     entry, harness = project.manifest.agents[name], find_harness(project, name)
     stays = entry.mode == "stay"
     cap = entry.budget.usd if entry.budget else None
@@ -255,7 +257,7 @@ def _check_prices(project: Project, name: str, _: Program) -> None:
 
 
 def _check_permissions(project: Project, name: str, program: Program) -> None:
-    """Refuse a persona that the CLI cannot be held to: ask for a command before one is needed."""
+    """Refuse permissions that the CLI cannot enforce, by building its command now."""
     harness, (persona, words) = find_harness(project, name), read_persona(project, name)
     start = LaunchSpec(
         session=str(uuid.uuid4()) if harness.CAN.names_sessions else "",
@@ -276,7 +278,7 @@ def _check_permissions(project: Project, name: str, program: Program) -> None:
 
 
 def _check_relay(project: Project, name: str, _: Program) -> None:
-    """Refuse a relay file that leads outside the project, or that would count as work."""
+    """Refuse a relay file that is outside the project, or that would count as work."""
     file = project.manifest.agents[name].relay
     if file is None:
         return
@@ -298,7 +300,7 @@ def _check_relay(project: Project, name: str, _: Program) -> None:
 
 
 def with_reviewer(project: Project, name: str) -> Project | None:
-    """Return the project with the agent as its reviewer; None: no review is set up.
+    """Return the project with the agent as its reviewer; None if `review:` is not set.
 
     Raises:
         ManifestError: `review:` names a persona that does not exist.
@@ -346,7 +348,7 @@ def _check_folder(project: Project, name: str, _: Program) -> None:
 
 
 def _check_program(project: Project, name: str, program: Program) -> None:
-    """Look for the program as the launch does."""
+    """Refuse a program that the launch would not find."""
     harness, folder = find_harness(project, name), find_agent_folder(project, name)
     own = program or read_program(project, name)
     word = own[0] if own else find_program(harness)
@@ -359,7 +361,7 @@ def _check_program(project: Project, name: str, program: Program) -> None:
 
 
 def _check_until(project: Project, name: str, _: Program) -> None:
-    """Look for the program of `until:` as the end of a cycle does.
+    """Refuse a program of `until:` that the end of a cycle would not find.
 
     A path in the agent's folder may be missing: the agent may be the one to write or build it.
     """

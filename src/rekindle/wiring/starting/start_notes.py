@@ -1,4 +1,4 @@
-"""Notes before an agent is started: what does not prevent the start, and may not be meant."""
+"""Notes before an agent is started: settings that are allowed, but may not be intended."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +13,7 @@ from rekindle.wiring.agent_environment import find_agent_folder
 
 
 class StartNote(NamedTuple):
-    """What `run` and `doctor` tell of an agent, and what to do about it."""
+    """A note of `run` and `doctor` about an agent, and what to do about it."""
 
     words: str
     hint: str
@@ -26,7 +26,7 @@ def find_notes(project: Project, name: str) -> Iterator[StartNote]:
 
 
 def _find_literal_words(project: Project, name: str) -> Iterator[StartNote]:
-    """Yield what a shell would have expanded in a command that is written as one line."""
+    """Yield a note for a word in a one-line command that a shell would have expanded."""
     for key in ("command", "until"):
         line = project.marked.command_lines.get(("agents", name, key), "")
         if word := find_unexpanded(line):
@@ -39,7 +39,7 @@ def _find_literal_words(project: Project, name: str) -> Iterator[StartNote]:
 
 
 def _find_missing_until(project: Project, name: str) -> Iterator[StartNote]:
-    """Yield that the program of `until:` is not there yet: the agent may be the one to write it."""
+    """Yield a note if the program of `until:` is missing: the agent may have to write it."""
     words = project.manifest.agents[name].until
     program = words[0] if words else ""
     if "/" not in program or Path(program).is_absolute() or len(program.split()) > 1:

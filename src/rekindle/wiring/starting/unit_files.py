@@ -1,4 +1,4 @@
-"""The units of a project's daemon and timer in the user's own folders, and their names."""
+"""Names and paths of the units for a project's daemon and timer, in the user's folders."""
 
 import os
 from pathlib import Path
@@ -8,7 +8,7 @@ from rekindle.formats.identifiers import derive_id
 
 
 def make_unit_name(folder: Path, *, briefs: bool = False, every: bool = False) -> str:
-    """Return the name of a project's unit; of the one for all projects if `every`."""
+    """Return the name of a project's unit; with `every`, of the unit for all projects."""
     name = "rekindle" if every else f"rekindle-{derive_id(str(folder))}"
     return f"{name}-briefs" if briefs else name
 
@@ -20,14 +20,14 @@ def make_unit_path(kind: str, name: str) -> Path:
 
 
 def find_units(folder: Path, *, every: bool = False) -> list[Path]:
-    """Return the files and links that exist of a project's units, of either kind."""
+    """Return the existing files and links of a project's units, for systemd and launchd."""
     found: list[Path] = []
     for briefs in (False, True):
         name = make_unit_name(folder, briefs=briefs, every=every)
         service = make_unit_path("systemd", name)
         units = [service, service.with_suffix(".timer")]
         with translate_os_errors(service):
-            # `systemctl enable` makes links: default.target.wants/NAME.
+            # `systemctl enable` creates links such as default.target.wants/NAME.
             links = [
                 link
                 for unit in units

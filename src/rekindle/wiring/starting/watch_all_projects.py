@@ -1,7 +1,7 @@
 """One watchdog for all projects that the user trusts on this host.
 
-The records of trusted folders are the register of projects: what `run`, `up` or `init` accepts is
-looked after from the next look on, and what `forget` removes is not.
+The records of trusted folders are the list of projects: a project that `run`, `up` or `init`
+accepts is watched from the next look on, and one that `forget` removes is not.
 """
 
 from collections.abc import Callable, Iterator
@@ -25,7 +25,7 @@ Tell = Callable[[Path, WatchReport], None]
 
 
 class AllProjectsWatchdog:
-    """Looks after every trusted project, each by its own settings."""
+    """Watches every trusted project, each by its own settings."""
 
     def __init__(self) -> None:
         self._watchdogs: dict[Path, ProjectWatchdog] = {}
@@ -38,7 +38,7 @@ class AllProjectsWatchdog:
         )
 
     def look(self) -> Iterator[tuple[Path, WatchReport]]:
-        """Look once at each; one that cannot be read must not keep the others waiting."""
+        """Look at each project once; an error in one project does not affect the others."""
         folders = trust_checks.list_trusted()
         self._watchdogs = {at: one for at, one in self._watchdogs.items() if at in folders}
         for folder in folders:
@@ -55,7 +55,7 @@ class AllProjectsWatchdog:
 
 
 def run_daemon_for_all(tell: Tell) -> None:
-    """Look after all trusted projects, again and again, until a signal ends the daemon."""
+    """Watch all trusted projects until a signal ends the daemon."""
     lock_file = user_folder.make_user_folder() / "daemon"
     with durable_files.hold_lock(lock_file, 0.0) as lock, Interruption() as interruption:
         if lock is None:
