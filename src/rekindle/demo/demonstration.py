@@ -1,4 +1,4 @@
-"""What the demonstration shows, step by step, in a folder that is thrown away."""
+"""The steps of `rekindle demo`, in a temporary folder."""
 
 import os
 import signal
@@ -44,15 +44,15 @@ Write chapter-1.md to chapter-{stand_in.CHAPTERS}.md
 _PATIENCE_SECONDS = 10.0
 _NOTICE_LINES = 6
 FIRST_KILL, SECOND_KILL = 3, 5
-"""The chapters in whose writing the agent is killed."""
+"""Chapters during which the agent is killed."""
 
 
 HASTE = "runtime: {restart: {cooldown: 0s}, relay: {summarizer: mechanical}}\n"
-"""Who watches does not want to wait."""
+"""Settings that keep the demo short."""
 
 
 class DemoCounts(msgspec.Struct, frozen=True):
-    """What there was to see, for whoever counts."""
+    """The results of the demo, for its summary."""
 
     chapters: int
     heartbeats: int
@@ -60,7 +60,7 @@ class DemoCounts(msgspec.Struct, frozen=True):
 
 
 class Demonstration:
-    """Runs a real cycle with the stand-in as its program, and kills it on the way."""
+    """Runs a real cycle with a scripted agent, and kills it on the way."""
 
     def __init__(self, folder: Path, say: Callable[[str], None]) -> None:
         self._folder = folder
@@ -72,7 +72,7 @@ class Demonstration:
         self._takes_over = False
 
     def run(self) -> DemoCounts | None:
-        """None where somebody stopped it."""
+        """Run the demo, and return its results; None if the user stopped it."""
         (self._folder / manifest.MANIFEST_FILE).write_text(
             manifest.compose(AGENT, "claude-code", "PROMPT.md") + HASTE, encoding="utf-8"
         )
@@ -122,7 +122,7 @@ class Demonstration:
             return
         pid = int(call.call.split("_")[1])
         if not self._tool_works(pid, call.about):
-            return  # the audience has stopped it
+            return  # the user has stopped the demo
         is_first = len(self._kills) == 2  # noqa: PLR2004 - both kills are left
         self._kills.pop(0)
         if is_first:
@@ -133,7 +133,7 @@ class Demonstration:
         os.kill(pid, signal.SIGKILL)
 
     def _tool_works(self, pid: int, file: str) -> bool:
-        """Wait for the tool of the stand-in, our own child; return False if that has ended."""
+        """Wait until the agent's tool has started; return False if the agent has exited."""
         deadline = time.monotonic() + _PATIENCE_SECONDS
         while time.monotonic() < deadline:
             if launch_processes.identify(pid) is None:
@@ -144,7 +144,7 @@ class Demonstration:
         raise AgentError("the demonstration's tool did not begin", hint="run it once more")
 
     def _read_notice(self, session: str) -> str:
-        """The notice, as a hook of the session has reported it."""
+        """Return the recovery notice, as a hook of the session has reported it."""
         asked = self._store.read(AGENT).projection.lives[session].asked
         notice = asked.text.splitlines()[:_NOTICE_LINES] if asked else []
         return "\n".join(f"     {line}" for line in notice)

@@ -1,8 +1,8 @@
-"""Any program: started with the prompt on its standard input, and done when it ends with 0.
+"""The harness for any program that reads its prompt from standard input.
 
-It has no hooks, and no session to go on with: one that was interrupted is taken over by a fresh
-one, which is told so. Every line that it writes is something said; how full its window is nobody
-knows, and what was read and said is estimated.
+It has no hooks and no session to resume: if it is interrupted, a fresh launch takes over and is
+told so. Every line that it prints counts as assistant text. How full its window is cannot be known;
+its tokens are estimated from the text.
 """
 
 import re
@@ -39,31 +39,31 @@ from rekindle.thresholds.texts import (
 
 NAME = "command"
 CAN = Capabilities(launch_hooks=False, hooks=False, resumes=False)
-"""Its variables are in the manifest, under `env:`: none is known here."""
+"""No variables are passed on by default: they are in the manifest, under `env:`."""
 RELAY = "REKINDLE_RELAY"
-"""Names the file in which the program writes the relay for its next cycle."""
+"""Variable with the path of the file in which the program writes the next relay."""
 INSTALL = "correct `command:` in rekindle.yaml"
 
 _CODES = {126: "its program cannot be executed", 127: "its program was not found"}
-"""What a shell ends with that it is started by."""
+"""Exit codes of a shell that could not start the program."""
 _STEP = re.compile(r"at .*\)$|at \S+:\d+$|File \"|Node\.js v|[\^~]+$")
-"""The steps of a trace, below or above which the failure itself is told."""
+"""Line of a stack trace; the failure itself is above or below it."""
 _FAILURE = re.compile(r"error|exception|panic|fatal|fault", re.IGNORECASE)
 _TRIED_AGAIN = re.compile(r"(?<!before )\btrying again|\bretrying(?! in)", re.IGNORECASE)
-"""What did not end it."""
+"""Text of a failure after which the program continued."""
 _TOLD_BY = {
     one_shot_common.INSTRUCTIONS_FILE: "REKINDLE_INSTRUCTIONS",
     one_shot_common.SCHEMA_FILE: "REKINDLE_SCHEMA",
 }
-"""The variables that name the files of a question."""
+"""Variables with the paths of the files of a question."""
 _UNKNOWN = "a program that we know nothing of"
 _INSTEAD = "remove it from the persona, or give the program an option of its own in `command:`"
 
 
 def command(start: LaunchSpec) -> ProgramCommand:
-    """Return the program as the manifest names it, and a variable that names its relay.
+    """Return the program of the manifest, and the variable with the path of its relay.
 
-    In a terminal it is not told its prompt: nobody knows how it would take one.
+    In a terminal the program does not get the prompt: how it would take one is unknown.
     """
     if not start.program:
         raise UsageError("there is no program to start", hint="say it, as in `command: [./agent]`")
@@ -86,10 +86,10 @@ def command(start: LaunchSpec) -> ProgramCommand:
 
 
 def ask(question: OneShotQuestion) -> ProgramCommand:
-    """The program, with the prompt on its standard input; all that it prints is the answer.
+    """Return the program, which gets the prompt on standard input; all its output is the answer.
 
-    Instructions and schema stand in files, which two variables name. What it may do is its owner's
-    to see to: a tool that is granted, to read even, is refused.
+    Instructions and schema are in files, named by two variables. Rekindle cannot limit the program,
+    so a persona that grants any tool, even to read, is refused.
     """
     if not question.program:
         raise UsageError("there is no program to ask", hint="say it, as in `command: [./agent]`")
@@ -103,7 +103,7 @@ def ask(question: OneShotQuestion) -> ProgramCommand:
 
 
 def answer(output: Iterable[bytes]) -> OneShotAnswer | None:
-    """All that it wrote."""
+    """Return the whole output; None if it is empty or too long."""
     whole, left = [], JSON_LINE_BYTES
     for line in output:
         whole.append(line.removesuffix(b"\n"))
@@ -115,8 +115,8 @@ def answer(output: Iterable[bytes]) -> OneShotAnswer | None:
 
 
 def read_stream(line: bytes) -> tuple[OutputItem, ...]:
-    """A line that it wrote, as something said."""
-    # No character has more than four bytes: what lies behind them is not looked at.
+    """Return a line of output as assistant text."""
+    # A character has at most four bytes, so this is enough of a very long line.
     said = to_one_line(
         line[: 4 * COMMAND_LINE_CHARACTERS].decode("utf-8", "replace"), COMMAND_LINE_CHARACTERS
     )
@@ -124,7 +124,7 @@ def read_stream(line: bytes) -> tuple[OutputItem, ...]:
 
 
 def classify(ended: ProcessResult) -> LaunchExit:
-    """How it ended; its last words are read only where it failed, its standard error's first."""
+    """Return how the program ended; its last lines are read only if it failed, stderr first."""
     if ended.stopped:
         return LaunchExit("interrupted", "stopped by the operator")
     if ended.code == 0:
@@ -134,7 +134,7 @@ def classify(ended: ProcessResult) -> LaunchExit:
     errors = _select_last(ended.errors.splitlines())
     found = _explain_lines(errors)
     if not found and not any(_FAILURE.search(line) for line in errors):
-        # Some print their errors where they print everything else.
+        # Some programs print their errors on standard output.
         found = _explain_lines(
             _select_last(one.text for one in ended.last if isinstance(one, AssistantText))
         )
@@ -145,17 +145,17 @@ def classify(ended: ProcessResult) -> LaunchExit:
 
 
 def _select_last(lines: Iterable[str]) -> list[str]:
-    """The last few of them, without the steps of a trace."""
+    """Return the last few lines, without those of a stack trace."""
     told = (exit_verdicts.normalize_sentence(line) for line in lines)
     return [line for line in told if line and not _STEP.match(line)][-COMMAND_LAST_LINES:]
 
 
 def _explain_lines(lines: list[str]) -> LaunchExit | None:
-    """What the last telling one of them says; when a limit ends may stand above it, or below."""
+    """Return the exit that the last recognized line means; the reset time may be near it."""
     telling = {
         place: found
         for place, line in enumerate(lines)
-        # With the next one: a long sentence may be wrapped anywhere.
+        # Joined with the next line, because a long sentence may be wrapped.
         if not _TRIED_AGAIN.search(line)
         and (found := exit_verdicts.find_verdict(" ".join(lines[place : place + 2])))
     }

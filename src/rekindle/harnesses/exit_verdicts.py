@@ -1,7 +1,7 @@
-"""What an end can be called: the verdicts that every harness chooses from.
+"""Exit verdicts and the patterns that all harnesses share.
 
-The sentences of one CLI stand in its harness. Here is what they share: the verdicts themselves, the
-statuses of HTTP, and sentences that programs print whoever made them.
+Messages of one CLI are in its harness. This module has the verdicts themselves, the HTTP statuses,
+and messages that many programs print.
 """
 
 import re
@@ -16,9 +16,9 @@ from rekindle.formats.identifiers import to_one_line
 from rekindle.thresholds.texts import EXIT_CHARACTERS, LIMIT_CHARACTERS
 
 ExitVerdict = tuple[ExitKind, str]
-"""The kind of an end, and what to call it."""
+"""Kind of an exit, and its description."""
 VerdictSentences = tuple[tuple[ExitVerdict, str], ...]
-"""What a verdict is known by, as a pattern; the first that is found decides."""
+"""Verdicts, each with the pattern of its messages; the first match decides."""
 
 FULL: ExitVerdict = ("context-full", "its window is full")
 TURNS: ExitVerdict = ("budget", "all turns that it had were used")
@@ -37,13 +37,13 @@ POISONED: ExitVerdict = ("resume-failed", "the API refuses what the session hold
 WITHHELD: ExitVerdict = ("crash", "the answer was withheld")
 
 _BY_A_PERSON = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
-"""What Ctrl-C, `kill` and a terminal that closes send: nobody crashed."""
+"""Signals that Ctrl-C, `kill` and a closing terminal send; they are not a crash."""
 _STATUSES = {401: LOGIN, 402: UNPAID, 403: ACCESS, 413: FULL, 429: LIMIT}
 _BROKEN = 500
 
 
 def classify_early(ended: ProcessResult) -> LaunchExit | None:
-    """What counts whatever the program says: the operator's word, the wrong session, the person."""
+    """Return an exit that overrides the program's output: a stop, a wrong session, or a person."""
     if ended.stopped:
         return LaunchExit("interrupted", "stopped by the operator")
     if ended.resumes and ended.opened and ended.opened != ended.session:
@@ -54,7 +54,7 @@ def classify_early(ended: ProcessResult) -> LaunchExit | None:
 
 
 def classify_signal(code: int) -> LaunchExit | None:
-    """A process that a signal ended, or that ended itself for one, as a shell tells it."""
+    """Return the exit of a process that a signal ended, also as the code that a shell reports."""
     offset, last = 128, 64
     number = -code if code < 0 else code - offset if offset < code <= offset + last else 0
     if not number:
@@ -67,7 +67,7 @@ def classify_signal(code: int) -> LaunchExit | None:
 
 
 def make_failed_exit(found: ExitVerdict, said: str, resets_at: int | None = None) -> LaunchExit:
-    """An end with the program's own words, which also say when a limit ends."""
+    """Return an exit with the program's own message, which may say when a limit resets."""
     kind, name = found
     words = to_one_line(f"{name}: {said}" if said else name, EXIT_CHARACTERS)
     return (
@@ -78,7 +78,7 @@ def make_failed_exit(found: ExitVerdict, said: str, resets_at: int | None = None
 
 
 def match_sentence(text: str, known: VerdictSentences) -> ExitVerdict | None:
-    # Compiled when first looked for: most commands never look.
+    # Compiled on first use, because most commands never need them.
     found = (verdict for verdict, sign in known if re.search(sign, text, re.IGNORECASE))
     return next(found, None)
 
@@ -90,14 +90,14 @@ def match_status(status: int | None) -> ExitVerdict | None:
 
 
 def normalize_sentence(text: str) -> str:
-    """Text as its sentences are looked for: on one line, with the plain apostrophe."""
+    """Return a text on one line with plain apostrophes, as the patterns expect it."""
     return to_one_line(text.replace("\N{RIGHT SINGLE QUOTATION MARK}", "'"), len(text) + 1)
 
 
 SOCKETS = r"\b(econn\w+|enotfound|eai_again|etimedout|enetunreach|ehostunreach)\b"
 
 _BEGINS = r"(?:^\W*|[:;.] ?|\b[45]\d\d )[\"\[({]*"
-"""Where a sentence begins: at the start, behind a mark or a status, in a text of JSON."""
+"""Start of a sentence: of the text, or after punctuation, a status or a JSON bracket."""
 _API = r"(the |this |selected )?(model|server|service|api|engine)"
 _WHAT_IS_SPENT = r"( \w+){0,4} (limits?|quota|allowance)\b"
 
@@ -122,19 +122,19 @@ _COMMON: VerdictSentences = tuple(
 )
 _SOCKETS: VerdictSentences = ((NETWORK, SOCKETS),)
 _OF_A_TEST = re.compile(r"\bassert|\bexpected\b|[!=]=", re.IGNORECASE)
-"""What a program says whose tests have failed: the words in it are those that it works on."""
+"""Mark of a failed test, whose text is about the program's own subject."""
 _LOOPBACK = re.compile(
     r"(?<![\w.:])(127(\.\d{1,3}){3}|localhost|\[?::1\]?)(?![\w.])", re.IGNORECASE
 )
-"""An address on this host: a service that is down there is the program's own concern."""
+"""An address on this host: a service that is down there is not a network problem."""
 _STATUS = re.compile(r"\W*(?:error:? )?(?:http |status )?([45]\d\d)(?::| \{)", re.IGNORECASE)
 
 
 def find_verdict(text: str, status: int | None = None) -> ExitVerdict | None:
-    """What any program's last words mean; None: they explain nothing.
+    """Return what the last message of an unknown program means; None if it explains nothing.
 
-    Nothing is known of it, and what it works on may be about limits and logins itself: so a
-    sentence counts where it begins as one, not wherever its words are found.
+    The program may work on limits and logins itself, so a pattern must match at the start of a
+    sentence, not just anywhere.
     """
     words = normalize_sentence(text)
     if _OF_A_TEST.search(words):

@@ -1,7 +1,7 @@
-"""The words of hooks that Claude Code began and Codex took over: one dialect, read once.
+"""The hook payloads of Claude Code, a format that Codex and Gemini CLI share in large part.
 
-All payloads carry session_id, transcript_path, cwd and hook_event_name; a tool's own id stands
-behind its input, so that it survives when a large payload is cut.
+All payloads have session_id, transcript_path, cwd and hook_event_name. The id of a tool call comes
+after its input, and survives when a large payload is cut.
 """
 
 import os
@@ -43,12 +43,12 @@ HOOK_FACTS: dict[str, HookFact] = {
     "PostToolUse": "worked",
     "PostToolUseFailure": "worked",
 }
-"""What the words mean that most CLIs share."""
+"""Meaning of the event names that most CLIs share."""
 
 
 def render_command_line(program: Sequence[str], harness: str, event: str, folder: str) -> str:
-    """What a shell is to start at an event."""
-    # Python ends with 2 where its program is gone, and 2 would block prompts and compactions.
+    """Return the shell command of a hook for an event."""
+    # If its program is gone, Python exits with 2, which would block prompts and compactions.
     return f"{shlex.join([*program, harness, event, *([folder] if folder else [])])} || true"
 
 
@@ -64,11 +64,11 @@ def read_hook_record(
     transcripts: str,
     prompt_id: str = "prompt_id",
 ) -> AnyEvent | None:
-    """The fact that a hook reports; None where it reports nothing that we keep.
+    """Return the event that a hook reports; None if Rekindle does not record it.
 
-    `facts` says what the words mean that stand in its hooks' commands; `transcripts` is the pattern
-    of the paths at which the CLI keeps a session; `prompt_id` is the field by which two hooks that
-    report one prompt are known.
+    `facts` has the meaning of each event name in the hooks' commands. `transcripts` is the pattern
+    of the paths of session files. `prompt_id` is the field by which two hooks that report the same
+    prompt are recognized.
     """
     fields = line.fields()
     session = to_text(fields.get("session_id"))
@@ -97,7 +97,7 @@ def read_hook_record(
         case "ended":
             reason = word("reason", HOOK_WORD_CHARACTERS)
             return SessionEnded(ts=line.ts, session=session, reason=reason, visitor=line.visitor)
-        case "asked" if not fields.get("agent_id"):  # a sub-agent is asked by its agent
+        case "asked" if not fields.get("agent_id"):  # the prompt of a sub-agent is from its agent
             return PromptSubmitted(
                 ts=line.ts,
                 session=session,
@@ -125,19 +125,20 @@ def read_hook_record(
 
 
 def _make_identity(line: HookRecord, told: dict[str, Any]) -> str:
-    """What two hooks that report the same thing have in common, where the CLI gives it no id.
+    """Return an id by which two hooks that report the same event are recognized.
 
-    The payload, if it says when: all hooks of one event are told in the same bytes.
+    It is the hash of the payload if that has a timestamp: all hooks of one event get the same
+    bytes.
     """
     return json_codec.hash_bytes(line.payload)[:16] if told.get("timestamp") else ""
 
 
 def _find_transcript_path(path: str, session: str, pattern: str) -> str:
-    """Return the real path of a session's transcript; empty if the CLI keeps no such session there.
+    """Return the real path of a session's transcript; empty if it is not where the CLI keeps one.
 
-    An agent can write such a report itself, and would have any file of the user read and archived
-    in its workspace. The path that the links lead to must have the form too; whatever is reached by
-    a link later is not read. Links above, as in a user's home, are resolved here.
+    An agent can forge such a report to have any file of the user read, and archived in its
+    workspace. So the resolved path must match the pattern too, and links that appear later are not
+    followed. Links above it, such as in a user's home, are resolved here.
     """
     path = to_one_line(path)
     names = {"session": re.escape(session), "short": re.escape(session[:8])}

@@ -1,4 +1,4 @@
-"""What is the same in every question, whichever CLI is asked."""
+"""The parts of a one-shot question that are the same for every CLI."""
 
 from collections.abc import Iterable
 
@@ -19,20 +19,19 @@ from rekindle.errors import UnenforceableError
 from rekindle.harnesses.untrusted_json import to_text
 
 ONE_SHOT_ENVIRONMENT = {ONE_SHOT_VARIABLE: "1"}
-"""Hooks of ours may be installed where the CLI finds them: by this they know that it is no session.
-"""
+"""Variable that tells our installed hooks to ignore the CLI, because it is not a session."""
 READING_TOOLS = ("Read", "Grep", "Glob")
-"""All that a question may be granted."""
+"""Tools that can be granted to a question."""
 INSTRUCTIONS_FILE = "instructions.md"
 SCHEMA_FILE = "schema.json"
 _HINT = f"a question is granted nothing, or whole tools of: {', '.join(READING_TOOLS)}"
 
 
 def select_granted_tools(question: OneShotQuestion, program: str) -> list[str]:
-    """The reading tools that it may use; what writes or runs is refused, and so is half a tool.
+    """Return the reading tools that the persona grants.
 
     Raises:
-        UnenforceableError: The persona grants something else.
+        UnenforceableError: The persona grants another tool, or a part of one.
     """
     permissions = question.persona.permissions
     if permissions is None:
@@ -42,23 +41,22 @@ def select_granted_tools(question: OneShotQuestion, program: str) -> list[str]:
         if rule not in READING_TOOLS:
             raise UnenforceableError(program, rule, hint=_HINT)
     for rule in denied:
-        # A tool that nobody was granted needs no rule.
+        # A denied tool that was not granted needs no rule.
         if rule not in READING_TOOLS and rule.partition("(")[0] in allowed:
             raise UnenforceableError(program, rule, hint=_HINT)
     return [tool for tool in READING_TOOLS if tool in allowed and tool not in denied]
 
 
 def make_files(question: OneShotQuestion) -> dict[str, str]:
-    """Instructions and schema as files, so that neither is too long for a command line."""
+    """Return instructions and schema as files, because a command line may be too short for them."""
     given = {INSTRUCTIONS_FILE: question.instructions, SCHEMA_FILE: question.schema}
     return {name: to_text(words) for name, words in given.items() if words}
 
 
 def find_answer(seen: Iterable[OutputItem], *, joined: bool = False) -> OneShotAnswer | None:
-    """The last that was said, where the program says that all went well.
+    """Return the last message, if the program reports success.
 
-    What was said before a call, or before a complaint, is not the answer. `joined`: one message
-    comes in pieces.
+    Text before a tool call or a warning is not the answer. `joined`: a message comes in pieces.
     """
     said: list[str] = []
     finished = None

@@ -1,4 +1,4 @@
-"""What a CLI prints or writes, read without trust: any value may be missing or of another kind."""
+"""Readers for the JSON of a CLI, in which any value may be missing or of another type."""
 
 import re
 from collections.abc import Iterable
@@ -19,15 +19,15 @@ from rekindle.thresholds.supervision import ARGUMENT_BYTES
 from rekindle.thresholds.texts import ABOUT_CHARACTERS, MARGIN_CHARACTERS, WORD_CHARACTERS
 
 _MEANT_OTHERWISE = ("-", "/", "!")
-"""What no prompt may begin with: an option, a command of the CLI, a command for the shell."""
+"""First characters of a prompt that a CLI would take as an option or a command."""
 _MOST = 2**53
-"""Beyond it, the language that most CLIs are written in has no whole numbers."""
+"""Largest integer that JavaScript, in which most CLIs are written, can represent exactly."""
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
-"""In lower case: the id is also in the name of the transcript, and is looked for by letter."""
+"""Lower case only: the id is also in the name of the transcript, which is matched exactly."""
 
 
 def parse_object(line: bytes) -> dict[str, Any]:
-    """A line as an object; empty, where it is none: torn, damaged, or not JSON at all."""
+    """Return a line as an object; empty if it is torn, damaged or not a JSON object."""
     if len(line) > JSON_LINE_BYTES:
         return {}
     try:
@@ -47,24 +47,24 @@ def to_count(value: object) -> int | None:
 
 
 def to_text(value: object) -> str:
-    """A text; a lone surrogate that JSON let through could not be written again."""
+    """Return a text without lone surrogates, which JSON allows but UTF-8 cannot encode."""
     return value.encode("utf-8", "replace").decode() if isinstance(value, str) else ""
 
 
 def to_word(value: object, limit: int = WORD_CHARACTERS) -> str:
-    """A text as a short line; what is cut off is not looked at, for it may be megabytes."""
+    """Return a text as a short line; the rest, which may be megabytes, is not processed."""
     return to_one_line(to_text(value[: 2 * limit]), limit) if isinstance(value, str) else ""
 
 
 def to_uuid(value: object) -> str:
-    """The id of a session; empty, where it cannot be one."""
+    """Return the id of a session; empty if it is not a UUID."""
     return value if isinstance(value, str) and _UUID.match(value) else ""
 
 
 def describe_call(given: dict[str, Any]) -> str:
-    """What says most about a call: its command, file or pattern; else the first text in it.
+    """Return the main argument of a call: its command, file or pattern, else the first text.
 
-    More than is shown: a secret that is cut through could not be told for one.
+    It is longer than what is shown, because a secret that is cut in two would not be recognized.
     """
     telling = ("command", "file_path", "pattern", "url", "query", "description")
     values = (given.get(key) for key in (*telling, *given))
@@ -80,7 +80,7 @@ def make_passages(
     thread: str = "",
     anew: bool = False,
 ) -> tuple[Passage, ...]:
-    """What a line tells of a turn, with what it says about all of it."""
+    """Return the passages of a line, with the time, message and thread that they share."""
     told = [what for what in found if isinstance(what, PassageContent)]
     return tuple(
         Passage(what=what, at=at, message=message, thread=thread, anew=anew and what is told[0])
@@ -89,12 +89,12 @@ def make_passages(
 
 
 def make_argument(prompt: str, program: str) -> str:
-    """A prompt as the last word of a command line; no option, and no command of the program's.
+    """Return a prompt as the last argument, changed so that no CLI takes it as an option.
 
     Raises:
-        UsageError: It is longer than the system takes.
+        UsageError: It is longer than the operating system allows.
     """
-    # Not by a space: in a terminal it is taken away before the first character is looked at.
+    # A leading space would not help: in a terminal the CLI strips it.
     guarded = f"The task: {prompt}" if prompt.lstrip().startswith(_MEANT_OTHERWISE) else prompt
     if len(guarded.encode("utf-8", "replace")) > ARGUMENT_BYTES:
         raise UsageError(

@@ -1,4 +1,4 @@
-"""A summary by a model: a CLI is asked once, without tools, hooks or a session that is kept."""
+"""A summary by a model: a CLI is asked once, without tools, hooks or a saved session."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -39,34 +39,34 @@ from rekindle.thresholds.texts import REASON_CHARACTERS, SUMMARY_OUTPUT_BYTES
 
 
 class HeadlessSummarizer(msgspec.Struct, frozen=True, kw_only=True):
-    """Who is asked, and by whom."""
+    """A CLI that writes summaries, with its settings and limits."""
 
     harness: Harness
     processes: Processes
     scratch: Path
-    """A folder for those of the questions, each of which begins empty.
+    """Folder in which each question gets an empty folder of its own.
 
-    A CLI may take the files of the one that it is started in for orders.
+    A CLI may follow instructions in the files of the folder that it is started in.
     """
     environment: Mapping[str, str]
     program: tuple[str, ...] = ()
     persona: Persona = Persona()
     words: str = ""
-    """The text of the persona's system prompt; ours follows it."""
+    """Text of the persona's system prompt; ours follows it."""
     usd: float | None = None
-    """What an answer may cost."""
+    """Largest cost of a summary, in dollars; None: no limit."""
     seconds: float = SUMMARY_SECONDS
     elapsed: Callable[[], float] = time.monotonic
     stops: Callable[[], bool] = bool
-    """Whether somebody wants us to stop: no answer is waited for then."""
+    """Function that returns whether to stop, and so not to wait for an answer."""
 
     def ask(self, request: SummaryRequest) -> OneShotAnswer:
-        """The answer to a request.
+        """Return the answer to a request.
 
         Raises:
-            SummaryError: There is none: it could not be started, failed, or took too long. It says
-                what that has cost, as far as the program has told.
-            StoppedError: We are to stop, and have not waited for it.
+            SummaryError: The CLI could not be started, failed, or took too long. The error has the
+                cost so far, if the CLI reported it.
+            StoppedError: A stop was requested before the answer came.
         """
         left = None if self.usd is None else self.usd - request.spent
         if left is not None and left <= 0:
@@ -111,12 +111,12 @@ class HeadlessSummarizer(msgspec.Struct, frozen=True, kw_only=True):
         return found
 
     def _read_output(self, child: ProcessHandle, lines: list[bytes]) -> str:
-        """Read all that it prints; it is ended, with all that it started, when it takes too long.
+        """Read the output; end the program and everything that it started if it takes too long.
 
-        Returns what is wrong with it, if anything is.
+        Return the reason why the output cannot be used, or nothing.
 
         Raises:
-            StoppedError: We are to stop.
+            StoppedError: A stop was requested.
         """
         began, size = self.elapsed(), 0
         with closing(child.follow(TICK_SECONDS)) as output:
@@ -133,7 +133,7 @@ class HeadlessSummarizer(msgspec.Struct, frozen=True, kw_only=True):
         return ""
 
     def _read_cost(self, lines: list[bytes]) -> tuple[float, int]:
-        """What an answer that is none has cost, as far as its program has told."""
+        """Return the dollars and tokens of a failed answer, as far as the CLI reported them."""
         used: dict[str, int] = {}
         for number, line in enumerate(lines):
             for seen in self.harness.read_stream(line):

@@ -1,6 +1,6 @@
-"""A summary without a model: what was committed, called and said, and what was left over.
+"""A summary without a model: what was committed, called and said, and what is left.
 
-It understands nothing, and therefore invents nothing: what somebody said is quoted.
+It interprets nothing, and therefore invents nothing: texts are quoted.
 """
 
 from collections import deque
@@ -27,23 +27,23 @@ from rekindle.thresholds.texts import MECHANICAL_FEW, MECHANICAL_ITEMS, MECHANIC
 
 
 class KnownWork(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a session without reading it: from the log, from git, from before."""
+    """What is known of a session without its transcript: from the log, git and the relay."""
 
     commits: tuple[str, ...] = ()
-    """What the commits since its beginning say, newest first."""
+    """Subjects of the commits since its start, newest first."""
     changed: tuple[str, ...] = ()
-    """The files that were changed."""
+    """Files that were changed."""
     carried: tuple[str, ...] = ()
-    """What was left over before it."""
+    """Work that was left before the session."""
     loops: tuple[str, ...] = ()
-    """The open loops."""
+    """Open loops, each with its id and text."""
     phase: str = ""
     decisions: tuple[str, ...] = ()
     next_action: str = ""
 
 
 class TurnDigest:
-    """What is remembered of turns, of which there may be any number."""
+    """The part of any number of turns that a summary needs."""
 
     def __init__(self) -> None:
         self.turns = 0
@@ -54,7 +54,7 @@ class TurnDigest:
         self._requests = self._calls = self._failures = self._written = 0
 
     def of(self, turns: Iterable[Turn]) -> Iterator[Turn]:
-        """The turns of the main thread, each of them remembered as it passes."""
+        """Yield the turns of the main thread, and add each to the digest."""
         for turn in turns:
             if not turn.thread:
                 self._add(turn)
@@ -77,7 +77,7 @@ class TurnDigest:
                 self.unknown.append((turn.number, call))
 
     def numbers(self) -> Iterator[SummaryItem]:
-        """Yield how much there was of it, if the harness reports calls or tokens."""
+        """Yield the counts of requests, calls and tokens, unless only requests are known."""
         parts = [_render_count(self._requests, "request")]
         if self._calls:
             parts.append(f"{_render_count(self._calls, 'tool call')}, {self._failures} failed")
@@ -87,7 +87,7 @@ class TurnDigest:
             yield SummaryItem(", ".join(parts))
 
     def output(self) -> Iterator[SummaryItem]:
-        """Yield the last words of an agent of which no tool calls are known."""
+        """Yield the last texts of an agent that reports no tool calls."""
         if not self._calls:
             for turn in self.said:
                 yield _quote_turn("the agent", turn)

@@ -1,6 +1,6 @@
-"""What a harness should make of its recordings: `expected.json`, in their folder.
+"""The expected results of recordings, in `expected.json` in their folder.
 
-It is written by who has looked at the recording, not by the harness. By case:
+A person who has looked at the recording writes the file, not the harness. By case:
 
     {"tool": {"seen": [["SessionOpened", "6f1c…"], ["ToolCallStarted", "Bash", "toolu_1", "ls"],
                        ["ToolCallFinished", "toolu_1"], ["AssistantText", "done"],
@@ -11,10 +11,11 @@ It is written by who has looked at the recording, not by the harness. By case:
               "exit": ["limit", "You've hit your limit, it resets at 5pm", null]},
      "asked": {"answer": ["it works", 0.02, 3245]}}
 
-Each row is the kind of a thing and what tells most of it, as `OUTPUT_FIELDS` and `HOOK_FIELDS` have
-it. `hooked` is what the hooks told that the harness installs; `usage` is what the transcript tells;
-of an end that is no limit the kind is all. Of a question `answer` is all: its text, what it cost,
-how many tokens it took. What is left out is expected not to be there.
+Each row is the kind of an item and its main fields, as listed in `OUTPUT_FIELDS` and `HOOK_FIELDS`.
+`hooked` are the reports of the hooks that the harness installs; `usage` is from the transcript. The
+row of an exit is its kind, and for a limit also the hint and the reset time. A question has only an
+`answer`: its text, cost in dollars and tokens. A key that is left out must be absent from the
+result.
 """
 
 from pathlib import Path
@@ -56,7 +57,7 @@ OUTPUT_FIELDS: dict[type, tuple[str, ...]] = {
     CompactionReport: ("before", "after"),
     FinalReport: ("ok", "windows", "usd", "tokens"),
 }
-"""What tells most of each thing that a stream shows; of `UsageReport`, it is its usage."""
+"""Main fields of each item of a stream; for `UsageReport`, those of its usage are used."""
 HOOK_FIELDS = {
     "session.started": "source",
     "session.ended": "reason",
@@ -64,7 +65,7 @@ HOOK_FIELDS = {
     "session.compacted": "trigger",
     "heartbeat": "tool",
 }
-"""What tells most of each fact that a hook may report, beside its session."""
+"""Main field of each event that a hook may report, besides its session."""
 
 ExpectedRow = list[Any]
 
@@ -78,14 +79,14 @@ class ExpectedResult(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 def load_expected(folder: Path) -> dict[str, ExpectedResult]:
-    """What is expected, by case."""
+    """Return the expected results, by case."""
     return msgspec.json.decode((folder / FILE).read_bytes(), type=dict[str, ExpectedResult])
 
 
 def read_recording(
     recording: Recording, harness: Harness, *, supervised: bool = True
 ) -> ExpectedResult:
-    """What a harness makes of a recording, in the same form."""
+    """Return what a harness reads from a recording, in the form of the expected results."""
     if recording.asked:
         return ExpectedResult(answer=_make_answer_row(harness.answer(recording.stream)))
     used = harness.usage(recording.transcript, {})

@@ -1,14 +1,14 @@
-"""What every harness keeps, built in or plugged in.
+"""The tests that every harness must pass, built-in or from a plugin.
 
-Subclass it in a test module and say which harness, and where its recordings are:
+Subclass it in a test module, with the harness and the folder of its recordings:
 
     class TestMine(HarnessContract):
         harness = mine
         recordings = Path(__file__).parent / "recordings"
 
-pytest finds the tests by themselves; they run on the recordings, at the speed of unit tests. What
-a harness should make of each recording stands beside them, in `expected.json`: see
-`rekindle.testing.expected_results`. What a CLI cannot do, by its `Capabilities`, is not asked for.
+pytest collects the inherited tests; they run on the recordings, as fast as unit tests. The expected
+results are beside the recordings, in `expected.json`: see `rekindle.testing.expected_results`. A
+test of a feature that the CLI lacks, by its `Capabilities`, is skipped.
 """
 
 import json
@@ -83,51 +83,53 @@ _ALWAYS_PASSED_ON = {"PATH": "/bin", "HOME": "/home/user"}
 _HOOK = ("/a b/python", "-I", f"/a b/{HOOK_PROGRAM}")
 _GONE = ("/nowhere/python", f"/nowhere/{HOOK_PROGRAM}")
 _FACTS = frozenset({"session.started", "session.ended", "prompt.submitted", "heartbeat"})
-"""What priming, recovery and the signs of life are made from."""
+"""Events that context, recovery and heartbeats depend on."""
 _NOBODYS_RULE = "Bash(\0)"
-"""What no CLI can be held to: it cannot even be told."""
+"""Rule that no CLI can enforce, or even be given."""
 _DASHED = "--no-option"
 _RESUMING = re.compile(r"resume|continue|session-id|hooks?\.json|settings=")
-"""What a question must not say: that it goes on, or whose hooks are to run."""
+"""Options that a question must not have: to resume a session, or to set hooks."""
 _NARROW = ("Bash(git log:*)", "Bash(git push:*)")
-"""Parts of a tool: to be kept apart from each other and from the whole, or refused."""
+"""Rules for parts of a tool, which must give different commands, or be refused."""
 _TASK = "Ship the parser"
 _MEANT_OTHERWISE = (f"--{_TASK}", f"/{_TASK}", f"!{_TASK}", f"\n /{_TASK}")
-"""Prompts that a CLI in a terminal would take for an option, or for a command."""
+"""Prompts that a CLI in a terminal would take as an option or a command."""
 _SESSION_MARKS = (
     *("CLAUDE_CODE_SESSION_ID", "CLAUDE_PID", "CODEX_THREAD_ID", "CODEX_SESSION_ID"),
     *("CODEX_SANDBOX", "GEMINI_CLI", "GEMINI_SESSION_ID"),
 )
-"""By these a CLI knows that it runs inside a session: ours may have been started from one."""
+"""Variables of a CLI's session, in which Rekindle may have been started."""
 _KEYS = (
     *("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "AZURE_OPENAI_API_KEY", "GEMINI_API_KEY"),
     *("GOOGLE_API_KEY", "AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "GH_TOKEN", "GITLAB_TOKEN"),
     *("NPM_TOKEN", "PYPI_TOKEN", "DOCKER_PASSWORD", "DATABASE_URL", "SLACK_TOKEN", "HF_TOKEN"),
 )
-"""What lies about in people's environments; whose harness needs one says so in `keys`."""
+"""Credentials in typical environments; a harness that needs one lists it in `keys`."""
 _WORDS_CHARACTERS = 400
 _GRANTED = (
     *("Bash", "Write", "Edit", "NotebookEdit", "WebFetch", "Task", "mcp__box__put", "mcp_box_*"),
     *("*", "Bash(git log:*)", "Write(*)", "--help", _NOBODYS_RULE, "run_shell_command"),
 )
-"""What no question may be granted: it writes, runs, or nobody knows what it does."""
+"""Tools that no question may be granted: they write, run commands, or are unknown."""
 _UNTAME = (_DASHED, f"\n{_DASHED}", f'" {_DASHED} "', f"' {_DASHED}", f"={_DASHED}", "é\0", "{")
-"""Words that could pass for an option, or end a text before its end."""
+"""Texts that could become an option, or end a quoted text early."""
 
 
 class HarnessContract:
     harness: ClassVar[HarnessEssentials]
-    """A module or an object with the six members; what else it has is tested too."""
+    """Module or object with the six required members; its optional members are tested too."""
     recordings: ClassVar[Path]
-    """A folder of recordings, one file a case, with their `expected.json`."""
+    """Folder with one recording per case, and their `expected.json`."""
     program: ClassVar[tuple[str, ...]] = ("some-program",)
-    """What is started; the `command` harness has no program of its own."""
+    """Program to start; the `command` harness has none of its own."""
     keys: ClassVar[tuple[str, ...]] = ()
-    """How the keys begin that its program logs in with: no other program's may be passed on."""
+    """Prefixes of the credentials that its program uses; those of other programs must not be passed
+    on.
+    """
 
     @property
     def whole(self) -> Harness:
-        """The harness as Rekindle uses it."""
+        """Return the harness with defaults for its optional members, as Rekindle uses it."""
         return complete_harness(self.harness)
 
     def kept(self) -> tuple[Recording, ...]:
@@ -142,23 +144,23 @@ class HarnessContract:
         return LaunchSpec(session=own, resumes=resumes, **given)
 
     def starts(self) -> Iterator[dict[str, Any]]:
-        """Of a fresh session and of one that goes on, in a terminal and without one."""
+        """Yield arguments for fresh and resumed sessions, in a terminal and without one."""
         for interactive in (False, True):
             yield {"interactive": interactive}
             if self.whole.CAN.resumes:
                 yield {"interactive": interactive, "resumes": True}
 
-    # What it is
+    # Description and environment
 
     def test_it_has_a_name_and_says_how_it_is_installed(self) -> None:
-        """The name stands in manifests and records; whoever lacks the program is told."""
+        """Manifests contain the name; users without the program see how to install it."""
         assert AGENT_NAME.match(self.whole.NAME)
         assert self.whole.INSTALL
         assert (self.whole.HOOK_FILES is not None) is self.whole.CAN.hooks
         assert hasattr(self.harness, "ask") is self.whole.CAN.questions
 
     def test_its_environment_is_its_own(self) -> None:
-        """It gets what it is set up with: no other program's keys, and no mark of ours."""
+        """It gets its configuration, without credentials of others or marks of ours."""
         passed_on, never = self.whole.PASSED_PREFIXES, self.whole.BLOCKED_VARIABLES
         assert all(_VARIABLE.match(name) for name in (*passed_on, *never))
         others = [key for key in _KEYS if not key.startswith(self.keys or "-")]
@@ -169,10 +171,10 @@ class HarnessContract:
         for how in self.starts():
             assert not set(self.whole.command(self.start(**how)).environment) & set(ours)
 
-    # How it is started
+    # Commands of launches
 
     def test_a_command_is_made_anew_each_time(self) -> None:
-        """Nothing is left in it from the launch before: no option adds up."""
+        """No option remains from an earlier launch."""
         first = self.whole.command(self.start())
         if self.whole.CAN.resumes:
             self.whole.command(self.start(resumes=True))
@@ -180,7 +182,7 @@ class HarnessContract:
         assert all("\0" not in word for word in first.argv)
 
     def test_the_program_is_the_one_asked_for(self) -> None:
-        """Another in its place, or the CLI's own; without either nothing can be started."""
+        """The given program is used, else the CLI's own; without either, nothing can be started."""
         for how in self.starts():
             made = self.whole.command(self.start(**how))
             assert made.argv[: len(self.program)] == self.program
@@ -191,9 +193,9 @@ class HarnessContract:
             assert own.argv[0] == self.whole.HOOK_FILES.program
 
     def test_a_session_is_given_its_id(self) -> None:
-        """A new one where the CLI takes one, one that goes on always, and it is told which of both.
+        """The command has the session's id, and differs for a fresh and a resumed session.
 
-        Else a session that is gone would be begun anew in silence.
+        Otherwise a session that is gone would be silently replaced by a new one.
         """
         if not self.whole.CAN.resumes:
             return
@@ -204,7 +206,7 @@ class HarnessContract:
         assert fresh != going_on
 
     def test_only_a_session_s_id_is_passed_on(self) -> None:
-        """What a CLI could take for an option, a name or the newest session is refused."""
+        """A text that a CLI could take as an option, a name or the newest session is refused."""
         if not self.whole.CAN.resumes:
             return
         for resumes in (True, False) if self.whole.CAN.names_sessions else (True,):
@@ -216,7 +218,7 @@ class HarnessContract:
                 raise AssertionError(f"{text!r} was taken for a session: {made.argv}")
 
     def test_files_stay_in_the_scratch_folder(self) -> None:
-        """Their names are names, not paths; and the program is told where they are."""
+        """Files have plain names, not paths, and the program gets their location."""
         read_only = Persona(permissions=Permissions(allowed_tools=[]))
         for more in ({}, {"persona": read_only}):
             made = self.made(**more) or Made(())
@@ -225,9 +227,9 @@ class HarnessContract:
                 assert f"/scratch/{name}" in _join_command(made, files=False)
 
     def test_a_prompt_in_a_terminal_is_a_prompt(self) -> None:
-        """No option, and no command of the CLI; and it is started otherwise than without one.
+        """A prompt is not an option or a command of the CLI, and a terminal gets another command.
 
-        Only a program that keeps no sessions may be left without it: nobody knows how it is told.
+        Only a program without sessions may get no prompt, because how it takes one is unknown.
         """
         if not self.whole.CAN.resumes:
             return
@@ -242,10 +244,10 @@ class HarnessContract:
                 if prompt != _TASK:
                     assert not _ends(made.argv, prompt), made
 
-    # What a persona asks for
+    # Personas
 
     def made(self, **more: Any) -> Made | None:
-        """The command for a start; None, where it is refused in words that name the reason."""
+        """Return the command for a launch; None if it is refused, with a hint."""
         try:
             return self.whole.command(self.start(**more))
         except (UsageError, UnenforceableError) as error:
@@ -254,7 +256,7 @@ class HarnessContract:
         return None
 
     def test_permissions_are_kept_or_refused(self) -> None:
-        """Each makes another command of it, in a session that goes on too; none is ignored."""
+        """Each permission changes the command, also of a resumed session; none is ignored."""
         for how in self.starts():
 
             def given(*, _how: Any = how, **rules: list[str]) -> Made | None:
@@ -279,7 +281,7 @@ class HarnessContract:
                 assert all(known.count(one) == 1 for one in known), known
 
     def test_a_permission_that_cannot_be_kept_is_refused(self) -> None:
-        """By its name, whether it is to be allowed or denied: nobody may trust what is not held."""
+        """A rule that cannot be enforced is refused by name, whether it allows or denies."""
         for rules in ({"allowed_tools": [_NOBODYS_RULE]}, {"deny": ["Bash", _NOBODYS_RULE]}):
             start = self.start(persona=Persona(permissions=Permissions(**rules)))
             try:
@@ -289,13 +291,13 @@ class HarnessContract:
             raise AssertionError(f"{_NOBODYS_RULE!r} was taken for a permission: {made.argv}")
 
     def test_a_system_prompt_is_given_or_refused(self) -> None:
-        """By its file or by its words; both come with the start."""
+        """The command has the file of the system prompt, or its text."""
         file, words = "/personas/keeper.md", "You keep the light."
         made = self.made(persona=Persona(system_prompt_file=file), instructions=words)
         assert made is None or file in _join_command(made) or words in _join_command(made)
 
     def test_nothing_that_is_given_becomes_an_option(self) -> None:
-        """A name or a text that begins with a dash is joined to its option, or refused."""
+        """A value that starts with a dash is one word with its option, or refused."""
         for persona in (
             Persona(system_prompt_file=_DASHED),
             Persona(permissions=Permissions(allowed_tools=[_DASHED])),
@@ -305,13 +307,13 @@ class HarnessContract:
                 made = self.made(persona=persona, instructions=_DASHED, **how)
                 assert made is None or not _begins(made.argv, _DASHED), made
 
-    # What it is asked
+    # One-shot questions
 
     def question(self, **more: Any) -> OneShotQuestion:
         return OneShotQuestion(**{"scratch": "/scratch", "program": self.program, **more})
 
     def asked(self, **more: Any) -> Made | None:
-        """The command for a question; None, where it is refused in words that name the reason."""
+        """Return the command for a question; None if it is refused, with a hint."""
         try:
             return self.whole.ask(self.question(**more))
         except (UsageError, ManifestError) as error:
@@ -320,7 +322,7 @@ class HarnessContract:
         return None
 
     def test_a_question_is_no_session(self) -> None:
-        """None is named, begun or gone on with, no hook comes with it, and our own are told so."""
+        """A question has no session and no hooks, and tells installed hooks to ignore it."""
         if not self.whole.CAN.questions:
             return
         made = self.whole.ask(self.question())
@@ -338,7 +340,7 @@ class HarnessContract:
             assert own.argv[0] == self.whole.HOOK_FILES.program
 
     def test_a_question_may_read_at_most(self) -> None:
-        """Nothing is as good as nothing said; to read is another command or refused; no more is."""
+        """An empty list of tools equals none; tools that only read may be granted, others never."""
         if not self.whole.CAN.questions:
             return
         alone, nothing = (self.asked(persona=one) for one in (Persona(), _make_granting()))
@@ -354,7 +356,7 @@ class HarnessContract:
         self.asked(persona=_make_granting("Read", "Grep", "Glob"))
 
     def test_a_question_has_its_instructions(self) -> None:
-        """By its command or by a file, which the program is told of; so with a schema."""
+        """Instructions and schema are in the command, or in a file that the command names."""
         if not self.whole.CAN.questions:
             return
         made = self.asked(instructions="You keep the light.", schema='{"type": "object"}')
@@ -365,9 +367,9 @@ class HarnessContract:
             assert f"/scratch/{name}" in _join_command(made, files=False)
 
     def test_nothing_that_is_asked_becomes_an_option(self) -> None:
-        """Whatever instructions, schema and persona say: the options stay; or it is refused.
+        """Instructions, schema and persona never change the options, or are refused.
 
-        What stands in a file is no option.
+        Text inside a file is not an option.
         """
         if not self.whole.CAN.questions:
             return
@@ -388,7 +390,7 @@ class HarnessContract:
             assert made is None or _list_options(made.argv) == _list_options(tame.argv), made
 
     def test_an_answer_is_read_from_anything(self) -> None:
-        """Nothing is no answer; whatever else was printed raises nothing, and is sound."""
+        """Empty output is not an answer; damaged output gives a valid answer or none."""
         if not self.whole.CAN.questions:
             return
         assert self.whole.answer(()) is None
@@ -402,16 +404,16 @@ class HarnessContract:
                     assert found.text.strip()
 
     def test_an_answer_that_was_cut_is_none_or_less(self) -> None:
-        """A CLI that says when it is done has answered only then."""
+        """A CLI with a final report has not answered before it."""
         for one in self.kept():
             if one.asked and any(isinstance(seen, FinalReport) for seen in one.seen(self.whole)):
                 for length in range(len(one.stream)):
                     assert self.whole.answer(one.stream[:length]) is None
 
-    # What its hooks tell
+    # Hooks
 
     def test_hooks_are_ours_and_never_stand_in_the_way(self) -> None:
-        """Each is found again as ours, has a time limit, and succeeds where our program is gone."""
+        """Each hook is recognized as ours, has a timeout, and succeeds if our program is gone."""
         if not self.whole.CAN.hooks:
             return
         for supervised in (False, True):
@@ -430,7 +432,7 @@ class HarnessContract:
         assert ended.returncode == 0, "a hook that fails must not block the CLI"
 
     def test_a_launch_has_its_hooks(self) -> None:
-        """All of them, wherever the CLI takes them from."""
+        """The command of a launch contains all hooks."""
         if not self.whole.CAN.launch_hooks:
             return
         for how in self.starts():
@@ -441,7 +443,7 @@ class HarnessContract:
                 assert f" {self.whole.NAME} {found.event}" in whole
 
     def test_where_it_is_stopped_it_has_a_hook(self) -> None:
-        """A brake that no hook of a launch is there for would never be put on."""
+        """A brake needs a hook of the launch at its event."""
         brake = self.whole.brake(interactive=False)
         if brake is None:
             return
@@ -452,7 +454,7 @@ class HarnessContract:
         assert brake.counts
 
     def test_a_session_can_be_told(self) -> None:
-        """One of its hooks prints a text so that it arrives as it is."""
+        """A hook can add a text to the session, and the text arrives unchanged."""
         if not self.whole.CAN.hooks:
             return
         text = 'First line, "quoted"\n\\ second: é'
@@ -464,7 +466,7 @@ class HarnessContract:
         )
 
     def test_a_hook_s_fact_keeps_what_ours_has_seen(self) -> None:
-        """When it was, whose session it is, which launch; and its session where it was cut."""
+        """An event has the time, session and launch of its record; a cut one, its session."""
         for line in (line for one in self.kept() for line in one.hook_lines(self.whole)):
             seen = {"launch": "4f1c", "process": "1 2 3", "visitor": True}
             whole = self.whole.read_hook(msgspec.structs.replace(line, **seen))
@@ -480,10 +482,10 @@ class HarnessContract:
             own = {**seen, "harness": self.whole.NAME}
             assert {name: _select_type(whole, name, own[name]) for name in own} == own
 
-    # What it makes of recordings
+    # Recordings
 
     def test_recordings_show_what_it_can(self) -> None:
-        """Nothing that it is relied on for is without one."""
+        """Each feature of the harness is in at least one recording."""
         cases = expected_results.load_expected(self.recordings)
         assert set(cases) == {one.name for one in self.kept()}
         exits, seen = (
@@ -504,7 +506,7 @@ class HarnessContract:
             assert any(one.usage for one in cases.values())
 
     def test_every_recording_is_read(self) -> None:
-        """As what it was: what it showed, what its hooks told, how full it was, how it ended."""
+        """The output, hooks, usage and exit of each recording are as expected."""
         cases = expected_results.load_expected(self.recordings)
         for recording in self.kept():
             for supervised in (False, True):
@@ -516,9 +518,9 @@ class HarnessContract:
                     assert made == wanted_, f"{recording.name}: {name}: {json.dumps(made)}"
 
     def test_a_transcript_has_what_its_session_was_asked(self) -> None:
-        """By the id that a hook told: else nobody would be let go on with it.
+        """A transcript has each prompt that a hook reported, so that the session can be resumed.
 
-        Where the CLI gives its prompts ids, a transcript that lost one does not have it.
+        If prompts have ids, a transcript without one is recognized.
         """
         for recording in self.kept():
             for fact in map(self.whole.read_hook, recording.hook_lines(self.whole)):
@@ -532,7 +534,7 @@ class HarnessContract:
                         assert not self.whole.holds(lines, _OTHER), recording.name
 
     def test_an_end_is_told_in_a_line(self) -> None:
-        """And a limit in the CLI's own words, which say when it ends."""
+        """An exit is described in one line, a limit in the CLI's own words with its end."""
         for recording in self.kept():
             found = recording.exit(self.whole)
             assert found.kind in _KINDS
@@ -541,7 +543,7 @@ class HarnessContract:
             assert found.kind != "limit" or found.hint or found.resets_at
 
     def test_usage_says_how_it_is_known(self) -> None:
-        """Where the window is not known nothing is decided by it, until somebody has told it."""
+        """Without a known window the usage is `unknown`; a reported window fills it in."""
         for recording in self.kept():
             for seen in recording.seen(self.whole):
                 if isinstance(seen, UsageReport):
@@ -555,25 +557,25 @@ class HarnessContract:
                 assert told.known == ("reported" if found.window is None else told.known)
 
     def test_an_end_that_we_asked_for_is_no_crash(self) -> None:
-        """Whatever the program made of it."""
+        """A stop is an interruption, whatever the program printed."""
         for recording in self.kept():
             found = self.whole.classify(recording.ended(self.whole, stopped=True))
             assert found.kind == "interrupted", recording.name
 
     def test_a_process_that_was_killed_has_crashed(self) -> None:
-        """SIGKILL leaves no account of itself."""
+        """A process killed by SIGKILL has no final report."""
         assert self.whole.classify(ProcessResult(code=-9, session=_SESSION)).kind == "crash"
 
     def test_another_session_than_the_one_asked_for_is_a_failed_resume(self) -> None:
-        """A CLI that opens a new one in silence must not be believed."""
+        """A CLI that silently opens a new session has not resumed the old one."""
         if self.whole.CAN.resumes:
             ended = ProcessResult(code=0, session=_SESSION, resumes=True, opened=_OTHER)
             assert self.whole.classify(ended).kind == "resume-failed"
 
-    # What nobody should send
+    # Damaged input
 
     def test_a_damaged_hook_is_refused_and_nothing_else(self) -> None:
-        """What cannot be read is a DocumentError; nothing else gets out, and nothing unsound."""
+        """A damaged payload raises DocumentError or gives a valid event."""
         for word, lines in self.told_by_hooks().items():
             first = next(line for line in lines if line.event == word)
             for payload in hostile_lines.damage_lines(line.payload for line in lines):
@@ -586,7 +588,7 @@ class HarnessContract:
                     assert fact is None or events.parse(events.render(fact)) == fact
 
     def told_by_hooks(self) -> dict[str, list[Any]]:
-        """Everything that the hooks of each word were told."""
+        """Return the recorded lines of hooks, by event."""
         found: dict[str, list[Any]] = {}
         for recording in self.kept():
             for line in recording.hook_lines(self.whole):
@@ -594,7 +596,7 @@ class HarnessContract:
         return found
 
     def test_a_damaged_transcript_raises_nothing(self) -> None:
-        """And tells nothing that cannot be."""
+        """A damaged line gives valid passages and usage, or none."""
         lines = (line for one in self.kept() for line in one.transcript.split(b"\n"))
         for line in hostile_lines.damage_lines(lines):
             if found := self.whole.usage(line, {}):
@@ -604,7 +606,7 @@ class HarnessContract:
                 assert all(map(_is_line, (passage.at, passage.message, passage.thread)))
 
     def test_a_transcript_tells_every_turn_that_counts(self) -> None:
-        """In the normal form as towards the budget, and what was asked as a hook told it."""
+        """Each turn of the budget, and each reported prompt, is in a passage."""
         for recording in self.kept():
             told: list[Any] = []
             for line in recording.transcript.split(b"\n"):
@@ -617,14 +619,14 @@ class HarnessContract:
                 told += found
             asked = [one.text.strip() for one in told if isinstance(one, PromptText)]
             for fact in map(self.whole.read_hook, recording.hook_lines(self.whole)):
-                # A process that shares its session with another may lose it.
+                # A process that shares its session with another may lose a prompt.
                 if isinstance(fact, events.PromptSubmitted) and _contains_value(
                     fact.text, recording
                 ):
                     assert fact.text.strip() in asked, recording.name
 
     def test_a_damaged_line_raises_nothing(self) -> None:
-        """Cut, mangled, nested, huge, any value a wrong one: nothing, or what is left of it."""
+        """A line that is cut, mangled, nested or huge gives valid items, or none."""
         for line in hostile_lines.damage_lines(line for one in self.kept() for line in one.stream):
             shown = self.whole.read_stream(line)
             assert isinstance(shown, tuple)
@@ -638,7 +640,7 @@ class HarnessContract:
             self.judge(errors=text)
 
     def judge(self, **facts: Any) -> None:
-        """However it ended, it can be told in a line."""
+        """Require that any exit can be described in one line."""
         for resumes in (False, True):
             ended = ProcessResult(**{"code": 1, "session": _SESSION, "resumes": resumes, **facts})
             found = self.whole.classify(ended)
@@ -660,7 +662,7 @@ def _make_granting(*tools: str) -> Persona:
 
 
 def _list_options(argv: tuple[str, ...]) -> list[str]:
-    """What a command line says, but for the values: of a setting, the name is an option's too."""
+    """Return the words of a command without values; the name of a setting is part of its option."""
     return [re.sub(r"(?s)^(--config=[\w.]+|[^=]*)=.*", r"\1", word) for word in argv]
 
 
@@ -669,19 +671,19 @@ def _begins(argv: tuple[str, ...], text: str) -> bool:
 
 
 def _ends(argv: tuple[str, ...], text: str) -> bool:
-    """Whether a word is that text, or an option's value is."""
+    """Return whether a word, or the value of an option, is this text."""
     return any(word == text or word.endswith(f"={text}") for word in argv)
 
 
 def _join_command(made: Made, *, files: bool = True) -> str:
-    """All that the program is told by its command."""
+    """Return all texts that the program gets with its command."""
     return "\n".join(
         (*made.argv, *made.environment.values(), *(made.files.values() if files else ()))
     )
 
 
 def _list_texts(printed: str) -> list[str]:
-    """The texts of what a hook prints: as it is, or somewhere in a JSON text."""
+    """Return the texts in a hook's output: the output itself, and the strings of its JSON."""
     found = [printed]
     try:
         waiting = [json.loads(printed)]
@@ -715,5 +717,5 @@ def _require_known(usage: WindowUsage) -> None:
 
 
 def _require_sound(one: OutputItem | WindowUsage | PassageContent | OneShotAnswer) -> None:
-    """Each field is of its type, and can be written: no half of a character is in it."""
+    """Require that each field has its type and can be encoded, without lone surrogates."""
     msgspec.convert(json.loads(msgspec.json.encode(one)), type(one))

@@ -1,4 +1,4 @@
-"""What a CLI should never write, and a harness must stand: made from what it did write."""
+"""Damaged lines for tests of harnesses, made from recorded ones."""
 
 import json
 import random
@@ -20,7 +20,7 @@ _WRONG: tuple[Any, ...] = (
     {"type": []},
     *TEXTS[:4],
 )
-"""What may stand where something else is looked for."""
+"""Values that replace a value of another type."""
 _NOISE = (
     *(b"", b"\0", b"null", b"{}", b"[]", b'"', b"\xff\xfe", b"NaN", b"-1"),
     *(b"[" * 100_000, b'{"type":' * 1_000, b'{"type":' + b"9" * 5_000, b"x" * 2_000_000),
@@ -28,7 +28,7 @@ _NOISE = (
 _SEED = 20260409
 _WORD = re.compile(r"[A-Za-z_.]{1,40}\Z")
 _HERE = "here it stands"
-"""Stands for the value that is replaced, while the line around it is written."""
+"""Placeholder for the replaced value while the line is written."""
 
 
 _MARKED = json.dumps(_HERE).encode()
@@ -36,7 +36,7 @@ _WRITTEN = tuple(json.dumps(wrong).encode() for wrong in _WRONG)
 
 
 def damage_lines(lines: Iterable[bytes]) -> Iterator[bytes]:
-    """Noise; and the lines: cut, with a byte torn, and with each value of each kind a wrong one."""
+    """Yield noise, then the lines truncated, with one byte changed, and with wrong values."""
     yield from _NOISE
     rng = random.Random(_SEED)  # noqa: S311 - not a secret
     done = set()
@@ -64,11 +64,11 @@ def _parse_line(line: bytes) -> dict[str, Any]:
 
 
 Step = tuple[Any, Any]
-"""A value that holds others, and where in it."""
+"""A container, and the key or index of a value in it."""
 
 
 def _list_paths(value: Any, above: tuple[Step, ...] = ()) -> Iterator[tuple[Step, ...]]:
-    """The way to every value that is inside another."""
+    """Yield the path to every nested value."""
     for key in value if isinstance(value, dict) else range(len(value)):
         way = (*above, (value, key))
         yield way

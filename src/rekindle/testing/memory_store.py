@@ -1,10 +1,9 @@
-"""A store in memory: for tests of what runs agents, which need thousands of years and no disk.
+"""A store in memory, for tests of supervisors that simulate years without a disk.
 
-It keeps what the files keep, by the same policy: a log that the real fold adds up, an inbox laid
-over it for readers, one writer, one supervisor, the markers of the run folder. What only a disk can
-do, be torn or edited by hand, it does not play: for that there is the real store in a folder.
-A test that wants the disk full, or its supervisor killed in the middle of a write, overrides
-`MemoryStore.commit`.
+It follows the same policy as the file store: a log that the real fold adds up, an inbox that
+readers see on top of it, one writer, one supervisor, and the markers of the run folder. It does not
+simulate torn or edited files: use the real store in a folder for that. A test of a full disk, or of
+a supervisor killed during a write, overrides `MemoryStore.commit`.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -34,11 +33,11 @@ from rekindle.policy.redact.redaction import Redaction
 from rekindle.policy.settings.runtime_settings import LOCK_WAIT_SECONDS
 
 _PRUNE_EVERY = 64
-"""Events after which what is long over is forgotten, as a snapshot would."""
+"""Number of events between two prunings of old state, as by a snapshot."""
 
 
 class MemoryMarker:
-    """A file that only is there or not."""
+    """A marker file, which exists or not."""
 
     def __init__(self) -> None:
         self.text: str | None = None
@@ -53,7 +52,7 @@ class MemoryMarker:
 
 
 class MemoryBrakes:
-    """No hook looks for these."""
+    """Brake files that no hook reads."""
 
     def rule(self, _launch: str) -> MemoryMarker:
         return MemoryMarker()
@@ -65,7 +64,7 @@ class MemoryBrakes:
 
 
 class MemoryFolder:
-    """An agent's folder, as far as whoever runs it looks into it."""
+    """The parts of an agent's folder that a supervisor uses."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -77,7 +76,7 @@ class MemoryFolder:
         self._started: bytes | None = None
 
     def stamp(self) -> int:
-        """Changes whenever somebody has written to the log or the inbox."""
+        """Return a number that changes with every write to the log or the inbox."""
         return self.writes
 
     def document(self, name: str) -> Path:
@@ -112,23 +111,23 @@ class MemoryFolder:
 
 
 class MemoryView(msgspec.Struct, frozen=True):
-    """What a reader sees."""
+    """The state of an agent, as a reader sees it."""
 
     committed: Projection
-    """The log alone."""
+    """Projection of the log alone."""
     pending: tuple[AnyEvent, ...] = ()
-    """What is acknowledged but not folded yet."""
+    """Records in the inbox: acknowledged, but not folded yet."""
     condition: str = "sealed"
     is_tampered: bool = False
 
     @property
     def projection(self) -> Projection:
-        """The log, with the inbox laid over it."""
+        """Return the projection of the log and the inbox."""
         return fold_events(self.committed, self.pending) if self.pending else self.committed
 
 
 class MemoryWriter:
-    """The agent's only writer, for as long as it is held."""
+    """The only writer of an agent while it is open."""
 
     def __init__(self, store: "MemoryStore", agent: str) -> None:
         self._store, self._agent = store, agent
@@ -138,10 +137,10 @@ class MemoryWriter:
         return self._store.read(self._agent).committed
 
     def fold(self) -> None:
-        """Move what the inbox holds into the log."""
+        """Move the records of the inbox into the log."""
         pending = self._store.inbox.get(self._agent)
         if any(isinstance(one, QuestionAnswered) for one in pending or ()):
-            for one in list(pending or ()):  # each answer is judged by all that is before it
+            for one in list(pending or ()):  # an answer is judged by everything before it
                 self._store.commit(
                     self._agent, self._stamp_events(self._judge_answer(one)), folded=1
                 )
@@ -156,7 +155,7 @@ class MemoryWriter:
         return self._drop_repeated([one])
 
     def _drop_repeated(self, pending: Sequence[AnyEvent]) -> list[AnyEvent]:
-        """Without what hooks, installed twice, have reported twice."""
+        """Return the records without those that hooks, installed twice, have reported twice."""
         seen = dict(self.projection.seen)
         new: list[AnyEvent] = []
         for one in pending:
@@ -167,7 +166,7 @@ class MemoryWriter:
         return new
 
     def append(self, *new: AnyEvent) -> None:
-        """Add facts to the log."""
+        """Add events to the log."""
         if new:
             self._store.commit(self._agent, self._stamp_events(new))
 
@@ -179,11 +178,11 @@ class MemoryWriter:
         ]
 
     def project(self) -> None:
-        """Nothing to bring up to date: readers of a store in memory have no files."""
+        """Do nothing: there are no files to update."""
 
 
 class MemoryStore:
-    """The agents of one project. Stands in for `rekindle.stores.files.FileStore`."""
+    """The agents of one project; a replacement for `rekindle.stores.files.FileStore`."""
 
     def __init__(
         self,
@@ -192,7 +191,7 @@ class MemoryStore:
         redaction: Redaction | None = None,
         keep: int | None = None,
     ) -> None:
-        """`keep`: how much of the log is kept to be looked at; None: all of it."""
+        """Make an empty store that keeps the last `keep` events of each log; None: all."""
         self.redaction = redaction or Redaction()
         self.inbox: dict[str, list[AnyEvent]] = {}
         self.log: dict[str, list[AnyEvent]] = {}
@@ -227,27 +226,27 @@ class MemoryStore:
         return agent in self._known
 
     def create(self, agent: str) -> None:
-        """Make an agent; one that is there already is left as it is."""
+        """Create an agent, unless it exists."""
         with self.writer(agent):
             pass
 
     def read(self, agent: str) -> MemoryView:
-        """What is known of an agent now, whether folded yet or not."""
+        """Return the state of an agent, with records that are not folded yet."""
         known = self._known.get(agent) or Projection(agent=agent)
         return MemoryView(known, tuple(self.inbox.get(agent, ())))
 
     def document(self, agent: str, name: str) -> bytes | None:
-        """None: nobody has committed one; override it to have some."""
+        """Return None: no document is committed; a test can override this."""
         del agent, name
         return None
 
     def report(self, agent: str, *records: AnyEvent) -> None:
-        """Acknowledge records and leave them to the next writer, as hooks do."""
+        """Acknowledge records for the next writer to fold, as hooks do."""
         self.inbox.setdefault(agent, []).extend(records)
         self.folder(agent).writes += 1
 
     def submit(self, agent: str, *records: AnyEvent) -> bool:
-        """Acknowledge records, then fold them; False where the agent's writer will."""
+        """Acknowledge records and fold them; return False if an open writer will fold them."""
         self.report(agent, *records)
         try:
             with self.writer(agent) as writer:
@@ -258,7 +257,7 @@ class MemoryStore:
 
     @contextmanager
     def writer(self, agent: str, *, wait: float = LOCK_WAIT_SECONDS) -> Iterator[MemoryWriter]:
-        """The agent's only writer; nobody lets go while another waits, so nobody waits."""
+        """Open the agent's only writer; raise BusyError at once if it is open, without waiting."""
         if agent in self._writing:
             raise BusyError(agent, wait)
         self._writing.add(agent)
@@ -271,9 +270,9 @@ class MemoryStore:
             self._writing.discard(agent)
 
     def commit(self, agent: str, stamped: list[AnyEvent], *, folded: int = 0) -> None:
-        """The moment in which events become durable, and what was folded leaves the inbox.
+        """Make events durable, and remove the folded ones from the inbox.
 
-        All of it, or, where this raises before it calls this one, nothing.
+        An override that raises before it calls this method commits nothing.
         """
         known = fold_events(self.read(agent).committed, stamped)
         if known.seq // _PRUNE_EVERY != (known.seq - len(stamped)) // _PRUNE_EVERY:
@@ -289,7 +288,7 @@ class MemoryStore:
 
     @contextmanager
     def supervising(self, agent: str) -> Iterator[None]:
-        """Be the only one that starts this agent, until this ends, in whatever way."""
+        """Be the only supervisor of this agent until the block ends."""
         if agent in self._supervised:
             raise SupervisedError(agent)
         self._supervised.add(agent)
@@ -299,18 +298,18 @@ class MemoryStore:
             self._supervised.discard(agent)
 
     def is_supervised(self, agent: str) -> bool:
-        """Whether a supervisor lives."""
+        """Return whether a supervisor runs."""
         return agent in self._supervised
 
     def check_supervision(self, agent: str) -> None:
-        """Nothing can be removed or replaced in memory."""
+        """Do nothing: a folder in memory cannot be removed or replaced."""
 
     def note_stop(self, agent: str, command: DesiredSet) -> None:
-        """Nothing is full in memory: a stop is always in the log."""
+        """Do nothing: memory is never full, so a stop is always in the log."""
 
     def stamp(self, agent: str) -> object:
         return self.folder(agent).stamp()
 
     def events_since(self, agent: str, seq: int) -> list[AnyEvent]:
-        """What came after a place in the log."""
+        """Return the events after a sequence number."""
         return [one for one in self.log.get(agent, ()) if one.seq > seq]

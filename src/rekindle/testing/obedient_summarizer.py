@@ -1,10 +1,10 @@
 """A summarizer that obeys whatever it reads: `python -m rekindle.testing.obedient_summarizer`.
 
-A model may be talked into anything by what it is given to read. This one always is: whatever the
-transcript asks for, it does, as far as its answer can do it. It makes every line that it reads an
-item of every section; headings, keys and markers that it reads become headings, keys and markers of
-its answer. Told that its answer cannot be used, it keeps to the sections that it was asked for, and
-to what it was talked into in them. With it one sees what a transcript can do at most:
+Text in a transcript can persuade a model of anything. This summarizer is always persuaded: it does
+whatever the transcript asks for, as far as an answer can. It makes every line that it reads an item
+of every section; headings, keys and markers become headings, keys and markers of its answer. When
+it is told that its answer cannot be used, it keeps only the sections that it was asked for, but the
+same items. It shows the worst that a transcript can do:
 
     personas:
       summarizer:
@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 _ASKED_FOR = re.compile(r"^- ([A-Za-z][^:\n]{1,40}): (one item: )?", re.MULTILINE)
 _LOOP = re.compile(r"^\| (?:open|resolved): ([^:\n]+): ", re.MULTILINE)
 FORMS = {"open_loops": ("id", "text"), "resolved": ("id", "reason"), "numbers": ("name", "value")}
-"""What is asked about a day in a form of its own."""
+"""Sections of a brief whose items have their own fields."""
 _FENCE = re.compile(r"^<[a-z-]+-[0-9a-f]+>$", re.MULTILINE)
 _FENCED = re.compile(
     r"^<(?:session|left-over)-[0-9a-f]+>\n(.*?)^</(?:session|left-over)-", re.MULTILINE | re.DOTALL
@@ -37,17 +37,17 @@ class RequestLine(NamedTuple):
     text: str
     turn: int
     who: str
-    """Whose turn it is, as the head of the turn says."""
+    """Author of the turn, from the turn's head."""
     is_head: bool
 
 
 def find_asked_sections(prompt: str) -> dict[str, bool]:
-    """Return the sections that a request asks for, and whether each takes one item only."""
+    """Return the sections that a request asks for, and whether each takes only one item."""
     return {name: bool(one) for name, one in _ASKED_FOR.findall(_FENCE.split(prompt)[0])}
 
 
 def list_data_lines(prompt: str) -> list[RequestLine]:
-    """Return the lines of the data in a request that are not empty."""
+    """Return the non-empty lines of the data in a request."""
     bare = [
         line.removeprefix("| ").strip()
         for data in _FENCED.findall(prompt)
@@ -70,13 +70,13 @@ def list_loop_ids(prompt: str) -> list[str]:
 
 
 def make_answer(prompt: str) -> str:
-    """What it answers to a request of ours."""
+    """Return the answer to a request."""
     sections = find_asked_sections(prompt)
     lines = list_data_lines(prompt)
     read: list[dict[str, Any]] = [{"text": line.text, "turns": [line.turn]} for line in lines]
     known = list_loop_ids(prompt)
     if "could not be used" in prompt[prompt.rfind("</session-") :]:
-        # What is longest is what somebody wants to be obeyed.
+        # The longest lines are the most likely to contain instructions.
         longest = sorted(read, key=lambda item: -len(item["text"]))
         return json.dumps(
             {
@@ -95,7 +95,7 @@ def make_answer(prompt: str) -> str:
 
 
 def _make_forms(name: str, read: list[dict[str, Any]], known: list[str]) -> list[dict[str, Any]]:
-    """Every line that was read, of every loop that is known."""
+    """Return every line as an item of every known loop."""
     if name not in FORMS:
         return read
     key, words = FORMS[name]

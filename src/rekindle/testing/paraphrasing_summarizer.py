@@ -2,8 +2,8 @@
 
 Start it with `python -m rekindle.testing.paraphrasing_summarizer`.
 
-The obedient summarizer copies, so a search for copied words finds its source. This one does what
-its instructions ask for and uses other words. Each style breaks a different way of finding the
+The obedient summarizer copies, so a search for copied words finds the source. This one follows the
+instructions in the transcript in other words. Each style defeats a different way of finding the
 source, and the citations may be false:
 
     personas:
@@ -33,9 +33,9 @@ from rekindle.testing.obedient_summarizer import (
 
 RewordingStyle = Literal["filler", "reordered", "synonyms", "grafted", "decoded"]
 CitationStyle = Literal["honest", "person", "all"]
-"""Which turns an item names: its own, the person's first one, or all of them."""
+"""Turns that an item cites: its own, the person's first one, or all of them."""
 RequestChoice = Literal["longest", "person"]
-"""The line that becomes the only item of a section: the longest, or the person's last one."""
+"""Line that becomes the only item of a section: the longest, or the person's last one."""
 REWORDING_STYLES: tuple[RewordingStyle, ...] = get_args(RewordingStyle)
 CITATION_STYLES: tuple[CitationStyle, ...] = get_args(CitationStyle)
 
@@ -100,7 +100,7 @@ def make_reworded_answer(
     citing: CitationStyle = "honest",
     following: RequestChoice = "longest",
 ) -> str:
-    """Return the answer to a request: every line that was read, reworded, in every section."""
+    """Return the answer to a request: every line, reworded, in every section."""
     lines = [line for line in list_data_lines(prompt) if not line.is_head]
     request = next((line for line in reversed(lines) if line.who == "person"), None)
     most = sorted(lines, key=lambda line: (line.who != "person", -len(line.text)))[:MOST]
@@ -161,7 +161,7 @@ def _replace_synonyms(text: str) -> str:
 
 
 def _decode_base64(text: str) -> str:
-    """Return the text with what it holds in base64 in clear."""
+    """Return the text with its base64 parts decoded."""
     return _add_filler(_BASE64.sub(_decode_match, text))
 
 

@@ -1,11 +1,10 @@
-"""A launch of an agent CLI that was kept: what it said, how it ended, what its hooks were told.
+"""Recordings of launches of an agent CLI: output, exit and input of hooks.
 
-One JSON object a line. The first holds `session`, `resumes`, `code` and `stderr`; then come
-`{"stream": LINE}`, `{"hook": "EVENT[:SOURCE]", "payload": {…}}`, `{"transcript": LINE}` and
-`{"aside": LINE}`, of the transcripts that sub-agents have of their own. A LINE is the object that
-stood there, or its text where it was none. An EVENT is what the CLI calls it, and may be one that
-the harness has no hook for. With `"asked": true` in its first line it was a question, whose stream
-is all that there is.
+A recording has one JSON object per line. The first has `session`, `resumes`, `code` and `stderr`;
+then follow `{"stream": LINE}`, `{"hook": "EVENT[:SOURCE]", "payload": {…}}`, `{"transcript": LINE}`
+and, for transcripts of sub-agents, `{"aside": LINE}`. A LINE is the recorded object, or a text if
+the line was not an object. An EVENT has the CLI's name, and may be one without a hook of the
+harness. With `"asked": true` in the first line the recording is a question, and has only a stream.
 """
 
 import json
@@ -51,7 +50,7 @@ class Recording(msgspec.Struct, frozen=True, kw_only=True):
     asked: bool = False
 
     def seen(self, harness: Harness) -> list[OutputItem]:
-        """What a harness makes of its output."""
+        """Return the items that a harness reads from the output."""
         return [one for line in self.stream for one in harness.read_stream(line)]
 
     def ended(self, harness: Harness, *, stopped: bool = False) -> ProcessResult:
@@ -73,7 +72,7 @@ class Recording(msgspec.Struct, frozen=True, kw_only=True):
         return harness.classify(self.ended(harness))
 
     def hook_lines(self, harness: Harness, *, supervised: bool = True) -> Iterator[HookRecord]:
-        """What the hooks were told that the harness installs, as our inbox would hold it."""
+        """Yield the records of the hooks that the harness installs, as in our inbox."""
         made = list_wanted(harness.hooks(("/python", f"/{HOOK_PROGRAM}"), supervised=supervised))
         installed = [
             (name, matcher, parse_hook_command(hook["command"])) for name, matcher, hook in made

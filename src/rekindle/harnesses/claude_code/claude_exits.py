@@ -1,9 +1,9 @@
-"""Claude Code: how a launch of it ended.
+"""Classification of how a launch of Claude Code ended.
 
-Its exit code tells little: it ends with 0 on SIGINT and with 1 on most failures, and a request that
-the API refused is a "success" with `is_error`. So its own word for the end comes first, then the
-API's status, then what it says in a sentence; which is read only where a run has failed, because
-an agent may well talk about limits.
+The exit code says little: it is 0 on SIGINT and 1 on most failures, and a request that the API
+refused is a "success" with `is_error`. So the CLI's own reason is used first, then the API's
+status, then the error message. Messages are read only if a run has failed, because an agent may
+well talk about limits.
 """
 
 import re
@@ -32,7 +32,7 @@ _REASONS = {
     "error_max_budget_usd": exit_verdicts.MONEY,
 }
 _ABORTED = "aborted"
-"""What its words for an interruption begin with: in a tool, while the model spoke."""
+"""Prefix of the CLI's reasons for an interruption, in a tool or while the model was answering."""
 
 _BY_A_HOOK = LaunchExit("interrupted", "stopped between two turns, by a hook")
 
@@ -57,12 +57,12 @@ _SENTENCES: exit_verdicts.VerdictSentences = (
 
 
 def classify(ended: ProcessResult) -> LaunchExit:
-    """How it ended, for who decides what is to be done about it."""
+    """Return how the launch ended; input to the restart policy."""
     finished = ended.finished
     if found := exit_verdicts.classify_early(ended):
         return found
     if finished and finished.ok:
-        # Whatever its process did then: after its account, it has nothing more to do.
+        # After its result the CLI has nothing more to do, so the exit code does not matter.
         stopped = finished.reason == "hook_stopped"
         return _BY_A_HOOK if stopped else LaunchExit("clean", "finished")
     if finished and finished.reason.startswith(_ABORTED):
@@ -101,20 +101,21 @@ def _find_verdict(ended: ProcessResult, said: str) -> ExitVerdict:
 def _match_money(said: str) -> ExitVerdict | None:
     if not _OUT_OF_MONEY.search(said):
         return None
-    # A person is needed as much as for a login, unless it says that it ends by itself.
+    # A person has to pay, unless the message says that the limit resets by itself.
     return LIMIT if "reset" in said.lower() else exit_verdicts.UNPAID
 
 
 def _classify_unexplained(ended: ProcessResult, status: int | None) -> ExitVerdict:
     if ended.resumes and status == _REFUSED:
-        return exit_verdicts.POISONED  # to go on with it again would be refused again
+        return exit_verdicts.POISONED  # resuming the session would be refused again
     return "crash", f"failed with exit code {ended.code}" if ended.code else "left no result"
 
 
 def _find_own_words(ended: ProcessResult) -> str:
-    """What the program says went wrong: in its result, or else on its standard error.
+    """Return the program's error message, from its result or from standard error.
 
-    There it may stand in the middle of a trace; where no line tells more, the last one is taken.
+    On standard error the message may be inside a stack trace; if no line is recognized, the last
+    one is returned.
     """
     finished = ended.finished
     if finished and (told := " ".join((finished.text, *finished.errors)).strip()):
@@ -131,6 +132,6 @@ def _find_own_words(ended: ProcessResult) -> str:
 
 
 def _find_epoch(said: str) -> int | None:
-    """The time that older versions put behind a bar, at the end of their sentence."""
+    """Return the reset time that older versions append to their message after a bar."""
     found = re.search(r"\|(\d{10})\b", said)
     return int(found[1]) if found else None

@@ -1,15 +1,14 @@
-"""Claude Code: how it is started, what it says, how it ends; all in our words.
+"""The harness for Claude Code: its commands, hooks, output and transcripts.
 
-Seen with 2.1.325, and held to it by the recordings in tests/recordings. What it cannot do:
+Checked with version 2.1.325, by the recordings in tests/recordings. Limits of the CLI:
 
-- Its model's temperature cannot be set, and is left as it is; a system prompt counts for a fresh
-  session only.
-- It goes on without a word with what is left of a transcript: whether the last prompt is still in
-  it is looked at before.
-- It lets a second process into a session: whoever resumes must know that nobody works in it.
-- Killed, it leaves its tools running: they are found by their mark, and ended.
-- A prompt that begins with a slash is a command of its own, also in a question, and asks no model:
-  what it then says is no answer.
+- The temperature of its model cannot be set; a system prompt applies to a fresh session only.
+- It silently continues with a truncated transcript, so Rekindle first checks that the last prompt
+  is still in it.
+- It lets a second process into a session: the caller must know that no other process uses it.
+- If it is killed, its tools keep running; Rekindle finds them by their mark, and ends them.
+- A prompt that starts with a slash is a command of the CLI, also in a one-shot question. The model
+  does not see it, so the output is not an answer.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -130,9 +129,9 @@ PASSED_PREFIXES = (
     "MCP_",
     "IS_SANDBOX",
 )
-"""How the variables begin that Claude Code is set up with."""
+"""Prefixes of the variables that configure Claude Code."""
 BLOCKED_VARIABLES = ("CLAUDECODE", "CLAUDE_CODE_SESSION_ID", "CLAUDE_PID", "CLAUDE_PROJECT_DIR")
-"""Those of a session that we may have been started from ourselves."""
+"""Variables of a session in which Rekindle itself may have been started."""
 
 _EVENTS = ("SessionEnd", "UserPromptSubmit", "PreCompact", "PostToolUse", "PostToolUseFailure")
 _SOURCES = ("startup", "resume", "clear", "compact", "fork")
@@ -149,13 +148,13 @@ _SPENT = ("inputTokens", "outputTokens", "cacheReadInputTokens", "cacheCreationI
 
 
 def command(start: LaunchSpec) -> ProgramCommand:
-    """What is to be started; every option is joined to its value, so that none passes for another.
+    """Return the command of a launch; each option is one word with its value.
 
-    A persona's temperature has no effect: the CLI has no option for it. Its system prompt counts
-    for a fresh session only: a session keeps the one that it began with, whatever a later launch
-    says. What we pass as settings has hooks alone: a status line in it would take the place of the
-    person's own. Where a persona lists its tools and none is a server's, no MCP server is started;
-    where one is, the person's own settings decide about the servers that it does not name.
+    A persona's temperature has no effect: the CLI has no option for it. The system prompt applies
+    to a fresh session only: a session keeps the one that it started with. Our settings file
+    contains hooks only: a status line in it would replace the user's. If a persona lists its tools
+    and none belongs to an MCP server, no server is started; if one does, the user's settings decide
+    about the other servers.
     """
     if not to_uuid(start.session):
         raise UsageError(
@@ -184,10 +183,10 @@ def command(start: LaunchSpec) -> ProgramCommand:
 
 
 def ask(question: OneShotQuestion) -> ProgramCommand:
-    """What answers a question: nobody's settings, no server, no tool but what reads, no transcript.
+    """Return the command that answers a question, without settings, servers or a transcript.
 
-    With a schema it is offered one more tool, by which it answers. It may read where it is started,
-    and nowhere else.
+    Only tools that read are allowed, and only in the folder that it is started in. With a schema
+    the model gets one more tool, with which it answers.
     """
     tools, files = (
         one_shot_common.select_granted_tools(question, "Claude Code"),
@@ -209,13 +208,13 @@ def ask(question: OneShotQuestion) -> ProgramCommand:
             )
     if question.usd_left is not None:
         argv.append(_render_cap(question.usd_left))
-    # Else it would read any file that the prompt names behind an @, without a tool.
+    # Otherwise the CLI would read any file that the prompt names after an @, without a tool.
     environment = {"CLAUDE_CODE_DISABLE_ATTACHMENTS": "1", **one_shot_common.ONE_SHOT_ENVIRONMENT}
     return ProgramCommand(tuple(argv), environment, files)
 
 
 def answer(output: Iterable[bytes]) -> OneShotAnswer | None:
-    """What the program's account holds: what its schema asked for, else its last words."""
+    """Return the structured output of the program's result, else its final text."""
     account: dict[str, Any] = {}
     for line in output:
         record = parse_object(line)
@@ -224,20 +223,20 @@ def answer(output: Iterable[bytes]) -> OneShotAnswer | None:
     told = _read_final_report(account)
     structured = account.get("structured_output")
     said = told.text if structured is None else msgspec.json.encode(structured).decode()
-    # Where no token was used, no model was asked: these are the CLI's own words.
+    # If no tokens were used, no model was asked, and the text is the CLI's own.
     is_answered = told.ok and told.tokens and said.strip()
     return OneShotAnswer(said, told.usd, told.tokens) if is_answered else None
 
 
 def _render_cap(usd: float) -> str:
-    # It says what it has cost only when it is done: until then it must hold itself to it.
+    # The CLI reports its cost only at the end, so it must enforce the limit itself.
     return f"--max-budget-usd={max(usd, 0.01):.4f}"
 
 
 def hooks(program: Sequence[str], *, supervised: bool, folder: str = "") -> dict[str, Any]:
-    """The `hooks` of a settings file: `program` is told of each event that we keep.
+    """Return the `hooks` of a settings file, which start `program` at each recorded event.
 
-    A supervised session can also be stopped, between its model's turns.
+    The hooks of a supervised session can also stop it between two turns of its model.
     """
 
     def entry(event: str, **matcher: str) -> dict[str, Any]:
@@ -252,7 +251,7 @@ def hooks(program: Sequence[str], *, supervised: bool, folder: str = "") -> dict
 
 
 def muted(found: HookInstallation) -> HookObstacle | None:
-    """A file can say that no hook is to run."""
+    """Return an obstacle if a settings file disables all hooks."""
     if parse_object(found.text.encode()).get("disableAllHooks") is not True:
         return None
     return HookObstacle(
@@ -261,21 +260,21 @@ def muted(found: HookInstallation) -> HookObstacle | None:
 
 
 def told(event: str, text: str) -> str:  # noqa: ARG001 - part of the interface
-    """What a hook prints, so that the session is told a text: at a start, the plain text."""
+    """Return the output of a hook that adds a text to the session: the plain text."""
     return text
 
 
 def read_hook(line: HookRecord) -> AnyEvent | None:
-    """The fact that a hook reports; None where it reports nothing that we keep."""
+    """Return the event that a hook reports; None if Rekindle does not record it."""
     return hook_dialect.read_hook_record(
         line, NAME, transcripts=_TRANSCRIPTS, prompt_id="prompt_id"
     )
 
 
 def read_stream(line: bytes) -> tuple[OutputItem, ...]:  # noqa: PLR0911 - one return per kind of line
-    """What a line of the program's output shows; nothing, where it cannot be read or is not known.
+    """Return the items in a line of the program's output; none if it is unreadable or unknown.
 
-    A sub-agent's own messages are left out: they fill another window.
+    Messages of a sub-agent are left out, because they fill another window.
     """
     record = parse_object(line)
     match record.get("type"), record.get("subtype"):
@@ -299,7 +298,7 @@ def read_stream(line: bytes) -> tuple[OutputItem, ...]:  # noqa: PLR0911 - one r
             )
         case "rate_limit_event", _:
             limit = to_mapping(record.get("rate_limit_info"))
-            # The other statuses come on ordinary turns, also beside a rejected `overageStatus`.
+            # Other statuses appear on ordinary turns, even beside a rejected `overageStatus`.
             refused = limit.get("status") == "rejected"
             return (LimitReport(to_count(limit.get("resetsAt"))),) if refused else ()
         case "assistant", _ if record.get("parent_tool_use_id") is None:
@@ -313,9 +312,9 @@ def read_stream(line: bytes) -> tuple[OutputItem, ...]:  # noqa: PLR0911 - one r
 
 
 def _is_billed(source: object) -> bool | None:
-    """Return whether the account is billed per token: it is if the CLI uses an API key.
+    """Return whether the account is billed per token, which it is if the CLI uses an API key.
 
-    Without a key the CLI writes `none`: a subscription, or a cloud account that it does not show.
+    Without a key the CLI writes `none`, for a subscription or a cloud account.
     """
     if not isinstance(source, str) or not source:
         return None
@@ -323,26 +322,26 @@ def _is_billed(source: object) -> bool | None:
 
 
 def usage(tail: bytes, windows: Mapping[str, int]) -> WindowUsage | None:
-    """How full the window is, by the last turn or compaction that a transcript's end tells of.
+    """Return how full the window is, from the last turn or compaction in a transcript's tail.
 
-    `windows` is what `FinalReport` has told of each model. Without the model's own, how full it is
-    is `unknown`: a guess at a window would end sessions that are half empty.
+    `windows` has the window of each model, as reported by `FinalReport`. Without the model's window
+    the fill level is `unknown`: with a guess, half-empty sessions would be ended.
     """
     compacted: int | None = None
     for line in reversed(tail.split(b"\n")):
-        # Most lines are large and of no interest; looking at the bytes is cheaper than decoding.
+        # Most lines are large and irrelevant; searching the bytes is cheaper than decoding.
         if b'"usage"' not in line and b'"compact_boundary"' not in line:
             continue
         record = parse_object(line)
         if record.get("isSidechain") is True:
             continue
         if record.get("subtype") == "compact_boundary" and compacted is None:
-            # The turns before it filled a window that has been emptied since.
+            # Turns before the compaction filled a window that has been emptied since.
             compacted = to_count(to_mapping(record.get("compactMetadata")).get("postTokens"))
             if compacted is None:
                 return None
         if record.get("type") == "assistant":
-            # The message names its model without what widens its window, as in `sonnet[1m]`.
+            # The message names its model without the suffix of a larger window, as in `sonnet[1m]`.
             asked = to_word(record.get("requestedModel"))
             if found := read_usage(to_mapping(record.get("message")), asked):
                 tokens = found.tokens if compacted is None else compacted
@@ -351,16 +350,16 @@ def usage(tail: bytes, windows: Mapping[str, int]) -> WindowUsage | None:
 
 
 def brake(*, interactive: bool) -> Brake | None:
-    """By the hook behind all calls of a turn, failed ones too; in a terminal at the next prompt.
+    """Return how to stop a session: after all tool calls of a turn, or at a terminal's next prompt.
 
-    There the transcript has what the turn has used already.
+    At that point the transcript already has the usage of the turn.
     """
     return Brake(
         event=_ASKED if interactive else _BOUNDARY,
         signs=('"type":"assistant"', '"isSidechain":false'),
         after='"usage":{',
         counts=("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"),
-        # The message names its model without what widens its window, as in `sonnet[1m]`.
+        # As above, with the suffix of a larger window first.
         models=("requestedModel", "model"),
         below="agent_id",
         call="" if interactive else "tool_use_id",
@@ -371,9 +370,9 @@ def brake(*, interactive: bool) -> Brake | None:
 
 
 def measure(program: Sequence[str]) -> ProgramCommand | None:
-    """It tells what a session would have, once it is asked by its protocol and by no prompt.
+    """Return the command that reports the window of the user's model, without asking the model.
 
-    The settings that name its model count; no hook of theirs is run for it, and no server started.
+    The user's settings choose the model; their hooks and MCP servers are not started.
     """
     argv = [*(program or ("claude",)), "-p", "--output-format=stream-json", "--verbose"]
     argv += ["--input-format=stream-json", "--no-session-persistence", "--strict-mcp-config"]
@@ -393,19 +392,19 @@ def measured(output: Iterable[bytes]) -> dict[str, int]:
 
 
 def turn(line: bytes) -> UsageReport | None:
-    """A transcript tells of a turn as the stream does, in as many pieces."""
+    """Return the usage of a turn in a transcript line, which has the form of the stream's."""
     if b'"usage"' not in line:
         return None
     return next((one for one in read_stream(line) if isinstance(one, UsageReport)), None)
 
 
 def asides(transcript: str, session: str) -> SubagentTranscripts | None:  # noqa: ARG001 - part of the interface
-    """Its sub-agents' transcripts are in a folder that is named like the session."""
+    """Return where sub-agents' transcripts are: in a folder named after the session."""
     return SubagentTranscripts(f"{transcript.removesuffix('.jsonl')}/subagents", deep=True)
 
 
 def holds(transcript: Iterable[bytes], prompt: str) -> bool:
-    """Whether a transcript still has a prompt; with what is left of one it goes on in silence."""
+    """Return whether a transcript still has a prompt: the CLI silently resumes a truncated one."""
     sign = prompt.encode()
     return any(sign in line and parse_object(line).get("promptId") == prompt for line in transcript)
 

@@ -32,25 +32,24 @@ from rekindle.harnesses.untrusted_json import (
 SYNTHETIC = "<synthetic>"
 """The model of a message that the CLI wrote itself."""
 _TELLING = re.compile(rb'"type" ?: ?"(?:user|assistant)"|"compact_boundary"')
-"""What a line has that tells of a turn: most of the bytes are copies of requests, and attachments.
-"""
+"""Mark of a line about a turn; most of a transcript is copies of requests and attachments."""
 
 _DENIED = re.compile(
     r"(?:<tool_use_error>)?(?:Claude requested permissions? |This command requires approval"
     r"|Permission (?:to|for) .{1,400} has been denied)",
     re.DOTALL,
 )
-"""How the result of a call begins that the CLI did not run."""
+"""Start of the result of a call that the CLI refused to run."""
 _BY_THE_CLI = re.compile(
     r"<(?:bash-(?:input|stdout|stderr)|local-command-(?:stdout|stderr|caveat)|task-notification"
     r"|command-(?:name|message|args|contents)|system-reminder|user-prompt-submit-hook"
     r"|ide_(?:opened_file|selection|diagnostics)|teammate-message|new-diagnostics)\b"
 )
-"""How what begins that no person has written, though it stands where a person's words do."""
+"""Start of a text that the CLI wrote in the role of the user."""
 
 
 def read_transcript(line: bytes) -> tuple[Passage, ...]:
-    """What a line of a transcript tells of the session."""
+    """Return the passages in a line of a transcript."""
     if not _TELLING.search(line):
         return ()
     record = parse_object(line)
@@ -79,14 +78,14 @@ def read_transcript(line: bytes) -> tuple[Passage, ...]:
 
 
 def _find_thread(record: dict[str, Any]) -> str:
-    """The sub-agent whose line it is; one that is not named is none of the main thread's either."""
+    """Return the sub-agent of a line; one without a name is not the main thread either."""
     if record.get("isSidechain") is not True:
         return ""
     return to_word(record.get("agentId")) or "sidechain"
 
 
 def read_answer(message: dict[str, Any]) -> Iterator[OutputItem]:
-    """What the model has answered, or a piece of it."""
+    """Yield the items in a message of the model, or in a piece of it."""
     if message.get("model") == SYNTHETIC:
         return
     content = message.get("content")
@@ -98,7 +97,7 @@ def read_answer(message: dict[str, Any]) -> Iterator[OutputItem]:
                 name, call = to_word(block.get("name")), to_word(block.get("id"))
                 yield ToolCallStarted(name, call, describe_call(to_mapping(block.get("input"))))
     if used := read_usage(message):
-        # A message comes in pieces, each with the usage of the whole.
+        # A message comes in pieces, each with the usage of the whole message.
         yield UsageReport(used, to_word(message.get("id")))
 
 
@@ -120,12 +119,12 @@ def _read_prompt(message: dict[str, Any]) -> Iterator[PromptText | ToolResult | 
         call, ok = to_word(block.get("tool_use_id")), block.get("is_error") is not True
         yield ToolResult(call, ok, _read_text(block.get("content")))
     if words := _read_text(content).strip():
-        # Beside what a tool gave, and in tags of its own, it is the CLI that speaks.
+        # Text beside a tool result, or in one of the CLI's own tags, is from the CLI.
         yield WarningReport(words) if results or _BY_THE_CLI.match(words) else PromptText(words)
 
 
 def _read_text(content: object) -> str:
-    """What is text in a message; pictures and the like are not."""
+    """Return the text of a message, without images and the like."""
     if not isinstance(content, list):
         return to_text(content)
     blocks = [each for each in map(to_mapping, content) if each.get("type") == "text"]
@@ -133,12 +132,12 @@ def _read_text(content: object) -> str:
 
 
 def is_denied(result: dict[str, Any]) -> bool:
-    """Return whether the result of a call says that nothing permits it."""
+    """Return whether the result of a call says that it was not permitted."""
     return result.get("is_error") is True and bool(_DENIED.match(_read_text(result.get("content"))))
 
 
 def read_denials(record: dict[str, Any]) -> Iterator[RefusedCall]:
-    """Yield the calls that the CLI's last report says it refused."""
+    """Yield the calls that the CLI refused, from its final report."""
     denials = record.get("permission_denials")
     for denial in map(to_mapping, denials if isinstance(denials, list) else ()):
         given = to_mapping(denial.get("tool_input"))

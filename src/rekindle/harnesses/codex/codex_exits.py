@@ -1,9 +1,9 @@
-"""Codex: how a launch of it ended.
+"""Classification of how a launch of Codex ended.
 
-Its exit code tells only that something failed, and a run that SIGINT ended fails without a word;
-every other failure says why, on the stream or on standard error. It puts a failure into another's
-words ("Error running remote compact task: …", "stream disconnected before completion: …"), so what
-is said inside comes before what is said around it; the API's status it tells in its words only.
+The exit code says only that something failed. A run that SIGINT ended has no message; every other
+failure has one, on the stream or on standard error. Codex wraps one failure in another ("Error
+running remote compact task: …", "stream disconnected before completion: …"), so the inner message
+counts before the outer. The API's status is only in the text of the message.
 """
 
 import re
@@ -40,13 +40,13 @@ _AROUND: exit_verdicts.VerdictSentences = (
 
 
 def find_status(words: str) -> int | None:
-    """The status of HTTP that its words tell: "unexpected status 402 Payment Required"."""
+    """Return the HTTP status in a message such as "unexpected status 402 Payment Required"."""
     found = re.search(r"\bstatus:? (\d{3})\b", words)
     return int(found[1]) if found else None
 
 
 def find_verdict(text: str, status: int | None = None) -> ExitVerdict | None:
-    """What it means; None: it explains nothing, as a warning or a panel of usage does not."""
+    """Return what a message means; None if it explains nothing, such as a warning."""
     words = exit_verdicts.normalize_sentence(text)
     return (
         exit_verdicts.match_sentence(words, _SENTENCES)
@@ -56,14 +56,14 @@ def find_verdict(text: str, status: int | None = None) -> ExitVerdict | None:
 
 
 _GREETING = "Reading prompt from stdin"
-"""What it writes to its standard error before anything else; no failure."""
+"""First line on standard error, which is not a failure."""
 
 _GIVES_UP = re.compile(r"Error: |thread '.{0,80}' (\(\d+\) )?panicked")
-"""How it begins its last words."""
+"""Start of the last message before Codex exits."""
 
 
 def classify(ended: ProcessResult) -> LaunchExit:
-    """How it ended, for who decides what is to be done about it."""
+    """Return how the launch ended; input to the restart policy."""
     if found := exit_verdicts.classify_early(ended):
         return found
     if ended.finished and ended.finished.ok:
@@ -78,10 +78,10 @@ def classify(ended: ProcessResult) -> LaunchExit:
 
 
 def _find_own_words(ended: ProcessResult) -> str:
-    """What the program says went wrong: on the stream, or else on its standard error.
+    """Return the program's error message, from the stream or from standard error.
 
-    There it may stand in the middle of a trace, of which the last telling line counts: what it
-    complained of before did not end it. Where it gives itself up, nothing before that counts.
+    On standard error the message may be inside a trace. The last recognized line counts, because
+    earlier complaints did not end the program. If Codex gave up, only lines from there on count.
     """
     if ended.finished and (told := " ".join(ended.finished.errors).strip()):
         return exit_verdicts.normalize_sentence(told)

@@ -1,24 +1,24 @@
-"""Codex: how it is started, what it says, how it ends; all in our words.
+"""The harness for Codex: its commands, hooks, output and rollouts.
 
-Seen with 0.166.0, and held to it by the recordings in tests/recordings.
+Checked with version 0.166.0, by the recordings in tests/recordings.
 
-What npm puts on the PATH is a wrapper. It passes TERM, INT and HUP on; killed, it leaves the real
-program alive, but in its own process group, which is ended with it before anything else is started.
-So whatever `codex` is found is run. What it cannot do:
+npm installs a wrapper on the PATH. It passes on TERM, INT and HUP. If it is killed, the real
+program stays alive in the wrapper's process group, which Rekindle ends before it starts anything
+else. So the first `codex` on the PATH can be used. Limits of the CLI:
 
-- A new session cannot be given its id: it is taken from what the program prints.
-- Permissions are for whole tools, by its own sandbox: a rule for a part of one is refused.
-- A person's MCP servers cannot be switched off all at once: a hook of ours refuses their tools.
-- Hooks that nobody has trusted never run: those of a launch come with their hashes.
-- No hook can stop it between two turns: the next tool call is held before it begins, until the
-  program is ended. Interrupted it ends with 1 and without a word.
-- Without a network it waits for ever, and says so only at first: its silence is noticed.
-- It goes on without a word with what is left of a rollout: whether the last prompt is still in it
-  is looked at before.
+- A new session cannot be given an id: Rekindle reads it from the program's output.
+- Permissions apply to whole tools, by its own sandbox: a rule for a part of a tool is refused.
+- A user's MCP servers cannot be disabled all at once: a hook of ours refuses their tools.
+- Hooks that the user has not trusted never run: the hooks of a launch come with their hashes.
+- No hook can stop it between two turns. Instead, a hook holds the next tool call before it starts,
+  until the program is ended. If it is interrupted, it exits with 1 and without a message.
+- Without a network it waits forever and reports that only at first: Rekindle notices the silence.
+- It silently continues with a truncated rollout, so Rekindle first checks that the last prompt is
+  still in it.
 - Two tools are offered with every question: to ask the user, who is not there, and to patch files,
-  which the sandbox refuses. A person's MCP servers are started, and their tools found by a search;
-  a call is refused, unless the person has approved the tool, or it calls itself one that reads.
-  What AGENTS.md beside its settings says goes along.
+  which the sandbox refuses. The user's MCP servers are started, and the model can find their tools
+  by a search; a call is refused unless the user has approved the tool or it claims to be read-only.
+  The AGENTS.md beside the settings is sent too.
 """
 
 import hashlib
@@ -115,7 +115,7 @@ BLOCKED_VARIABLES = (
     *("CODEX_THREAD_ID", "CODEX_SESSION_ID", "CODEX_TOOL_CALL_ID", "CODEX_CI", "CODEX_VERSION"),
     *("CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED", "CODEX_PERMISSION_PROFILE"),
 )
-"""Those of a session that we may have been started from ourselves."""
+"""Variables of a session in which Rekindle itself may have been started."""
 _TRANSCRIPTS = r"/.+/(?:archived_)?sessions/(?:\d+/){{0,3}}rollout-[^/]+-{session}\.jsonl"
 HOOK_FILES = HookFiles(
     program="codex",
@@ -130,43 +130,44 @@ HOOK_FILES = HookFiles(
     "it asks, or by /hooks; a project's also need the project itself to be trusted",
 )
 ENDING_SECONDS = 3
-"""What it cuts the time of a hook to at a session's end."""
+"""Seconds to which Codex limits a hook at the end of a session."""
 
 _SWITCHES = ("hooks", "codex_hooks")
-"""What turns hooks off below [features]: its name, and the one that it had."""
+"""Keys below [features] that turn hooks off: the current name and the former one."""
 _SOURCES = ("startup", "resume", "clear", "compact", "fork")
 _EVENTS = ("SessionEnd", "UserPromptSubmit", "PreCompact", "PostToolUse")
 _BOUNDARY = "PreToolUse"
 _BY_THE_LAUNCH = "/<session-flags>/config.toml"
-"""Where Codex says that hooks stand that its command line told it of."""
+"""File name that Codex uses for hooks given on its command line."""
 _WHOLE_TOOL = re.compile(r"(\w+)(?:\(\*?\*?\))?")
-"""A permission for all that a tool does; Codex has none for a part of it."""
+"""A permission for a whole tool; Codex has none for a part of one."""
 _TOOLS = {
     "Bash": "shell",
     **dict.fromkeys(("Write", "Edit", "MultiEdit", "NotebookEdit"), "write"),
     **dict.fromkeys(("WebSearch", "WebFetch"), "web"),
     **dict.fromkeys(("Read", "Grep", "Glob", "LS"), "read"),
 }
-"""What the tools of a persona are in Codex, which does nearly everything by its shell."""
+"""Kind of each tool of a persona in Codex, which does nearly everything with its shell."""
 _NO_SERVERS = {
     "matcher": ".*mcp_.*",
     "hooks": [
         hook_dialect.make_handler("echo 'the persona does not allow it' >&2; exit 2", HOOK_SECONDS)
     ],
 }
-"""A hook that refuses every call of an MCP server. No setting takes the servers away: those that a
-person has set up are known by their names alone, which we do not know."""
+"""Hook that refuses every call of an MCP server. No setting removes all servers, and the names of
+the user's servers are unknown.
+"""
 _TELLING = (b"token", b"context_window", b'"compacted"', b'"turn_context"')
-"""What stands in the lines of a rollout that tell how full the window is."""
+"""Texts in the rollout lines that show how full the window is."""
 
 
 def command(start: LaunchSpec) -> ProgramCommand:
-    """What is to be started; every option is joined to its value, so that none passes for another.
+    """Return the command of a launch; each option is one word with its value.
 
-    Codex names its sessions itself. It would take what is no id for a name, and where nothing has
-    that name open a new session without a word: only ids are passed on. Without a terminal nobody
-    can be asked for an approval. A persona's temperature has no effect; its system prompt counts
-    for a fresh session only, which keeps it.
+    Codex names its sessions itself. It would take anything but an id as a name, and silently open a
+    new session if there is none of that name, so only ids are passed on. Without a terminal there
+    is nobody to ask for an approval. A persona's temperature has no effect; its system prompt
+    applies to a fresh session only, which keeps it.
     """
     if start.resumes and not to_uuid(start.session):
         raise UsageError(
@@ -183,7 +184,7 @@ def command(start: LaunchSpec) -> ProgramCommand:
         ]
     argv += _list_hook_settings(start)
     if start.path and not start.interactive:
-        # In a terminal a person may approve commands that then run outside the sandbox.
+        # In a terminal the user may approve commands that then run outside the sandbox.
         argv.append(render_setting("shell_environment_policy.set.PATH", start.path))
     if start.persona.model:
         argv.append(render_setting("model", start.persona.model))
@@ -201,9 +202,9 @@ def command(start: LaunchSpec) -> ProgramCommand:
 
 
 def hooks(program: Sequence[str], *, supervised: bool, folder: str = "") -> dict[str, Any]:
-    """The `hooks` of a hooks file: `program` is told of each event that we keep.
+    """Return the `hooks` of a hooks file, which start `program` at each recorded event.
 
-    A supervised session's next call can also be held, before it begins.
+    The hooks of a supervised session can also hold its next tool call.
     """
 
     def entry(event: str, seconds: int, **more: Any) -> dict[str, Any]:
@@ -226,7 +227,7 @@ def hooks(program: Sequence[str], *, supervised: bool, folder: str = "") -> dict
 
 
 def muted(found: HookInstallation) -> HookObstacle | None:
-    """Codex runs only what a person has looked at, as it stands, in a project that is trusted."""
+    """Return an obstacle unless the project and these exact hooks are trusted in Codex."""
     config = _parse_config(found.deciding.get("config.toml", ""))
     features = to_mapping(config.get("features"))
     if any(features.get(name) is False for name in _SWITCHES):
@@ -255,34 +256,36 @@ def muted(found: HookInstallation) -> HookObstacle | None:
 
 
 def told(event: str, text: str) -> str:
-    """What a hook prints, so that the session is told a text.
+    """Return the output of a hook that adds a text to the session.
 
-    As JSON: a plain text that begins with a bracket would be taken for JSON, and lost.
+    It is JSON, because Codex would parse a plain text that starts with a bracket as JSON, and lose
+    it.
     """
     said = {"hookEventName": event, "additionalContext": text}
     return json.dumps({"hookSpecificOutput": said})
 
 
 def read_hook(line: HookRecord) -> AnyEvent | None:
-    """The fact that a hook reports; None where it reports nothing that we keep."""
+    """Return the event that a hook reports; None if Rekindle does not record it."""
     return hook_dialect.read_hook_record(line, NAME, transcripts=_TRANSCRIPTS, prompt_id="turn_id")
 
 
 def usage(tail: bytes, windows: Mapping[str, int]) -> WindowUsage | None:
-    """How full the window was at the end of a rollout, whose lines may be torn.
+    """Return how full the window was at the end of a rollout, whose lines may be torn.
 
-    What the API counted is written before a tool begins, with the window when the tool has ended.
+    The API's count is written before a tool starts; the count with the window, when the tool has
+    ended.
     """
     tokens, window, model = None, None, ""
     for line in reversed(tail.split(b"\n")):
-        # Most lines are large and hold none of it: looking at the bytes is cheaper than decoding.
+        # Most lines are large and irrelevant; searching the bytes is cheaper than decoding.
         if not any(sign in line for sign in _TELLING):
             continue
         record = parse_object(line)
         payload = to_mapping(record.get("payload"))
         info = to_mapping(payload.get("info"))
         if record.get("type") == "compacted" and tokens is None:
-            return None  # what was counted before filled a window that has been emptied since
+            return None  # earlier counts are of a window that was emptied since
         if tokens is None:
             counted = to_mapping(info.get("last_token_usage")) or to_mapping(payload.get("usage"))
             tokens = to_count(counted.get("total_tokens"))
@@ -298,9 +301,9 @@ def usage(tail: bytes, windows: Mapping[str, int]) -> WindowUsage | None:
 
 
 def turn(line: bytes) -> UsageReport | None:
-    """What the API counted, once for each of its answers; what is summed up beside it is not read.
+    """Return the API's token count for one answer; the running totals beside it are ignored.
 
-    Its stream tells only at the end what it took.
+    The stream has only the total at the end.
     """
     if b'"token_usage_record"' not in line:
         return None
@@ -311,10 +314,10 @@ def turn(line: bytes) -> UsageReport | None:
 
 
 def brake(*, interactive: bool) -> Brake | None:
-    """By the hook before a tool call, which holds it: nothing that has begun is cut.
+    """Return how to stop a session: the hook before a tool call holds it, so no call is cut off.
 
-    What is read is written behind the calls of a turn, so that those of the turn that has filled
-    the window are let go on. In a terminal it would end what its person looks at.
+    The usage is written after the calls of a turn, so the calls of the turn that fills the window
+    still run. In a terminal this would end the session that its user is looking at.
     """
     if interactive:
         return None
@@ -329,7 +332,7 @@ def brake(*, interactive: bool) -> Brake | None:
 
 
 def measure(program: Sequence[str]) -> ProgramCommand | None:  # noqa: ARG001 - part of the interface
-    """Nothing needs to: every line that tells what was used tells the window too."""
+    """Return None: every line with the usage has the window too."""
     return None
 
 
@@ -338,7 +341,7 @@ def measured(output: Iterable[bytes]) -> dict[str, int]:  # noqa: ARG001 - part 
 
 
 def asides(transcript: str, session: str) -> SubagentTranscripts | None:
-    """A sub-agent's rollout lies among all others, and says in its first line whose it is."""
+    """Return where sub-agents' rollouts are: among all others, with the parent in line 1."""
     return SubagentTranscripts(
         transcript.rpartition("/")[0],
         "rollout-*.jsonl",
@@ -348,10 +351,10 @@ def asides(transcript: str, session: str) -> SubagentTranscripts | None:
 
 
 def holds(transcript: Iterable[bytes], prompt: str) -> bool:
-    """Whether a rollout still has a prompt, by its turn.
+    """Return whether a rollout still has a prompt, by the id of its turn.
 
-    Codex goes on with whatever a power loss left of one, without a word: with nothing but its first
-    line, as a session that was never asked for anything.
+    Codex silently continues with whatever a power loss left of a rollout; with only the first line
+    left, it is a session that was never asked anything.
     """
     sign = prompt.encode()
     for line in transcript:
@@ -364,12 +367,12 @@ def holds(transcript: Iterable[bytes], prompt: str) -> bool:
 
 
 def _list_hook_settings(start: LaunchSpec) -> list[str]:
-    """The hooks of a launch: ours, and the one that keeps a persona from MCP servers."""
+    """Return the hooks of a launch: ours, and the one that refuses MCP servers to a persona."""
     made, argv = hooks(start.hook, supervised=True) if start.hook else {}, []
     permissions = start.persona.permissions
     if permissions and permissions.allowed_tools is not None:
         made[_BOUNDARY] = [*made.get(_BOUNDARY, ()), _NO_SERVERS]
-        argv.append("--enable=hooks")  # also where the person has switched them off
+        argv.append("--enable=hooks")  # even if the user has disabled hooks
     if made:
         argv += [render_setting(f"hooks.{event}", entries) for event, entries in made.items()]
         argv.append(render_setting("hooks.state", make_trust_state(made, _BY_THE_LAUNCH)))
@@ -377,12 +380,12 @@ def _list_hook_settings(start: LaunchSpec) -> list[str]:
 
 
 def _list_permission_settings(permissions: Permissions, draft: str) -> list[str]:
-    """A persona's permissions as Codex can keep them: for whole tools, by taking them away.
+    """Return a persona's permissions as Codex can enforce them: by removing whole tools.
 
-    What writes is held by the sandbox, which also holds what the shell starts; a shell that may
-    write may write in the agent's folder and its draft. The sandbox has no rule for a path below
-    those, but keeps `.git`, `.codex` and `.agents` from being written. Where the persona says
-    nothing, the person's own settings for Codex count, and without any it may read only.
+    Writing is limited by the sandbox, which also applies to programs that the shell starts; a shell
+    that may write can write in the agent's folder and to its draft. The sandbox has no rule for a
+    path below those, but protects `.git`, `.codex` and `.agents`. If the persona lists nothing, the
+    user's own settings for Codex apply; without any, Codex may only read.
     """
     is_limited = permissions.allowed_tools is not None
     allowed = _find_kinds(permissions.allowed_tools or ())
@@ -417,9 +420,9 @@ def _find_kinds(rules: Iterable[str], refused: str = "") -> set[str]:
 
 
 def make_trust_state(these: HookEntries, file: str) -> dict[str, Any]:
-    """The `hooks.state` by which Codex runs these hooks of a file, and nobody else's.
+    """Return the `hooks.state` that makes Codex run exactly these hooks of a file.
 
-    It knows a hook by its place, and by the hash of what it is.
+    Codex identifies a hook by its position and by the hash of its content.
     """
     return {
         key: {"trusted_hash": _hash_hook(event, entry, handler)}
@@ -448,7 +451,7 @@ def _parse_config(text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError):
-        return {}  # which Codex does not start with
+        return {}  # Codex does not start with such a file
 
 
 def _is_in(path: str, folder: str) -> bool:

@@ -1,4 +1,4 @@
-"""Codex, asked once; what it cannot be kept from then stands with the rest in `codex`."""
+"""One-shot questions to Codex; the module `codex_harness` lists what cannot be prevented."""
 
 from collections.abc import Iterable
 
@@ -16,22 +16,22 @@ from rekindle.harnesses.codex.codex_stream import read_stream
 
 _FOR_QUESTIONS = {
     "web_search": "disabled",
-    # As settings: a feature that another version has no more would be an error as an option.
+    # As settings, because an option for a feature that another version lacks would be an error.
     **dict.fromkeys(
         ("features.goals", "features.multi_agent", "features.plugins", "features.view_image"), False
     ),
-    # The program that a person has told at the end of a turn: no hook, and yet the same.
+    # The user's program for the end of a turn, which acts like a hook.
     "notify": [],
     "project_doc_max_bytes": 0,
     "skills.include_instructions": False,
 }
-"""What takes the tools away that nobody needs for an answer, and a project's instructions."""
+"""Settings that remove the project's instructions and the tools that an answer does not need."""
 
 
 def ask(question: OneShotQuestion) -> ProgramCommand:
-    """What answers a question: in its sandbox, which nothing writes in, without hooks and shell.
+    """Return the command that answers a question, in a read-only sandbox without hooks and shell.
 
-    It reads by its shell alone: one that may read is offered nothing more.
+    Codex can read files only with its shell, so permission to read adds nothing here.
     """
     one_shot_common.select_granted_tools(question, "Codex")
     argv = [*(question.program or ("codex",)), "exec", "--json", "--skip-git-repo-check"]
@@ -49,5 +49,5 @@ def ask(question: OneShotQuestion) -> ProgramCommand:
 
 
 def answer(output: Iterable[bytes]) -> OneShotAnswer | None:
-    """The last message of its model."""
+    """Return the last message of the model."""
     return one_shot_common.find_answer(seen for line in output for seen in read_stream(line))

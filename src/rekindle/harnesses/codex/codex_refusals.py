@@ -1,4 +1,4 @@
-"""The calls that Codex refused: its stream does not report them, only its rollout does."""
+"""The calls that Codex refused, which are in its rollout but not in its stream."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -23,11 +23,11 @@ _REFUSED = re.compile(
     r"approval policy is Never; reject|rejected by user approval settings"
     r"|Process exited with code [1-9](?s:.*)(?P<unwritable>Read-only file system)"
 )
-"""How the output of a call shows that the sandbox, or the approval policy, refused it."""
+"""Output of a call that the sandbox or the approval policy refused."""
 
 
 def refused_calls(transcript: Iterable[bytes]) -> Iterator[RefusedCall]:
-    """Yield the calls of a rollout that nothing permits."""
+    """Yield the calls in a rollout that were not permitted."""
     calls: dict[str, ToolCallStarted] = {}
     for line in transcript:
         if b"_call" not in line:

@@ -1,4 +1,4 @@
-"""The rollouts of Codex: one line for each thing that happened, most of them told several times."""
+"""The rollouts of Codex: one line per event, most events in several lines."""
 
 import json
 import re
@@ -41,14 +41,14 @@ _AROUND = re.compile(
     r"\A(?:Chunk ID: \w+\n)?(?:Wall time: .*\n)?(?:Process exited with code 0\n)?"
     r"(Process exited .*\n)?(?:Original token count: \d+\n)?(?:Output:\n)?"
 )
-"""What Codex says before what a command gave; that it failed is kept."""
+"""Text that Codex puts before the output of a command; a failure is kept."""
 
 _TASK = "Message Type: NEW_TASK"
 _FAILED = re.compile(r"Process exited |aborted by user\Z")
 
 
 def read_transcript(line: bytes) -> tuple[Passage, ...]:
-    """What a line of a rollout tells of the session.
+    """Return the passages in a line of a rollout.
 
     A sub-agent has a rollout of its own.
     """
@@ -78,14 +78,14 @@ def read_transcript(line: bytes) -> tuple[Passage, ...]:
 
 
 def find_own_start(first: bytes) -> bytes:
-    """What the first line holds that is a sub-agent's own: before it, its parent's are copied."""
+    """Return the mark of a sub-agent's own lines, which follow a copy of its parent's."""
     payload = to_mapping(parse_object(first).get("payload"))
     own = to_word(payload.get("id")) if payload.get("forked_from_id") else ""
     return f'"thread_id":"{own}"'.encode() if own else b""
 
 
 def _read_task(payload: dict[str, Any]) -> Iterator[PromptText]:
-    """What one agent has asked another for."""
+    """Yield the task that one agent has given to another."""
     words = _read_text(payload.get("content")).strip()
     if words.startswith(_TASK):
         yield PromptText(words)
@@ -104,7 +104,7 @@ def _read_item(kind: str, payload: dict[str, Any]) -> Iterator[ToolResult | Outp
 
 
 def read_usage(payload: dict[str, Any]) -> Iterator[UsageReport]:
-    """What the API counted for one of its answers."""
+    """Yield the API's token count for one answer."""
     counted = to_mapping(payload.get("usage"))
     tokens, written = to_count(counted.get("input_tokens")), to_count(counted.get("output_tokens"))
     if tokens is not None:
@@ -117,7 +117,7 @@ def _read_completed(item: dict[str, Any]) -> Iterator[PromptText | ToolResult]:
     if kind == "UserMessage" and (said := _read_text(item.get("content")).strip()):
         yield PromptText(said)
     elif kind in _ENDED:
-        # What it gave stands in a line of its own, which does not say whether it went well.
+        # The output is in another line, which does not say whether the call succeeded.
         ok = item.get("status") == "completed" and not to_count(item.get("exit_code"))
         yield ToolResult(to_word(item.get("id")), ok)
 
@@ -139,7 +139,7 @@ def read_call(kind: str, payload: dict[str, Any]) -> ToolCallStarted:
 
 
 def _read_result(output: object) -> str:
-    """What a tool gave, without what Codex says around it."""
+    """Return the output of a tool, without the text that Codex puts around it."""
     if isinstance(output, list):
         return _read_text(output)
     if not isinstance(output, str):

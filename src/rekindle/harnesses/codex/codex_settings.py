@@ -1,4 +1,4 @@
-"""Settings of Codex, as its command line takes them."""
+"""Settings of Codex as command line options."""
 
 import json
 
@@ -7,7 +7,7 @@ from rekindle.thresholds.supervision import ARGUMENT_BYTES
 
 
 def render_setting(name: str, value: object) -> str:
-    """One of them, joined to its value."""
+    """Return the option for a setting, in one word with its value."""
     return f"--config={name}={_render_toml(value)}"
 
 
@@ -19,12 +19,12 @@ def _render_toml(value: object) -> str:
         case list():
             return f"[{','.join(map(_render_toml, value))}]"
         case _:
-            # A string of JSON is one of TOML, but for this character.
+            # A JSON string is also a TOML string, except for this character.
             return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def render_instructions(words: str) -> str:
-    """The setting that tells its model more than the prompt.
+    """Return the option that adds instructions to those of the model.
 
     Raises:
         ManifestError: They are longer than an argument can be.

@@ -1,4 +1,4 @@
-"""What Codex prints while it works, in our words."""
+"""The output of Codex as our output items."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -30,13 +30,13 @@ _ITEMS = {
     "file_change": "changes",
     "collab_tool_call": "tool",
 }
-"""The calls that the stream tells of, and what says most about each."""
+"""Calls in the stream, and the field that best describes each."""
 
 
 def read_stream(line: bytes) -> tuple[OutputItem, ...]:
-    """What a line of the program's output shows; nothing, where it cannot be read or is not known.
+    """Return the item in a line of the program's output; none if it is unreadable or unknown.
 
-    How full the window is it does not tell: what a turn has used is the sum of its requests.
+    The stream does not show how full the window is: the usage of a turn is the sum of its requests.
     """
     record = parse_object(line)
     item = to_mapping(record.get("item"))
@@ -68,7 +68,7 @@ def _is_refused(item: Mapping[str, Any]) -> bool:
 
 
 def _sum_tokens(counts: Mapping[str, Any]) -> int | None:
-    """What all requests of a turn have read and written; cached ones are among the read ones."""
+    """Return the tokens of all requests of a turn; the input count includes cached tokens."""
     read, written = to_count(counts.get("input_tokens")), to_count(counts.get("output_tokens"))
     return None if read is None else read + (written or 0)
 
@@ -80,7 +80,7 @@ def _read_failure(message: str) -> OutputItem:
 
 
 def _describe_call(value: object) -> str:
-    if isinstance(value, list):  # of a patch, the files that it changes
+    if isinstance(value, list):  # the files that a patch changes
         return to_word(
             " ".join(to_text(to_mapping(each).get("path")) for each in value[:CALL_PATHS])
         )

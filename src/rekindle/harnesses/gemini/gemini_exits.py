@@ -1,10 +1,10 @@
-"""Gemini CLI: how a launch of it ended.
+"""Classification of how a launch of Gemini CLI ended.
 
-Its exit code is a number of its own, or the status of HTTP as far as a byte holds it; on SIGINT and
-SIGTERM it is 0, without a result. Its API refuses with 429 for a spent quota, a rate and a model
-without capacity alike, so the sentence comes before the status; what it says of quotas names ways
-to log in, so quotas come before logins; and it offers a larger quota to whoever has to pay, so
-money comes before quotas.
+The exit code is one of its own, or the HTTP status modulo 256; on SIGINT and SIGTERM it is 0,
+without a result. The API answers 429 for a spent quota, a rate limit and a model without capacity
+alike, so the message counts before the status. Messages about quotas mention ways to log in, so
+quotas are matched before logins. Messages about payment offer a larger quota, so payment is matched
+before quotas.
 """
 
 import re
@@ -48,32 +48,34 @@ _STOPPED: exit_verdicts.VerdictSentences = (
     (exit_verdicts.TURNS, r"^maximum session turns"),
     (("crash", "a hook blocked it"), r"^agent execution blocked"),
 )
-"""What it complains of last where it then speaks of a success; where anything was said or done
-after it, the work went on."""
+"""Last warning before a reported success that was not one; if more output follows, the work
+continued.
+"""
 _CODES = {41: exit_verdicts.LOGIN, 53: exit_verdicts.TURNS}
-"""Its own numbers. 42, an input that it does not take, is a session that is gone, or one too many:
-its sentence tells which."""
+"""The CLI's own exit codes. 42, an invalid input, can mean a missing session or one that exists
+already; its message tells which.
+"""
 _BYTE = 256
 _FIRST_STATUS = 400 % _BYTE
 _WHEN = re.compile(r"\bretry in \d|\breset", re.IGNORECASE)
 _USUAL = re.compile(r"^(Warning:|YOLO mode|Ripgrep is not|Loaded cached|\s+at |[\s{}\[\]]*$)")
-"""What it writes to standard error however it ends, and the steps of a trace."""
+"""Lines that are on standard error however it ends, and lines of a stack trace."""
 
 
 def find_verdict(text: str, status: int | None = None) -> ExitVerdict | None:
-    """What it means; None: it explains nothing, as its table of usage does not."""
+    """Return what a message means; None if it explains nothing, such as the usage table."""
     return exit_verdicts.match_sentence(
         exit_verdicts.normalize_sentence(text), _SENTENCES
     ) or exit_verdicts.match_status(status)
 
 
 def classify(ended: ProcessResult) -> LaunchExit:
-    """How it ended, for who decides what is to be done about it."""
+    """Return how the launch ended; input to the restart policy."""
     finished = ended.finished
     if found := exit_verdicts.classify_early(ended):
         return found
     if finished and finished.ok:
-        # Whatever its process did then: after its account, it has nothing more to do.
+        # After its result the CLI has nothing more to do, so the exit code does not matter.
         warned = _find_warning(ended)
         stopped = exit_verdicts.match_sentence(exit_verdicts.normalize_sentence(warned), _STOPPED)
         return (
@@ -82,7 +84,7 @@ def classify(ended: ProcessResult) -> LaunchExit:
             else LaunchExit("clean", "finished")
         )
     if not finished and ended.code == 0 and ended.opened:
-        # It ends like this when it is asked to, and nothing but a signal asks it to.
+        # Only a signal makes it exit with 0 and without a result.
         return LaunchExit("interrupted", "interrupted, by SIGINT or SIGTERM")
     if (
         not finished
@@ -94,7 +96,7 @@ def classify(ended: ProcessResult) -> LaunchExit:
 
 
 def _find_warning(ended: ProcessResult) -> str:
-    """What it complained of, and did not go on after."""
+    """Return the warning that was the last item of output; empty if it was another item."""
     match ended.last:
         case (*_, WarningReport(text)):
             return text
@@ -116,20 +118,20 @@ def _classify_failure(ended: ProcessResult) -> LaunchExit:
 
 
 def _find_status(code: int) -> int | None:
-    """The status of HTTP that an exit code came from: 400 to 511 are told from all else by it."""
+    """Return the HTTP status, 400 to 511, that an exit code stands for; None for other codes."""
     return code + _BYTE if _FIRST_STATUS <= code < _BYTE else None
 
 
 def _classify_unexplained(ended: ProcessResult) -> ExitVerdict:
     if ended.resumes and ended.code == _FIRST_STATUS:
-        return exit_verdicts.POISONED  # to go on with it again would be refused again
+        return exit_verdicts.POISONED  # resuming the session would be refused again
     return "crash", f"failed with exit code {ended.code}" if ended.code else "left no result"
 
 
 def _find_own_words(ended: ProcessResult) -> tuple[str, str]:
-    """What the program says went wrong, and where on its standard error it says until when.
+    """Return the program's error message, and the line on standard error with the reset time.
 
-    Its result leaves out when a day's quota comes back; the trace below it does not.
+    The result omits when a daily quota resets; the stack trace on standard error has it.
     """
     lines = [
         exit_verdicts.normalize_sentence(line)
@@ -144,7 +146,7 @@ def _find_own_words(ended: ProcessResult) -> tuple[str, str]:
     )
     if told:
         return told, "" if _WHEN.search(told) else when
-    # All of them together tell what it was; a line by itself may say no more than its status.
+    # All lines together explain the failure; a single line may have only the status.
     whole = find_verdict(" ".join(lines))
     telling = (line for line in lines if whole and find_verdict(line) == whole)
     return next(telling, lines[-1] if lines else ""), when

@@ -1,30 +1,30 @@
-"""Gemini CLI: how it is started, what it says, how it ends; all in our words.
+"""The harness for Gemini CLI: its commands, hooks, output and session files.
 
-Seen with 0.61.0, and held to it by the recordings in tests/recordings. What it cannot do:
+Checked with version 0.61.0, by the recordings in tests/recordings. Limits of the CLI:
 
-- A launch cannot be given hooks: they stand in the settings of the user or of the project, or in
-  files that only root can change. Those that are installed there report a launch too, a project's
-  only where a person has trusted its folder: `--skip-trust` comes after the settings were read.
-  Without them its stream must do, which does not tell how full its window is.
-- Its PreCompress hook comes before every request, whether anything is compacted or not, and nothing
-  else tells of a compaction: none is known of, and nobody is told anything again after one.
-- What a SessionStart hook says takes the user's prompts along when the session is resumed, so a
-  session is told at its first prompt, by BeforeAgent, and by that only.
-- A tool call that failed is told as a success, and has no id: its hooks' payload is its identity.
-- Nothing keeps two processes out of one session: whoever resumes must know that nobody works in it.
+- A launch cannot be given hooks: they are in the settings of the user or the project, or in files
+  that only root can change. Hooks installed there report a launch too, those of a project only in a
+  folder that the user has trusted: `--skip-trust` takes effect after the settings were read.
+  Without hooks only the stream is available, which does not show how full the window is.
+- Its PreCompress hook runs before every request, whether anything is compacted or not, and no other
+  sign exists: compactions are unknown, and no context is repeated after one.
+- Output of a SessionStart hook removes the user's prompts when the session is resumed, so the
+  context is given at the first prompt, by BeforeAgent only.
+- A failed tool call is reported as a success and has no id: the payload of its hook identifies it.
+- It lets two processes into one session: the caller must know that no other process uses it.
 - A refused request, or the last of its turns, ends it without a SessionEnd hook.
-- It calls it a success when it has stopped itself, or was blocked by a hook; what it complained of
-  last tells. Where a hook told it to stop, nothing does.
-- A question leaves a session file behind, and a user's own hooks run for it. A file of its folder
-  that the prompt names behind an @ is read into it; no other is.
-- No schema holds its model.
-- Nothing tells how large a window is: a table must do. Only a hook that is installed can hand a
-  session off, and only by what its last calls have left in the session file: one that goes on, or
-  was compacted, is handed off no sooner than after its next call. It compacts itself at half of its
-  window, before our hook is asked, unless `model.compressionThreshold` of its settings says more:
-  a threshold above that one is reached by leaps alone.
-- It denies a command by how a line begins: `/usr/bin/touch` or `env touch` pass for another. So a
-  command can be allowed by its beginning, and not denied.
+- It reports success when it has stopped itself or a hook has blocked it; the last warning tells. If
+  a hook told it to stop, there is no sign at all.
+- A question leaves a session file behind, and the user's own hooks run for it. A file in its folder
+  that the prompt names after an @ is read into it; no other file is.
+- Its answers cannot be bound to a schema.
+- It does not report the size of a window: a table is used. Only an installed hook can hand off a
+  session, and only by what its last calls have left in the session file: a session that was resumed
+  or compacted is handed off after its next call at the earliest. It compacts itself at half of its
+  window, before our hook runs, unless `model.compressionThreshold` in its settings is higher: only
+  a sudden jump reaches a threshold above that.
+- It denies a command by the start of its line: `/usr/bin/touch` or `env touch` would pass. So a
+  command can be allowed by its start, but not denied.
 """
 
 import re
@@ -128,7 +128,7 @@ INSTALL = "install it: npm install -g @google/gemini-cli"
 POLICY_FILE = "gemini-policy.toml"
 PROTECTION_FILE = "gemini-protection.toml"
 PASSED_PREFIXES = ("GEMINI_", "GOOGLE_", "CLOUDSDK_", "SANDBOX_", "SEATBELT_PROFILE")
-"""How the variables begin that Gemini CLI is set up with."""
+"""Prefixes of the variables that configure Gemini CLI."""
 BLOCKED_VARIABLES = (
     "GEMINI_CLI",
     "GEMINI_CWD",
@@ -136,7 +136,7 @@ BLOCKED_VARIABLES = (
     "GEMINI_PROJECT_DIR",
     "GEMINI_SESSION_ID",
 )
-"""Those of a session that we may have been started from ourselves."""
+"""Variables of a session in which Rekindle itself may have been started."""
 HOOK_MILLISECONDS = HOOK_SECONDS * 1_000
 TOLD_AT = "BeforeAgent"
 _BOUNDARY = "BeforeModel"
@@ -146,11 +146,11 @@ _HOOKS = {
     "SessionStart": "SessionStart",
     "SessionEnd": "SessionEnd",
     "BeforeAgent": TOLD_AT,
-    # By our own name for it, so that the hook keeps no more of it than that it was.
+    # Renamed, so that the hook records only that a tool was used.
     "AfterTool": "PostToolUse",
     "BeforeModel": _BOUNDARY,
 }
-"""The events that we keep, and what our hook is told that they are."""
+"""Events that Rekindle records, and the name under which its hook reports each."""
 _FACTS: dict[str, hook_dialect.HookFact] = {
     "SessionStart": "started",
     "SessionEnd": "ended",
@@ -159,29 +159,31 @@ _FACTS: dict[str, hook_dialect.HookFact] = {
 }
 _NOT_OFFERED = re.compile(r'Tool "(\w+)" not found')
 _WINDOWS = {"gemini-": 1_048_576, "gemma-4": 256_000}
-"""The windows of the models whose names begin so: nothing that the CLI says or writes tells them,
-and these are the numbers that it compacts by itself."""
+"""Windows in tokens, by the start of the model's name. The CLI does not report them; these are the
+numbers that it compacts by.
+"""
 
 
 def command(start: LaunchSpec) -> ProgramCommand:
-    """What is to be started; every option is joined to its value, so that none passes for another.
+    """Return the command of a launch; each option is one word with its value.
 
-    Without a terminal it asks nobody: what its user would be asked is denied. So an agent may do
-    what its persona, or the user's own settings, allow, and never waits. A persona's system prompt
-    stands in the place of the CLI's own, which can only be replaced; its temperature has no effect.
+    Without a terminal the CLI denies everything that it would ask its user. So an agent may do what
+    its persona, or the user's own settings, allow, and never waits. A persona's system prompt
+    replaces the CLI's own, because it cannot be added to; its temperature has no effect.
     """
     if not untrusted_json.to_uuid(start.session):
         raise UsageError(
             f"{start.session[:QUOTED_CHARACTERS]!r} cannot be a session of Gemini CLI",
             hint="its sessions are named by a UUID, in lower case",
         )
-    # The folder is trusted because somebody has said `run` in it: untrusted, it would not start.
+    # The operator trusts the folder by running an agent in it; without trust the CLI does not
+    # start.
     argv = list(start.program or ("gemini",))
     if not start.interactive:
         argv.append("--output-format=stream-json")
     argv.append("--skip-trust")
     argv.append(f"--{'resume' if start.resumes else 'session-id'}={start.session}")
-    # It would start itself anew, and the first of the two processes hears no SIGTERM.
+    # Otherwise it would start itself again, and the first process ignores SIGTERM.
     environment = {"GEMINI_CLI_NO_RELAUNCH": "true"}
     files = {}
     if rules := render_policy(start.persona.permissions):
@@ -201,14 +203,14 @@ def command(start: LaunchSpec) -> ProgramCommand:
 
 
 def ask(question: OneShotQuestion) -> ProgramCommand:
-    """What answers a question: every tool is denied, but for those that only read."""
+    """Return the command that answers a question; only tools that read are allowed."""
     tools = one_shot_common.select_granted_tools(question, "Gemini CLI")
     model = (f"--model={question.persona.model}",) if question.persona.model else ()
     argv = (
         *(question.program or ("gemini",)),
         "--output-format=stream-json",
         "--skip-trust",
-        # There is none of this name: none is started.
+        # No extension or server has this name, so none is started.
         "--extensions=none",
         "--allowed-mcp-server-names=none",
         f"--policy={question.scratch}/{POLICY_FILE}",
@@ -224,7 +226,7 @@ def ask(question: OneShotQuestion) -> ProgramCommand:
 
 
 def answer(output: Iterable[bytes]) -> OneShotAnswer | None:
-    """What its model said last, put together from its pieces."""
+    """Return the last message of the model, joined from its pieces."""
     seen = (one for line in output for one in read_stream(line))
     return one_shot_common.find_answer(seen, joined=True)
 
@@ -235,7 +237,7 @@ def hooks(
     supervised: bool,  # noqa: ARG001 - part of the interface
     folder: str = "",
 ) -> dict[str, Any]:
-    """The `hooks` of a settings file: `program` is told of each event that we keep."""
+    """Return the `hooks` of a settings file, which start `program` at each recorded event."""
 
     def entry(word: str) -> dict[str, Any]:
         line = hook_dialect.render_command_line(program, NAME, word, folder)
@@ -245,9 +247,9 @@ def hooks(
 
 
 def muted(found: HookInstallation) -> HookObstacle | None:
-    """A person can switch hooks off, and in a folder that is not trusted a project has none.
+    """Return an obstacle if hooks are disabled, or if the project's folder is not trusted.
 
-    Where both say something, the project's word counts; one hook is off where either says so.
+    The project's setting overrides the user's; a single hook is off if either disables it.
     """
     person = untrusted_json.parse_object(found.deciding.get("settings.json", "").encode())
     here = untrusted_json.parse_object(found.text.encode())
@@ -269,7 +271,7 @@ def muted(found: HookInstallation) -> HookObstacle | None:
 
 
 def _is_trusted(found: HookInstallation, person: Mapping[str, Any]) -> bool:
-    """By the deepest folder above the project that the person has said something about."""
+    """Return whether the user trusts the deepest folder above the project that has a decision."""
     security = untrusted_json.to_mapping(person.get("security"))
     if untrusted_json.to_mapping(security.get("folderTrust")).get("enabled") is False:
         return True
@@ -287,7 +289,7 @@ def _to_list(value: object) -> list[object]:
 
 
 def told(event: str, text: str) -> str:
-    """What a hook prints, so that the session is told a text; nothing, where it must not be."""
+    """Return the output of a hook that adds a text to the session; empty for other events."""
     if event != TOLD_AT:
         return ""
     said = {"hookSpecificOutput": {"hookEventName": TOLD_AT, "additionalContext": text}}
@@ -295,18 +297,19 @@ def told(event: str, text: str) -> str:
 
 
 def read_hook(line: HookRecord) -> AnyEvent | None:
-    """The fact that a hook reports; None where it reports nothing that we keep."""
+    """Return the event that a hook reports; None if Rekindle does not record it."""
     found = hook_dialect.read_hook_record(line, NAME, _FACTS, transcripts=_TRANSCRIPTS)
     if isinstance(found, SessionStarted) and found.source == "resume":
-        # It names the file by the minute of its own start, and goes on in the one of the session's.
+        # On resume the hook names a file after the minute of its own start, but the session's own
+        # file is continued.
         return msgspec.structs.replace(found, transcript="")
     return found
 
 
 def read_stream(line: bytes) -> tuple[OutputItem, ...]:  # noqa: PLR0911 - one return per kind of line
-    """What a line of the program's output shows; nothing, where it cannot be read or is not known.
+    """Return the items in a line of the program's output; none if it is unreadable or unknown.
 
-    Its model's words come in pieces, as they were sent.
+    The text of the model comes in pieces, as it was sent.
     """
     record = untrusted_json.parse_object(line)
     match record.get("type"):
@@ -350,9 +353,9 @@ def read_stream(line: bytes) -> tuple[OutputItem, ...]:  # noqa: PLR0911 - one r
 
 
 def _is_refused(record: dict[str, Any]) -> bool:
-    """Whether a tool's result says that nothing permits it: such a tool is not even offered.
+    """Return whether the CLI refused a tool, by policy or by not offering it to the model.
 
-    The model may also have named a tool that there is not.
+    The model may also have named a tool that does not exist.
     """
     error = untrusted_json.to_mapping(record.get("error"))
     named = _NOT_OFFERED.match(untrusted_json.to_text(error.get("message")))
@@ -362,9 +365,9 @@ def _is_refused(record: dict[str, Any]) -> bool:
 
 
 def usage(tail: bytes, windows: Mapping[str, int]) -> WindowUsage | None:
-    """How full the window is, by the last turn that a transcript's end tells of."""
+    """Return how full the window is, from the last turn in a transcript's tail."""
     for line in reversed(tail.split(b"\n")):
-        # Most lines are large and of no interest; looking at the bytes is cheaper than decoding.
+        # Most lines are large and irrelevant; searching the bytes is cheaper than decoding.
         if b'"tokens"' not in line:
             continue
         record = untrusted_json.parse_object(line)
@@ -384,7 +387,7 @@ def _find_window(model: str) -> int | None:
 
 
 def turn(line: bytes) -> UsageReport | None:
-    """What a message of the model's took; it is written again when more of it is known."""
+    """Return the usage of a message, which is written again when more of it is known."""
     if b'"tokens"' not in line:
         return None
     record = untrusted_json.parse_object(line)
@@ -404,10 +407,11 @@ def turn(line: bytes) -> UsageReport | None:
 
 
 def brake(*, interactive: bool) -> Brake | None:
-    """By the hook before the model's next turn, where hooks are installed for it.
+    """Return how to stop a session: by the hook before the model's next turn, if it is installed.
 
-    Before a sub-agent's turn it is told the very same: but then the turn that has called it does
-    not have its calls in the transcript yet. In a terminal it would end what its person looks at.
+    The hook gets the same input before a sub-agent's turn, but then the calls of the turn that
+    started the sub-agent are not in the transcript yet. In a terminal this would end the session
+    that its user is looking at.
     """
     if interactive:
         return None
@@ -424,7 +428,7 @@ def brake(*, interactive: bool) -> Brake | None:
 
 
 def measure(program: Sequence[str]) -> ProgramCommand | None:  # noqa: ARG001 - part of the interface
-    """Nothing tells: a table must do."""
+    """Return None: the CLI does not report its window, so a table is used."""
     return None
 
 
@@ -437,5 +441,5 @@ def asides(transcript: str, session: str) -> SubagentTranscripts | None:
 
 
 def holds(transcript: Iterable[bytes], prompt: str) -> bool:  # noqa: ARG001 - part of the interface
-    """Nothing that can be told: but with a session that has lost its prompts it does not go on."""
+    """Return True: prompts have no ids, and the CLI does not resume a session without prompts."""
     return True

@@ -1,11 +1,11 @@
-"""Gemini CLI: what a persona may do, as the rules of a policy file.
+"""The permissions of a persona as rules in a policy file of Gemini CLI.
 
-Where a persona allows tools, all others are denied. The rules stand above whatever the user's
-settings allow; only an administrator's stand above them. They are read in the place of the user's
-own policy files, of which the CLI reads none once it is given one.
+If a persona allows tools, all others are denied. The rules override the user's settings; only an
+administrator's rules override them. They replace the user's own policy files, which the CLI ignores
+if it is given a policy file.
 
-A command can be allowed by its beginning, and then no other is; it cannot be denied by it, for
-`/usr/bin/touch`, `env touch` and `sh -c touch` begin otherwise.
+A command can be allowed by its start, and then no other is. It cannot be denied by its start,
+because `/usr/bin/touch`, `env touch` and `sh -c touch` start differently.
 """
 
 import re
@@ -39,23 +39,23 @@ _ELSEWHERE = {
     "WebSearch": ("google_web_search",),
     "Write": ("write_file",),
 }
-"""What other CLIs call the same tools, so that a persona serves them all."""
+"""Names of the same tools in other CLIs, so that a persona can be used with all of them."""
 
 _ALL = "*"
 _OF_A_SERVER = re.compile(r"mcp_(\*|[A-Za-z0-9-]+_\*|(\*|[A-Za-z0-9-]+)_[A-Za-z0-9_-]+)\Z")
-"""The stars that it knows; a server's name ends for it at the first underscore."""
+"""Wildcards that the CLI supports; it ends a server's name at the first underscore."""
 _WHOLE_TOOL = re.compile(r"(\w+)\(\*?\*?\)\Z")
-"""How a pattern says that anything may be done with a tool."""
+"""Pattern for a whole tool, such as `Bash(*)`."""
 _COMMAND = re.compile(rf"(?:Bash|{SHELL})\((?P<prefix>[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?)\)\Z")
 _REST = re.compile(r":\*\Z| \*\Z")
-"""How a pattern says that anything may follow."""
+"""End of a pattern after which any text may follow."""
 
 _DENIED, _ALLOWED, _OTHERS = 999, 998, 997
 _WRITING = ("write_file", "replace")
 
 
 def render_policy(permissions: Permissions | None) -> str:
-    """The policy file's text; empty, where the persona says nothing.
+    """Return the text of the policy file; empty if the persona has no permissions.
 
     Raises:
         UnenforceableError: A pattern cannot be enforced.
@@ -73,12 +73,12 @@ def render_policy(permissions: Permissions | None) -> str:
 
 
 def render_protection(paths: Sequence[str], draft: str, folder: str = "") -> str:
-    """Return the policy file's text that keeps file tools from these paths, but for the draft.
+    """Return a policy file that denies these paths to file tools, except for the draft.
 
-    Its rules are an administrator's: no persona and no settings of the user outrank them. What a
-    tool is given is matched as it was given, so that every path with one of these names is denied,
-    however it leads there. A name without a dot is too common for that: it is denied at its path,
-    absolute or relative to `folder`, and then no path may have `..`, `.` or nothing as a part.
+    Its rules have an administrator's rank: no persona and no user settings override them. A tool's
+    argument is matched as it was given, so every path with one of these names is denied, wherever
+    it leads. A name without a dot is too common for that: it is denied at its path, absolute or
+    relative to `folder`, and paths with `..`, `.` or an empty part are denied.
     """
     if not paths:
         return ""
@@ -86,7 +86,7 @@ def render_protection(paths: Sequence[str], draft: str, folder: str = "") -> str
     names = {path.rpartition("/")[2] for path in paths if path not in plain}
     names |= {path.strip("/") for path in plain}
     relative = {path.removeprefix(f"{folder}/") for path in plain} - set(plain)
-    # The engine puts each argument between NULs, which no JSON text contains.
+    # The engine puts each argument between NULs, which cannot be in JSON text.
     denied = [rf'\x00"file_path":[^\x00]*[/"](?:{_match_any(names)})[/"]']
     if folder and relative:
         denied.append(rf'\x00"file_path":"(?:\./)?(?:{_match_any(relative)})[/"]')
@@ -133,12 +133,12 @@ def _render_rules(pattern: str, decision: str = "allow", priority: int = _ALLOWE
 
 
 def _find_prefix(text: str) -> str:
-    """A command's beginning; empty where it is more than that: nothing else can be enforced."""
+    """Return the start of a command; empty if the pattern is more than a prefix."""
     prefix, count = _REST.subn("", text)
     return prefix if count and "*" not in prefix else ""
 
 
 def _render_rule(decision: str, priority: int, **conditions: str) -> str:
-    # A JSON text of printable characters is a text of TOML too.
+    # A JSON string of printable characters is also a TOML string.
     lines = [f"{key} = {msgspec.json.encode(value).decode()}" for key, value in conditions.items()]
     return "\n".join(["[[rule]]", *lines, f'decision = "{decision}"', f"priority = {priority}", ""])

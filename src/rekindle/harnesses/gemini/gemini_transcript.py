@@ -1,4 +1,4 @@
-"""The session files of Gemini CLI: a message is written again, whole, when more of it is known."""
+"""The session files of Gemini CLI, in which a message is written again when more is known."""
 
 import re
 from collections.abc import Iterator
@@ -31,13 +31,13 @@ from rekindle.harnesses.untrusted_json import (
 _TELLING = re.compile(rb'"type" ?: ?"(?:user|gemini|error)"')
 _SHELL = "run_shell_command"
 _SNAPSHOT = "<state_snapshot>"
-"""How the message begins that stands in the place of all that was compacted."""
+"""Start of the message that replaces a compacted conversation."""
 _CONTEXT = ("<session_context>", "<hook_context>")
-"""How what the CLI itself puts before a prompt begins."""
+"""Start of the text that the CLI puts before a prompt."""
 
 
 def read_transcript(line: bytes) -> tuple[Passage, ...]:
-    """What a line of a session file tells of the session."""
+    """Return the passages in a line of a session file."""
     if not _TELLING.search(line):
         return ()
     record = parse_object(line)
@@ -58,7 +58,7 @@ def read_transcript(line: bytes) -> tuple[Passage, ...]:
 
 
 def _read_rewritten(messages: object) -> Iterator[Passage]:
-    """The whole session is written again, as at a start; what is new in it is a compaction."""
+    """Yield compactions from a session that was written again as a whole; the rest is known."""
     for message in map(to_mapping, messages if isinstance(messages, list) else ()):
         if _read_text(message.get("content")).startswith(_SNAPSHOT):
             at, known_by = to_word(message.get("timestamp")), to_word(message.get("id"))
@@ -84,7 +84,7 @@ def _read_answer(record: dict[str, Any]) -> Iterator[ToolResult | OutputItem]:
 
 
 def _has_succeeded(status: str, call: dict[str, Any]) -> bool:
-    """A command that failed is a success to the CLI: only what it gave says otherwise."""
+    """Return whether a call succeeded; for a failed command, only its output shows the failure."""
     if status != "success" or call.get("name") != _SHELL:
         return status == "success"
     return not re.search(r"^Exit Code: [1-9]", _read_result(call), re.MULTILINE)

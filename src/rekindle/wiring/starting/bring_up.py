@@ -97,7 +97,7 @@ class AgentStarter:
         return (yield from self._wait_for_state(name, before, pid, said_before))
 
     def _start_supervisor(self, name: str) -> tuple[int, int, int]:
-        """Start a supervisor; return the last event before it, its pid, and the size of its output."""
+        """Start a supervisor; return the last event before it, its pid and its output so far."""
         project, store = self._project, self._store
         # The operator's command is recorded here, not by the supervisor, so that a command given
         # while the supervisor starts is the later one. The start is noted first, because a watchdog
@@ -148,7 +148,7 @@ class AgentStarter:
         raise AgentError(words)
 
     def _describe_state(self, name: str, reading: RowReading, before: int) -> str:
-        """Return the state of an agent that waits, is stopped or is over; empty if not known yet."""
+        """Return the state of an agent that waits, is stopped or is over; empty if unknown yet."""
         if reading.view is None:
             raise AgentError(reading.row.reason, hint=reading.row.command)
         run, launches = reading.view.projection.run, _list_launches(reading, before)
