@@ -1,12 +1,11 @@
-"""Events: the facts of an agent's life, one line of JSON each.
+"""Events: the facts of an agent's life, each one line of JSON.
 
-The union is closed: a fact that is not listed here does not exist. Each kind has an explicit tag,
-which commands print and programs read, and a summary for the reference; without them the import
-fails. A log that a later Rekindle of the same schema wrote may have kinds that this one does not
-know: they are read as `UnknownEvent`, change nothing, and stay in the log.
+The union `AnyEvent` is closed: it lists every kind. Each kind has an explicit tag, which commands
+print and programs read, and a summary for the reference; the import fails if either is missing. A
+log written by a later Rekindle of the same schema may have kinds that this one does not know. They
+are read as `UnknownEvent`, change nothing, and stay in the log.
 
-`seq`, `gen` and `at` are given by the log when an event enters it; in the inbox they
-are zero.
+The log assigns `seq`, `gen` and `at` when it accepts an event; in the inbox they have no value.
 """
 
 import re
@@ -27,14 +26,14 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", omit_de
     ts: datetime
     v: int = SCHEMA
     seq: int = 0
-    """Its place in the log, from 1."""
+    """Position in the log, from 1."""
     gen: int = 0
-    """The generation of the writer: an older one's late event is refused."""
+    """Generation of the writer. The log refuses late events of an older generation."""
     at: str = ""
-    """`segment:offset` behind the inbox record that it came from, so that none is folded twice."""
+    """`segment:offset` of the end of its inbox record, so that no record is folded twice."""
 
     more: dict[str, Any] = {}
-    """Fields of an inbox record that we do not know: the log keeps them beside the others."""
+    """Unknown fields of an inbox record; the log keeps them beside the known ones."""
 
     summary: ClassVar[str] = ""
 
@@ -48,12 +47,12 @@ class WorkSigns(msgspec.Struct, frozen=True, omit_defaults=True):
 
     commits: int = 0
     artefacts: tuple[str, ...] = ()
-    """Names of changed results, with `#` for every number in them."""
+    """Names of changed result files, with each number replaced by `#`."""
     resolved: int = 0
-    """Loops that were resolved."""
+    """Number of resolved loops."""
     decisions: int = 0
     asks_else: bool = False
-    """The relay asks for something else than the one before."""
+    """Whether the relay asks for something other than the previous one."""
 
 
 class AgentCreated(Event, frozen=True, kw_only=True, tag="agent.created"):
@@ -64,7 +63,7 @@ class AgentCreated(Event, frozen=True, kw_only=True, tag="agent.created"):
 class AgentReceived(Event, frozen=True, kw_only=True, tag="agent.received"):
     summary = "What was known of the agent elsewhere: this log continues from there."
     known: dict[str, Any]
-    """All that the events up to this one came to."""
+    """Projection of all events up to this one."""
 
 
 class OwnerChanged(Event, frozen=True, kw_only=True, tag="owner.changed"):
@@ -72,19 +71,19 @@ class OwnerChanged(Event, frozen=True, kw_only=True, tag="owner.changed"):
     host: str
     previous: str
     left: str = ""
-    """Why the last of the work stays there: it could not be pushed. Empty: it was."""
+    """Reason why the latest work stays on the previous host unpushed; empty if it was pushed."""
 
 
 class WorkspacePushed(Event, frozen=True, kw_only=True, tag="workspace.pushed"):
     summary = "What the agent works on was pushed: from there it comes back on another host."
     revision: str
-    """The commit that holds the work tree as it was, what is not committed in it too."""
+    """Commit that holds the work tree, including uncommitted changes."""
     head: str = ""
-    """The commit that was checked out; empty: there was none yet."""
+    """Commit that was checked out; empty if there was none yet."""
     branch: str = ""
-    """Its branch; empty: none."""
+    """Branch that was checked out; empty if none was."""
     claim: int = 0
-    """The generation for which the host had claimed what it pushes to."""
+    """Generation for which the host had claimed the work branch."""
 
 
 class WorkspacePushFailed(Event, frozen=True, kw_only=True, tag="workspace.kept"):
@@ -98,16 +97,18 @@ class SessionStarted(Event, frozen=True, kw_only=True, tag="session.started"):
     harness: str
     source: str = ""
     launch: str = ""
-    """The launch that it belongs to; empty for a person's own session."""
+    """Id of the launch that the session belongs to; empty for a person's own session."""
     process: str = ""
-    """Which process works on it, told from every other: pid, start and boot."""
+    """Identity of the session's process: pid, start time and boot id."""
     transcript: str = ""
     context_tokens: int = 0
-    """Of a resumed session: how much its model has to read again."""
+    """Tokens that the model of a resumed session has to read again."""
     cache_expired: bool = False
-    """The CLI says that its model's cache has forgotten it: all of that is paid for once more."""
+    """Whether the CLI reports an expired prompt cache, so that those tokens cost the full price
+    again.
+    """
     visitor: bool = False
-    """A person's own session beside a supervised one: it is left alone."""
+    """Whether this is a person's own session beside a supervised one; Rekindle leaves it alone."""
 
 
 class SessionLost(Event, frozen=True, kw_only=True, tag="session.lost"):
@@ -127,7 +128,7 @@ class PromptSubmitted(Event, frozen=True, kw_only=True, tag="prompt.submitted"):
     session: str
     text: str
     call: str = ""
-    """The prompt's own id: hooks installed twice report it twice."""
+    """Id of the prompt, which identifies duplicates from hooks that are installed twice."""
     visitor: bool = False
 
 
@@ -143,7 +144,7 @@ class Heartbeat(Event, frozen=True, kw_only=True, tag="heartbeat"):
     session: str = ""
     tool: str = ""
     call: str = ""
-    """The tool call's own id: hooks installed twice report it twice, and it counts once."""
+    """Id of the tool call, which identifies duplicates from hooks that are installed twice."""
     visitor: bool = False
 
 
@@ -159,67 +160,67 @@ class CycleStarted(Event, frozen=True, kw_only=True, tag="cycle.started"):
     summary = "A cycle began: the relay is read, work follows."
     cycle: int
     relay: str = ""
-    """Where the archive keeps the relay that it began with; empty: there was none."""
+    """Archive path of the relay that the cycle started with; empty if there was none."""
     head: str = ""
-    """The commit that the agent's folder stood at; empty: unknown."""
+    """Commit that was checked out in the agent's folder; empty if unknown."""
 
 
 class CycleEnded(Event, frozen=True, kw_only=True, tag="cycle.ended"):
     summary = "A cycle ended: what is known was committed, and held against what was before."
     cycle: int
     words: str = ""
-    """Why the two relays were judged so."""
+    """Reason for the verdict."""
     how: str = ""
-    """Where its relay is from: draft, edit, summary, carried; empty: there is none."""
+    """Origin of the cycle's relay: draft, edit, summary or carried; empty if there is no relay."""
     relay: str = ""
-    """Where the archive keeps the relay that it ended with."""
+    """Archive path of the relay that the cycle ended with."""
     verdict: str = ""
-    """progress, stalled, treadmill, waiting or unusable; empty: nothing to compare."""
+    """progress, stalled, treadmill, waiting or unusable; empty if there was nothing to compare."""
     about: str = ""
-    """What was repeated, or what is waited for."""
+    """The repeated request, or the thing that the agent waits for."""
     is_equal: bool = False
-    """Asked for in the same words, not merely in like ones."""
+    """Whether the request was repeated in the same words, not only in similar ones."""
     did: str = ""
-    """What was done in it, on one line."""
+    """Work of the cycle, on one line."""
     evidence: str = ""
-    """What work there was beside the relay, in words."""
+    """Evidence of work apart from the relay, as text."""
     topic: str = ""
     owed: str = ""
-    """What its stage asked for and it did not have; empty: nothing."""
+    """Result that the stage asked for and the cycle did not deliver; empty if complete."""
     redebated: str = ""
-    """What was decided before and is put up for choice again."""
+    """Earlier decisions that the relay opens for debate again, one per line."""
     until: str = ""
-    """`passed` or `failed`: the command that says whether all is done; empty: there is none."""
+    """Result of the `until` command, `passed` or `failed`; empty if there is no such command."""
     until_words: str = ""
-    """How that command failed, with the end of its output."""
+    """Reason why the `until` command failed, with the end of its output."""
     claimed: bool = False
-    """The agent reports in its relay that the work is done."""
+    """Whether the relay reports that the work is done."""
     review: str = ""
-    """`passed`, `failed` or `unavailable`: the review of its end; empty: there was none."""
+    """Verdict of the reviewer, `passed`, `failed` or `unavailable`; empty without a review."""
     review_words: str = ""
-    """What the reviewer misses, or why there is no answer."""
+    """Work that the reviewer misses, or the reason why there is no answer."""
     seconds: float = 0.0
     signs: WorkSigns | None = None
-    """Work that could be seen since the cycle began."""
+    """Signs of work since the cycle began."""
 
 
 class LaunchStarted(Event, frozen=True, kw_only=True, tag="launch.started"):
     summary = "A process of a session is about to be started."
     launch: str
-    """Stands in the environment of everything that the launch starts."""
+    """Id of the launch, found in the environment of every process that it starts."""
     cycle: int
     session: str
     harness: str
     resumes: bool = False
     recovery: bool = False
-    """A fresh session that takes over from one that was interrupted."""
+    """Whether this is a fresh session that takes over from an interrupted one."""
     why: str = ""
-    """Why it is a fresh one although there was a session to go on with."""
+    """Reason for a fresh session although there was one to resume."""
     boot: str = ""
-    """The boot of the host, and how long after it: what is older cannot belong to the launch."""
+    """Boot id of the host. With `uptime`, in seconds, it rules out older processes."""
     uptime: float = 0.0
     head: str = ""
-    """The commit that was checked out; empty: unknown."""
+    """Commit that was checked out; empty if unknown."""
 
 
 class LaunchEnded(Event, frozen=True, kw_only=True, tag="launch.ended"):
@@ -228,41 +229,41 @@ class LaunchEnded(Event, frozen=True, kw_only=True, tag="launch.ended"):
     cycle: int
     session: str
     exit: str
-    """clean, crash, resume-failed, limit, …; lost: its supervisor had gone before it ended."""
+    """clean, crash, resume-failed, limit, …; lost if the supervisor died before it."""
     resumes: bool = False
     started: bool = True
-    """False: its program could not be started."""
+    """Whether the program could be started."""
     opened: bool = False
-    """The program got as far as to work on its session."""
+    """Whether the program began to work on its session."""
     words: str = ""
     hint: str = ""
     resets_at: int | None = None
     code: int | None = None
     refused: int = 0
-    """Tool calls that its CLI refused."""
+    """Number of tool calls that the CLI refused."""
     swept: int = 0
-    """How many processes it had left behind."""
+    """Number of processes that the launch left behind."""
     ended: tuple[str, ...] = ()
-    """The command lines of the first of them."""
+    """Command lines of the first of those processes."""
     seconds: float = 0.0
-    """How long it ran, by a monotonic clock."""
+    """Duration by a monotonic clock, in seconds."""
     usd: float | None = None
-    """What the CLI says that it cost."""
+    """Cost in dollars as the CLI reports it."""
     tokens: int | None = None
     window: int | None = None
     known: str = ""
-    """How the fill of the window is known: reported, exact, estimated, unknown."""
+    """Source of the fill of the window: reported, exact, estimated or unknown."""
     run_usd: float = 0.0
     run_tokens: int = 0
-    """What the whole run has spent by then."""
+    """Tokens that the whole run has used so far."""
     unpriced: int = 0
-    """Launches of the run whose cost is unknown."""
+    """Number of launches of the run whose cost is unknown."""
     billed: bool | None = None
-    """Whether the CLI shows that the account is billed per token; None: it shows nothing."""
+    """Whether the account is billed per token; None if the CLI does not show it."""
     signs: WorkSigns | None = None
-    """Work that could be seen since the launch began, or since `fruitless` began; None: unknown."""
+    """Signs of work since the launch began, or since the start of `fruitless`; None if unknown."""
     fruitless: float | None = None
-    """Seconds at its end that followed progress which was seen while it ran; None: none was."""
+    """Seconds from the last progress seen during the launch to its end; None if none was seen."""
 
 
 class CallRefused(Event, frozen=True, kw_only=True, tag="call.refused"):
@@ -271,64 +272,67 @@ class CallRefused(Event, frozen=True, kw_only=True, tag="call.refused"):
     cycle: int
     tool: str
     about: str = ""
-    """What the tool was given, in a line."""
+    """Input of the tool, on one line."""
     permission: str = ""
-    """The tool by which a persona permits it; empty: `tool` itself."""
+    """Name under which a persona permits the tool; empty if it is `tool` itself."""
     denied: bool = False
-    """The persona's own `deny`, or the protection of Rekindle's files, refused it."""
+    """Whether the persona's `deny` or the protection of Rekindle's files refused the call."""
     of_run: int
-    """Refused calls of the whole run by then."""
+    """Number of refused calls of the whole run so far."""
 
 
 class DesiredSet(Event, frozen=True, kw_only=True, tag="desired.said"):
     summary = "The operator said whether the agent is to run; this outranks every marker."
     desired: Literal["running", "stopped"]
     cycles: int | None = None
-    """How many cycles its run may have, 0: any number; None: as before."""
+    """Maximum number of cycles of the run, 0 for no limit; None leaves it unchanged."""
     unbounded: bool | None = None
-    """Whether the run continues without progress (`--budget none`); None: as before."""
+    """Whether the run continues without progress (`--budget none`); None leaves it unchanged."""
 
 
 class RestartRequested(Event, frozen=True, kw_only=True, tag="restart.asked"):
     summary = "The operator asked for another start now, whatever stood in the way."
     fresh: bool = False
-    """In a fresh session, not in the one that there is."""
+    """Whether to start a fresh session instead of resuming the current one."""
     once: bool = False
-    """Only for this run: what is known of the cycles before it still counts."""
+    """Whether the restart is for one run only; earlier cycles still count against the agent."""
 
 
 class PersonAnswered(Event, frozen=True, kw_only=True, tag="person.answered"):
     summary = "A person answered what the agent was waiting for; the next cycle is told."
     text: str
     asked: str = ""
-    """What was waited for."""
+    """The thing that the agent waited for."""
 
 
 class QuestionAsked(Event, frozen=True, kw_only=True, tag="question.asked"):
     summary = "A person is asked for a decision; the first answer counts."
     question: str
-    """The question's id: the agent's name and `number`."""
+    """Id of the question: the agent's name and `number`."""
     number: int
-    """The questions of the agent are numbered from 1; no number is given again."""
+    """Number of the question within the agent, from 1; never used again."""
     about: str
-    """Why the agent needs a person: permission, or a reason of safe mode or of a run's end."""
+    """Reason why the agent needs a person: permission, or the reason of safe mode or of a run's
+    end.
+    """
     text: str = ""
-    """What is asked, in a sentence."""
+    """The question, in one sentence."""
     request: dict[str, Any] = {}
-    """The exact request: the refused call with its arguments, or the cap that was reached."""
+    """Exact request: the refused call with its arguments, or the cap that was reached."""
     choices: tuple[str, ...]
-    """The possible answers; TEXT stands for any text, AMOUNT for a number."""
+    """Possible answers; TEXT means any text, AMOUNT a number."""
     default: str
-    """The choice that applies at the deadline."""
+    """Choice that applies at the deadline."""
     deadline: datetime | None = None
-    """When the default applies; None: never."""
+    """Time at which the default applies; None for never."""
     launch: str = ""
-    """The launch that it is about, if it is about one."""
+    """Id of the launch that the question is about; empty if it is about none."""
 
 
 AnswerEffect = Literal["restart", "continue", "stop", "finish", "note"]
-"""What an answer does: start again, continue a run that is over, stop, end the run as done, or only
-inform the agent."""
+"""Effect of an answer: start again, continue a run that is over, stop, end the run as done, or only
+inform the agent.
+"""
 
 
 class QuestionAnswered(Event, frozen=True, kw_only=True, tag="question.answered"):
@@ -336,32 +340,32 @@ class QuestionAnswered(Event, frozen=True, kw_only=True, tag="question.answered"
     question: str
     effect: AnswerEffect
     choice: str = ""
-    """The choice that was taken; empty: the answer is `text`."""
+    """Selected choice; empty if the answer is `text`."""
     text: str = ""
-    """What the next cycle is told; empty: nothing."""
+    """Message for the next cycle; empty if there is none."""
     asked: str = ""
-    """What was asked, for the next cycle."""
+    """The question, repeated for the next cycle."""
     budget: dict[str, float] = {}
-    """The caps that the answer sets for this run, by `usd`, `tokens` or `hours`."""
+    """Caps that the answer sets for this run, by `usd`, `tokens` or `hours`."""
     by: str = ""
-    """The user who answered; empty: the deadline did."""
+    """Name of the user who answered; empty if the deadline passed."""
     host: str = ""
     origin: str = ""
-    """How the answer came: terminal, command or deadline."""
+    """Origin of the answer: terminal, command or deadline."""
     refused: str = ""
-    """Why the answer does not count; empty: it does."""
+    """Reason why the answer does not count; empty if it counts."""
 
 
 class RunStarted(Event, frozen=True, kw_only=True, tag="run.started"):
     summary = "A run began: what it spends and how often it crashes is counted from here."
     cycle: int = 0
-    """The last cycle before it."""
+    """Number of the last cycle before the run."""
 
 
 class RunEnded(Event, frozen=True, kw_only=True, tag="run.ended"):
     summary = "A run is over: the agent is not started again unless the operator says so."
     outcome: str
-    """done; budget; or what was not to be waited for."""
+    """done, budget, or the cause of a wait that the run does not make."""
     words: str = ""
 
 
@@ -382,7 +386,7 @@ class HangDetected(Event, frozen=True, kw_only=True, tag="hang.noticed"):
     launch: str
     words: str
     ended: bool = False
-    """It was ended for it; else it is only said."""
+    """Whether the supervisor ended the process; otherwise it only reported the hang."""
 
 
 class WindowSizeReported(Event, frozen=True, kw_only=True, tag="window.learnt"):
@@ -397,9 +401,9 @@ class WindowMeasured(Event, frozen=True, kw_only=True, tag="window.measured"):
     launch: str
     tokens: int
     window: int | None = None
-    """Its size in tokens; None: unknown."""
+    """Size of the window in tokens; None if unknown."""
     known: str = "unknown"
-    """How that is known: reported, exact, estimated, unknown."""
+    """Source of the fill of the window: reported, exact, estimated or unknown."""
 
 
 class HandoffRequested(Event, frozen=True, kw_only=True, tag="handoff.asked"):
@@ -412,17 +416,17 @@ class HandoffTriggered(Event, frozen=True, kw_only=True, tag="handoff.triggered"
     cycle: int
     session: str
     by: str
-    """threshold: its window is so full; person: the operator asked for it."""
+    """Cause: threshold for a full window, person for the operator's request."""
     tokens: int | None = None
     window: int | None = None
     known: str = "unknown"
-    """How that is known: reported, exact, estimated, unknown."""
+    """Source of the fill of the window: reported, exact, estimated or unknown."""
     threshold: int | None = None
-    """In percent of the window."""
+    """Percentage of the window at which a handoff is due."""
     first: int | None = None
-    """What the session's first turn had used already."""
+    """Tokens in the window after the session's first turn."""
     work: str = ""
-    """A fingerprint of what git and the loops know of the work; empty: unknown."""
+    """Fingerprint of the work in git and in the loops; empty if unknown."""
 
 
 class HandoffResumed(Event, frozen=True, kw_only=True, tag="handoff.resumed"):
@@ -430,9 +434,9 @@ class HandoffResumed(Event, frozen=True, kw_only=True, tag="handoff.resumed"):
     launch: str
     cycle: int
     count: int
-    """Which handoff of its cycle it was, from 1."""
+    """Number of the handoff within its cycle, from 1."""
     checkpoint: str
-    """Where the archive keeps it."""
+    """Archive path of the checkpoint."""
 
 
 class HandoffFailed(Event, frozen=True, kw_only=True, tag="handoff.failed"):
@@ -450,22 +454,22 @@ class HandoffHalted(Event, frozen=True, kw_only=True, tag="handoff.halted"):
 class SummaryMade(Event, frozen=True, kw_only=True, tag="summary.made"):
     summary = "Turns of a session were summarized, by a model or without one."
     document: str
-    """What it was made for: checkpoint, relay or brief."""
+    """Document that needed the summary: checkpoint, relay or brief."""
     how: str
-    """headless: by a model; mechanical: without one."""
+    """headless if a model made it, mechanical otherwise."""
     words: str = ""
-    """Why no model has made it."""
+    """Reason why no model made it."""
     turns: int = 0
     usd: float = 0.0
     tokens: int = 0
-    """What asking has cost."""
+    """Tokens that the request used."""
     seconds: float = 0.0
-    """What it took, with what was gathered for it, where an agent waited for it."""
+    """Seconds that an agent waited for the summary, including the time to collect its input."""
     run_usd: float | None = None
     run_tokens: int | None = None
-    """What the run has spent with it; nothing if a person asked for it by hand."""
+    """Tokens that the run has used, including this summary; None if a person requested it."""
     unpriced: int = 0
-    """Launches of the run whose cost is not known."""
+    """Number of launches of the run whose cost is unknown."""
 
 
 class ReviewMade(Event, frozen=True, kw_only=True, tag="review.made"):
@@ -475,16 +479,16 @@ class ReviewMade(Event, frozen=True, kw_only=True, tag="review.made"):
     verdict: str = ""
     """`passed`, `failed`, or `unavailable` if there is no answer."""
     words: str = ""
-    """What the reviewer misses, or why there is no answer."""
+    """Work that the reviewer misses, or the reason why there is no answer."""
     usd: float | None = None
     tokens: int = 0
-    """What the review has cost."""
+    """Tokens that the review used."""
     seconds: float = 0.0
     run_usd: float = 0.0
     run_tokens: int = 0
-    """What the run has spent with it."""
+    """Tokens that the run has used, including this review."""
     unpriced: int = 0
-    """Launches of the run whose cost is not known."""
+    """Number of launches of the run whose cost is unknown."""
 
 
 class SpendRecorded(Event, frozen=True, kw_only=True, tag="spend.noted"):
@@ -500,7 +504,7 @@ class LoopAdded(Event, frozen=True, kw_only=True, tag="loop.added"):
     id: str
     text: str
     added: str = ""
-    """The day it was first seen, where that was earlier than this event."""
+    """Day on which the loop was first seen, if that was before this event."""
 
 
 class LoopResolved(Event, frozen=True, kw_only=True, tag="loop.resolved"):
@@ -510,10 +514,10 @@ class LoopResolved(Event, frozen=True, kw_only=True, tag="loop.resolved"):
 
 
 class LoopCorrection(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Other words for a loop that stays as it is: it neither opens nor closes anything.
+    """New text for a loop that neither opens nor closes.
 
-    Its own time is just after what it corrects, so that a resolution which the editor did not see
-    still counts.
+    Its time is just after the event that it corrects, so that a resolution which the editor did not
+    see still counts.
     """
 
     ts: datetime
@@ -538,7 +542,7 @@ class SourceAdopted(Event, frozen=True, kw_only=True, tag="source.adopted"):
     summary = "What another loop had left behind was taken over; the same is not taken twice."
     source: str
     sha256: str
-    """Of all that was found there."""
+    """Hash of everything found at the source."""
 
 
 class RelayProposed(Event, frozen=True, kw_only=True, tag="relay.proposed"):
@@ -548,27 +552,28 @@ class RelayProposed(Event, frozen=True, kw_only=True, tag="relay.proposed"):
 
 
 class DocumentCommitted(Event, frozen=True, kw_only=True):
-    """A document's new content: this event is the moment from which it counts."""
+    """New content of a document, current from this event on."""
 
     document: ClassVar[str]
     sha256: str
     previous: str = ""
-    """The hash of the content before it, for rolling forward after a crash."""
+    """Hash of the previous content, for rolling forward after a crash."""
     path: str
-    """Where the archive keeps these bytes, relative to the agent's folder."""
+    """Archive path of the content, relative to the agent's folder."""
     by: str
-    """Who wrote it: person, agent, agent-edit (in a file of the relay that the agent can write, so
-    it may be a person's edit), summarizer, machine."""
+    """Author: person, agent, agent-edit (an edit of a relay file that the agent can write, so
+    possibly by a person), summarizer or machine.
+    """
     tokens: int = 0
     headline: str = ""
-    """Its first line of substance, so that a status needs no document."""
+    """First line of substance, so that `status` need not read the document."""
 
 
 class RelayCommitted(DocumentCommitted, frozen=True, kw_only=True, tag="relay.committed"):
     summary = "A relay became the current one."
     document = "relay"
     trimmed: str = ""
-    """Where the archive keeps what was trimmed away."""
+    """Archive path of the part that was trimmed away."""
     over_cap: bool = False
 
 
@@ -576,7 +581,7 @@ class CheckpointCommitted(DocumentCommitted, frozen=True, kw_only=True, tag="che
     summary = "A checkpoint became the current one."
     document = "checkpoint"
     session: str = ""
-    """A person's own session, which continues with it; empty: the next session does."""
+    """Person's own session that continues with the checkpoint; empty if the next session does."""
 
 
 class BriefCommitted(DocumentCommitted, frozen=True, kw_only=True, tag="brief.committed"):
@@ -585,14 +590,14 @@ class BriefCommitted(DocumentCommitted, frozen=True, kw_only=True, tag="brief.co
 
 
 class BriefedPosition(msgspec.Struct, frozen=True, omit_defaults=True):
-    """How far a kept transcript has gone into a brief."""
+    """Position in an archived transcript up to which a brief has covered it."""
 
     at: int = 0
-    """Behind so many bytes of it comes what is new."""
+    """Byte offset of the first part that is not covered yet."""
     turn: int = 0
-    """The last turn before that place."""
+    """Number of the last turn before that offset."""
     rest: str = ""
-    """What the turns are known by that were not over yet."""
+    """Fingerprint of the turns that were not finished yet."""
 
 
 class BriefMade(Event, frozen=True, kw_only=True, tag="brief.made"):
@@ -600,25 +605,25 @@ class BriefMade(Event, frozen=True, kw_only=True, tag="brief.made"):
         "What was said and done up to here has gone into a brief, and from there into the state."
     )
     morning: str
-    """The day on whose morning it is to be read."""
+    """Date of the morning that the brief is for."""
     closes: bool = False
-    """It was written when it was due, and is the last one for that morning."""
+    """Whether the brief was written when due and is the last one for that morning."""
     told: dict[str, BriefedPosition] = {}
-    """How far each transcript was told that has grown since the brief before."""
+    """Covered position of each transcript that has grown since the previous brief."""
     turns: int = 0
     left_out: int = 0
-    """How many turns were too many for the summarizer, the oldest."""
+    """Number of oldest turns that the summarizer had no room for."""
     failed: int = 0
-    """How often in a row no model could be had: what it was to read is read again."""
+    """Consecutive briefs without an available model; the next one covers their turns again."""
     unusable: int = 0
-    """How often in a row it had answered, and the answer could not be used."""
+    """Consecutive briefs for which the model's answer was unusable."""
     claimed: dict[str, str] = {}
-    """Loops that were called resolved, with the reason, and stay open: no turn bears it out."""
+    """Loops reported as resolved, with the reason, that stay open because no turn confirms it."""
     numbers: dict[str, str] = {}
     last_active: datetime | None = None
-    """When the last thing was that it tells of."""
+    """Time of the latest activity that the brief covers."""
     resolved: int = 0
-    """The place in the log up to which resolved.jsonl was put away."""
+    """Position in the log up to which resolved.jsonl was archived."""
 
 
 class DocumentRejected(Event, frozen=True, kw_only=True, tag="document.rejected"):
@@ -635,7 +640,7 @@ class InboxRejected(Event, frozen=True, kw_only=True, tag="inbox.rejected"):
 
 
 class UnknownEvent(msgspec.Struct, frozen=True):
-    """A kind that a later Rekindle writes."""
+    """An event of a kind that only a later Rekindle knows."""
 
     kind: str
     ts: datetime
@@ -651,10 +656,10 @@ OPERATOR_COMMANDS = (
     QuestionAnswered,
     HandoffRequested,
 )
-"""What only the operator decides: records of these kinds count only from outside the workspace."""
+"""Commands of the operator; records of these kinds count only from outside the workspace."""
 
 HOOK_REPORTS = (SessionStarted, SessionEnded, PromptSubmitted, SessionCompacted, Heartbeat)
-"""What a CLI's hooks report of its sessions."""
+"""Events of a session that a CLI's hooks report."""
 
 AnyEvent = (
     AgentCreated
@@ -712,7 +717,7 @@ _TAG = re.compile(r"[a-z_]+(\.[a-z_]+)*")
 
 
 def _require_rows(kinds: tuple[type[Event], ...]) -> None:
-    """Refuse a kind that readers would not find in the reference, or only by its class's name."""
+    """Raise TypeError for a kind without its own tag or summary, or one missing from AnyEvent."""
     for kind in kinds:
         if not _TAG.fullmatch(str(kind.__struct_config__.tag)) or not vars(kind).get("summary"):
             raise TypeError(f"event {kind.__name__}: needs a `tag=` and a `summary` of its own")
@@ -735,7 +740,10 @@ _ORDER = ("v", "seq", "gen", "ts", "kind")
 
 
 def parse(line: bytes) -> AnyEvent | UnknownEvent:
-    """One line of the log or of the inbox. An unknown kind of our schema is not an error."""
+    """Return the event in a line of the log or of the inbox.
+
+    An unknown kind of the current schema is not an error.
+    """
     try:
         event = _decoder.decode(line)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
@@ -746,7 +754,10 @@ def parse(line: bytes) -> AnyEvent | UnknownEvent:
 
 
 def parse_untrusted(line: bytes) -> AnyEvent | UnknownEvent:
-    """A record of the inbox: its place in the log is not its own to claim, unknown fields stay."""
+    """Return the event in an inbox record, with its unknown fields.
+
+    A record cannot claim a position in the log: `seq`, `gen` and `at` are reset.
+    """
     event = parse(line)
     if isinstance(event, UnknownEvent):
         return msgspec.structs.replace(event, seq=0, gen=0, at="")
@@ -755,7 +766,7 @@ def parse_untrusted(line: bytes) -> AnyEvent | UnknownEvent:
 
 
 def render(event: Event) -> bytes:
-    """The event's line, without the newline; the fields that every line has stand first."""
+    """Return the event as a line without its newline, the fields common to all events first."""
     fields = msgspec.to_builtins(event)
     fields["v"] = event.v
     head = {key: fields.pop(key) for key in _ORDER if key in fields}
@@ -764,7 +775,7 @@ def render(event: Event) -> bytes:
 
 
 def _select_unknown(event: Event, fields: dict[str, Any]) -> dict[str, Any]:
-    """What is no field of the event's own: it must never speak in the place of one."""
+    """Return the fields that the event's kind does not have; they must never override its own."""
     known = {field.encode_name for field in msgspec.structs.fields(event)} | {"kind"}
     return {key: value for key, value in fields.items() if key not in known}
 
@@ -784,7 +795,7 @@ def _parse_unknown(line: bytes, error: Exception) -> UnknownEvent:
 
 
 def _require_time(ts: datetime) -> None:
-    """A time with a zone, and with room on both sides: the next mark must be able to follow it."""
+    """Require a time zone, and a year with room on both sides so that later times can follow."""
     if ts.tzinfo is None:
         raise DocumentError("event", "its time has no zone")
     if not _EARLIEST <= ts.year <= _LATEST:

@@ -1,1 +1,1 @@
-"""Agents as screens show them: rows, tables and the morning page."""
+"""Views of agents: rows, tables and the morning page."""

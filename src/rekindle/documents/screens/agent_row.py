@@ -1,4 +1,4 @@
-"""One row per agent: all that `status`, `--json`, the morning page and notifications say of it."""
+"""One row per agent, the source of `status`, `--json`, the morning page and notifications."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -10,22 +10,22 @@ from rekindle.documents.tables import require_rows
 
 AgentState = Literal["running", "waiting", "needs you", "stopped", "done", "broken"]
 FigureSource = Literal["reported", "estimated", "unknown"]
-"""Where a number comes from. An unknown one has no value: it is never shown as 0."""
+"""Source of a number. An unknown number has no value and is never shown as 0."""
 
 
 class StateRow(NamedTuple):
-    """How every screen shows the agents in a state."""
+    """Appearance of the agents in one state, on every screen."""
 
     light: str
     """Colour on a light page."""
     dark: str
     """Colour on a dark page."""
     colour: str | None = None
-    """Colour in a terminal; None: the terminal's own."""
+    """Colour in a terminal; None for the terminal's default."""
     needs_person: bool = False
-    """The agent waits for something that only a person can do."""
+    """Whether the agent waits for something that only a person can do."""
     plural: str = ""
-    """Words for several agents, if they differ."""
+    """Label for several agents, if it differs."""
 
 
 STATES: dict[AgentState, StateRow] = {
@@ -36,21 +36,21 @@ STATES: dict[AgentState, StateRow] = {
     "stopped": StateRow("#55554f", "#b4b4aa"),
     "done": StateRow("#1a6b3c", "#6fd49a"),
 }
-"""In the order in which a summary counts them. A state without a row fails the import."""
+"""Rows in the order in which a summary counts them. A state without a row fails the import."""
 require_rows(STATES, AgentState)
 
 
 class Figure(msgspec.Struct, frozen=True):
-    """A number, and where it comes from."""
+    """A number and its source."""
 
     value: float | None = None
     """The number; null if it is unknown."""
     source: FigureSource = "unknown"
-    """Where it comes from: `reported`, `estimated` or `unknown`."""
+    """Source of the number: `reported`, `estimated` or `unknown`."""
 
 
 class WindowFigures(msgspec.Struct, frozen=True):
-    """How full the window of the last session is."""
+    """Fill of the last session's window."""
 
     tokens: Figure = Figure()
     """Tokens in the window of the last session."""
@@ -61,63 +61,63 @@ class WindowFigures(msgspec.Struct, frozen=True):
 
 
 class SpendFigures(msgspec.Struct, frozen=True):
-    """What the run has spent, and what it may spend."""
+    """Spend of the run, and its caps."""
 
     usd: Figure = Figure()
     """Dollars that the run has spent."""
     tokens: Figure = Figure()
     """Tokens that the run has used."""
     unpriced: int = 0
-    """Launches whose cost is unknown."""
+    """Number of launches whose cost is unknown."""
     usd_cap: float | None = None
-    """Dollars that the run may spend, or null."""
+    """Dollars that the run may spend, or null without a cap."""
     tokens_cap: int | None = None
-    """Tokens that the run may use, or null."""
+    """Tokens that the run may use, or null without a cap."""
 
 
 class AgentRow(msgspec.Struct, frozen=True, kw_only=True):
-    """What every screen shows of an agent; the page on JSON shows the texts below the fields."""
+    """The state of an agent as every screen shows it; the JSON reference quotes the field docs."""
 
     agent: str
     """Name of the agent."""
     harness: str = ""
-    """Its CLI, or empty."""
+    """Name of its harness, or empty."""
     at: int = 0
-    """Number of the last event that the row was made from."""
+    """Position in the log of the last event that the row includes."""
     state: AgentState
     """`running`, `waiting`, `needs you`, `stopped`, `done` or `broken`."""
     outcome: str | None = None
-    """Outcome of a run that is over, paused or waiting, or null."""
+    """Outcome of a run that is over, paused or waiting; otherwise null."""
     reason: str = ""
-    """Why it is in this state."""
+    """Reason for the state, as text."""
     command: str = ""
-    """What the operator types next, with `"TEXT"` in the place of a text; empty: nothing."""
+    """Command that the operator runs next, with `"TEXT"` for a text; empty if none is needed."""
     others: tuple[str, ...] = ()
-    """Other answers to the agent's question than the one in `command`."""
+    """Answers to the agent's question other than the one in `command`."""
     next_action: str = ""
-    """Next action of its relay, in a line."""
+    """Next action from its relay, on one line."""
     cycle: int = 0
     """Number of its last cycle."""
     cycles_done: int = 0
-    """Cycles of the run that have ended."""
+    """Number of cycles of the run that have ended."""
     cycles_of: int | None = None
-    """Cycles that the run may have; null: any number."""
+    """Maximum number of cycles of the run, or null without a limit."""
     window: WindowFigures = WindowFigures()
-    """The window of its last session."""
+    """Fill of the last session's window."""
     spend: SpendFigures = SpendFigures()
-    """What the run has spent, and its caps."""
+    """Spend of the run, and its caps."""
     open_loops: int = 0
-    """Open loops."""
+    """Number of open loops."""
     stale_loops: int = 0
-    """Those of them that are stale."""
+    """Number of open loops that are stale."""
     refused: int = 0
-    """Tool calls of the run that the CLI refused."""
+    """Number of tool calls of the run that the CLI refused."""
     open_questions: int = 0
-    """Questions that a person can answer now, also those that hold nothing up."""
+    """Number of questions that a person can answer now, including those that block nothing."""
     last_active: datetime | None = None
-    """Time of the last sign of the agent, or null."""
+    """Time of the agent's last sign of life, or null."""
     label: str = ""
-    """Words that people are shown as its state: those of its outcome, if it has one."""
+    """Text shown to people as its state: its outcome, if it has one."""
 
     def __post_init__(self) -> None:
         if not self.label:
@@ -125,12 +125,12 @@ class AgentRow(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def next_step(self) -> str:
-        """The command, with the other answers beside it."""
+        """Return the command, followed by the other answers."""
         return render_command(self.command, self.others)
 
 
 def render_spend(spends: Iterable[SpendFigures]) -> str:
-    """Return what runs have spent together, in dollars and tokens; empty: nothing is known."""
+    """Return the total spend of the runs in dollars and tokens; empty if all of it is unknown."""
     spends = list(spends)
     tokens = sum(one.tokens.value or 0 for one in spends)
     told = f"{int(tokens):,} tokens" if tokens else ""
@@ -138,12 +138,12 @@ def render_spend(spends: Iterable[SpendFigures]) -> str:
 
 
 def render_usd(figures: Iterable[Figure]) -> str:
-    """Return the sum of the amounts that are known; empty: none is."""
+    """Return the sum of the known amounts; empty if none is known."""
     costs = [one for one in figures if one.value is not None]
     about = "~" if any(cost.source == "estimated" for cost in costs) else ""
     return f"{about}${sum(cost.value or 0 for cost in costs):.2f}" if costs else ""
 
 
 def render_command(command: str, others: Sequence[str]) -> str:
-    """Return a command with the other answers beside it."""
+    """Return a command, followed by the other answers."""
     return f"{command}  (or: {', '.join(others)})" if others else command

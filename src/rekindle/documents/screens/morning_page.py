@@ -1,7 +1,6 @@
-"""The morning page: every agent on one page, for people, as text or as one file of HTML.
+"""The morning page: every agent on one page, as plain text or as a single HTML file.
 
-What an agent, a model or a file has said stands in it as text and nothing else: all of it is
-escaped, and the file asks for nothing from anywhere.
+Text from agents, models and files is always escaped, and the HTML file loads nothing.
 """
 
 import re
@@ -19,51 +18,51 @@ from rekindle.documents.screens.agent_row import (
 
 _CODE = re.compile(r"`([^`]+)`")
 EARLIER = "earlier"
-"""In the place of a time: the line that counts the moments that are not shown."""
+"""Time column of the line that counts the hidden events."""
 _MORE_LOOPS = re.compile(r"and \d+ more: rekindle ")
 
 
 class PersonRequest(msgspec.Struct, frozen=True):
-    """Something that waits for a person, and the command that answers it."""
+    """A request to a person, and the command that answers it."""
 
     text: str
     command: str = ""
     others: tuple[str, ...] = ()
-    """Other answers than the one in `command`."""
+    """Answers other than the one in `command`."""
 
 
 class NightLine(msgspec.Struct, frozen=True):
-    """A line of the night."""
+    """One event of the night."""
 
     at: str
     text: str
     kind: str = ""
-    """The class of its mark."""
+    """CSS class of its marker."""
 
 
 class MorningEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """An agent."""
+    """One agent on the morning page."""
 
     agent: str
     state: AgentState
     why: str
-    """Why it stopped, or what it does."""
+    """Reason why it stopped, or its current work."""
     done: tuple[str, ...] = ()
     next: str = ""
     asks: tuple[PersonRequest, ...] = ()
     night: tuple[NightLine, ...] = ()
-    """What happened since the morning before."""
+    """Events since the previous morning."""
     loops: str = ""
-    """How many are open."""
+    """Number of open loops, as text."""
     open_loops: tuple[str, ...] = ()
-    """Those that nothing is asked about, each with its text."""
+    """Texts of the open loops that no request is about."""
     refused: str = ""
-    """How many of its tool calls were refused."""
+    """Number of its refused tool calls, as text."""
     cost: str = ""
     brief: str = ""
-    """Of when its brief is; empty: it has none."""
+    """Time at which its brief was written; empty if it has none."""
     label: str = ""
-    """The outcome of its run, or its state."""
+    """Outcome of its run, or its state."""
 
 
 class MorningPage(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,11 +70,11 @@ class MorningPage(msgspec.Struct, frozen=True, kw_only=True):
     written: str
     entries: tuple[MorningEntry, ...]
     cost: str = ""
-    """Of all of them together."""
+    """Total cost of all agents, as text."""
 
 
 def render_headline(page: MorningPage) -> str:
-    """The page in a line."""
+    """Return the page's summary on one line."""
     asking = sum(bool(one.asks) for one in page.entries)
     agents = f"{len(page.entries)} agent{'' if len(page.entries) == 1 else 's'}"
     waits = (
@@ -87,9 +86,9 @@ def render_headline(page: MorningPage) -> str:
 
 
 def merge(pages: Mapping[str, MorningPage]) -> MorningPage:
-    """Return the pages of several projects, by their folders, as one.
+    """Return one page for several projects, given by their folders.
 
-    Commands are for the folder of a project, so that each begins with the way there.
+    Commands work only in a project's folder, so each one starts with `cd`.
     """
     entries = [
         msgspec.structs.replace(
@@ -120,7 +119,7 @@ def merge(pages: Mapping[str, MorningPage]) -> MorningPage:
 
 
 def _lead_to(text: str, folder: str) -> str:
-    """Return words of ours whose command begins with the way to the project."""
+    """Return Rekindle's own text with `cd` to the project's folder before its command."""
     return text.replace(": rekindle ", f": cd {shlex.quote(folder)} && rekindle ", 1)
 
 
@@ -131,7 +130,7 @@ def _with_folder(ask: PersonRequest, folder: str) -> PersonRequest:
 
 
 def render(page: MorningPage) -> str:
-    """As text for a terminal."""
+    """Return the page as text for a terminal."""
     parts = [f"{page.project} — {page.written}\n{render_headline(page)}\n"]
     parts += ["\n".join(_render_lines(one)) + "\n" for one in page.entries]
     return "\n".join(parts)
@@ -169,7 +168,7 @@ def _render_request(ask: PersonRequest) -> str:
 
 
 def render_html(page: MorningPage) -> str:
-    """As one file: no script, nothing that is loaded, light or dark as the reader has it."""
+    """Return the page as one HTML file without scripts or external resources, light or dark."""
     articles = "\n".join(map(_render_article, page.entries)) or "<p>No agents yet.</p>"
     title = f"{page.project} — {page.written}"
     return f"""\
@@ -240,7 +239,7 @@ def _render_request_html(ask: PersonRequest) -> str:
 
 
 def _render_words(text: str) -> str:
-    """What somebody said: in its own direction, names of files and commands as such."""
+    """Return text as HTML, isolated from the page's writing direction, with `…` as code."""
     marked = _CODE.sub(r"<code>\1</code>", escape(text))
     return f"<bdi>{marked}</bdi>"
 

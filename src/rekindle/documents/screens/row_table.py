@@ -1,4 +1,4 @@
-"""The rows of several agents as a table: a summary, one line for each agent, the next command."""
+"""A table of several agents: a summary, one line for each agent, and the next command."""
 
 import unicodedata
 from collections import Counter
@@ -31,23 +31,23 @@ _THOUSANDS = ((1_000_000, "M"), (1_000, "k"))
 
 
 class TableLine(NamedTuple):
-    """A line of the table, and the state of the agent that it is about; empty: of none."""
+    """A line of the table, with the state of its agent; the state is empty if it is about none."""
 
     text: str
     state: str = ""
 
 
 class Group(NamedTuple):
-    """The agents of one project, in a table over several."""
+    """The agents of one project, in a table of several projects."""
 
     project: str
     rows: Sequence[AgentRow]
     marked: Collection[str] = ()
-    """The agents of which `rekindle status AGENT` shows a warning."""
+    """Agents for which `rekindle status AGENT` shows a warning."""
     way: str = ""
-    """The beginning of each command: the way to the project's folder."""
+    """Prefix of each command that changes to the project's folder."""
     hint: str = ""
-    """How to fix a project that cannot be read: its one row is not an agent."""
+    """Fix for a project that cannot be read; its only row is not an agent."""
 
 
 def render_table(
@@ -55,8 +55,8 @@ def render_table(
 ) -> list[TableLine]:
     """Return the lines for a terminal of this many columns, agents that need a person first.
 
-    `marked` names the agents of which `rekindle status AGENT` shows a warning. A command is never
-    cut: one that is longer wraps.
+    `marked` names the agents for which `rekindle status AGENT` shows a warning. A command is never
+    cut; a long one wraps.
     """
     group = Group("", rows, marked)
     table = _render_lines(_HEADER, [group], now, columns)
@@ -68,7 +68,7 @@ def render_table(
 
 
 def render_projects(groups: Sequence[Group], now: datetime, columns: int) -> list[TableLine]:
-    """Return one table over several projects, agents that need a person first."""
+    """Return one table of several projects, agents that need a person first."""
     agents = [row for group in groups if not group.hint for row in group.rows]
     unread = sum(1 for group in groups if group.hint)
     summary = f"{_count(len(groups), 'project')}, {summarize_rows(agents)}"
@@ -113,7 +113,7 @@ def needs_person(row: AgentRow) -> bool:
 
 
 def summarize_rows(rows: Iterable[AgentRow]) -> str:
-    """Return how many agents have each outcome, or state, and what their runs have spent."""
+    """Return the number of agents with each outcome or state, and the spend of their runs."""
     rows = list(rows)
     order = [*STATES]
     labels = Counter(row.label for row in sorted(rows, key=lambda row: order.index(row.state)))
@@ -125,7 +125,7 @@ def summarize_rows(rows: Iterable[AgentRow]) -> str:
 
 
 def name_folders(paths: Sequence[str]) -> list[str]:
-    """Return the last part of each path, or as many parts as tell it from the others."""
+    """Return the shortest ending of each path that distinguishes it from the others."""
 
     def name(path: str) -> str:
         parts = path.split("/")
@@ -139,14 +139,14 @@ def name_folders(paths: Sequence[str]) -> list[str]:
 
 
 def display_width(text: str) -> int:
-    """Return the columns that a terminal needs for a text: wide letters two, marks none."""
+    """Return the columns that a text takes in a terminal: two for wide letters, none for marks."""
     if text.isascii():
         return len(text)
     return sum(map(_measure_letter, text))
 
 
 def cut_to_width(text: str, columns: int) -> str:
-    """Return a text that fits these columns, cut with … if it is longer."""
+    """Return the text, cut with … if it is wider than these columns."""
     if display_width(text) <= columns:
         return text
     used = accumulate(map(_measure_letter, text), initial=1)
@@ -155,7 +155,7 @@ def cut_to_width(text: str, columns: int) -> str:
 
 
 def render_age(then: datetime | None, now: datetime) -> str:
-    """Return how long ago something was, in the unit that a person would use."""
+    """Return how long ago a time was, in the largest fitting unit."""
     if then is None:
         return "never"
     seconds = (now - then).total_seconds()
@@ -218,9 +218,9 @@ def _render_number(number: float) -> str:
 def _fit_columns(
     cells: Sequence[tuple[str, ...]], columns: int
 ) -> tuple[Sequence[tuple[str, ...]], list[int]]:
-    """Return the cells that fit, and their widths; the columns of text share what others leave.
+    """Return the cells that fit, and their widths; text columns share the remaining width.
 
-    If there is too little room the window is left out, and then the next action too.
+    If there is too little room, the window column is left out first, then the next action.
     """
     widths = _measure_columns(cells, columns)
     for name in (_WINDOW, _NEXT):
@@ -267,7 +267,7 @@ def _make_question_terms(group: Group) -> list[AgentRow]:
 
 
 def _render_next_step(group: Group, columns: int) -> list[TableLine]:
-    """Return what the operator types next, on as many lines as that needs."""
+    """Return the operator's next command, on as many lines as it needs."""
     asking, way = _make_question_terms(group), group.way
     if group.hint:
         texts = [f"→ {_one_line(group.project)}: {_one_line(group.hint)}"]
