@@ -1,4 +1,4 @@
-"""The brief: a page for people, `name — date` and then five labelled parts.
+"""The brief: a page for people, with a `name — date` title and up to five labelled parts.
 
     trades — 2026-02-16
 
@@ -46,9 +46,9 @@ _LABELS = {label.casefold(): label for label in BriefLabel}
 
 class BriefPart(msgspec.Struct, frozen=True):
     label: str
-    """A Label, or the words of a part that we do not know: it survives as it stands."""
+    """A BriefLabel, or the title of an unknown part, which is kept unchanged."""
     lead: str
-    """The label as it stands, up to its text."""
+    """Source text of the label, up to its content."""
     content: str
 
 
@@ -96,7 +96,7 @@ def render(brief: Brief) -> str:
 
 
 def compose(name: str, day: date, contents: Mapping[BriefLabel, str]) -> Brief:
-    """A brief that we write: lists below their label, single lines beside it."""
+    """Return a new brief: lists go below their label, single lines beside it."""
     text = [schema_mark.render_mark("brief", SCHEMA) + f"{name} — {day.isoformat()}\n"]
     for label in BriefLabel:
         content = contents.get(label, "").strip()
@@ -107,7 +107,7 @@ def compose(name: str, day: date, contents: Mapping[BriefLabel, str]) -> Brief:
 
 
 def _match_label(found: re.Match[str], *, titled: bool) -> str:
-    """The part that a line opens; empty where it is a title, a heading of theirs or emphasis."""
+    """Return the part that a line opens; empty for titles, other headings and emphasis."""
     name = (found["bold"] or found["heading"]).strip()
     if known := _LABELS.get(outline.normalize_title(name).rstrip("# ")):
         return known

@@ -1,4 +1,4 @@
-"""The checkpoint: what a session hands to the next inside one cycle, in five sections."""
+"""The checkpoint: the state that one session hands to the next within a cycle, in five sections."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -31,14 +31,14 @@ class Checkpoint(msgspec.Struct, frozen=True):
         return self.outline.content(_find_governing(self.outline, part)).strip()
 
     def with_content(self, part: CheckpointSection, content: str) -> "Checkpoint":
-        """This checkpoint with one section's text replaced; every other byte stays."""
+        """Return this checkpoint with one section's text replaced and all other bytes kept."""
         return parse(
             self.outline.replace_content(_find_governing(self.outline, part), content).text
         )
 
 
 def parse(data: bytes | str) -> Checkpoint:
-    """A checkpoint with all five sections, or a DocumentError that names those missing."""
+    """Return a checkpoint with all five sections; a DocumentError names missing ones."""
     parsed = outline.parse(schema_mark.decode_text(data, "checkpoint"))
     schema_mark.check_mark(parsed.head, "checkpoint", SCHEMA)
     missing = [part for part in CheckpointSection if not _find_places(parsed, part)]
@@ -74,5 +74,5 @@ def _find_places(parsed: Outline, part: CheckpointSection) -> list[int]:
 
 
 def _find_governing(parsed: Outline, part: CheckpointSection) -> int:
-    """Where a section stands: of several the shallowest, then the topmost."""
+    """Return the index of a section; of several, the shallowest and then the first one."""
     return min(_find_places(parsed, part), key=lambda i: (parsed.sections[i].level, i))

@@ -1,7 +1,7 @@
-"""A command that is written as one line: split into words, and refused if it needs a shell.
+"""A command written as one line: split into words, and refused if it needs a shell.
 
 No shell runs a command of the manifest. In a line such as `make && ./check`, the operators would
-become arguments of the first program, whose exit would count for all of them.
+become arguments of the first program, and its exit code would count for the whole line.
 """
 
 import re
@@ -24,7 +24,7 @@ _SHELL_WORD = re.compile(
 
 
 def find_shell_syntax(line: str) -> str:
-    """Return the first part of a line that only a shell understands; empty: there is none."""
+    """Return the first part of a line that only a shell understands; empty if there is none."""
     bare = _QUOTED.sub("_", line.strip())
     if operator := _OPERATOR.search(bare):
         return operator[0].replace("\n", "several lines")
@@ -33,9 +33,9 @@ def find_shell_syntax(line: str) -> str:
 
 
 def find_unexpanded(line: str) -> str:
-    """Return the first variable or pattern in a line that a shell would expand; empty: none.
+    """Return the first variable or pattern in a line that a shell would expand; empty if none.
 
-    In double quotes a shell expands variables too.
+    A shell expands variables in double quotes too.
     """
     bare = _LITERAL.sub(_mask, line)
     if variable := _VARIABLE.search(bare):
@@ -53,10 +53,10 @@ def _is_pattern(word: str) -> bool:
 
 
 def split_line(line: str, key: str, *, file: str, number: int | None) -> list[str]:
-    """Return the words of the command of a key, which is in a line of a file.
+    """Return the words of a command, which is the value of `key` in line `number` of a file.
 
     Raises:
-        ManifestError: It cannot be split, or only a shell could run it.
+        ManifestError: The line cannot be split, or only a shell could run it.
     """
     import shlex  # noqa: PLC0415 - few manifests need it
 

@@ -1,7 +1,7 @@
-"""Events as commands print them for programs: `rekindle events --json`, `rekindle run --json`.
+"""Events as JSON for programs: `rekindle events --json`, `rekindle run --json`.
 
-A printed line is the log's line with the name of its agent, and with numbers that a person can read
-too: the log keeps what was measured, a printed number has the precision that means something.
+A printed line is the log's line with the agent's name and rounded numbers: the log keeps
+measurements in full, the output only their significant digits.
 """
 
 from typing import Any
@@ -10,11 +10,11 @@ import msgspec
 
 _SECONDS_DIGITS = 3
 _USD_DIGITS = 4
-"""A turn of a small model costs less than a cent."""
+"""Decimal places of dollars: a turn of a small model costs less than a cent."""
 
 
 def render_output(line: bytes, agent: str) -> bytes:
-    """Return a line of an agent's log as programs get it."""
+    """Return a line of an agent's log in the form for programs."""
     fields = msgspec.json.decode(line)
     return msgspec.json.encode({"v": fields["v"], "agent": agent} | round_numbers(fields))
 

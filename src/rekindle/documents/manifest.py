@@ -1,7 +1,7 @@
-"""The manifest, rekindle.yaml: who the agents are and how they are run.
+"""The manifest, rekindle.yaml: the agents and how to run them.
 
-A key that is left out is None here. Its default has one home, policy/settings.py, which
-also knows the shape of `runtime:` and `fleet:`.
+A key that is left out is None here. Defaults are defined only in policy/settings, which also
+defines the keys of `runtime:` and `fleet:`.
 """
 
 import re
@@ -32,7 +32,7 @@ DEFAULT_PROMPT = """\
 Say here, in a few sentences, what the agent is to do in every cycle, and how it can tell
 that it is done.
 """
-"""What `init` writes where there is no task yet."""
+"""Prompt file that `init` writes if there is no task yet."""
 DEFAULT_SUMMARIZER = """\
 # Summarizer
 
@@ -44,17 +44,19 @@ of the session, only the files and what you say.
 - Prefer names of files, commands and numbers to adjectives.
 - Leave out how it felt, what is obvious from the code, and what nobody will need.
 """
-"""What `init` writes for who summarizes; the form of the answer is said in every request."""
+"""System prompt that `init` writes for the summarizer; every request defines the form of its
+answer.
+"""
 
 TRIGGER_PATTERN = re.compile(r"token_limit_([1-9]\d?|100)%", re.ASCII)
-"""How full a window may be before a fresh session goes on, in percent."""
+"""Fill of the window, in percent, at which a fresh session takes over."""
 CommandLine = Annotated[list[str], msgspec.Meta(description="A list of words, or one line.")]
-"""A program and its arguments. A line is split into words as a shell does it; no shell runs it."""
+"""A program and its arguments. A line is split into words as by a shell, but no shell runs it."""
 _COMMAND_LINES = {"agents": ("until", "command"), "personas": ("command",)}
 
 
 class Budget(msgspec.Struct, frozen=True):
-    """Whichever comes first ends the run; spending survives restarts."""
+    """Caps on a run; the first one reached ends it. Spending survives restarts."""
 
     usd: Annotated[float, _doc("Dollars that a run may spend.", "dollars", gt=0)] | None = None
     tokens: Annotated[int, _doc("Tokens that a run may use.", "tokens", gt=0)] | None = None
@@ -62,7 +64,7 @@ class Budget(msgspec.Struct, frozen=True):
 
 
 class ModelPrice(msgspec.Struct, frozen=True):
-    """What a model costs, in dollars for a million tokens."""
+    """The price of a model, in dollars per million tokens."""
 
     input: Annotated[float, _doc("Price of a million tokens of input.", "dollars", ge=0)]
     output: Annotated[float, _doc("Price of a million tokens of output.", "dollars", ge=0)]
@@ -110,7 +112,7 @@ class AgentEntry(msgspec.Struct, frozen=True):
         CommandLine | None, _doc("Command that passes when the work is done; it ends the run.")
     ] = None
     until_claimed: bool | None = None
-    """Whether `until:` counts only after the agent has reported that it is done."""
+    """Whether `until:` counts only after the agent has reported that the work is done."""
     review: (
         Annotated[
             str,
@@ -129,9 +131,9 @@ class AgentEntry(msgspec.Struct, frozen=True):
         | None
     ) = None
     keep: list[str] | None = None
-    """Patterns of whole command lines; a background process that matches one outlives a launch."""
+    """Patterns for whole command lines; a background process that matches one outlives a launch."""
     may_control: bool | None = None
-    """Whether commands that the agent itself calls may start, stop or answer agents."""
+    """Whether commands that the agent calls may start, stop or answer agents."""
 
 
 class Permissions(msgspec.Struct, frozen=True):
@@ -149,7 +151,7 @@ class Persona(msgspec.Struct, frozen=True):
     command: Annotated[
         CommandLine | None, _doc("The program for `adapter: command`; else it replaces the CLI's.")
     ] = None
-    """For `adapter: command`, the program; for another, what is started in the place of its own."""
+    """Program for `adapter: command`; for other adapters it replaces the CLI's own program."""
     system_prompt_file: (
         Annotated[str, _doc("File with what the model is told beside the prompt.")] | None
     ) = None
@@ -170,9 +172,9 @@ class Persona(msgspec.Struct, frozen=True):
 
     @property
     def writes(self) -> bool:
-        """Whether it may write at all: only who may is given a tool for the draft of a relay.
+        """Whether the persona may write files; if not, it gets no tool for the relay's draft.
 
-        A tool that is offered is held by rules, and the person's own may be wider than these.
+        Only rules restrict a tool once it is offered, and the user's own rules may permit more.
         """
         allowed = self.permissions.allowed_tools if self.permissions else None
         denied = (self.permissions.deny if self.permissions else None) or ()
@@ -227,13 +229,15 @@ class Manifest(msgspec.Struct, frozen=True):
 
 
 def read_manifest(text: str, file: str = MANIFEST_FILE) -> tuple[Manifest, MarkedData]:
-    """The manifest, and its data with line numbers for whoever reads `runtime:` and `fleet:`."""
+    """Return the manifest, and its data with line numbers to parse `runtime:` and `fleet:`."""
     marked = yaml_lines.parse(text, file)
     if marked.data is None:
         raise ManifestError("is empty", file=file, hint="run `rekindle init` to write one")
     if not isinstance(marked.data, dict):
         raise ManifestError("does not hold `key: value` lines", file=file, line=1)
-    if isinstance(marked.data.get("version"), int):  # anything else is named with its line below
+    if isinstance(
+        marked.data.get("version"), int
+    ):  # other types are reported with their line below
         refuse_newer_schema(int(marked.data["version"]), file, SCHEMA)
     _refuse_unreadable_triggers(marked, file)
     _split_command_lines(marked, file)
@@ -251,9 +255,9 @@ def read_manifest(text: str, file: str = MANIFEST_FILE) -> tuple[Manifest, Marke
 
 
 def _refuse_unreadable_triggers(marked: MarkedData, file: str) -> None:
-    """A threshold that nobody can read would never fire, and nobody would notice.
+    """Refuse a trigger that does not parse: it would never fire, and the user would not notice.
 
-    Looked for in what was written: what is of another kind there deserves an answer of its own.
+    This checks the raw data, because a value of another type needs a message of its own.
     """
     data: dict[str, Any] = marked.data
     places: list[tuple[KeyPath, Any]] = [
@@ -284,7 +288,7 @@ def _refuse_unreadable_triggers(marked: MarkedData, file: str) -> None:
 
 
 def _split_command_lines(marked: MarkedData, file: str) -> None:
-    """Replace each command that is written as one line by its words."""
+    """Replace each command that is written as one line with its words."""
     for section, keys in _COMMAND_LINES.items():
         for name, entry in _to_mapping(marked.data.get(section)).items():
             for key in keys:
@@ -296,7 +300,7 @@ def _split_command_lines(marked: MarkedData, file: str) -> None:
 
 
 def _refuse_keys_of_personas(marked: MarkedData, file: str) -> None:
-    """Refuse a key of a persona in an agent's entry: `mode` is like `model`, and not meant."""
+    """Refuse a persona's key in an agent's entry; the usual hint would be `mode` for `model`."""
     known = validation.list_fields(AgentEntry)
     for name, entry in _to_mapping(marked.data.get("agents")).items():
         for key in _to_mapping(entry):
@@ -336,7 +340,7 @@ def add_agent_entry(
 
 
 def add_persona_entry(text: str, name: str, permissions: Permissions, words: str) -> str:
-    """Return the manifest's text with one more persona, below a comment; one that exists stays."""
+    """Return the manifest's text with one more persona below a comment; an existing one stays."""
     if name in parse(text).personas:
         return text
     given = (("allowed_tools", permissions.allowed_tools), ("deny", permissions.deny))
@@ -346,7 +350,7 @@ def add_persona_entry(text: str, name: str, permissions: Permissions, words: str
 
 
 def _add_entry(text: str, section: str, name: str, entry: str) -> str:
-    """Return the text with an entry at the head of a section; all else stays as it is."""
+    """Return the text with an entry at the head of a section and everything else unchanged."""
     found, marked = read_manifest(text)
     line = marked.lines.get((section,))
     lines = text.splitlines(keepends=True)

@@ -1,10 +1,9 @@
-"""The primer: what a fresh session opens with.
+"""The primer: the first prompt of a fresh session.
 
-Its parts stand in the order in which a reader needs them: what happened (notices), what
-always holds (rules), what to do (relay, checkpoint), what else is known (brief, ledger), and at
-last the task. When it must shrink, the brief goes first, then the ledger, then the relay's
-decisions and the rest of the relay; the notices, the rules, the Next Action and the checkpoint
-always stay whole.
+Its parts are in the order in which a reader needs them: notices, rules, the relay and checkpoint,
+the brief and ledger, and finally the task. If it must shrink, the brief is dropped first, then the
+ledger, then the relay's decisions and the rest of the relay. The notices, the rules, the Next
+Action and the checkpoint are never dropped.
 """
 
 import msgspec
@@ -23,7 +22,7 @@ _JUST_NOW = "This was asked for just now, and nothing of it is done yet:"
 
 
 class LostSession(msgspec.Struct, frozen=True):
-    """A session that began, never ended, and whose process is gone."""
+    """A session that started and never ended, and whose process is gone."""
 
     task: str
     open_loops: int
@@ -32,22 +31,22 @@ class LostSession(msgspec.Struct, frozen=True):
 class Primer(msgspec.Struct, frozen=True, kw_only=True):
     recovery: LostSession | None = None
     stall: str = ""
-    """The stall notice, where the last cycle repeated the one before."""
+    """Stall notice, if the last cycle repeated the previous one."""
     answer: str = ""
-    """What a person has answered since the last cycle."""
+    """Answer of a person since the last cycle."""
     rules: str = ""
-    """What must hold in every session, word for word."""
+    """Rules for every session, word for word."""
     relay: Relay | None = None
     relay_path: str = ""
-    """Where the whole relay stands, for when only its head fits."""
+    """Path of the whole relay, for when only its head fits."""
     checkpoint: str = ""
     brief: str = ""
     ledger: str = ""
-    """Open loops, a line each."""
+    """Open loops, one per line."""
     task: str = ""
-    """What the cycle is for; empty where a person will say it."""
+    """Task of the cycle; empty if a person will give it."""
     closing: str = ""
-    """What is to be written at its end."""
+    """Instructions for the relay at the end of the cycle."""
 
 
 def render_recovery(recovery: LostSession) -> str:
@@ -64,7 +63,7 @@ def render_recovery(recovery: LostSession) -> str:
 
 
 def render(primer: Primer, *, limit: int | None = None) -> str:
-    """The primer as text of at most `limit` UTF-16 units, as far as what must stay allows."""
+    """Return the primer in at most `limit` UTF-16 units, unless its fixed parts are longer."""
     shrunk = primer
     for shrink in (
         _drop_brief,
@@ -81,7 +80,7 @@ def render(primer: Primer, *, limit: int | None = None) -> str:
 
 
 def render_reminder(primer: Primer, request: str, closed: str = "") -> str:
-    """What a session is told again after its conversation was compacted."""
+    """Return the reminder for a session whose conversation was compacted; empty without content."""
     primer = _with_short_rules(primer)
     request = cut_text(request.strip(), REQUEST_CHARACTERS, "the transcript of this session")
     stood = cut_text(primer.checkpoint.strip(), REQUEST_CHARACTERS, "checkpoint.md")
@@ -98,7 +97,7 @@ def render_reminder(primer: Primer, request: str, closed: str = "") -> str:
 
 
 def render_closing(path: str, cap: int) -> str:
-    """What an agent is asked to write for the cycle after this one."""
+    """Return the instructions for the relay to the next cycle."""
     sections = "\n".join(f"## {field}" for field in RelayField)
     done = relays.DONE_DIRECTIVE
     done = relays.DONE_DIRECTIVE
@@ -115,15 +114,15 @@ log.
 
 
 def render_answer(asked: str, text: str) -> str:
-    """What a person has said to what an agent was waiting for."""
+    """Return a person's answer to the agent's question."""
     question = f"You were waiting for: {to_one_line(asked)}\n" if asked else ""
     return f"{question}A person has answered: {text.strip()}"
 
 
 def render_move(host: str, previous: str, left: str = "") -> str:
-    """What a session is told that begins on another host than the one before it.
+    """Return the notice for a session on another host than the previous one.
 
-    `left`: why the last of the work was left there.
+    `left` is the reason why the latest work was left there.
     """
     why = f" Its last push failed ({to_one_line(left)})." if left else ""
     return (
@@ -134,50 +133,50 @@ def render_move(host: str, previous: str, left: str = "") -> str:
 
 
 def render_request(text: str) -> str:
-    """What a person has asked for in a session that had no room left for it."""
+    """Return a person's request from a session whose window had no room for it."""
     return f"{_JUST_NOW}\n{text.strip()}"
 
 
 def find_request(prompt: str) -> str:
-    """What a person has asked for, where a primer ends with it."""
+    """Return the person's request at the end of a primer; empty if there is none."""
     return prompt.rpartition(_JUST_NOW)[2].strip() if _JUST_NOW in prompt else ""
 
 
 INTRODUCTION = "This is the relay that the last cycle left for this one."
 TASK_OF_RELAY = " Its Next Action is the task now."
-"""Follows the introduction of a relay that has a directive."""
+"""Addition to the introduction of a relay that has a directive."""
 CONTINUATION = """\
 The work below was begun by a session whose window is full. You go on with it: the checkpoint says
 what is done and what is not.
 
 """
-"""What stands before a checkpoint."""
+"""Introduction of a checkpoint."""
 RESUME_PROMPT = """\
 Your process was interrupted and has been started again; this is the same session. What it had
 left running was ended: a tool call that was under way may have done a part of its work. Look at
 what is there, then go on with the task from where you were.
 """
-"""What a session that goes on after a crash is asked."""
+"""Prompt for a session that is resumed after a crash."""
 
 
 def is_primer(text: str) -> bool:
-    """Whether a session was asked this by us: what nobody else would begin with, or say."""
+    """Return whether a prompt comes from Rekindle: it has a phrase that people would not write."""
     begins = text.lstrip().startswith((_BANNER, INTRODUCTION))
     return begins or SOURCE_OF_TRUTH in text or CONTINUATION.strip() in text
 
 
 def is_resume_prompt(text: str) -> bool:
-    # Behind it may be the list of what was ended with the process.
+    # A list of processes that ended with the session may follow it.
     return " ".join(text.split()).startswith(" ".join(RESUME_PROMPT.split()))
 
 
 def count_utf16_units(text: str) -> int:
-    """How long a text is for a program that counts as JavaScript does."""
+    """Return the length of a text in UTF-16 units, as JavaScript programs count it."""
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def cut_text(text: str, limit: int, rest: str) -> str:
-    """The beginning of a text that must not be longer; `rest` says where the whole stands."""
+    """Return a text cut to `limit` units, with a pointer to `rest`, the place of the whole text."""
     if count_utf16_units(text) <= limit:
         return text
     pointer = f"\n(cut here: read the rest in {rest} before you act)\n"
@@ -207,7 +206,7 @@ def _join_parts(primer: Primer) -> str:
 
 
 def _introduce_relay(relay: Relay) -> str:
-    """Return the relay below the line that explains it."""
+    """Return the relay below a line that explains it."""
     text = relays.render(relay).strip()
     if not text:
         return ""
@@ -228,7 +227,7 @@ def _drop_decisions(primer: Primer) -> Primer:
     pointer = f"(left out here; the whole relay: {primer.relay_path})\n\n"
     shorter = primer.relay.with_content(RelayField.KEY_DECISIONS, pointer)
     if shorter.next_action != primer.relay.next_action:
-        return primer  # the directive stands below the decisions
+        return primer  # the directive is below the decisions
     return _with_relay_if_shorter(primer, shorter)
 
 
@@ -248,7 +247,7 @@ def _with_directive_only(primer: Primer) -> Primer:
 
 
 def _with_short_rules(primer: Primer) -> Primer:
-    """Rules of any length must not push out what there is to do."""
+    """Cut the rules, so that long ones cannot crowd out the task."""
     rules = cut_text(primer.rules, RULES_CHARACTERS, "the file of your rules")
     return msgspec.structs.replace(primer, rules=rules)
 

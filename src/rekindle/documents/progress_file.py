@@ -1,4 +1,4 @@
-"""The progress file: what the cycles did, newest first. For people; no session is ever given it."""
+"""The progress file: the work of each cycle, newest first, for people. No session receives it."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -11,7 +11,7 @@ SCHEMA = 1
 
 
 class ProgressLine(msgspec.Struct, frozen=True, kw_only=True):
-    """A cycle that is over."""
+    """A finished cycle."""
 
     cycle: int
     ts: datetime

@@ -1,9 +1,8 @@
-"""The relay: what one cycle hands to the next, in seven fields.
+"""The relay: the state that one cycle hands to the next, in seven fields.
 
-A relay is its own text. Fields are found in it, and a change replaces one field's text;
-everything else keeps its bytes. Relays are written by agents and people, so the
-headings are recognised the way they are really written: any level, with emoji, numbers,
-emphasis, plurals and suffixes such as `(Cycle #12)`.
+A relay is its own text. Fields are located in it, and a change replaces one field's text; every
+other byte stays. Agents and people write relays, so headings are recognised in many forms: any
+level, with emoji, numbers, emphasis, plurals and suffixes such as `(Cycle #12)`.
 """
 
 import re
@@ -22,7 +21,7 @@ from rekindle.formats.outline import Outline
 
 SCHEMA = 1
 DONE_DIRECTIVE = "DONE"
-"""The Next Action that reports that all of the work is done."""
+"""Next Action that reports that all of the work is done."""
 
 
 class RelayField(StrEnum):
@@ -56,7 +55,7 @@ _STAND_INS = (
     "下一步行动",
     "下一步",
 )
-"""What a hand-over file that knows no Next Action calls its directive."""
+"""Headings of the directive in handover files without a Next Action."""
 
 _SUFFIX = re.compile(r"\s*$|\s*[^\w\s]|\s+(?:[\W\d]|this\b|for\b|in\b|of\b|after\b|cycle\b|update)")
 _PLACEHOLDER = re.compile(
@@ -68,9 +67,9 @@ _ITEM = re.compile(r"\s{0,3}(?:[-+*]|\d{1,9}[.)])[ \t]+")
 _TABLE_RULE = re.compile(r"\s*\|?[ \t]*:?-{2,}[\s:|-]*$")
 _DATE = re.compile(r"(?<!\d)(\d{4})-(\d{2})-(\d{2})(?!\d)")
 _BESIDE = re.compile(r"(?i:next actions?)[*_` ]*[:：]\s*(?!(?i:cycle)\b)(\S.*)$")
-"""A directive that stands in its own heading: `## Next Action: ship it`."""
+"""A directive inside its own heading: `## Next Action: ship it`."""
 _AFTER_DASH = re.compile(r"(?i:next actions?)\s+[-–—]\s+(?!(?i:cycle)\b)(\S.*)$")
-"""The same after a dash; a suffix may stand there too, so only where nothing stands below."""
+"""The same after a dash, which may also begin a suffix: only if no text is below it."""
 _BECAUSE = re.compile(r":\s+|\s+[—–]\s+|\s+-\s+|\s+because\s+|：")
 
 
@@ -79,14 +78,14 @@ class RelayDecision(msgspec.Struct, frozen=True):
     rationale: str
     made: date | None
     source: str
-    """Its lines as they stand in the relay."""
+    """Unchanged lines of the relay."""
 
 
 class Relay(msgspec.Struct, frozen=True):
     outline: Outline
 
     def places(self, field: RelayField) -> list[int]:
-        """Where a field stands, the governing section first: shallowest, then topmost."""
+        """Return the sections of a field, the governing one first: shallowest, then topmost."""
         sections = self.outline.sections
         found = [i for i, section in enumerate(sections) if match_field(section.title) is field]
         if not found and field is RelayField.NEXT_ACTION:
@@ -94,23 +93,23 @@ class Relay(msgspec.Struct, frozen=True):
         return sorted(found, key=lambda i: (sections[i].level, i))
 
     def content(self, field: RelayField) -> str | None:
-        """A field's text as it stands, or None where the relay has no such field."""
+        """Return a field's unchanged text, or None if the relay does not have the field."""
         places = self.places(field)
         return self.outline.content(places[0]) if places else None
 
     @property
     def next_action(self) -> str | None:
-        """The directive, or None where there is none to follow: missing, blank or a placeholder."""
+        """The directive, or None if it is missing, blank or a placeholder."""
         said = [part.strip() for part in self._read_governing() if not is_placeholder(part)]
         return "\n".join(said) or None
 
     @property
     def raw_next_action(self) -> str:
-        """The directive's text, also if it is only a placeholder such as "None"."""
+        """The directive's text, even if it is only a placeholder such as "None"."""
         return "\n".join(part for part in self._read_governing() if part.strip())
 
     def _read_governing(self) -> tuple[str, ...]:
-        """Return what the heading of the governing Next Action holds, and what is below it."""
+        """Return the directive in the governing Next Action's heading, and the text below it."""
         places = self.places(RelayField.NEXT_ACTION)
         if not places:
             return ()
@@ -120,7 +119,7 @@ class Relay(msgspec.Struct, frozen=True):
 
     @property
     def owners(self) -> list[RelayField | None]:
-        """The field that each section belongs to: its own, or that of a heading above it."""
+        """The field of each section: its own, or that of a heading above it."""
         directives = {
             index
             for place in self.places(RelayField.NEXT_ACTION)
@@ -141,7 +140,7 @@ class Relay(msgspec.Struct, frozen=True):
         found: list[RelayDecision] = []
         seen: set[int] = set()
         for place in self.places(RelayField.KEY_DECISIONS):
-            if place not in seen:  # else it stands below a section that was read already
+            if place not in seen:  # otherwise it is part of a section that was already read
                 seen.update(self.outline.extent(place))
                 blocks = outline.split_blocks(self.outline.content(place))
                 for block in blocks:
@@ -152,7 +151,7 @@ class Relay(msgspec.Struct, frozen=True):
         return tuple(found)
 
     def with_content(self, field: RelayField, content: str) -> "Relay":
-        """This relay with one field's text replaced; every other byte stays."""
+        """Return this relay with one field's text replaced and every other byte unchanged."""
         places = self.places(field)
         if places:
             return Relay(self.outline.replace_content(places[0], content))
@@ -172,7 +171,7 @@ def render(relay: Relay) -> str:
 
 
 def compose(fields: Mapping[RelayField, str]) -> Relay:
-    """A relay that we write ourselves: the canonical headings in the canonical order."""
+    """Return a new relay with the canonical headings in the canonical order."""
     parts = [schema_mark.render_mark("relay", SCHEMA)]
     for field in RelayField:
         if field in fields:
@@ -181,9 +180,9 @@ def compose(fields: Mapping[RelayField, str]) -> Relay:
     return parse("\n".join(parts))
 
 
-@lru_cache(maxsize=4096)  # the same titles return in every relay of a history
+@lru_cache(maxsize=4096)  # all relays of a history share the same titles
 def match_field(title: str) -> RelayField | None:
-    """The field that a heading names, however it is dressed."""
+    """Return the field that a heading names, whatever its decoration; None if it names none."""
     plain = outline.normalize_title(title)
     for field, spellings in _SPELLINGS.items():
         for spelling in spellings:
@@ -193,7 +192,7 @@ def match_field(title: str) -> RelayField | None:
 
 
 def is_placeholder(content: str) -> bool:
-    """Whether a directive says nothing: blank, TBD, none, n/a, a row of dashes."""
+    """Return whether a directive is blank, TBD, none, n/a or a row of dashes."""
     return bool(_PLACEHOLDER.fullmatch(content))
 
 
@@ -201,21 +200,21 @@ def is_placeholder(content: str) -> bool:
 def _contains_text(title: str) -> bool:
     plain = outline.normalize_title(title)
     return any(
-        # Chinese has no space between words: what stands behind the name goes on with it.
+        # Chinese has no spaces between words, so any suffix may follow the name.
         plain.startswith(name) and (not name.isascii() or _SUFFIX.match(plain, len(name)))
         for name in _STAND_INS
     )
 
 
 def _list_rows(block: str) -> list[str]:
-    """The rows of a table, without its head."""
+    """Return the rows of a table without its header."""
     rows = outline.split_lines(block)
     rule = next((i for i, line in enumerate(rows) if i and _TABLE_RULE.match(line)), len(rows))
     return [line for line in rows[rule + 1 :] if line.lstrip().startswith("|")]
 
 
 def _parse_row(line: str) -> RelayDecision:
-    """A decision as people keep them in tables: what, why, and then by whom or when."""
+    """Parse a decision in a table row: the decision, its reason, then its author or date."""
     cells = [" ".join(cell.split()) for cell in line.strip().strip("|").split("|")]
     what, *why = [cell for cell in cells if not cell.strip("#.").isdecimal()] or [""]
     return RelayDecision(what, why[0] if why else "", _find_date(line), line)

@@ -1,4 +1,4 @@
-"""Units with which a host starts our daemon, or has briefs written: systemd's and launchd's."""
+"""Units of systemd and launchd that start the daemon or write briefs."""
 
 import plistlib
 from collections.abc import Mapping
@@ -16,11 +16,11 @@ class ServiceUnit(msgspec.Struct, frozen=True):
     folder: str
     environment: Mapping[str, str]
     every: bool = False
-    """It is for all trusted projects; `folder` is none of them."""
+    """Whether it is for all trusted projects; then `folder` is not one of them."""
 
 
 def render_systemd(service: ServiceUnit) -> str:
-    """A unit of the user's own. Agents live on when the daemon is stopped or upgraded."""
+    """Return a user unit of the daemon. Agents survive a stop or an upgrade of the daemon."""
     return (
         "[Unit]\n"
         f"Description=Rekindle keeps the agents of {_render_command(service)} running\n"
@@ -29,7 +29,7 @@ def render_systemd(service: ServiceUnit) -> str:
         "Restart=always\n"
         "RestartSec=2\n"
         "KillMode=process\n"
-        # Each launch gets a control group of its own: what it leaves behind is found there.
+        # Each launch gets a control group of its own, so that the processes it leaves can be found.
         "Delegate=yes\n\n"
         "[Install]\n"
         "WantedBy=default.target\n"
@@ -37,15 +37,15 @@ def render_systemd(service: ServiceUnit) -> str:
 
 
 def render_systemd_once(service: ServiceUnit) -> str:
-    """What a timer starts."""
+    """Return the unit that a timer starts to write briefs."""
     about = f"Description=Rekindle writes the briefs of {_escape_path(service.folder)}\n\n"
     return f"[Unit]\n{about}{_render_start(service)}Type=oneshot\n"
 
 
 def render_systemd_timer(service: ServiceUnit, at: str, zone: str, every: str = "") -> str:
-    """The timer of such a unit: at a time of day; what was missed is made up for once.
+    """Return the timer of that unit, for a time of day; a missed run is made up for once.
 
-    `every` is how often it looks beside that; without a time, all there is.
+    `every` is an additional interval, or the only one if there is no time of day.
     """
     when = f"OnCalendar=*-*-* {at}:00{f' {zone}' if zone else ''}\n" if at else ""
     return (
@@ -61,7 +61,7 @@ def render_launchd(service: ServiceUnit) -> bytes:
 
 
 def render_launchd_timer(service: ServiceUnit, seconds: int) -> bytes:
-    """Looks again and again whether one is due: launchd knows no zone but the machine's."""
+    """Return a job that checks regularly whether a brief is due: launchd knows no time zones."""
     return plistlib.dumps({**_make_label(service), "StartInterval": seconds})
 
 
@@ -88,25 +88,25 @@ def _render_start(service: ServiceUnit) -> str:
     return (
         "[Service]\n"
         f"ExecStart={start}\n"
-        # With a slash: else what a name ends with, a space or a backslash, would not be its own.
+        # The final slash protects a space or backslash at the end of the name.
         f"WorkingDirectory={_escape_path(service.folder.rstrip('/'))}/\n"
         f"{environment}"
     )
 
 
 def _make_startable(argv: tuple[str, ...]) -> tuple[str, ...]:
-    """As it is, where systemd can: a program whose path has quotes or a `$` it does not start."""
+    """Wrap a program in a shell if its path has quotes or a `$`, which systemd does not start."""
     if not _UNSAFE & set(argv[0]):
         return argv
     return ("/bin/sh", "-c", 'exec "$0" "$@"', *argv)
 
 
 def _quote_word(word: str, *, command: bool = True) -> str:
-    """A word as systemd reads it: quoted, specifiers and variables taken literally."""
+    """Quote a word for systemd, so that it takes specifiers and variables literally."""
     signs = _ESCAPED if command else {sign: to for sign, to in _ESCAPED.items() if sign != "$"}
     return '"' + "".join(signs.get(sign, sign) for sign in word) + '"'
 
 
 def _escape_path(path: str) -> str:
-    """A path where systemd takes the whole rest of the line."""
+    """Escape a path for a setting in which systemd reads the rest of the line."""
     return path.replace("%", "%%")

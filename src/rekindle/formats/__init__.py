@@ -1,1 +1,1 @@
-"""Text formats without a meaning of their own: JSON, YAML, markdown outlines, identifiers. Pure."""
+"""Generic text formats: JSON, YAML, markdown outlines and identifiers. Pure."""

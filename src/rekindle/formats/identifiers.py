@@ -1,4 +1,4 @@
-"""Names that become paths, ids that stay stable, and text that fits on a line."""
+"""Names that become paths, stable ids, and text that fits on a line."""
 
 import hashlib
 import re
@@ -12,7 +12,7 @@ STABLE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
 
 
 def require_agent_name(text: str) -> str:
-    """The name of an agent, which is also a folder's name: refused unless it is harmless."""
+    """Return an agent's name, or refuse one that is unsafe as a folder's name."""
     if not AGENT_NAME.match(text):
         raise UsageError(
             f"{text!r} cannot be an agent's name",
@@ -22,7 +22,7 @@ def require_agent_name(text: str) -> str:
 
 
 def require_loop_id(text: str) -> str:
-    """The stable id of an open loop."""
+    """Return the stable id of a loop, or refuse an invalid one."""
     if not STABLE_ID.match(text):
         raise UsageError(
             f"{text[:QUOTED_CHARACTERS]!r} cannot be a loop's id",
@@ -32,24 +32,24 @@ def require_loop_id(text: str) -> str:
 
 
 def make_slug(text: str) -> str:
-    """A kebab-case id made from words; the same words give the same id."""
+    """Return a kebab-case id made from words; the same words give the same id."""
     plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
     words = re.findall(r"[a-z0-9]+", plain)
     return "-".join(words)[:48].strip("-") or "loop"
 
 
 def derive_id(text: str) -> str:
-    """An id for something that came without one; other words give another id, in any script."""
+    """Return an id for a text that came without one, distinct for each text in any script."""
     digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:8]
     return f"{make_slug(text)[:40].strip('-')}-{digest}"
 
 
 _BREAKS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
-"""Control characters, and what parts lines and paragraphs."""
+"""Control characters, and separators of lines and paragraphs."""
 
 
 def to_one_line(text: str, limit: int = LINE_LIMIT) -> str:
-    """Text as one line: no control characters, no lone surrogates, cut with a mark."""
+    """Return a text as one line, without control characters and lone surrogates, cut at a limit."""
     line = " ".join(_BREAKS.sub(" ", text).encode("utf-8", "replace").decode().split())
     return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
 
@@ -59,13 +59,13 @@ _HIDDEN = re.compile(
     r"\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
 )
 _UNSEEN = re.compile(
-    r"\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b\[[0-?]*[ -/]*[@-~]|\x1b."  # what a terminal obeys
+    r"\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b\[[0-?]*[ -/]*[@-~]|\x1b."  # escape sequences
     rf"|{_HIDDEN.pattern}"
 )
 
 
 def strip_invisible(text: str) -> str:
-    """Text without what nobody sees: what a terminal obeys, what turns or hides letters."""
+    """Return a text without escape sequences and characters that reorder or hide letters."""
     if not _HIDDEN.search(text):
-        return text  # as nearly all are, and this is found out much faster
+        return text  # true of nearly all texts, and much faster
     return _UNSEEN.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))

@@ -1,7 +1,7 @@
-"""JSON as it comes in from the world and as it goes out from us.
+"""JSON from untrusted sources, and JSON that Rekindle writes.
 
-Hostile input (deep nesting, huge integers, lone surrogates, broken UTF-8) ends in
-a DocumentError here, so that no caller needs to know how a decoder can fail.
+Hostile input (deep nesting, huge integers, lone surrogates, broken UTF-8) raises a DocumentError
+here, so that no caller needs to know how a decoder can fail.
 """
 
 import hashlib
@@ -16,8 +16,8 @@ from rekindle.thresholds.texts import QUOTED_CHARACTERS
 _FAILURES = (msgspec.MsgspecError, UnicodeError, RecursionError, OverflowError, TypeError)
 
 _ESCAPE = re.compile(
-    rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"  # a character, in two halves
-    rb"|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})"  # one half alone
+    rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"  # a surrogate pair
+    rb"|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})"  # a lone surrogate
     rb"|\\."
 )
 
@@ -30,9 +30,9 @@ def decode(data: bytes, document: str) -> Any:
 
 
 def decode_foreign(data: bytes, document: str) -> Any:
-    """JSON that another program wrote: half a character that it cut through is replaced.
+    """Decode JSON of another program, with lone surrogates replaced.
 
-    JavaScript cuts text between the two halves of an emoji, and writes the half that it kept.
+    JavaScript may cut a text between the two surrogates of an emoji, and write only one.
     """
     try:
         return msgspec.json.decode(data)
@@ -42,7 +42,7 @@ def decode_foreign(data: bytes, document: str) -> Any:
 
 
 def decode_object(data: bytes, document: str, *, schema: int) -> dict[str, Any]:
-    """An object whose "v", where it has one, is not newer than the schema we know."""
+    """Decode an object; its "v", if it has one, must not be newer than `schema`."""
     value = decode(data.removeprefix(b"\xef\xbb\xbf"), document)
     if not isinstance(value, dict):
         raise DocumentError(document, "is not a JSON object")
@@ -51,7 +51,7 @@ def decode_object(data: bytes, document: str, *, schema: int) -> dict[str, Any]:
 
 
 def refuse_repeated_keys(data: bytes, document: str) -> None:
-    """Refuse an object with a key that stands twice: a reader sees only one of the two."""
+    """Refuse an object with a repeated key, of which a reader would see only one value."""
 
     def pairs(found: list[tuple[str, Any]]) -> dict[str, Any]:
         keys = [key for key, _ in found]
@@ -66,7 +66,7 @@ def refuse_repeated_keys(data: bytes, document: str) -> None:
 
 
 def refuse_newer_schema(found: object, document: str, known: int) -> None:
-    """Refuse a version that is newer than ours, or that cannot be read as one."""
+    """Refuse a version that is newer than `known`, or that is not a number."""
     if not isinstance(found, int) or isinstance(found, bool):
         raise DocumentError(document, f"its schema version is {found!r}, not a number")
     if found > known:
@@ -78,7 +78,7 @@ def _drop_halves(escape: re.Match[bytes]) -> bytes:
 
 
 def encode(value: Any, document: str, *, order: Literal["sorted"] | None = None) -> bytes:
-    """One compact line without its newline."""
+    """Return a value as one compact line without its newline."""
     try:
         return msgspec.json.encode(value, order=order)
     except _FAILURES as error:
@@ -86,10 +86,10 @@ def encode(value: Any, document: str, *, order: Literal["sorted"] | None = None)
 
 
 def encode_pretty(value: Any, document: str) -> bytes:
-    """Indented by two, with a final newline: for files that people open."""
+    """Return a value indented by two, with a final newline, for files that people open."""
     return msgspec.json.format(encode(value, document), indent=2) + b"\n"
 
 
 def hash_bytes(data: bytes) -> str:
-    """The hash that names a document's exact bytes."""
+    """Return the hash that identifies a document's exact bytes."""
     return hashlib.sha256(data).hexdigest()

@@ -1,9 +1,9 @@
-"""JSON edited in its place: what is not changed keeps every byte.
+"""JSON edited in place: unchanged parts keep every byte.
 
-A file that others own must come back with its numbers, escapes, order and line ends as they were
-written, which no decoder keeps. So its text is only measured here, and cut where it changes. Some
-have comments in it: everything is measured in the text without them, which `plain` gives, and cut
-in the text itself.
+A file that belongs to the user must keep its numbers, escapes, order and line ends, which no
+decoder preserves. So this module only locates values in the text, and edits the text itself. If the
+text has comments, values are located in the output of `blank_comments`, where they have the same
+positions.
 """
 
 import json
@@ -28,7 +28,7 @@ DEFAULT_INDENT = "  "
 
 
 class JsonNode(msgspec.Struct, frozen=True):
-    """A value, and where it stands in the text."""
+    """A value, and its position in the text."""
 
     start: int
     end: int
@@ -41,7 +41,7 @@ class JsonNode(msgspec.Struct, frozen=True):
 
 
 class JsonMember(msgspec.Struct, frozen=True):
-    """An object's member, from its key on, or an array's item, which has no key."""
+    """A member of an object, from its key on, or an item of an array, which has no key."""
 
     start: int
     end: int
@@ -56,20 +56,20 @@ class TextEdit(msgspec.Struct, frozen=True):
 
 
 def blank_comments(text: str) -> str:
-    """The text with spaces for its comments, and for commas behind which nothing comes.
+    """Return the text with its comments and trailing commas replaced by spaces.
 
-    Everything else stands at the same place as before.
+    Everything else keeps its position.
     """
     return _LAST_COMMA.sub(_blank, _COMMENT.sub(_blank, text))
 
 
 def _blank(found: re.Match[str]) -> str:
-    """Return spaces for a comment or a comma; a string stays as it is."""
+    """Return spaces for a comment or a comma; a string stays unchanged."""
     return found[0] if found[0][0] == '"' else re.sub(r"[^\r\n]", " ", found[0])
 
 
 def parse(text: str, document: str) -> JsonNode:
-    """Where everything stands; refuses what is no JSON, and a key that stands twice."""
+    """Return the positions of all values; refuse invalid JSON and repeated keys."""
     start = len(_BYTE_ORDER_MARK) if text.startswith(_BYTE_ORDER_MARK) else 0
     try:
         json.loads(text[start:], parse_constant=_refuse_number, parse_int=str, parse_float=str)
@@ -95,7 +95,7 @@ def find_line(text: str, place: int) -> int:
 
 
 class _Scanner:
-    """Measures a text that is known to be JSON."""
+    """Locates the values in a text that is valid JSON."""
 
     def __init__(self, text: str, document: str) -> None:
         self.text = text
@@ -131,7 +131,7 @@ class _Scanner:
                 hint="keep one of the two; nothing was changed",
             )
         keys.add(key)
-        return key, self.after_space(end) + 1  # behind the colon
+        return key, self.after_space(end) + 1  # after the colon
 
     def string(self, place: int) -> tuple[str, int]:
         return _DECODER.raw_decode(self.text, place)
@@ -146,17 +146,17 @@ class _Scanner:
 
 
 class JsonStyle(msgspec.Struct, frozen=True):
-    """How a text is laid out."""
+    """The layout of a text."""
 
     indent: str
-    """One step inwards; empty where everything stands on one line."""
+    """One level of indentation; empty if everything is on one line."""
     newline: str
     colon: str
     comma: str
-    """Between two things on one line."""
+    """Separator of two items on one line."""
 
     def render(self, value: Any, base: str | None) -> str:
-        """A value as the text would write it; `base` indents its lines, None keeps it on one."""
+        """Return a value in this layout; `base` indents its lines, None keeps it on one line."""
         separators = (self.comma if base is None else ",", self.colon)
         indent = None if base is None else self.indent or DEFAULT_INDENT
         text = json.dumps(value, ensure_ascii=False, indent=indent, separators=separators)
@@ -183,9 +183,9 @@ def detect_style(text: str, root: JsonNode) -> JsonStyle:
 def append_members(
     text: str, style: JsonStyle, node: JsonNode, values: Sequence[tuple[str, Any]], depth: int
 ) -> TextEdit:
-    """Put members (or, with empty keys, items) behind a container's last one.
+    """Return the edit that appends members (or, with empty keys, items) to a container.
 
-    They are laid out as their neighbours are; in an empty container, as the file is.
+    They follow the layout of their neighbours, or of the file if the container is empty.
     """
     bare = blank_comments(text)
     if node.parts:
@@ -193,7 +193,7 @@ def append_members(
         is_lines = "\n" in lead
         base = lead.rpartition("\n")[2] if is_lines else None
         if is_lines:
-            lead = style.newline + (base or "")  # without the lines of comments in between
+            lead = style.newline + (base or "")  # without comment lines in between
         between = "," + lead if is_lines or len(node.parts) > 1 else style.comma
         rendered = [_render_member(style, key, value, base) for key, value in values]
         at = node.parts[-1].end
@@ -207,7 +207,7 @@ def append_members(
     else:
         before = style.newline + style.indent * (depth + 1)
         inner = before + ("," + before).join(rendered) + style.newline + style.indent * depth
-    if text[start:end] != bare[start:end]:  # a comment is in it
+    if text[start:end] != bare[start:end]:  # it contains a comment
         start = len(text[:end].rstrip())
         inner = inner.rstrip() if "\n" in text[start:end] else inner
         end = start
@@ -215,9 +215,9 @@ def append_members(
 
 
 def remove_members(text: str, node: JsonNode, gone: Sequence[int]) -> list[TextEdit]:
-    """Take parts out of a container, each with the comma and the space that came with it.
+    """Return the edits that remove parts of a container, with their commas and white space.
 
-    A comment in between is somebody else's, and stays.
+    Comments between them belong to the user and stay.
     """
     parts = [node.parts[place] for place in gone]
     if len(gone) == len(node.parts):
@@ -234,8 +234,8 @@ def remove_members(text: str, node: JsonNode, gone: Sequence[int]) -> list[TextE
 
 
 def _make_removal(text: str, start: int, end: int, parts: Sequence[JsonMember]) -> TextEdit:
-    """What is left of a piece of the text without these parts: its comments alone."""
-    bare = _COMMENT.sub(_blank, text)  # a last comma goes too
+    """Return the edit that removes these parts from a range and keeps only its comments."""
+    bare = _COMMENT.sub(_blank, text)  # trailing commas stay, so that they are removed too
     within = [part for part in parts if start <= part.start < end]
     starts, ends = [start, *(part.end for part in within)], [*(part.start for part in within), end]
     gaps = list(zip(starts, ends, strict=True))
@@ -246,7 +246,7 @@ def _make_removal(text: str, start: int, end: int, parts: Sequence[JsonMember]) 
         if b != end and not text[a:b].strip(_BETWEEN):
             continue
         gap = "".join(text[place] for place in range(a, b) if bare[place] != ",")
-        # The line of a comment must end before anything else comes.
+        # A line comment must end before any other text follows.
         is_closed = _REST_OF_LINE.match(left + text[end:]) and b != end
         left = (gap.rstrip() if is_closed else gap) + left
     return TextEdit(start, end, left)
@@ -264,6 +264,6 @@ def _render_member(style: JsonStyle, key: str, value: Any, base: str | None) -> 
 
 
 def _find_lead(text: str, node: JsonNode, place: int) -> str:
-    """The white space in front of a part, in a text without comments."""
+    """Return the white space before a part, in a text without comments."""
     start = node.start + 1 if place == 0 else node.parts[place - 1].end
     return text[start : node.parts[place].start].partition(",")[2 if place else 0]

@@ -1,14 +1,14 @@
-"""Markdown as a list of sections that join to exactly the text they came from.
+"""Markdown as a list of sections that join to exactly the original text.
 
-Only what finding sections needs is understood: ATX headings and `===` underlines at
-the top level, and what hides them: front matter, fences, comments, list items,
-quotes. Nothing is ever re-rendered, so a section that nobody changed keeps its
-bytes. A general parser finds the same headings at a tenth of the speed (the tests
-hold the two against each other), and histories of relays run to many megabytes.
+The parser knows only what it needs to find sections: ATX headings and `===` underlines at the top
+level, and the constructs that hide them: front matter, fences, comments, list items and quotes.
+Nothing is ever re-rendered, so unchanged sections keep their bytes. A general parser finds the same
+headings at a tenth of the speed (the tests compare the two), and histories of relays run to many
+megabytes.
 
-One deliberate difference to CommonMark: a line of dashes is a rule, never the
-underline of a heading. People put `---` right below a paragraph to part sections;
-read as an underline it would turn the last line of a directive into a title.
+There is one deliberate difference from CommonMark: a line of dashes is a rule, never the underline
+of a heading. People put `---` right below a paragraph to separate sections; read as an underline,
+it would turn the last line of a directive into a title.
 """
 
 import re
@@ -45,12 +45,12 @@ _DRESS = re.compile(r"^(?:[\W_]|\d+(?:[.):]\s|\ufe0f?\u20e3))+")
 
 class Section(msgspec.Struct, frozen=True):
     heading: str
-    """The heading's own lines as they stand, line ends included."""
+    """Unchanged lines of the heading, with their line ends."""
     level: int
     title: str
-    """The heading's text without its marks."""
+    """Text of the heading without its marks."""
     body: str
-    """Everything up to the next heading of any level, as it stands."""
+    """Unchanged text up to the next heading of any level."""
 
     @property
     def text(self) -> str:
@@ -59,7 +59,7 @@ class Section(msgspec.Struct, frozen=True):
 
 class Outline(msgspec.Struct, frozen=True):
     head: str
-    """What stands before the first heading: front matter, a schema mark, a preface."""
+    """Text before the first heading: front matter, a schema mark, a preface."""
     sections: tuple[Section, ...]
 
     @property
@@ -67,7 +67,7 @@ class Outline(msgspec.Struct, frozen=True):
         return self.head + "".join(section.text for section in self.sections)
 
     def extent(self, index: int) -> range:
-        """A section with all that stands below it, to the next heading of its level or above."""
+        """Return the indexes of a section and its subsections."""
         level = self.sections[index].level
         end = index + 1
         while end < len(self.sections) and self.sections[end].level > level:
@@ -75,12 +75,12 @@ class Outline(msgspec.Struct, frozen=True):
         return range(index, end)
 
     def content(self, index: int) -> str:
-        """The text below a heading, deeper headings included."""
+        """Return the text below a heading, including subsections."""
         below = self.extent(index)[1:]
         return self.sections[index].body + "".join(self.sections[i].text for i in below)
 
     def replace_content(self, index: int, content: str) -> "Outline":
-        """Other text below a heading; a line end is added where two lines would run together."""
+        """Return the outline with new text below a heading, with missing line ends added."""
         extent = self.extent(index)
         before = self.head + "".join(section.text for section in self.sections[:index])
         below = "".join(section.text for section in self.sections[extent.stop :])
@@ -93,7 +93,7 @@ class Outline(msgspec.Struct, frozen=True):
 
 
 def split_lines(text: str) -> list[str]:
-    """Lines with their ends, split at LF, CRLF and CR alone: joined they are the text."""
+    """Return the lines with their ends, split only at LF, CRLF and CR; joined they are the text."""
     return _LINE.findall(text)
 
 
@@ -119,7 +119,7 @@ def parse(text: str) -> Outline:
 
 
 def split_blocks(text: str) -> list[str]:
-    """Paragraphs, list items with all below them, and whole fences; joined they are the text.
+    """Return paragraphs, list items with their content, and whole fences; joined they are the text.
 
     Blank lines belong to the block before them.
     """
@@ -157,7 +157,7 @@ def split_blocks(text: str) -> list[str]:
 
 
 def mark_prose(text: str) -> Iterator[tuple[str, bool]]:
-    """Each line, and whether it is prose rather than the inside of a fence."""
+    """Yield each line, and whether it is prose, not part of a fence."""
     fence = ""
     for line in split_lines(text):
         if fence:
@@ -170,9 +170,9 @@ def mark_prose(text: str) -> Iterator[tuple[str, bool]]:
             yield line, True
 
 
-@lru_cache(maxsize=4096)  # the same titles return in every document of a history
+@lru_cache(maxsize=4096)  # all documents of a history share the same titles
 def normalize_title(title: str) -> str:
-    """A heading's words, for comparing: lower case, no emoji, number or emphasis before them."""
+    """Return a title for comparison: lower case, without leading emoji, number or emphasis."""
     bare = " ".join(title.replace("*", "").replace("`", "").replace("’", "'").split())
     return _DRESS.sub("", bare.strip("_")).casefold()
 
@@ -180,12 +180,12 @@ def normalize_title(title: str) -> str:
 def _find_headings(  # noqa: C901, PLR0912 - one branch per construct, in order of precedence
     all_lines: list[str],
 ) -> Iterator[tuple[int, int, int, str]]:
-    """(first line, line after, level, title) of every heading at the top level."""
+    """Yield the first line, the line after, the level and the title of each top-level heading."""
     position = _skip_front_matter(all_lines)
-    item_indent = 0  # content indent of the list item that we are in; 0: in none
-    paragraph = -1  # the line on which the paragraph that we are in began; -1: in none
-    lazy = False  # whether text at the margin goes on with the item above it
-    until: re.Pattern[str] | None = None  # inside something that ends on this pattern
+    item_indent = 0  # content indent of the current list item; 0 outside of one
+    paragraph = -1  # first line of the current paragraph; -1 outside of one
+    lazy = False  # whether text at the margin continues the item above it
+    until: re.Pattern[str] | None = None  # end of the construct that hides headings
     for number in range(position, len(all_lines)):
         line = all_lines[number].rstrip("\r\n")
         if number == 0:
@@ -247,7 +247,7 @@ def _skip_front_matter(all_lines: list[str]) -> int:
 
 
 def _read_title(text: str) -> str:
-    """A heading's text without the `##` that may close it."""
+    """Return a heading's text without the `##` that may close it."""
     text = text.rstrip(" \t")
     open_ended = text.rstrip("#")
     closed = open_ended != text and open_ended[-1:] in {"", " ", "\t"}
@@ -265,7 +265,7 @@ def _make_fence_end(fence: str) -> re.Pattern[str]:
 
 
 def _find_fence(line: str) -> str:
-    """The marks of a fence that begins on this line, at any indent or behind a list mark."""
+    """Return the marks of a fence that starts on this line, at any indent or after a list mark."""
     if "```" not in line and "~~~" not in line:
         return ""
     bare = line.strip()

@@ -1,7 +1,7 @@
-"""The schema mark of a markdown document: a comment that readers do not see.
+"""The schema mark of a markdown document, a comment: `<!-- rekindle: relay 1 -->`.
 
-`<!-- rekindle: relay 1 -->`. A document without one is of schema 1: agents and people
-write relays by hand and need not know about it.
+A document without a mark has schema 1, because agents and people write relays by hand and need not
+know about it.
 """
 
 import re
@@ -24,7 +24,7 @@ def check_mark(head: str, document: str, known: int) -> None:
 
 
 def decode_text(data: bytes | str, document: str) -> str:
-    """The text of a markdown document, its line ends untouched."""
+    """Return the text of a markdown document, with its line ends unchanged."""
     if isinstance(data, str):
         return data
     try:

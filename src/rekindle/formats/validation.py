@@ -1,6 +1,6 @@
-"""Holding plain data against a type, so that a mistake is named with its line.
+"""Validates plain data against a type, and names the line of each mistake.
 
-msgspec says what is wrong but not where in a file; walking the type beside the data gives
+msgspec reports a mistake without its place in the file; walking the type along with the data gives
 the path, and the path gives the line.
 """
 
@@ -37,7 +37,7 @@ class Duration(float):
 
 
 DURATION_PATTERN = r"^(none|\d+(\.\d+)?[smhd])$"
-"""A duration as people write it."""
+"""Pattern of a duration in rekindle.yaml."""
 _UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 
 
@@ -48,7 +48,7 @@ def describe_key(meaning: str, unit: Unit | None = None, **bounds: Any) -> msgsp
 
 
 def encode_json(value: object) -> bytes:
-    """A value that may hold durations."""
+    """Encode a value that may contain durations."""
     return msgspec.json.encode(value, enc_hook=encode_custom)
 
 
@@ -70,7 +70,7 @@ def parse_duration(text: object) -> Duration:
 
 
 def validate_data(marked: MarkedData, kind: type[T], path: KeyPath = ()) -> T:
-    """The data at `path` as a `kind`, or a ManifestError that names the line."""
+    """Return the data at `path` as a `kind`, or raise a ManifestError that names the line."""
     data = marked.data
     for step in path:
         data = data.get(step) if isinstance(data, dict) else None
@@ -81,20 +81,20 @@ def validate_data(marked: MarkedData, kind: type[T], path: KeyPath = ()) -> T:
 
 
 def list_fields(kind: type[msgspec.Struct]) -> Mapping[str, Any]:
-    """Return the names of the fields as they are written in a file, each with its annotation."""
+    """Return the annotation of each field by its name in a file."""
     return _inspect_fields(kind)[0]
 
 
 @cache
 def _inspect_fields(kind: type[msgspec.Struct]) -> tuple[Mapping[str, Any], frozenset[str]]:
-    """Return the annotations of the fields by name, and the names that must be there."""
+    """Return the annotations of the fields by name, and the names of required fields."""
     hints, fields = get_type_hints(kind, include_extras=True), msgspec.structs.fields(kind)
     required = frozenset(field.encode_name for field in fields if field.required)
     return {field.encode_name: hints[field.name] for field in fields}, required
 
 
 def find_struct(annotation: Any) -> type[msgspec.Struct] | None:
-    """The struct that an annotation stands for, through Annotated and unions."""
+    """Return the struct inside an annotation, through Annotated and unions, or None."""
     if isinstance(annotation, type) and issubclass(annotation, msgspec.Struct):
         return annotation
     if get_origin(annotation) not in {Union, UnionType, Annotated}:
@@ -103,21 +103,21 @@ def find_struct(annotation: Any) -> type[msgspec.Struct] | None:
 
 
 def decode_custom(kind: type, value: object) -> object:
-    """For msgspec, which does not know a Duration: as one was written."""
+    """Decode a Duration, which msgspec does not know."""
     if kind is Duration:
         return parse_duration(value)
     raise NotImplementedError(kind)
 
 
 def encode_custom(value: object) -> str:
-    """The other way round."""
+    """Encode a Duration, which msgspec does not know."""
     if isinstance(value, Duration):
         return str(value)
     raise NotImplementedError(type(value))
 
 
 def _check_data(marked: MarkedData, data: Any, annotation: Any, path: KeyPath) -> Any:
-    """The data as it may be converted: a key that was left empty is as one left out."""
+    """Return the data, ready to convert; a key with an empty value counts as left out."""
     fitting = _choose_option(annotation, data)
     origin = get_origin(fitting)
     if origin is dict and isinstance(data, dict):
@@ -133,7 +133,7 @@ def _check_data(marked: MarkedData, data: Any, annotation: Any, path: KeyPath) -
 
 
 def _choose_option(annotation: Any, data: Any) -> Any:
-    """The option of a union that a list or an object can only be meant for."""
+    """Return the only option of a union that a list or an object can match."""
     if get_origin(annotation) in {Union, UnionType, Annotated}:
         for option in get_args(annotation):
             inner = _choose_option(option, data)
@@ -172,7 +172,7 @@ def _check_struct(
 def _check_leaf(marked: MarkedData, data: Any, annotation: Any, path: KeyPath) -> None:
     try:
         msgspec.convert(data, annotation, dec_hook=decode_custom)
-    except ValueError as error:  # a ValidationError is one
+    except ValueError as error:  # msgspec.ValidationError is a subclass
         raise ManifestError(
             f"{join_path(path)}: {str(error)[:1].lower()}{str(error)[1:]}",
             file=marked.file,

@@ -1,7 +1,7 @@
 """YAML as plain data that remembers the line of every key.
 
-Built from the parser's events with a stack of our own: no recursion that a hostile file
-could exhaust, no aliases that could multiply, no tags that could construct.
+It is built from the parser's events with an explicit stack: a hostile file cannot exhaust the
+recursion limit, multiply aliases, or construct objects with tags.
 """
 
 import re
@@ -28,16 +28,16 @@ KeyPath = tuple[str | int, ...]
 
 
 class MarkedData(msgspec.Struct, frozen=True):
-    """A document's data with the line, from 1, on which each of its paths stands."""
+    """A document's data, with the line number, from 1, of each path."""
 
     data: Any
     lines: dict[KeyPath, int]
     file: str
     command_lines: dict[KeyPath, str] = {}
-    """Commands that are written as one line, by their paths; `data` has their words."""
+    """Commands written as one line, by path; `data` has their words."""
 
     def line(self, path: KeyPath) -> int | None:
-        """The line of a path, or of the nearest thing above it."""
+        """Return the line of a path, or of its nearest parent."""
         while path and path not in self.lines:
             path = path[:-1]
         return self.lines.get(path)
@@ -64,7 +64,7 @@ def parse(text: str, file: str) -> MarkedData:
 
 
 def quote_scalar(text: str) -> str:
-    """Text as a scalar that reads back as the same text, in quotes where it needs them."""
+    """Return a text as a scalar that reads back unchanged, in quotes if it needs them."""
     plain = re.fullmatch(r"[A-Za-z][\w./-]*", text, re.ASCII)
     if plain and _resolver.resolve(yaml.ScalarNode, text, (True, False)) == _TEXT:
         return text
@@ -120,7 +120,7 @@ class _Builder:
         )
 
     def _parse_value(self, event: Any, kind: str, line: int) -> Any:
-        """A number, a date, a switch or nothing."""
+        """Return the number, date, boolean or None that a scalar denotes."""
         if kind in _NUMBERS and len(event.value) > MANIFEST_NUMBER_CHARACTERS:
             raise ManifestError("a number cannot be that long", file=self.file, line=line)
         node = yaml.ScalarNode(kind, event.value, event.start_mark, event.end_mark)

@@ -1,6 +1,6 @@
-"""A revision: one committed relay as the message of a commit of the audit trail.
+"""A revision: one committed relay, recorded as a commit of the audit trail.
 
-The Next Action is the subject; what ties the commit to the log stands in the last paragraph:
+The Next Action is the subject; the last paragraph ties the commit to the log:
 
     Implement POST /profile with validation
 
@@ -25,7 +25,7 @@ _LAST_PARAGRAPH = re.compile(
 
 
 class AuditRevision(msgspec.Struct, frozen=True):
-    """Which event of the log a commit of the trail stands for."""
+    """The event of the log that a commit of the audit trail records."""
 
     seq: int
     gen: int
@@ -37,7 +37,7 @@ class AuditRevision(msgspec.Struct, frozen=True):
 
 def render(event: RelayCommitted) -> str:
     subject = to_one_line(event.headline) or "A relay without a Next Action"
-    # Whoever wrote the relay chose these words: on one line each they cannot pass for a trailer.
+    # The relay's author chose this text: on one line it cannot pass for a trailer.
     by = to_one_line(event.by, AUTHOR_CHARACTERS)
     return (
         f"{subject}\n\n"
@@ -49,6 +49,6 @@ def render(event: RelayCommitted) -> str:
 
 
 def parse(message: str) -> AuditRevision | None:
-    """The revision that a commit's message tells of; None where the commit is not one of ours."""
+    """Return the revision that a commit's message describes, or None for a foreign commit."""
     found = _LAST_PARAGRAPH.search(message)
     return AuditRevision(int(found[1]), int(found[2]), found[3]) if found else None

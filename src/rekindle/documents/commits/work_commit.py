@@ -1,6 +1,6 @@
-"""A fleet agent's workspace, as it stands on a branch of its repository's remote.
+"""Snapshots of a fleet agent's workspace on the work branch of its remote.
 
-Each push is a snapshot: a commit whose tree is the work tree as it was. Its message says whose:
+Each push is a commit whose tree is the work tree at that time. Its message names the origin:
 
     The workspace of trades
 
@@ -27,26 +27,26 @@ _QUERY = re.compile(r"(://[^\s'\"?]*)\?[^\s'\"]*")
 
 
 class PushedWork(msgspec.Struct, frozen=True):
-    """What the remote has of a workspace."""
+    """The state of a workspace at its remote."""
 
     revision: str
-    """The commit on the work branch."""
+    """Commit on the work branch."""
     head: str
-    """The commit that HEAD stood at; empty: none yet."""
+    """Commit that HEAD pointed to; empty if there was none yet."""
     branch: str
-    """The branch that was checked out; empty: detached."""
+    """Branch that was checked out; empty for a detached HEAD."""
 
 
 class RemoteLocation(msgspec.Struct, frozen=True):
-    """Where a folder's repository is pushed to."""
+    """The remote that a folder's repository is pushed to."""
 
     url: str
     path: str
-    """The folder, as seen from the root of its repository; empty: it is the root."""
+    """Path of the folder relative to the root of its repository; empty for the root."""
 
 
 class WorkSnapshot(msgspec.Struct, frozen=True):
-    """Who made a commit of the work branch, and where they stood."""
+    """The origin of a commit on the work branch: agent, generation, host, branch and HEAD."""
 
     agent: str
     generation: int
@@ -71,13 +71,13 @@ def render(snapshot: WorkSnapshot) -> str:
 
 
 def parse(message: str) -> WorkSnapshot | None:
-    """The snapshot that a commit's message tells of; None where the commit is not one of ours."""
+    """Return the snapshot that a commit's message describes, or None for a foreign commit."""
     found = _LAST_PARAGRAPH.search(message)
     return found and WorkSnapshot(found[1], int(found[2]), found[3], found[4], found[5])
 
 
 def strip_user(url: str) -> str:
-    """A remote's url without what one person logs in with; the user of ssh is where it leads to."""
+    """Return a remote's URL without credentials; an ssh user is part of the address and stays."""
     scheme = url.partition("://")[0]
     if scheme == "file":
         return url
@@ -85,5 +85,5 @@ def strip_user(url: str) -> str:
 
 
 def strip_login(text: str) -> str:
-    """Words without what a url would give away: who logs in, with which password or token."""
+    """Return a text with the user, password or token removed from each URL in it."""
     return _QUERY.sub(r"\1", _LOGIN.sub("", text))

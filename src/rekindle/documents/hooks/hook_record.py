@@ -1,9 +1,9 @@
-"""What a hook put into the inbox: a few words of ours, then the CLI's payload as it came.
+"""An inbox record of a hook: a few words of Rekindle's, then the CLI's unchanged payload.
 
     hook claude-code PostToolUse 4f1c - 1794709671134562890 - {"session_id":…}
 
-hook.py writes it without JSON; a harness reads the payload. One that was cut in its middle is no
-JSON any more: what stands whole at its two ends can still be found in it.
+hook.py writes it without a JSON encoder; a harness parses the payload. A payload cut in the middle
+is no longer valid JSON, but the fields at its two ends can still be read.
 """
 
 import re
@@ -18,29 +18,29 @@ from rekindle.formats import json_codec
 _WORDS = 7
 _NONE = "-"
 PREFIX = b"1 hook "
-"""What a record of this kind begins with, and its version."""
+"""Version and kind at the start of such a record."""
 VISITOR = "visitor"
-"""Stands in the place of a launch for a person's own session beside a supervised one."""
+"""Value in place of a launch id for a person's own session beside a supervised one."""
 
 
 class HookRecord(msgspec.Struct, frozen=True, kw_only=True):
     harness: str
     event: str
     source: str = ""
-    """What the event was fired by, where the CLI has kinds of it: startup, resume, …"""
+    """Cause of the event, if the CLI distinguishes several: startup, resume, …"""
     launch: str = ""
-    """The launch that the session belongs to; empty for a person's own."""
+    """Id of the launch that the session belongs to; empty for a person's own session."""
     visitor: bool = False
-    """A person's own session beside a supervised one."""
+    """Whether it is a person's own session beside a supervised one."""
     process: str = ""
-    """Which process works on the session, as far as the event says it."""
+    """Identity of the session's process; empty if the event does not tell."""
     ts: datetime
     cut: int = 0
-    """The payload's size, where it had to be cut; else 0."""
+    """Full size of a cut payload in bytes; 0 if it is whole."""
     payload: bytes
 
     def fields(self) -> dict[str, Any]:
-        """The payload's fields; of a cut one, the texts that stand whole."""
+        """Return the payload's fields; for a cut payload, its complete text fields."""
         if not self.cut:
             found = json_codec.decode_foreign(self.payload, "hook payload")
             if not isinstance(found, dict):
@@ -51,7 +51,7 @@ class HookRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse(line: bytes) -> HookRecord:
-    """A line of the inbox without its version and its `hook`."""
+    """Parse a line of the inbox without its version and the word `hook`."""
     words = line.split(b" ", _WORDS - 1)
     if len(words) < _WORDS:
         raise DocumentError("hook record", "is torn")

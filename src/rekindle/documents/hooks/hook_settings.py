@@ -1,9 +1,9 @@
-"""Our hooks in a CLI's settings: put in, found again, taken out. Text in, text out.
+"""Rekindle's hooks in a CLI's settings: add, find and remove them, from text to text.
 
     {"hooks": {"SessionEnd": [{"hooks": [{"type": "command", "command": "…", "timeout": 10}]}]}}
 
 Claude Code has them in its settings, Codex in a file of their own; the form is the same. The file
-is somebody else's: everything but our own entries keeps its bytes and its place.
+belongs to the user: everything but Rekindle's entries keeps its bytes and its position.
 """
 
 import json
@@ -23,81 +23,81 @@ from rekindle.formats.json_edit import (
 )
 
 HOOK_PROGRAM = "hook.pyc"
-"""The hook program's name, which has a hash of its content since it left the workspace."""
+"""Name of the hook program inside a workspace; installed outside, it also has a content hash."""
 _PROGRAM = re.compile(r"(?:.*/)?hook(?:-[0-9a-f]{32})?\.pyc", re.DOTALL)
 EMPTY_SETTINGS = "{}\n"
-"""What a file that is not there, or empty, is taken for."""
+"""Content assumed for a missing or empty file."""
 _LONG_NUMBER = 300
 _COMMENTED = frozenset({".gemini"})
-"""The folders of the CLIs that read their settings with comments in them."""
+"""Folders of the CLIs whose settings may have comments."""
 
 HookEntries = Mapping[str, Sequence[Mapping[str, Any]]]
 
 
 class HookFiles(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a CLI looks for hooks."""
+    """The files in which a CLI looks for hooks."""
 
     program: str
-    """What a person starts it by."""
+    """Command with which a person starts the CLI."""
     folder: str
-    """Its folder in a project and in a home."""
+    """Name of its folder in a project and in a home."""
     moved_by: str = ""
-    """The variable that puts another folder in the place of the one in the home."""
+    """Variable that replaces the folder in the home."""
     home_moved_by: str = ""
-    """The variable that puts another home in the place of the person's."""
+    """Variable that replaces the home itself."""
     local: str = ""
-    """The file of one person in one project; empty where the CLI has no such."""
+    """File of one person in one project; empty if the CLI has none."""
     project: str
     user: str
     trust: str = ""
-    """What a person must do before the CLI runs them; empty: nothing."""
+    """Step that a person must take before the CLI runs the hooks; empty if none is needed."""
     deciding: tuple[str, ...] = ()
-    """The files in the person's own folder that decide whether the CLI runs them."""
+    """Files in the person's own folder that decide whether the CLI runs the hooks."""
     packed: str = "hooks/hooks.json"
-    """Where the hooks stand in a package that the CLI can install."""
+    """Path of the hooks in a package that the CLI can install."""
     package: str = ""
-    """The file that makes a folder such a package; empty where the hooks' file is all of it."""
+    """File that makes a folder such a package; empty if the hooks' file is all it needs."""
     taken_in: str = ""
-    """How a person has the CLI take the package in."""
+    """Command or step with which a person installs the package."""
 
     @property
     def comments(self) -> bool:
-        """Whether its settings may have comments; elsewhere the CLI itself would not read them."""
+        """Whether its settings may have comments, which other CLIs do not parse."""
         return self.folder in _COMMENTED
 
 
 class HookInstallation(msgspec.Struct, frozen=True):
-    """A file with hooks of ours, and what else has a say in whether they run."""
+    """A file with Rekindle's hooks, and the files that decide whether they run."""
 
     file: str
-    """Its real path."""
+    """Real path of the file."""
     text: str
     project: str
-    """The real path of the project that it belongs to; empty: it is the person's own."""
+    """Real path of its project; empty for the person's own file."""
     deciding: Mapping[str, str]
-    """The texts of the person's own files that decide, by their names."""
+    """Texts of the person's own files that decide, by file name."""
 
 
 class HookObstacle(msgspec.Struct, frozen=True):
-    """Why a CLI does not run hooks that stand where they should."""
+    """The reason why a CLI does not run correctly installed hooks, and its fix."""
 
     why: str
     fix: str
 
 
 class HookCommand(msgspec.Struct, frozen=True):
-    """A command line of ours, whichever version and place it was installed from."""
+    """A command line of Rekindle's, from any version and location of an installation."""
 
     python: str
     program: str
     harness: str
     event: str
     folder: str
-    """The agent's; empty where the hook finds it by itself."""
+    """Folder of the agent; empty if the hook finds it by itself."""
 
 
 class InstalledHook(msgspec.Struct, frozen=True):
-    """One hook of ours, as it stands in the file."""
+    """One of Rekindle's hooks in the file."""
 
     event: str
     matcher: str
@@ -106,7 +106,7 @@ class InstalledHook(msgspec.Struct, frozen=True):
 
 
 def parse_hook_command(line: object) -> HookCommand | None:
-    """The words of a command of ours; None for anybody else's."""
+    """Parse a command of Rekindle's; return None for any other command."""
     if not isinstance(line, str) or ".pyc" not in line:
         return None
     try:
@@ -124,7 +124,7 @@ def parse_hook_command(line: object) -> HookCommand | None:
 
 
 def find_installed(text: str, document: str, *, comments: bool = False) -> list[InstalledHook]:
-    """Every hook of ours, in the order of the file."""
+    """Return all of Rekindle's hooks, in the order of the file."""
     text = json_edit.blank_comments(text) if comments else text
     return [
         InstalledHook(event, matcher, hook, command)
@@ -135,7 +135,7 @@ def find_installed(text: str, document: str, *, comments: bool = False) -> list[
 
 
 def add_hooks(text: str, hooks: HookEntries, document: str, *, comments: bool = False) -> str:
-    """The text with our hooks behind everybody else's; it must hold none of ours yet."""
+    """Return the text with Rekindle's hooks after all others; it must not have any of them yet."""
     text = text if text.strip("\ufeff \t\r\n") else EMPTY_SETTINGS
     bare = json_edit.blank_comments(text) if comments else text
     root = _parse_root(bare, document)
@@ -161,9 +161,9 @@ def add_hooks(text: str, hooks: HookEntries, document: str, *, comments: bool = 
 
 
 def remove_hooks(text: str, document: str, before: str = "", *, comments: bool = False) -> str:
-    """The text without our hooks, and without what they leave empty.
+    """Return the text without Rekindle's hooks and the containers that they leave empty.
 
-    What was empty in `before`, the text they were put into, stays, for it was not ours.
+    Containers that were already empty in `before`, the text before the installation, stay.
     """
     bare = json_edit.blank_comments(text) if comments else text
     root = _parse_root(bare, document)
@@ -191,14 +191,14 @@ def remove_hooks(text: str, document: str, before: str = "", *, comments: bool =
 
 
 def is_empty_file(text: str, document: str, *, comments: bool = False) -> bool:
-    """Whether nobody has written anything into the file; a comment is something."""
+    """Return whether the file has no content; a comment counts as content."""
     if comments and json_edit.blank_comments(text) != text:
         return False
     return not text.strip() or not _parse_root(text, document).parts
 
 
 def list_wanted(hooks: HookEntries) -> list[tuple[str, str, dict[str, Any]]]:
-    """What `installed` finds where exactly these hooks stand: event, matcher, hook."""
+    """Return the event, matcher and hook of each entry, in the form of `find_installed`."""
     return [
         (event, entry.get("matcher", ""), dict(hook))
         for event, entries in hooks.items()
@@ -208,7 +208,7 @@ def list_wanted(hooks: HookEntries) -> list[tuple[str, str, dict[str, Any]]]:
 
 
 def _remove_own(text: str, bare: str, entries: JsonNode) -> tuple[list[TextEdit], list[int]]:
-    """Our hooks out of an event's entries: the edits, and which entries go as a whole."""
+    """Return the edits that remove Rekindle's hooks from an event, and the entries that vanish."""
     edits: list[TextEdit] = []
     gone: list[int] = []
     for place, entry in enumerate(entries.parts):
@@ -224,7 +224,7 @@ def _remove_own(text: str, bare: str, entries: JsonNode) -> tuple[list[TextEdit]
 
 
 def _find_own(text: str, entry: JsonNode) -> Iterator[tuple[str, dict[str, Any], HookCommand, int]]:
-    """The hooks of ours in one entry, each with its place there."""
+    """Yield Rekindle's hooks in one entry, each with its index."""
     handlers = entry.get("hooks")
     if handlers is None or handlers.kind != "array":
         return
@@ -247,7 +247,7 @@ def _list_events(root: JsonNode) -> Iterator[tuple[str, JsonNode]]:
 
 
 def _read_previous(before: str) -> dict[str, Any] | None:
-    """What stood under `hooks` in an earlier text of the file; None where nothing did."""
+    """Return the value of `hooks` in an earlier text of the file; None if there was none."""
     try:
         found = json.loads(before.removeprefix("\ufeff")).get("hooks")
     except (ValueError, AttributeError, RecursionError):
@@ -274,7 +274,7 @@ def _require(node: JsonNode, kind: str, name: str, text: str, document: str) -> 
 
 
 def _read_value(text: str, node: JsonNode) -> Any:
-    # Numbers as they are written: one of 5,000 digits is nothing to us, and no reason to stop.
+    # A number of thousands of digits is not an error here, so it stays a text.
     return json.loads(text[node.start : node.end], parse_int=_parse_number)
 
 

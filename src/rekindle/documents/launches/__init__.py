@@ -1,1 +1,1 @@
-"""One process of a session: how it starts, what it prints, how it exits."""
+"""One process of a session: its command, its output and its exit."""

@@ -12,11 +12,11 @@ _ENDED = "What the session before had left in the background does not run any mo
 
 class RecordedProcess(msgspec.Struct, frozen=True):
     process: str
-    """Its number, start, boot and namespace: together they name one process for good."""
+    """Pid, start time, boot id and namespace, which together identify one process for good."""
     command: str
-    """Without secrets, on one line."""
+    """Command line, redacted and on one line."""
     since: datetime
-    """When the supervisor saw it first."""
+    """Time at which the supervisor first saw the process."""
     is_kept: bool
 
     @property
@@ -27,10 +27,10 @@ class RecordedProcess(msgspec.Struct, frozen=True):
 class BackgroundRecord(msgspec.Struct, frozen=True):
     launch: str = ""
     program: str = ""
-    """The process of the agent itself, in that launch."""
+    """Identity of the agent's own process in that launch."""
     processes: tuple[RecordedProcess, ...] = ()
     may_control: bool = False
-    """What the manifest said at the launch: what the agent writes there since does not count."""
+    """Value in the manifest at the launch; later edits by the agent do not count."""
 
     @property
     def kept(self) -> tuple[RecordedProcess, ...]:
@@ -38,19 +38,19 @@ class BackgroundRecord(msgspec.Struct, frozen=True):
 
 
 def render_ended_list(commands: Sequence[str]) -> str:
-    """Return what was ended with a session as a list: quoted, for an agent has written it."""
+    """Return a list of processes that ended with a session, quoted because an agent named them."""
     from rekindle.documents.summaries.summary import make_quotation  # noqa: PLC0415 - every start would pay
 
     return "\n".join(f"- {make_quotation('ended with the session', one)}" for one in commands)
 
 
 def render_ended_notice(commands: Sequence[str]) -> str:
-    """Return what the next session is told of them; empty if there were none."""
+    """Return the notice about them for the next session; empty if there were none."""
     return f"{_ENDED}\n{render_ended_list(commands)}" if commands else ""
 
 
 def parse(data: bytes | None) -> BackgroundRecord:
-    """Return the record; an empty one if there is none, or if it cannot be read."""
+    """Return the record; an empty one if it is missing or cannot be read."""
     try:
         return validation.decode_json(data, BackgroundRecord) if data else BackgroundRecord()
     except msgspec.MsgspecError:

@@ -1,8 +1,8 @@
-"""A launch: one process of a session, from what it is to be to how it ended.
+"""A launch: one process of a session, from its specification to its exit.
 
-A harness turns `LaunchSpec` into a `ProgramCommand`, its program's output into `OutputItem`, and
-what is known at the end, `ProcessResult`, into an `LaunchExit`. All of it is said in our words:
-what a CLI calls these things stays in its harness.
+A harness turns a `LaunchSpec` into a `ProgramCommand`, the program's output into `OutputItem`s, and
+a `ProcessResult` into a `LaunchExit`. These types use Rekindle's terms; the terms of a CLI stay in
+its harness.
 """
 
 from collections.abc import Mapping
@@ -13,9 +13,9 @@ import msgspec
 from rekindle.documents.manifest import Persona
 
 LAUNCH_VARIABLE = "REKINDLE_LAUNCH"
-"""The variable with which everything that a launch starts is marked; hook.py looks for it too."""
+"""Variable that marks every process of a launch; hook.py has the same name."""
 FOLDER = "REKINDLE_FOLDER"
-"""The variable with the folder of the agent that a launch is of."""
+"""Variable with the folder of the launch's agent."""
 
 UsageSource = Literal["reported", "exact", "estimated", "unknown"]
 ExitKind = Literal[
@@ -38,34 +38,34 @@ ExitKind = Literal[
 
 
 class LaunchSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """What a launch is to be: a fresh session, or one that goes on."""
+    """The specification of a launch, in a fresh session or a resumed one."""
 
     session: str
-    """The id that the session is to have, or has; empty where the CLI gives new ones theirs."""
+    """Id of the session; empty for a new session if the CLI assigns ids itself."""
     resumes: bool = False
     hook: tuple[str, ...] = ()
-    """The program that the CLI's hooks are to start; empty: none."""
+    """Program that the CLI's hooks start; empty for no hooks."""
     scratch: str = ""
-    """A folder for the files of this launch, where the agent cannot write."""
+    """Folder for the files of this launch, which the agent cannot write."""
     persona: Persona = Persona()
     instructions: str = ""
-    """The text of the persona's system prompt."""
+    """Text of the persona's system prompt."""
     program: tuple[str, ...] = ()
-    """What is started in the place of the CLI's own program."""
+    """Program to start instead of the CLI's own."""
     usd_left: float | None = None
-    """What the launch may cost; None: nobody has said."""
+    """Dollars that the launch may cost; None without a limit."""
     draft: str = ""
-    """A file that it may write, whatever else it may not; empty: none."""
+    """File that the agent may always write; empty for none."""
     protected: tuple[str, ...] = ()
-    """Files and folders that it must not write, but for the draft, whatever else it may."""
+    """Files and folders that the agent may never write, except for the draft."""
     folder: str = ""
-    """The folder that it works in."""
+    """Working directory."""
     path: str = ""
-    """The PATH for commands of its agent, if the CLI itself has another one; empty: the same."""
+    """PATH for the agent's commands, if it differs from the CLI's own; empty if it does not."""
     interactive: bool = False
-    """It is started in a terminal, for a person who sits there."""
+    """Whether it is started in a terminal, for a person."""
     prompt: str = ""
-    """Of one in a terminal, what it begins with: its standard input is the person's."""
+    """First prompt of a launch in a terminal, whose standard input belongs to the person."""
 
 
 class ProgramCommand(msgspec.Struct, frozen=True):
@@ -73,56 +73,58 @@ class ProgramCommand(msgspec.Struct, frozen=True):
 
     argv: tuple[str, ...]
     environment: dict[str, str] = {}
-    """What is added to the environment that it gets."""
+    """Variables to add to its environment."""
     files: dict[str, str] = {}
-    """What must stand in the scratch folder first, by name."""
+    """Contents of the files to create in the scratch folder first, by name."""
     asked: str = ""
-    """What it is asked on its standard input, where that is no prompt of ours."""
+    """Standard input of a program that takes a protocol message instead of a prompt."""
 
 
 class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
-    """What a CLI can do; what it cannot is done another way, or not at all."""
+    """The capabilities of a CLI; Rekindle works around a missing one, or does without."""
 
     hooks: bool = True
-    """It tells us what happens while it happens."""
+    """Whether it reports events through hooks while it runs."""
     launch_hooks: bool = True
-    """A launch can be given hooks of its own, whatever its settings say."""
+    """Whether a launch can have its own hooks, independent of the CLI's settings."""
     resumes: bool = True
-    """It can go on in a session that it had before."""
+    """Whether it can resume an earlier session."""
     names_sessions: bool = True
-    """A new session can be given its id."""
+    """Whether the caller can choose the id of a new session."""
     reports_money: bool = False
-    """It says what it has cost, and can be held to a cap."""
+    """Whether it reports its cost and can enforce a cap."""
     denies_paths: bool = False
-    """Its file tools can be kept from writing some paths (`LaunchSpec.protected`)."""
+    """Whether its file tools can be denied some paths (`LaunchSpec.protected`)."""
     splits_path: bool = False
-    """Its agent's commands can have another PATH (`LaunchSpec.path`) than the CLI itself."""
+    """Whether the agent's commands can have a PATH of their own (`LaunchSpec.path`)."""
     model: bool = False
-    """It can be asked for a model (`Persona.model`)."""
+    """Whether the caller can choose the model (`Persona.model`)."""
     temperature: bool = False
-    """Its model's temperature can be set (`Persona.temperature`)."""
+    """Whether the caller can set the model's temperature (`Persona.temperature`)."""
     questions: bool = True
-    """It answers a question without a session, and can write summaries."""
+    """Whether it answers a question without a session, and so can write summaries."""
 
 
 class WindowUsage(msgspec.Struct, frozen=True):
-    """How full a session's window is, and how that is known."""
+    """The fill of a session's window, and its source."""
 
     tokens: int
     window: int | None
     known: UsageSource
-    """`unknown` where the window is: nothing may be decided by it."""
+    """Source of the numbers; `unknown` if the window's size is unknown, so no decision may use
+    them.
+    """
     model: str = ""
     written: int = 0
-    """What the turn has put out, in tokens."""
+    """Tokens that the turn wrote."""
 
     @property
     def percent(self) -> float | None:
-        """How full the window is; None where nobody knows how large it is."""
+        """The fill of the window in percent; None if its size is unknown."""
         return self.tokens * 100 / self.window if self.window and self.known != "unknown" else None
 
     def within(self, windows: Mapping[str, int]) -> "WindowUsage":
-        """The same in its model's window, where that was learnt from an earlier launch."""
+        """Return the usage with its model's window size from `windows`, if it is there."""
         window = windows.get(self.model)
         if not window:
             return self
@@ -130,63 +132,66 @@ class WindowUsage(msgspec.Struct, frozen=True):
 
 
 class Brake(msgspec.Struct, frozen=True, kw_only=True):
-    """How a CLI is stopped between two turns, without cutting a tool call.
+    """The way to stop a CLI between two turns without interrupting a tool call.
 
-    A hook of ours does it: only there nothing else can happen meanwhile. It reads in the transcript
-    how full the window is, by the last line that tells; what such a line looks like is said here,
-    so that the hook knows no CLI.
+    Rekindle's hook does it, because nothing else can happen while the CLI waits for a hook. The
+    hook reads the fill of the window from the last line of the transcript that reports it. These
+    fields describe such a line, so that the hook needs no knowledge of a CLI.
     """
 
     event: str
-    """The hook's event, at a boundary."""
+    """Hook event that fires between two turns."""
     signs: tuple[str, ...]
-    """What stands in the lines that tell how full the window is."""
+    """Texts that every line with the usage of the window contains."""
     after: str
-    """Where in such a line the counts begin."""
+    """Text in such a line after which the counts begin."""
     counts: tuple[str, ...]
-    """The keys whose numbers add up to what is used."""
+    """Keys whose numbers add up to the used tokens."""
     window: str = ""
-    """The key of the window's size, where the same line has it; empty: it must be known before."""
+    """Key of the window's size on the same line; empty if the size must be known beforehand."""
     models: tuple[str, ...] = ()
-    """The keys of the model that was asked, the first that the line has; empty: there is one."""
+    """Keys of the requested model, of which the first one present counts; empty if there is one
+    model.
+    """
     answer: str = ""
-    """What the hook says, so that the CLI stops; empty: it holds the next call until that."""
+    """Answer of the hook that stops the CLI; empty if the hook holds the next call instead."""
     below: str = ""
-    """The key that only a sub-agent's payload has; empty: its transcript is another."""
+    """Key that only a sub-agent's payload has; empty if a sub-agent has its own transcript."""
     call: str = ""
-    """The key, in the payload, of the calls that are over: the transcript may be behind them."""
+    """Key of the finished calls in the payload, because the transcript may lag behind it."""
     calls: tuple[str, ...] = ()
-    """What stands before the id of a call that begins, and of one that is over.
+    """Text before the id of a call that starts, then before the id of one that has ended.
 
-    Where a boundary may be none, since a person asks for something while it works.
+    For an event that may also fire during a turn, when a person submits a prompt.
     """
     asides: str = ""
-    """The folder beside the transcript where sub-agents have theirs that work in the background."""
+    """Folder beside the transcript with the transcripts of background sub-agents."""
     settled: str = ""
-    """What stands behind the counts once the turn's calls are over; empty: the event says that."""
+    """Text after the counts once the turn's calls have finished; empty if the event implies it."""
     void: str = ""
-    """How a line begins behind which nothing that stands before it counts any more."""
+    """Start of a line that invalidates everything before it."""
     is_kept: bool = False
-    """The transcript has all of it when the hook is asked: what it would do to end is not missed.
+    """Whether the transcript is complete when the hook runs, so that ending the CLI at once loses
+    nothing.
     """
     beside: tuple[str, ...] = ()
-    """What a sub-agent's transcript has where a turn of it begins, then where one is over.
+    """Texts in a sub-agent's transcript at the start of a turn, then at its end.
 
-    Of one that works beside the main thread, which must not be stopped meanwhile; empty: the main
-    thread waits for all of them.
+    For sub-agents that work beside the main thread, which must not be stopped meanwhile; empty if
+    the main thread waits for all of them.
     """
 
 
 class SessionOpened(msgspec.Struct, frozen=True):
-    """The program has said which session it works in."""
+    """The program reported the session that it works in."""
 
     session: str
     model: str = ""
     version: str = ""
     window: int | None = None
-    """How large its window is, where its model's name alone tells that."""
+    """Size of the window in tokens, if the model's name alone determines it."""
     billed: bool | None = None
-    """Whether the account is billed per token; None: the CLI does not show it."""
+    """Whether the account is billed per token; None if the CLI does not show it."""
 
 
 class AssistantText(msgspec.Struct, frozen=True):
@@ -194,86 +199,86 @@ class AssistantText(msgspec.Struct, frozen=True):
 
 
 class ToolCallStarted(msgspec.Struct, frozen=True):
-    """A tool call has begun."""
+    """A tool call started."""
 
     tool: str
     call: str
     about: str = ""
-    """What it is given, in a line."""
+    """Input of the tool, on one line."""
     arguments: dict[str, Any] = {}
 
 
 class ToolCallFinished(msgspec.Struct, frozen=True):
-    """A tool call has ended, well or not."""
+    """A tool call ended, with success or without."""
 
     call: str
     refused: bool = False
-    """The CLI did not run it: nothing permits it."""
+    """Whether the CLI refused to run it because nothing permits it."""
 
 
 class RefusedCall(msgspec.Struct, frozen=True):
     """A tool call that the CLI refused because nothing permits it."""
 
     tool: str = ""
-    """Empty, as is the rest: the call that was shown before by the same id is meant."""
+    """Name of the tool; empty, like `about`, if `call` refers to a call that was shown before."""
     about: str = ""
-    """What it was given, in a line."""
+    """Input of the tool, on one line."""
     arguments: dict[str, Any] = {}
     call: str = ""
     permission: str = ""
-    """The tool by which a persona permits it; empty: `tool` itself."""
+    """Name under which a persona permits the tool; empty if it is `tool` itself."""
 
 
 class UsageReport(msgspec.Struct, frozen=True):
-    """A turn was made. Its model may be named in short; whole it stands in `SessionOpened`."""
+    """The usage of one turn. Its model's name may be short; `SessionOpened` has the full one."""
 
     usage: WindowUsage
     turn: str = ""
-    """Which one: a CLI may report the same turn several times. Empty: each report is one."""
+    """Id of the turn, since a CLI may report one several times; empty if each report is a turn."""
 
 
 class RetryReport(msgspec.Struct, frozen=True):
-    """The CLI tries a refused request again by itself."""
+    """The CLI retries a refused request by itself."""
 
     status: int | None
     seconds: float
 
 
 class WarningReport(msgspec.Struct, frozen=True):
-    """The CLI has complained; it may go on, and what it then says and does comes after it."""
+    """The CLI reported a problem; it may continue, and later output follows this report."""
 
     text: str
 
 
 class LimitReport(msgspec.Struct, frozen=True):
-    """A usage limit was reached; when it ends, in seconds since 1970, where that was said."""
+    """A usage limit was reached; `resets_at` is its end in seconds since 1970, if reported."""
 
     resets_at: int | None
 
 
 class CompactionReport(msgspec.Struct, frozen=True):
-    """The CLI has put a summary in the place of the conversation."""
+    """The CLI replaced the conversation with a summary."""
 
     before: int | None
     after: int | None
 
 
 class FinalReport(msgspec.Struct, frozen=True):
-    """The program's own account of how it went."""
+    """The program's own report of its result."""
 
     session: str
     ok: bool
     reason: str = ""
-    """Why it ended, in the CLI's word."""
+    """Reason for the end, in the CLI's term."""
     text: str = ""
     errors: tuple[str, ...] = ()
     status: int | None = None
-    """The status with which the API refused, where it did."""
+    """HTTP status with which the API refused, if it did."""
     usd: float | None = None
     tokens: int | None = None
-    """All that was read and written, over all its turns, where it says so only at the end."""
+    """Tokens read and written over all turns, if the CLI reports them only at the end."""
     windows: dict[str, int] = {}
-    """The size of the window of each model that was used."""
+    """Window size in tokens of each model that was used."""
 
 
 OutputItem = (
@@ -290,74 +295,75 @@ OutputItem = (
     | FinalReport
 )
 SpokenItem = AssistantText | ToolCallStarted | WarningReport
-"""What may tell why it ended, where it was the last that was shown."""
+"""Items that may explain an exit if they were the last ones."""
 
 
 class ProcessResult(msgspec.Struct, frozen=True, kw_only=True):
-    """All that is known when a process has ended."""
+    """Everything known about a process at its end."""
 
     code: int
-    """Its exit code; negative: the signal that ended it."""
+    """Exit code; negative for the signal that ended it."""
     session: str
-    """The session that it was started for."""
+    """Id of the session that it was started for."""
     resumes: bool = False
     opened: str = ""
-    """The session that it said it works in."""
+    """Id of the session that it reported."""
     finished: FinalReport | None = None
     refused: LimitReport | None = None
     errors: str = ""
-    """The end of what it wrote to its standard error."""
+    """End of its standard error."""
     last: tuple[SpokenItem, ...] = ()
-    """The last that it said, did and complained of, in its order."""
+    """Its last texts, tool calls and warnings, in order."""
     stopped: bool = False
-    """We ended it, because the operator said so."""
+    """Whether Rekindle ended it at the operator's request."""
     interactive: bool = False
-    """It was in a terminal, where nothing but its exit code tells how it ended."""
+    """Whether it was in a terminal, where only the exit code shows how it ended."""
 
 
 class BackgroundProcess(msgspec.Struct, frozen=True):
-    """A process of a launch that its supervisor may have to find again without its mark."""
+    """A process of a launch that its supervisor may have to find again without the mark."""
 
     process: str
-    """Its number, start, boot and namespace: together they name one process for good."""
+    """Pid, start time, boot id and namespace, which together identify one process for good."""
     command: str
     is_kept: bool
-    """It matches a pattern of `keep:` and outlives the launch."""
+    """Whether it matches a pattern of `keep:` and outlives the launch."""
 
 
 class SweptProcesses(msgspec.Struct, frozen=True):
-    """What a launch had left running, and was ended."""
+    """The processes that a launch left running and the supervisor ended."""
 
     processes: int = 0
     commands: tuple[str, ...] = ()
-    """The command lines; of a process with others below it, its own alone."""
+    """Command lines of the topmost processes, without those that they started."""
 
 
 class ProcessVitals(msgspec.Struct, frozen=True, kw_only=True):
-    """What the system knows of a launch that runs, whether it says anything or not."""
+    """The system's view of a running launch, independent of its output."""
 
     stopped: bool
-    """Somebody has stopped its process, as Ctrl-Z does: it can do nothing."""
+    """Whether its process is stopped, as by Ctrl-Z, and can do nothing."""
     cpu_seconds: float
-    """What its own process has used."""
+    """CPU seconds of its own process."""
     tools: int
-    """How many other processes bear its mark or descend from it."""
+    """Number of other processes that have its mark or descend from it."""
     tools_cpu_seconds: float
-    """What they have used, with those that ended and were waited for, where the system counts them.
+    """CPU seconds of those processes, including ended ones that were waited for, if the system
+    counts them.
 
-    It falls when one ends that nobody of the launch waited for.
+    It falls when a process ends that no process of the launch waited for.
     """
     moved_bytes: int = 0
     """Bytes that its own process has read and written; 0 if the system does not count them."""
     tools_moved_bytes: int = 0
-    """The same of the other processes that run."""
+    """Bytes that the other running processes have read and written."""
 
 
 class LaunchExit(msgspec.Struct, frozen=True):
     kind: ExitKind
     words: str = ""
-    """What happened, in a line for people."""
+    """Description for people, on one line."""
     hint: str = ""
-    """Of a limit: the CLI's own sentence, which says when it ends."""
+    """For a limit: the CLI's own sentence about its end."""
     resets_at: int | None = None
-    """Of a limit: when it ends, in seconds since 1970, where the CLI has said it so."""
+    """For a limit: its end in seconds since 1970, if the CLI reports it as a number."""

@@ -1,7 +1,6 @@
-"""A question: one process of a CLI that answers and ends, and is no session of anybody's.
+"""A one-shot question: a CLI process that answers once and ends, outside any session.
 
-A harness turns a `OneShotQuestion` into a command, and what its program printed into an
-`OneShotAnswer`.
+A harness turns a `OneShotQuestion` into a command, and the program's output into a `OneShotAnswer`.
 """
 
 import msgspec
@@ -9,35 +8,36 @@ import msgspec
 from rekindle.documents.manifest import Persona
 
 ONE_SHOT_VARIABLE = "REKINDLE_ASKED"
-"""The variable by which our own hooks know a question, and keep quiet; hook.py looks for it too."""
+"""Variable that tells Rekindle's hooks to ignore the process; hook.py has the same name."""
 
 
 class OneShotQuestion(msgspec.Struct, frozen=True, kw_only=True):
-    """What a program is asked once, without a tool, a hook or a session that is kept.
+    """A question for a program, without tools, hooks or a stored session.
 
     The prompt goes to its standard input.
     """
 
     program: tuple[str, ...] = ()
-    """What is started in the place of the CLI's own program."""
+    """Program to start instead of the CLI's own."""
     scratch: str
-    """A folder for the files of this question, and the one to start it in, unless it may read.
+    """Folder for the files of this question, and its working directory unless it may read.
 
-    A CLI may take its folder's files for instructions, and for files what the prompt says behind @.
+    A CLI may follow instruction files in its working directory, and read files that the prompt
+    names after an @.
     """
     persona: Persona = Persona()
-    """What it may do: to read, at most. Its words come as `instructions`, not by its file."""
+    """Permissions: at most reading. The system prompt is in `instructions`, not in a file."""
     instructions: str = ""
-    """The text of the system prompt; empty: the CLI's own."""
+    """Text of the system prompt; empty for the CLI's own."""
     schema: str = ""
-    """The JSON schema of the answer, where the CLI can hold its model to one."""
+    """JSON schema of the answer, for a CLI that can enforce one."""
     usd_left: float | None = None
-    """What the answer may cost; None: nobody has said."""
+    """Dollars that the answer may cost; None without a limit."""
 
 
 class OneShotAnswer(msgspec.Struct, frozen=True):
     text: str
-    """What was answered: a JSON text, where a schema was given and kept."""
+    """Text of the answer; JSON if a schema was given and followed."""
     usd: float | None = None
     tokens: int | None = None
-    """All that was read and written for it."""
+    """Tokens read and written for the answer."""

@@ -1,8 +1,8 @@
-"""A day: what a summarizer says of a stretch of work, before any of it is believed.
+"""A day summary: a summarizer's claims about a stretch of work, before they are verified.
 
-It answers with one JSON object, or, as Phoenix tools have it, with a brief in words, the line
-`===STATE_JSON===`, and an object with the state behind it. Of several such lines the last one
-outside a fence counts: the others are things that were read.
+The answer is one JSON object, or, as in Phoenix tools, a brief as text, the line
+`===STATE_JSON===`, and an object with the state after it. Of several such lines, the last one
+outside a fence counts; earlier ones are quoted input.
 """
 
 from collections.abc import Mapping
@@ -38,13 +38,13 @@ from rekindle.thresholds.texts import (
 
 STATE_MARKER = "===STATE_JSON==="
 SECTIONS = (BriefLabel.CHANGED, BriefLabel.NEXT, BriefLabel.RISK)
-"""What it is asked for in words; open loops and numbers have a form of their own."""
+"""Sections that the model answers as text; open loops and numbers have forms of their own."""
 OPEN, RESOLVED, NUMBERS = "open_loops", "resolved", "numbers"
 _FORMS = {OPEN: ("id", "text"), RESOLVED: ("id", "reason"), NUMBERS: ("name", "value")}
 
 
 class LoopStatement(msgspec.Struct, frozen=True):
-    """What is said of a loop: that it is open, in these words, or resolved, for this reason."""
+    """A claim about a loop: the text of an open one, or the reason why it is resolved."""
 
     id: str
     text: str
@@ -54,7 +54,7 @@ class LoopStatement(msgspec.Struct, frozen=True):
 class DaySummary(msgspec.Struct, frozen=True):
     changed: tuple[SummaryItem, ...] = ()
     next: tuple[SummaryItem, ...] = ()
-    """One, or none."""
+    """At most one item."""
     risk: tuple[SummaryItem, ...] = ()
     open: tuple[LoopStatement, ...] = ()
     resolved: tuple[LoopStatement, ...] = ()
@@ -62,7 +62,7 @@ class DaySummary(msgspec.Struct, frozen=True):
 
 
 def make_schema() -> str:
-    """The answer's JSON schema, for a CLI that can hold its model to one."""
+    """Return the answer's JSON schema, for a CLI that can enforce one."""
     turns = {"type": "array", "items": {"type": "integer"}, "minItems": 1}
     most = {name: 1 if name is BriefLabel.NEXT else SUMMARY_ITEMS for name in SECTIONS}
     whole = {str(name): _make_list_schema({"text"}, turns, number) for name, number in most.items()}
@@ -91,10 +91,10 @@ def _make_object_schema(properties: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def parse(text: str, turns: frozenset[int]) -> DaySummary:
-    """What a summarizer has answered, held to what it was asked for.
+    """Return a summarizer's answer, checked against the request.
 
     Raises:
-        DocumentError: It cannot be used; the reason is a `AnswerFault`.
+        DocumentError: The answer is unusable; the reason is an `AnswerFault`.
     """
     words, marker, state = _split_at_marker(text)
     return _parse_marked(words, state, turns) if marker else _parse_object(text, turns)
@@ -136,7 +136,7 @@ def _read_numbers(said: tuple[LoopStatement, ...]) -> dict[str, str]:
 
 
 def _split_at_marker(text: str) -> tuple[str, str, str]:
-    """What stands before the last marker outside a fence, that marker, and what stands behind."""
+    """Return the text before the last marker outside a fence, the marker, and the text after it."""
     lines = list(outline.mark_prose(text))
     for place in range(len(lines) - 1, -1, -1):
         words, is_prose = lines[place]
@@ -149,7 +149,7 @@ def _split_at_marker(text: str) -> tuple[str, str, str]:
 
 
 def _parse_marked(words: str, state: str, turns: frozenset[int]) -> DaySummary:
-    """Lenient where a tool that knows no turns may have learnt to write it."""
+    """Parse the Phoenix form leniently: the tools that taught it know nothing of turns."""
     found = decode_answer(extract_json(state))
     opened = [_read_loosely(one, "text", turns) for one in _require_list(found, OPEN)]
     resolved = [_read_loosely(one, "reason", turns) for one in _require_list(found, RESOLVED)]
@@ -188,7 +188,7 @@ def _read_loosely(found: object, words: str, turns: frozenset[int]) -> LoopState
 
 
 def _read_loose_numbers(found: object) -> dict[str, str]:
-    """As state.json has them; whatever they are, they are kept as text."""
+    """Return numbers in the form of state.json, with every value as text."""
     if isinstance(found, list):
         pairs = [(one.get("name"), one.get("value")) for one in found if isinstance(one, dict)]
     elif isinstance(found, dict):
@@ -217,7 +217,7 @@ def _read_sections(words: str) -> list[tuple[SummaryItem, ...]]:
 
 
 def _read_content(words: str, label: BriefLabel) -> str:
-    # When it was is ours to say: whatever title it has is no matter.
+    # Rekindle sets the date itself, so the answer's own title does not matter.
     with suppress(DocumentError):
         return briefs.parse(f"brief — 2000-01-01\n\n{words}").content(label) or ""
     return ""

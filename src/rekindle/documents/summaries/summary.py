@@ -1,6 +1,6 @@
-"""A summary: what a summarizer makes of turns, section by section, each line with where it is from.
+"""A summary: a summarizer's account of turns, by section, with the source turns of each line.
 
-It is no document yet. Each item is one line, so that nothing in it can be a heading, a fence or a
+It is not yet a document. Each item is one line, so that it cannot contain a heading, a fence or a
 marker of the document that it goes into.
 """
 
@@ -29,14 +29,14 @@ SECTIONS: dict[SummaryKind, tuple[str, ...]] = {
     "brief": tuple(BriefLabel),
 }
 FROM_GIT = {CheckpointSection.MODIFIED_FILES}
-"""What no model is asked for: git knows it."""
+"""Sections that come from git and not from a model."""
 MAY_BE_EMPTY = frozenset(
     {RelayField.METRICS, RelayField.OPEN_QUESTIONS, RelayField.ACTIVE_PROJECTS, *BriefLabel}
 )
-"""Sections of which there may be nothing to say; a brief leaves such a part out."""
+"""Sections that may be empty; a brief leaves out an empty part."""
 ONE_ITEM = frozenset({RelayField.CURRENT_PHASE, RelayField.NEXT_ACTION, BriefLabel.NEXT})
 _MARKER = re.compile(r"={2,}\s*\w+\s*={2,}")
-"""What could be taken for a marker of ours, as ===STATE_JSON===."""
+"""Text that could pass for one of Rekindle's markers, such as ===STATE_JSON===."""
 _BULLET = re.compile(r"\A(?:(?:[-*+•]|\d+[.)])\s+)+")
 _TURNS = re.compile(r" \(turns? [\d, -]+\)\Z")
 _QUOTED = re.compile(r"\A([\w ,-]{1,60}): “([^“”]*)”\Z")
@@ -46,7 +46,7 @@ _EARLIER = re.compile(r"\A((?:the|a) [\w -]{1,30}), turn \d+: “")
 class SummaryItem(msgspec.Struct, frozen=True):
     text: str
     turns: tuple[int, ...] = ()
-    """The turns that it was taken from."""
+    """Numbers of the turns that it is based on."""
 
 
 class Summary(msgspec.Struct, frozen=True):
@@ -55,12 +55,12 @@ class Summary(msgspec.Struct, frozen=True):
 
 
 def list_asked_sections(kind: SummaryKind) -> tuple[str, ...]:
-    """The sections that a model is asked for."""
+    """Return the sections that the model writes."""
     return tuple(name for name in SECTIONS[kind] if name not in FROM_GIT)
 
 
 def make_schema(kind: SummaryKind) -> str:
-    """The answer's JSON schema, for a CLI that can hold its model to one."""
+    """Return the answer's JSON schema, for a CLI that can enforce one."""
     turn = {"type": "array", "items": {"type": "integer"}, "minItems": 1}
     item = {
         "type": "object",
@@ -83,9 +83,9 @@ def _make_list_schema(item: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 class AnswerFault(StrEnum):
-    """What is wrong with an answer. Its model is told in these words, and in no others.
+    """The reasons to refuse an answer. The model receives exactly these texts.
 
-    A word of the answer may be one of the transcript's, and must not come back as one of ours.
+    A word of the answer may come from the transcript, and must not come back as one of Rekindle's.
     """
 
     NOT_JSON = "is not valid JSON"
@@ -102,13 +102,13 @@ class AnswerFault(StrEnum):
 
 
 def parse(text: str, kind: SummaryKind, turns: frozenset[int]) -> Summary:
-    """What a summarizer has answered, held to what it was asked for.
+    """Return a summarizer's answer, checked against the request.
 
-    The items are of any length still: whoever knows the transcript looks for it in them, and cuts
-    them then.
+    Items are not cut to length yet: the caller first looks for quotations of the transcript in
+    them.
 
     Raises:
-        DocumentError: It cannot be used; the reason is a `AnswerFault`.
+        DocumentError: The answer is unusable; the reason is an `AnswerFault`.
     """
     found = decode_answer(extract_json(text))
     names = list_asked_sections(kind)
@@ -127,7 +127,7 @@ def require_valid(fault: AnswerFault, *, holds: bool) -> None:
 
 
 def extract_json(text: str) -> bytes:
-    """The object, where a model has put a fence around it; nothing else is looked for."""
+    """Return the answer without a fence around all of it; nothing else is stripped."""
     bare = text.strip()
     if bare.startswith("```") and bare.endswith("```"):
         bare = bare.partition("\n")[2].removesuffix("```")
@@ -166,7 +166,7 @@ def _read_item(found: object, turns: frozenset[int]) -> SummaryItem:
 
 
 def read_turns(named: object, turns: frozenset[int]) -> tuple[int, ...]:
-    """The turns that something is said to be from: one at least, and none that there is not."""
+    """Return the turns that an item names: at least one, and only turns that exist."""
     if not isinstance(named, list):
         raise DocumentError("summary", AnswerFault.NO_ITEM)
     of = tuple(dict.fromkeys(one for one in named if type(one) is int))
@@ -175,20 +175,20 @@ def read_turns(named: object, turns: frozenset[int]) -> tuple[int, ...]:
 
 
 def make_line(text: str, limit: int = ITEM_CHARACTERS) -> str:
-    """A text as one line that is nothing but text: no marker, and no bullet of its own."""
+    """Return a text as one plain line, without markers and without a bullet."""
     bare = to_one_line(strip_invisible(text), limit)
     return _BULLET.sub("", _MARKER.sub(lambda found: found[0].strip("= "), bare))
 
 
 def make_quotation(whose: str, text: str, limit: int = ITEM_CHARACTERS) -> str:
-    """What somebody said, as a line; nothing in it ends the quotation, and it is never cut."""
+    """Return a speaker's words as a quotation on one line, which nothing in them can end."""
     words = make_line(text, min(limit, ITEM_CHARACTERS - len(whose) - len(": “”")))
     words = words.replace("“", "'").replace("”", "'")
     return f"{whose}: “{words}”"
 
 
 def strip_quotation(text: str) -> str:
-    """What was said, without whose it is; a text that is no quotation stays as it is."""
+    """Return the words of a quotation without its source; other text stays unchanged."""
     found = _QUOTED.match(text)
     return found[2] if found else text
 
@@ -200,14 +200,14 @@ def find_quoted_source(text: str) -> str:
 
 
 def render_code(path: str) -> str:
-    """The name of a file, which may be any text."""
+    """Return a file's name as inline code; the name may be any text."""
     return f"`{make_line(path).replace('`', '´')}`"
 
 
 def list_carried_items(text: str) -> tuple[str, ...]:
-    """The items of a section that an earlier session has left over.
+    """Return the items of a section that an earlier session left over, without their turns.
 
-    The turns that they name are not those of the session that goes on with them.
+    Those turn numbers belong to the earlier session and mean nothing in the next one.
     """
     whole = (make_line(each, WHOLE_CHARACTERS) for each in text.splitlines())
     bare = (make_line(_TURNS.sub("", each)) for each in whole)
@@ -216,18 +216,18 @@ def list_carried_items(text: str) -> tuple[str, ...]:
 
 
 def render_bullets(items: tuple[SummaryItem, ...]) -> str:
-    """The items of a section, a line each, with where they are from."""
+    """Return the items of a section, one bullet each, with their source turns."""
     return "\n".join(f"- {item.text}{_render_turn_range(item.turns)}" for item in items)
 
 
 def render_sections(summary: Summary, more: Mapping[str, str]) -> dict[str, str]:
-    """The text of each section; `more` is what no model was asked for."""
+    """Return the text of each section; `more` adds those that no model writes."""
     made = {name: render_bullets(items) for name, items in summary.sections.items()} | dict(more)
     return {name: made[name] for name in SECTIONS[summary.kind] if made.get(name)}
 
 
 def _render_turn_range(turns: tuple[int, ...]) -> str:
-    """As in: (turns 3, 7-9)."""
+    """Return turn numbers in short form, as in ` (turns 3, 7-9)`."""
     if not turns:
         return ""
     spans: list[list[int]] = []

@@ -1,1 +1,1 @@
-"""Transcripts of sessions as turns, for every CLI in one form."""
+"""Transcripts of sessions as turns, in one form for every CLI."""

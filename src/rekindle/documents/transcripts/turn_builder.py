@@ -1,4 +1,4 @@
-"""Passages of a transcript's lines, put together to turns."""
+"""Assembles turns from the passages of a transcript's lines."""
 
 import re
 from collections import deque
@@ -60,12 +60,12 @@ class _OpenCall:
 
 
 class _OpenTurn:
-    """A turn to which something may still be added."""
+    """A turn that later passages may still extend."""
 
     def __init__(
         self, begins: TranscriptCursor, who: Speaker, first: Passage, grew: Callable[[int], None]
     ) -> None:
-        """`grew` is told of every character that is put into it, and taken out."""
+        """Start a turn; `grew` is called with each change of its size in characters."""
         self.begins, self.who, self._grew = begins, who, grew
         self.message, self.at, self.thread = first.message, first.at, first.thread
         self.compacted = isinstance(first.what, CompactionReport)
@@ -125,18 +125,18 @@ class _OpenTurn:
 
 
 class TurnBuilder:
-    """Puts passages together to turns, with no more in memory than the turns that are not over."""
+    """Assembles passages into turns, with only the unfinished turns in memory."""
 
     def __init__(self, cursor: TranscriptCursor = TranscriptCursor()) -> None:  # noqa: B008 - it is frozen
         self._number = cursor.number
         self._compaction = cursor.compaction
         self._open: deque[_OpenTurn] = deque()
         self._answers: dict[str, _OpenTurn] = {}
-        """The last answer of each thread, as long as it is open."""
+        """Last answer of each thread, while it is open."""
         self._size = 0
 
     def take(self, passages: Iterable[Passage], offset: int) -> Iterator[Turn]:
-        """Add the passages of the line that begins at `offset`; yields the turns that are over."""
+        """Add the passages of the line at `offset`, and yield the turns that are finished."""
         for passage in passages:
             self._add_passage(passage, offset)
         while self._open and (self._open[0].over or self._is_too_large()):
@@ -148,11 +148,11 @@ class TurnBuilder:
             turn.clear()
 
     def rest(self) -> Iterator[Turn]:
-        """The turns that are not over, as they stand."""
+        """Return the unfinished turns in their current form."""
         return (turn.made() for turn in self._open)
 
     def cursor(self, offset: int) -> TranscriptCursor:
-        """Where to read on, after all lines up to `offset`."""
+        """Return the position to continue from, after all lines up to `offset`."""
         if self._open:
             return self._open[0].begins
         return TranscriptCursor(offset, self._number, self._compaction)
@@ -198,9 +198,9 @@ class TurnBuilder:
         self._size += by
 
     def _close_answer(self, thread: str) -> None:
-        """An answer that waits for no tool is over when something else follows it.
+        """Finish a thread's last answer, unless it waits for a tool.
 
-        One that may be told again may have more in it then: it is over with the next answer.
+        An answer that the CLI may repeat with more content stays open until the next answer.
         """
         last = self._answers.get(thread)
         if (
@@ -216,7 +216,7 @@ class TurnBuilder:
             if passage.anew:
                 last.clear()
             return last
-        # Where the main thread goes on, its sub-agents have reported.
+        # When the main thread continues, its sub-agents have reported.
         for answer in [last, *(() if passage.thread else self._answers.values())]:
             if answer is not None:
                 answer.over = True
@@ -225,7 +225,7 @@ class TurnBuilder:
         return turn
 
     def _add_result(self, thread: str, gave: ToolResult) -> None:
-        """To the call that it is of, also where the next answer has begun since."""
+        """Add a result to its call, even if the next answer has started since."""
         for turn in reversed(self._open):
             if turn.thread == thread and gave.call in turn.calls:
                 turn.give(gave)
@@ -233,10 +233,10 @@ class TurnBuilder:
 
 
 def _continues_answer(last: _OpenTurn, passage: Passage) -> bool:
-    """Whether a passage is of the same answer as the one before."""
+    """Return whether a passage belongs to the same answer as the previous one."""
     if last.over:
         return False
     if passage.message:
         return passage.message == last.message
-    # Of a CLI that does not say: what it has counted closes an answer.
+    # Without message ids, a usage report ends an answer.
     return last.used is None or isinstance(passage.what, UsageReport)

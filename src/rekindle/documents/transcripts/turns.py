@@ -1,8 +1,8 @@
-"""The normal form of a transcript: turns, whichever CLI has written them down.
+"""The normal form of a transcript: turns, independent of the CLI that wrote it.
 
-A harness makes passages of a line of its CLI's transcript. `Narration` puts them together to turns:
-what a person asked, what the agent said and did and what came of it, what the CLI did by itself.
-Turns are numbered from 1 and keep their number, however often a transcript is read.
+A harness splits each line of its CLI's transcript into passages. `TurnBuilder` assembles them into
+turns: prompts of a person, answers and tool calls of the agent, actions of the CLI itself. Turns
+are numbered from 1, and keep their numbers however often a transcript is read.
 """
 
 from collections.abc import Callable
@@ -34,17 +34,17 @@ CUT_MARK = "\n[…]\n"
 
 Speaker = Literal["person", "agent", "cli"]
 CallResult = Literal["ok", "failed", "open", "unknown"]
-"""`open`: nothing came of it yet; `unknown`: the transcript goes on without having told."""
+"""`open`: without a result so far; `unknown`: the transcript continues without a result."""
 
 
 class PromptText(msgspec.Struct, frozen=True):
-    """Somebody has asked for something."""
+    """A prompt, from a person or a program."""
 
     text: str
 
 
 class ToolResult(msgspec.Struct, frozen=True):
-    """What a tool call gave; its text and whether it went well may be told apart."""
+    """The result of a tool call; its text and its success may come in separate passages."""
 
     call: str
     ok: bool | None = None
@@ -63,32 +63,33 @@ PassageContent = (
 
 
 class Passage(msgspec.Struct, frozen=True, kw_only=True):
-    """A piece of a turn, as a line of a transcript has it."""
+    """A part of a turn, from one line of a transcript."""
 
     what: PassageContent
     at: str = ""
-    """When, as the CLI writes it."""
+    """Time in the CLI's own notation."""
     message: str = ""
-    """The answer that it is a piece of; empty where the CLI does not say."""
+    """Id of the answer that it belongs to; empty if the CLI gives none."""
     thread: str = ""
-    """The sub-agent whose it is; empty: the main thread."""
+    """Name of the sub-agent; empty for the main thread."""
     anew: bool = False
-    """Its message is told again, whole, with this as its first piece."""
+    """Whether the CLI repeats the whole message, starting with this passage."""
 
 
 class SubagentTranscripts(msgspec.Struct, frozen=True):
-    """Where a session's sub-agents have transcripts of their own."""
+    """The location of the transcripts of a session's sub-agents."""
 
     folder: str
     name: str = "*.jsonl"
-    """The pattern of their names."""
+    """Glob pattern of their file names."""
     deep: bool = False
-    """They may be in folders of that one."""
+    """Whether they may be in subfolders."""
     sign: str = ""
-    """What the first line of theirs holds, where others fit the pattern too."""
+    """Text in their first line, if other files match the pattern too."""
     begins: Callable[[bytes], bytes] | None = None
-    """Where theirs begin with a copy of the session's: what their first line says that the first
-    line holds that is their own; empty: all are."""
+    """For transcripts that start with a copy of the session's: a function from the first line to a
+    text in the first line of their own; it returns an empty text if all lines are their own.
+    """
 
 
 class ToolCall(msgspec.Struct, frozen=True):
@@ -96,7 +97,7 @@ class ToolCall(msgspec.Struct, frozen=True):
     about: str
     result: CallResult
     shown: str = ""
-    """What it gave."""
+    """Output of the tool."""
 
 
 class Turn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -107,14 +108,14 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     text: str = ""
     calls: tuple[ToolCall, ...] = ()
     read: int = 0
-    """How much the model was given for it, in tokens."""
+    """Tokens that the model read."""
     written: int = 0
     model: str = ""
     compacted: bool = False
-    """The CLI has put a summary in the place of all that was before."""
+    """Whether the CLI replaced everything before this turn with a summary."""
 
     def without_secrets(self, redacted: Callable[[str], str]) -> "Turn":
-        """The turn as it may be kept: redacted first, and only then cut to its size."""
+        """Return the turn for the archive: redacted, and only then cut to size."""
         calls = [
             msgspec.structs.replace(
                 call,
@@ -134,12 +135,12 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class TranscriptCursor(msgspec.Struct, frozen=True):
-    """Where to read on: at the first turn to which something may still be added."""
+    """The position to continue from: the start of the first unfinished turn."""
 
     offset: int = 0
     number: int = 1
     compaction: str = ""
-    """The last one that was told: a CLI may tell of it again."""
+    """Id of the last compaction, because a CLI may report it again."""
 
 
 def cut_end(text: str, limit: int) -> str:
@@ -156,7 +157,7 @@ def _shorten_shown(shown: str, redacted: Callable[[str], str]) -> str:
 
 
 def cut_middle(text: str, limit: int) -> str:
-    """The beginning and more of the end."""
+    """Return the start of a text and a larger part of its end, if it is too long."""
     if len(text) <= limit:
         return text
     head = int(limit * SHOWN_HEAD_SHARE)
@@ -164,7 +165,7 @@ def cut_middle(text: str, limit: int) -> str:
 
 
 def limit_tool_output(turn: Turn, shown: int) -> Turn:
-    """The turn with no more of what each tool gave."""
+    """Return the turn with at most `shown` characters of each tool's output."""
     if all(len(call.shown) <= shown for call in turn.calls):
         return turn
     calls = (
@@ -175,7 +176,7 @@ def limit_tool_output(turn: Turn, shown: int) -> Turn:
 
 
 def render(turn: Turn) -> str:
-    """A turn for people, and for models: whose it is in a line, then what was said and done."""
+    """Return a turn as text for people and models: a heading, then its text and tool calls."""
     lines = [f"[{turn.number}] {_render_minute(turn.at)}{render_heading(turn)}"]
     if turn.compacted:
         lines.append("    the conversation so far was compacted")
@@ -188,21 +189,21 @@ def render(turn: Turn) -> str:
 
 
 def render_heading(turn: Turn) -> str:
-    """Whose it is, and how large."""
+    """Return the speaker of a turn and its size."""
     whose = f"sub-agent {turn.thread}" if turn.thread else turn.who
     sizes = f" ({turn.model or 'model'}: {turn.read:,} read, {turn.written:,} written)"
     return f"{whose}{sizes if turn.read else ''}"
 
 
 def render_thread_name(thread: str) -> str:
-    """The name of a sub-agent, which the CLI's file may give as any text."""
+    """Return a sub-agent's name in a safe form; a CLI's file may have any text there."""
     if not thread or STABLE_ID.match(thread):
         return thread
     return f"thread-{hash_bytes(thread.encode('utf-8', 'replace'))[:8]}"
 
 
 def normalize_time(at: str) -> str:
-    """A time as CLIs write it, in UTC; empty, where it is none."""
+    """Return a CLI's time in UTC; empty if it is not a time."""
     try:
         found = datetime.fromisoformat(at)
         aware = found if found.tzinfo else found.replace(tzinfo=UTC)
@@ -212,6 +213,6 @@ def normalize_time(at: str) -> str:
 
 
 def _render_minute(at: str) -> str:
-    """The minute of an instant as CLIs write it; nothing, where it is none."""
+    """Return the minute of a CLI's time; empty if it is not a time."""
     day, _, time = at.partition("T")
     return f"{day} {time[:5]} " if time else ""
