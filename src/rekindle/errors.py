@@ -376,7 +376,7 @@ class OversizedError(StoreError):
 
 
 class UnsafePathError(StoreError):
-    """A symbolic link or a hostile name is in the place of a plain file of Rekindle's."""
+    """A symbolic link or an unsafe name takes the place of one of Rekindle's files."""
 
 
 class WorkspaceError(StoreError):

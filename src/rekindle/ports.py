@@ -38,7 +38,7 @@ from rekindle.errors import UsageError
 
 
 class HarnessEssentials(Protocol):
-    """The six members that every harness has: a translation for a CLI, not a driver of it."""
+    """The six members of every harness. A harness translates for a CLI; it does not drive it."""
 
     @property
     def NAME(self) -> str:  # noqa: N802 - a module's constant
@@ -61,7 +61,7 @@ class HarnessEssentials(Protocol):
         """
 
     def read_stream(self, line: bytes) -> tuple[OutputItem, ...]:
-        """Return the items in a line of the program's output; never raises."""
+        """Return the items in a line of the program's output, without ever raising an error."""
 
     def classify(self, ended: ProcessResult) -> LaunchExit:
         """Return how the process exited; input to the restart policy."""

@@ -22,7 +22,7 @@ Unit = Literal[
     "share",
     "count",
 ]
-"""What a number counts. `share` is a part of the whole from 0 to 1; `count` is a plain number."""
+"""The unit of a number. `share` is a part of the whole from 0 to 1; `count` is a plain number."""
 
 
 Threshold = tuple[object, Unit, str]

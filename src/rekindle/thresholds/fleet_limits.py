@@ -1,4 +1,4 @@
-"""Thresholds of a fleet: the engine, its hosts and what is sent between them."""
+"""Thresholds of a fleet: the engine, its hosts and the data between them."""
 
 from rekindle.thresholds import declare_threshold
 

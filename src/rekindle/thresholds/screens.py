@@ -1,4 +1,4 @@
-"""Thresholds of commands: what they show, and how long they wait."""
+"""Thresholds of commands: the size of their output, and how long they wait."""
 
 from rekindle.thresholds import declare_threshold
 
