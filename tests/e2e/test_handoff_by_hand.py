@@ -49,7 +49,7 @@ def test_a_handoff_is_asked_for_by_hand(handing):
     first, second = handing.openings
     assert MARK not in first.text
     assert MARK in second.text
-    assert "as was asked" in running.out
+    assert "as requested" in running.out
 
 
 def test_a_handoff_keeps_what_the_manifest_names_and_tells_what_it_ended(handing):
@@ -190,7 +190,7 @@ def test_a_session_in_a_terminal_is_handed_off_at_its_person_s_next_prompt(handi
     desk.type(f"\x1b[200~{LONG}\x1b[201~")
     desk.wait_for("Pasted")
     desk.type("\r")
-    desk.wait_for("its window is 85 % full: stopped, for a fresh session to go on")
+    desk.wait_for("its window is 85 % full: stopped; a fresh session continues")
     desk.wait_for("a checkpoint was written")
     desk.wait_for("yaks")
     last = handing.model.log.main[-1].text

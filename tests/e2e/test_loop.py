@@ -193,7 +193,7 @@ def test_a_loop_that_alternates_is_seen_through(loop):
         )
     )
     out = loop.run(code=21)
-    assert "2 cycles before" in out
+    assert "2 cycles ago" in out
     assert len(loop.ended) == 4
     assert sum(SIGNAL in opening for opening in loop.openings) == 1
 

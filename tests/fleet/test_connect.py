@@ -105,7 +105,7 @@ def test_a_host_waits_for_an_engine_that_is_not_up_yet(own_engine, tmp_path, mon
     client = asyncio.run(connect_when_up(fleet, tmp_path, {}, say))
     assert client.namespace == "default"
     (word,) = words
-    assert word.startswith(f"waits: the engine at {own_engine.address} could not be reached")
+    assert word.startswith(f"waiting: the engine at {own_engine.address} could not be reached")
     assert f"`rekindle fleet dev --port {own_engine.port}`" in word
 
 

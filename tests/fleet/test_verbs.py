@@ -290,7 +290,7 @@ def test_without_a_worker_the_engine_is_asked_alone(place, nobody, rekindle, mon
     code, out, _ = rekindle("status", name)
     assert code == 0
     assert "fleet:  new, pool -" in out
-    assert f"nobody answers for agent {name}: no answer in time" in out
+    assert f"no worker answered for agent {name} in time" in out
     assert "`rekindle fleet worker` starts one" in out
     code, _, err = rekindle("stop", name)
     assert code == 10
@@ -306,10 +306,10 @@ def test_what_is_pushed_is_said_and_never_a_key_of_the_fleet(place, nobody, reki
     place.say(nobody.replace("}", ", codec: {key_files: [keys/fleet.key]}}"))
     code, out, err = rekindle("run", name)
     assert (code, out) == (5, "")
-    assert "keys/fleet.key is the fleet's own" in err
+    assert "keys/fleet.key is a secret of the fleet" in err
     assert ".gitignore" in err
     place.push()
-    assert "keys/fleet.key is the fleet's own" in rekindle("fleet", "import", name)[2]
+    assert "keys/fleet.key is a secret of the fleet" in rekindle("fleet", "import", name)[2]
     subprocess.run(["git", "rm", "-rq", "--cached", "keys"], cwd=place.project, check=True)
     (place.project / ".gitignore").write_text(".rekindle/\nrekindle.yaml\n*.key\n")
     (place.project / "new.txt").write_text("new\n")
@@ -317,7 +317,7 @@ def test_what_is_pushed_is_said_and_never_a_key_of_the_fleet(place, nobody, reki
     assert code == 0
     branch = f"rekindle/{name}/work"
     # That the key is gone is not committed either.
-    assert f"pushed as they are, with 3 that are not committed, to the branch {branch}" in err
+    assert f"pushed the files of {name}, 3 of them not committed, to the branch {branch}" in err
     assert place.pushed("new.txt") == "new\n"
     with pytest.raises(subprocess.CalledProcessError):
         place.pushed("keys/fleet.key")
@@ -333,7 +333,7 @@ def test_the_engine_is_told_of_no_login(place, nobody):
     assert definition.remote == "https://example.org/x.git"
     [problem] = fleet_checks.check_workspace(project, place.agent)
     assert problem.is_note
-    assert "has a login, which no host of the fleet is told" in problem.what
+    assert "contains a login, which is not sent to the fleet" in problem.what
     assert "secret" not in problem.what
 
 
@@ -398,7 +398,7 @@ def test_an_agent_that_the_fleet_refuses_stays_at_home(place, nobody, rekindle):
             moving.send(name)
         assert not moving.has_moved_to_fleet(name)
         store.exists = lambda _: False  # somebody else is faster, by a moment
-        with pytest.raises(OwnershipError, match="is on the fleet already"):
+        with pytest.raises(OwnershipError, match="is already on the fleet"):
             moving.send(name)
         assert not moving.has_moved_to_fleet(name)
         assert ownership.read_owner(open_store(project).folder(name)).host == owner.host
@@ -465,7 +465,7 @@ def test_the_doctor_looks_at_the_engine_and_at_each_workspace(place, host, nobod
     subprocess.run(["git", "remote", "remove", "origin"], cwd=place.project, check=True)
     code, out, _ = rekindle("doctor")
     assert code == 8
-    assert "no worker is up: nothing is decided" in out
+    assert "no worker is running, so no agent can continue" in out
     assert f"· {place.agent}: its folder has no git remote" in out
 
 

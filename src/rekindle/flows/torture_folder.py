@@ -213,7 +213,7 @@ def _try_killed_writers(place: Path, rng: random.Random, deadline: float) -> str
         _examine_store(store, acknowledged)
         _require(_submit(store, f"after-{kills}") != "", "the next command did not repair the log")
         acknowledged.add(f"after-{kills}")
-    return f"{kills} writers killed; {len(acknowledged)} acknowledged records, all there"
+    return f"{kills} writers killed; {len(acknowledged)} acknowledged records, all found"
 
 
 def _open_store(place: Path) -> FileStore:

@@ -99,7 +99,7 @@ def test_what_is_no_file_in_the_draft_s_place_is_moved_aside(loop, made):
 def test_a_draft_that_is_far_too_large_is_kept_and_said(loop):
     loop.agent("draft.write_text('x' * 9_000_000)\ncommit('a.py')")
     out = loop.run("--cycles", "1")
-    assert "cannot be used, and is kept" in out.err
+    assert "cannot be used, and was set aside" in out.err
     assert list((loop.path / ".rekindle/drafts/trades").glob("relay.md.rejected"))
 
 
@@ -177,7 +177,7 @@ def test_three_directives_that_take_turns_are_seen_through(loop):
     loop.agent("relay(['Write the lexer', 'Design the cache', 'Start the server'][number % 3])")
     loop.run(code=21)
     assert len(loop.ended()) == 5
-    assert "3 cycles before" in loop.ended()[-1]["words"]
+    assert "3 cycles ago" in loop.ended()[-1]["words"]
 
 
 def test_until_hears_the_operator(loop):

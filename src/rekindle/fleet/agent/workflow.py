@@ -256,7 +256,7 @@ class AgentWorkflow:
             self._kept, is_gone=self._kept.definition.pool != pool
         )
         if self._kept.projection.seq == before and not ran.is_leaving:
-            await self._handle_failed_start("a host took the agent and did nothing with it")
+            await self._handle_failed_start("a host took the agent, but recorded no work")
         else:
             self._failures = self._fenced = 0
             self._shunned.clear()
@@ -349,7 +349,7 @@ class AgentWorkflow:
                 error.cause, ApplicationError
             ):
                 self._is_brief_due = True  # its host is gone, or the cycle ended first
-            workflow.logger.info("%s was not to be had: %s", error.activity_type, error.cause)
+            workflow.logger.info("%s failed: %s", error.activity_type, error.cause)
 
     async def _write_brief(self) -> None:
         """Have a host write the brief of an agent that is not running, under a lease of its own."""
@@ -471,7 +471,7 @@ class AgentWorkflow:
                 schedule_to_close_timeout=timedelta(seconds=FLEET_NOTIFY_WAIT_SECONDS),
             )
         except ActivityError as error:
-            workflow.logger.warning("nobody could be told: %s", error.cause)
+            workflow.logger.warning("the notification was not sent: %s", error.cause)
 
     def _append_events(self, *new: events.AnyEvent) -> None:
         self._kept = agent_registry.append_events(self._kept, *new)

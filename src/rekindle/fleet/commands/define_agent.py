@@ -84,9 +84,9 @@ def publish_workspace(
     keys = ((project.path / file).resolve() for file in _list_engine_files(fleet))
     made = workspace.publish([str(key.relative_to(top)) for key in keys if key.is_relative_to(top)])
     count = workspace.uncommitted
-    which = f", with {count} that {'is' if count == 1 else 'are'} not committed" if count else ""
+    which = f", {count} of them not committed," if count else ""
     branch = make_work_ref(name).removeprefix("refs/heads/")
-    say(f"the files of {name} were pushed as they are{which}, to the branch {branch}")
+    say(f"pushed the files of {name}{which} to the branch {branch}")
     return [
         WorkspacePushed(
             ts=clock.read_clock(), revision=made.revision, head=made.head, branch=made.branch
@@ -118,7 +118,7 @@ def _require_no_secrets(project: Project) -> None:
                 "this line",
                 line=number,
                 hint="set a variable on each host of the fleet, and name it instead, as in"
-                " `env: {API_TOKEN: $API_TOKEN}`; what is not a secret goes to `redact: allow:`",
+                " `env: {API_TOKEN: $API_TOKEN}`; add it to `redact: allow:` if it is not secret",
             )
 
 

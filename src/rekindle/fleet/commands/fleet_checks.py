@@ -32,7 +32,7 @@ from rekindle.stores.files.folder_check import FolderProblem
 
 _MOST = timedelta(seconds=FLEET_RPC_SECONDS)
 _ENCRYPT = "`rekindle stop`, `fleet remove` and `fleet import` encrypt it"
-_WORKER = "`rekindle fleet worker{}` on each host that is to run agents"
+_WORKER = "run `rekindle fleet worker{}` on each host that should run agents"
 
 
 def check_engine(store: FleetStore, fleet: FleetSettings) -> list[FolderProblem]:
@@ -51,7 +51,7 @@ def check_briefs(project: Project) -> list[FolderProblem]:
     if brief.zone or brief.at == NEVER:
         return []
     what = f"briefs are written at {brief.at} {SCHEDULE_ZONE}: a fleet has no time zone of its own"
-    return [FolderProblem(what, "say `runtime: {brief: {zone: Europe/Zurich}}`", is_note=True)]
+    return [FolderProblem(what, "set `runtime: {brief: {zone: Europe/Zurich}}`", is_note=True)]
 
 
 def check_definition(project: Project, fleet: FleetSettings, name: str) -> list[FolderProblem]:
@@ -62,7 +62,7 @@ def check_definition(project: Project, fleet: FleetSettings, name: str) -> list[
     except RekindleError as error:
         return [FolderProblem(str(error), error.hint)]
     what = "holds a secret, which is not sent to the fleet"
-    fix = "name a variable under `env:` instead; what is not a secret goes to `redact: allow:`"
+    fix = "name a variable under `env:`, or add it to `redact: allow:` if it is not a secret"
     return [FolderProblem(f"{file} {what}", fix, is_note=True) for file in files]
 
 
@@ -70,26 +70,28 @@ def check_workspace(project: Project, name: str) -> list[FolderProblem]:
     folder = project.manifest.agents[name].dir or AgentDefaults().dir
     found = find_remote(project.path / folder)
     if found is not None and strip_user(found.url) != found.url:
-        what = "the url of its git remote has a login, which no host of the fleet is told"
-        fix = "give each host credentials of its own: a key, or a credential helper of git"
+        what = "the URL of its git remote contains a login, which is not sent to the fleet"
+        fix = "give each host its own credentials: a key, or a git credential helper"
         return [FolderProblem(what, fix, is_note=True)]
     if found is not None:
         return []
-    what = "its folder has no git remote: its work stays on the host that it runs on"
-    fix = "`git remote add origin URL`; when a host is gone, another goes on from there"
+    what = "its folder has no git remote, so its work stays on the host that runs it"
+    fix = "add one with `git remote add origin URL`, so that another host can continue its work"
     return [FolderProblem(what, fix, is_note=True)]
 
 
 async def _check_connection(client: Client, fleet: FleetSettings) -> list[FolderProblem]:
     found = []
     if missing := await find_missing_attributes(client):
-        what = f"the engine does not know the search attributes {', '.join(missing)}"
-        fix = f"a worker makes them; where it may not: {render_make_command(client, missing)}"
+        what = f"the engine lacks the search attributes {', '.join(missing)}"
+        fix = f"start a worker, which creates them, or run {render_make_command(client, missing)}"
         found.append(FolderProblem(what, fix))
     if not await queue_pollers.has_worker(client, _MOST):
-        found.append(FolderProblem("no worker is up: nothing is decided", _WORKER.format("")))
+        found.append(
+            FolderProblem("no worker is running, so no agent can continue", _WORKER.format(""))
+        )
     elif not await queue_pollers.has_host(client, fleet.pool, _MOST):
-        what = f"no host of pool {fleet.pool} is up: nothing is run"
+        what = f"no host of pool {fleet.pool} is running, so no agent can run"
         found.append(FolderProblem(what, _WORKER.format(f" --pool {fleet.pool}")))
     return found + await _check_encryption(client, fleet)
 
@@ -104,10 +106,10 @@ async def _check_encryption(client: Client, fleet: FleetSettings) -> list[Folder
     if hosts := await queue_pollers.find_workers_without_key(client, key, _MOST):
         what = f"hosts without the key {key}: {', '.join(hosts)}"
         found.append(
-            FolderProblem(what, "name it under `fleet: codec:` there, and start them again")
+            FolderProblem(what, "add it to `fleet: codec:` there, and restart the workers")
         )
     if agents := await find_plain_agents(client):
-        what = f"the engine has plain text of {', '.join(agents)}"
+        what = f"the engine stores plain text of {', '.join(agents)}"
         found.append(FolderProblem(what, f"{_ENCRYPT}, or wait until its history is continued"))
     if not found and not fleet.codec.strict:
         what = "plain text is accepted, although all hosts and agents have the key"

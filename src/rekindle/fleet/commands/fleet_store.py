@@ -76,8 +76,8 @@ class FleetStore:
         except RPCError as failed:
             raise EngineError(
                 "unreachable",
-                f"the engine at {self._fleet.address} did not do it: {failed.message}",
-                hint="`rekindle doctor` says whether it can be reached",
+                f"the request to the engine at {self._fleet.address} failed: {failed.message}",
+                hint="`rekindle doctor` checks the connection",
             ) from failed
 
     def close(self) -> None:
@@ -108,7 +108,7 @@ class FleetStore:
     def submit(self, agent: str, *records: Event, take_over: bool = False) -> bool:
         if take_over:
             raise UsageError(
-                "a fleet decides itself which host has an agent", hint="leave --take-over out"
+                "the fleet decides which host runs an agent", hint="leave out --take-over"
             )
         cleaned = [self.redaction.event(one) for one in records]
         self.wait_for(self.agents.say(agent, *cleaned))

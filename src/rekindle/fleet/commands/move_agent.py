@@ -59,8 +59,8 @@ class AgentMover:
             return False
         if is_there:
             raise OwnershipError(
-                f"the fleet has an agent {agent} already, which is not the one of this folder",
-                hint="give one of them another name in rekindle.yaml",
+                f"the fleet already has another agent named {agent}",
+                hint="rename the agent in rekindle.yaml",
             )
         with self._files.supervising(agent):
             known, previous = self._release_to_fleet(agent)
@@ -90,7 +90,7 @@ class AgentMover:
             if not self._there.exists(agent):
                 raise NotOnFleetError(agent)
             raise OwnershipError(
-                f"agent {agent} has a life of its own in this folder, which would be lost",
+                f"agent {agent} has a history of its own in this folder, which would be lost",
                 hint=f"move {self._files.folder(agent).path} away, then repeat the command",
             )
         there = self._there
@@ -142,6 +142,6 @@ def _read_documents(folder: AgentFolder, known: Projection) -> dict[str, str]:
             found[name] = data.decode("utf-8", "replace")
         elif name in in_force:
             raise StoreError(
-                name, "is gone from the archive", hint="`rekindle doctor` says what fixes it"
+                name, "is missing from the archive", hint="`rekindle doctor` says how to fix it"
             )
     return found

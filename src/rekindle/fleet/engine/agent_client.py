@@ -127,8 +127,8 @@ class AgentClient:
             )
         except WorkflowAlreadyStartedError as there:
             raise OwnershipError(
-                f"agent {agent} is on the fleet already",
-                hint=f"`rekindle status {agent}` tells how it is",
+                f"agent {agent} is already on the fleet",
+                hint=f"`rekindle status {agent}` shows its state",
             ) from there
         except RPCError as failed:
             raise self._translate_error(agent, failed) from failed
@@ -210,7 +210,7 @@ class AgentClient:
                 except WorkflowUpdateFailedError as refused:
                     if not (tries_left and is_overlooked(refused)):
                         raise
-        raise _make_unanswered_error(agent, "no answer in time")
+        raise _make_unanswered_error(agent)
 
     @contextmanager
     def _translate_errors(self, agent: str) -> Iterator[None]:
@@ -224,16 +224,16 @@ class AgentClient:
         except WorkflowQueryFailedError as failed:
             raise EngineError(
                 "refused",
-                f"no worker can go on with agent {agent}: {failed.message}",
-                hint="have workers of the version of Rekindle that it was begun with, or a newer",
+                f"no worker can continue agent {agent}: {failed.message}",
+                hint="run workers with the version of Rekindle that started it, or a newer one",
             ) from failed
         except WorkflowUpdateRPCTimeoutOrCancelledError as late:
-            raise _make_unanswered_error(agent, "no answer in time") from late
+            raise _make_unanswered_error(agent) from late
         except WorkflowFailureError as ended:
             raise EngineError(
                 "ended",
-                f"agent {agent} was ended in the engine by hand: {ended.cause}",
-                hint=f"`rekindle run {agent}` begins it anew; what was known is on its hosts",
+                f"agent {agent} was terminated in the engine: {ended.cause}",
+                hint=f"`rekindle run {agent}` starts a new one; its old files are on its hosts",
             ) from ended
         except WorkflowUpdateFailedError as refused:
             cause = refused.cause
@@ -250,17 +250,17 @@ class AgentClient:
                 hint="if it is too large, resolve loops and shorten its relay",
             )
         if failed.status in {RPCStatusCode.CANCELLED, RPCStatusCode.DEADLINE_EXCEEDED}:
-            return _make_unanswered_error(agent, "no answer in time")
+            return _make_unanswered_error(agent)
         return EngineError(
             "engine",
-            f"the engine has no answer for agent {agent}: {failed.message}",
-            hint="`rekindle doctor` says whether workers are up; the engine's UI says more",
+            f"the engine cannot answer for agent {agent}: {failed.message}",
+            hint="`rekindle doctor` checks the workers; the engine's UI has details",
         )
 
 
-def _make_unanswered_error(agent: str, why: str) -> EngineError:
+def _make_unanswered_error(agent: str) -> EngineError:
     return EngineError(
         "unanswered",
-        f"nobody answers for agent {agent}: {why}",
-        hint="is a worker up? `rekindle fleet worker` starts one on this host",
+        f"no worker answered for agent {agent} in time",
+        hint="start a worker on this host with `rekindle fleet worker`",
     )

@@ -76,7 +76,7 @@ async def connect_when_up(
             if error.cause != "unreachable":
                 raise
             if not is_told:
-                say(f"waits: {error}\n  → {error.hint}")
+                say(f"waiting: {error}\n  → {error.hint}")
             is_told = True
         await asyncio.sleep(CONNECT_AGAIN_SECONDS)
 
@@ -110,8 +110,8 @@ async def _require_namespace(client: Client, fleet: FleetSettings) -> None:
         raise EngineError(
             "namespace",
             f"the engine at {fleet.address} has no namespace {fleet.namespace!r}",
-            hint="correct `fleet: namespace:`, or have the namespace made there; the development"
-            f" server makes it with `rekindle fleet dev --namespace {fleet.namespace}`",
+            hint="correct `fleet: namespace:`, or create the namespace in the engine; in the"
+            f" development server `rekindle fleet dev --namespace {fleet.namespace}` creates it",
         ) from refused
 
 
@@ -137,23 +137,23 @@ def _make_refusal(fleet: FleetSettings, said: str) -> EngineError:
     if _NOT_LET_IN.search(said):
         return _make_denied_error(fleet)
     if _NOT_THERE.search(said) or not fleet.tls:
-        return _make_unreachable_error(fleet, "nobody answers there as an engine does")
+        return _make_unreachable_error(fleet, "no engine answers there")
     why = _WHY.search(said)
     word = f": {why[why.lastgroup or 0]}" if why else ""
     return EngineError(
         "tls",
         f"no TLS connection with the engine at {fleet.address}{word}",
-        hint="see that `fleet: tls:` names the CA that signed the engine's certificate, its name as"
-        " `server_name` where that is another, and a `cert` and `key` that the engine accepts",
+        hint="check that `fleet: tls:` names the CA that signed the engine's certificate, its name"
+        " as `server_name` if it is another, and a `cert` and `key` that the engine accepts",
     )
 
 
 def _make_denied_error(fleet: FleetSettings) -> EngineError:
-    what = f"the key in {fleet.api_key}" if fleet.api_key else "us without a key"
+    what = f"the key in {fleet.api_key}" if fleet.api_key else "connections without a key"
     return EngineError(
         "credentials",
         f"the engine at {fleet.address} refuses {what}",
-        hint=f"see that the key is one for namespace {fleet.namespace!r} and has not expired"
+        hint=f"check that the key is for namespace {fleet.namespace!r} and has not expired"
         if fleet.api_key
         else "name the variable that holds its key: `fleet: api_key: $ENGINE_KEY`",
     )
@@ -165,6 +165,6 @@ def _make_unreachable_error(fleet: FleetSettings, why: str) -> EngineError:
     return EngineError(
         "unreachable",
         f"the engine at {fleet.address} could not be reached: {why}",
-        hint=f"is it up? `rekindle fleet dev{own}` starts one on this host; if it wants TLS, say so"
-        " under `fleet: tls:`",
+        hint=f"check that it is running (`rekindle fleet dev{own}` starts one on this host), and"
+        " set `fleet: tls:` if it requires TLS",
     )

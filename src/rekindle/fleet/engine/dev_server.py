@@ -51,7 +51,7 @@ class DevServer(msgspec.Struct, frozen=True):
                 raise EngineError(
                     "program",
                     f"port {port} is taken on this host",
-                    hint=f"perhaps an engine runs there already; else choose another: {option}",
+                    hint=f"an engine may be running there already; choose another with {option}",
                 )
 
     def become(self, program: str, environ: Mapping[str, str]) -> NoReturn:

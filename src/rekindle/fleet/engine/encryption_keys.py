@@ -58,7 +58,7 @@ def read_secret(word: str, environ: Mapping[str, str]) -> str:
         raise EngineError(
             "credentials",
             f"the variable {word} is empty or not set here",
-            hint="set it where the command is started; rekindle.yaml names it under `fleet:`",
+            hint="set it in the environment of this command; `fleet:` in rekindle.yaml names it",
         )
     return found
 

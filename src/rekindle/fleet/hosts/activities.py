@@ -206,7 +206,7 @@ class Activities:
                     beaten = time.monotonic()
                     activity.heartbeat(order.generation)
                 if await self._engine.is_cut(patience):
-                    words = "the engine cannot be reached: another host has it"
+                    words = "the engine cannot be reached, so another host has the agent by now"
                     raise ApplicationError(words, type=CUT, non_retryable=True)
                 if leaving in waited and leaving.done():
                     waited = {serving}

@@ -123,8 +123,8 @@ def _make_error(client: Client, missing: dict[str, str]) -> EngineError:
     return EngineError(
         "attributes",
         f"namespace {client.namespace!r} of the engine has no search attributes {names},"
-        " and this host may not make them",
-        hint="make them first, in the engine's own UI or by "
+        " and this host may not create them",
+        hint="create them first, in the engine's UI or with "
         f"{render_make_command(client, missing)}",
     )
 

@@ -153,13 +153,17 @@ class HostRegister:
         self._register.commit(known, (), {})
         branch = make_work_ref(stale.agent).removeprefix("refs/heads/")
         how = f"moved to {stale.found[:12]}" if stale.found else "removed"
-        changed = f"the branch {branch} was {how} by somebody else"
+        changed = f"the branch {branch} was {how} outside Rekindle"
         try:
             found = workspace.reclaim_branch()
         except WorkspaceError as error:
-            return self._make_push_failure(f"{changed}, and could not be taken again: {error}")
-        with_theirs = "; what they pushed is in its history, not in the work" if stale.found else ""
-        self._tell(TroubleReport(f"{changed}, and was taken again{with_theirs}"))
+            return self._make_push_failure(f"{changed}, and could not be reclaimed: {error}")
+        with_theirs = (
+            "; the commits pushed there are in its history, but not in the work"
+            if stale.found
+            else ""
+        )
+        self._tell(TroubleReport(f"{changed}, and was reclaimed{with_theirs}"))
         return _make_pushed_event(found, self._claim)
 
     def _make_push_failure(self, words: str) -> AnyEvent:
@@ -192,8 +196,8 @@ class HostedAgent:
         if definition is None:
             raise EngineError(
                 "agent",
-                "the agent is only coming to this host",
-                hint="it is tried again when it is here",
+                "the agent has not arrived on this host yet",
+                hint="the brief is retried after it has arrived",
             )
         return definition
 
@@ -211,8 +215,8 @@ class HostedAgent:
         if definition is None:
             raise EngineError(
                 "agent",
-                "the engine says nothing of how the agent is set up",
-                hint="set it up again: `rekindle run` with its manifest",
+                "the engine has no definition of the agent",
+                hint="send it again: `rekindle run` with its manifest",
             )
         if opened.definition is not None:
             self._place.define(opened.definition)
@@ -266,7 +270,7 @@ class HostedAgent:
             before = PushedWork(last.revision, last.head, last.branch) if last else None
             brought = workspace.bring(before)
         for ref in workspace.left:
-            self.tell(TroubleReport(f"what was here, and was never pushed, is kept as {ref}"))
+            self.tell(TroubleReport(f"work on this host that was never pushed is kept as {ref}"))
         with store.writer(self._order.agent, wait=STOP_SECONDS) as writer:
             writer.append(_make_pushed_event(brought, self._order.generation))
 

@@ -158,7 +158,7 @@ def require_relative(name: str) -> PurePosixPath:
     path = PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts:
         raise ManifestError(
-            f"{name!r} lies outside the project's folder",
-            hint="a host of the fleet has no other: move the file beside rekindle.yaml",
+            f"{name!r} is outside the project's folder",
+            hint="hosts of the fleet get only files of the project: move it beside rekindle.yaml",
         )
     return path

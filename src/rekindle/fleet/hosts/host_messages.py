@@ -25,7 +25,7 @@ class LeaseRefusal(msgspec.Struct, frozen=True):
 
 
 class UnfitRequest(msgspec.Struct, frozen=True):
-    """The engine can never accept the request, whoever sends it."""
+    """The engine can never accept the request, from any host."""
 
     words: str
 
@@ -129,6 +129,6 @@ def make_asker(line: Connection) -> EngineAsker:
 def _make_strange_error(answer: EngineAnswer) -> EngineError:
     return EngineError(
         "answer",
-        f"the engine answers {type(answer).__name__} to what it was not asked",
-        hint="have the same version of Rekindle on all hosts",
+        f"the engine sent an unexpected answer: {type(answer).__name__}",
+        hint="install the same version of Rekindle on all hosts",
     )

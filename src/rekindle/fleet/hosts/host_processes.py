@@ -108,7 +108,7 @@ class HostProcess:
             found: EngineRequest | HostResult | ProcessFailure = self._line.recv()
         except (EOFError, OSError):
             return ProcessFailure(
-                "the process of the cycle is gone", "see run/output.log on its host"
+                "the process of the cycle ended unexpectedly", "see run/output.log on its host"
             )
         return found
 
@@ -198,9 +198,9 @@ class EngineClient:
                 if _is_cancelled():
                     raise asyncio.CancelledError from failed
                 if isinstance(failed, RPCError) and failed.status == RPCStatusCode.NOT_FOUND:
-                    return LeaseRefusal("the agent was removed")
+                    return LeaseRefusal("the agent was removed from the fleet")
                 if isinstance(failed, RPCError) and failed.status not in _AGAIN:
-                    return UnfitRequest(f"the engine refuses it: {failed.message}")
+                    return UnfitRequest(f"the engine refuses the request: {failed.message}")
                 if self._was_silent(patience):
                     return EngineCutOff(f"no answer from the engine for {patience:g} s")
             await asyncio.sleep(FLEET_ASK_AGAIN_SECONDS)

@@ -112,7 +112,7 @@ class WorkBranch:
             if copy.has_file(tree, path):
                 raise WorkspaceError(
                     "secret",
-                    f"{path} is the fleet's own, by rekindle.yaml, and would be pushed",
+                    f"{path} is a secret of the fleet, by rekindle.yaml, and would be pushed",
                     hint="add it to .gitignore (and `git rm --cached` it), or keep it elsewhere",
                 )
         self.uncommitted = copy.count_differing(standing.head, tree)
@@ -201,8 +201,8 @@ class WorkBranch:
                 return made
         raise WorkspaceError(
             "contested",
-            "somebody else pushes to it all the time",
-            hint="push to another branch: this one is the agent's",
+            "another program keeps pushing to it",
+            hint="push to another branch; this one belongs to the agent",
         )
 
     def _require_last_push(self, copy: WorkingCopy) -> RefCommit:
@@ -219,8 +219,8 @@ class WorkBranch:
             raise StalePushError(self._agent, self._generation, found.oid)
         raise WorkspaceError(
             "unclaimed",
-            f"generation {self._generation} of agent {self._agent} has not claimed it here",
-            hint="it is brought to this host first, by the worker that runs the cycle",
+            f"generation {self._generation} of agent {self._agent} has not claimed the branch here",
+            hint="the worker that runs a cycle claims it first",
         )
 
     def _find_last_push(self, copy: WorkingCopy) -> RefCommit | None:

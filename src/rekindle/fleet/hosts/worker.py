@@ -68,7 +68,7 @@ async def run_host(
     with durable_files.hold_lock(root / "worker", LOCK_WAIT_SECONDS) as lock:
         if lock is None:
             raise OwnershipError(
-                f"another worker works in {root}", hint="give this one a --root of its own"
+                f"another worker uses {root}", hint="start this one with another --root"
             )
         await host_admission.require_admission(client)
         own = Activities(EngineClient(client), CycleSlots(slots), root, host, say)
@@ -83,7 +83,7 @@ async def run_host(
                 await stack.enter_async_context(worker)
             say(f"host {host} of pool {pool} takes up to {slots} agents")
             await ended.wait()
-            say("ends: what runs here goes on elsewhere")
+            say("shutting down: other hosts continue its agents")
 
 
 def make_deciding_worker(client: Client, *workflows: type) -> Worker:

@@ -255,7 +255,7 @@ class BriefWriter:
         if not (looked.turns or looked.news.told or content):
             raise NotFoundError(
                 f"no session of {self._agent} has any turns yet",
-                hint=f"`rekindle run {self._agent}` runs one, and hooks report your own sessions",
+                hint=f"`rekindle run {self._agent}` starts one; hooks report your own sessions",
             )
 
     @contextmanager
@@ -529,7 +529,7 @@ def _explain_failures(known: Projection, looked: _BriefMaterial) -> list[str]:
 
 def _render_notes(known: Projection, looked: _BriefMaterial) -> list[str]:
     words = "; ".join(_explain_failures(known, looked))
-    notes = [f"no model has read all of this: {words}"] if words else []
+    notes = [f"no model could read all of this: {words}"] if words else []
     if count := known.run.refused_call_count():
         calls = f"{count} tool call{'' if count == 1 else 's'}"
         notes.append(f"{calls} of this run: refused, no permission")

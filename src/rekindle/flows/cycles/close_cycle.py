@@ -62,7 +62,7 @@ from rekindle.system.files import durable_files
 
 RELAY_ORIGINS = {"agent": "draft", "summary": "summary", "carried": "carried"}
 """Author of a committed relay -> name of its origin."""
-_GO_ON = "Go on with the task."
+_CONTINUE = "Continue the task."
 
 
 class CycleEndPorts(msgspec.Struct, frozen=True, kw_only=True):
@@ -168,9 +168,7 @@ class CycleCloser:
 
     def _reject_draft(self, writer: Writer, path: Path, why: str, *, is_plain: bool = True) -> None:
         writer.set_aside("relay", path, why, is_plain=is_plain)
-        self._ports.tell(
-            TroubleReport(f"the draft of the relay cannot be used, and is kept: {why}")
-        )
+        self._ports.tell(TroubleReport(f"the relay draft cannot be used, and was set aside: {why}"))
 
     def _commit_summary(self, number: int, before: Projection) -> str:
         """Commit a summary of the cycle, or else the old relay with the work that was seen."""
@@ -207,10 +205,10 @@ class CycleCloser:
     def _carry_relay(self, before: Projection, turns: list[Turn], known: KnownWork) -> Relay:
         committed = before.documents.get("relay")
         old = self._judge.relay(committed.path) if committed else None
-        relay = old or relays.compose({RelayField.NEXT_ACTION: _GO_ON})
+        relay = old or relays.compose({RelayField.NEXT_ACTION: _CONTINUE})
         if reports_all_done(relay):
             # An earlier cycle reported the end; this one reported nothing.
-            relay = relay.with_content(RelayField.NEXT_ACTION, f"{_GO_ON}\n\n")
+            relay = relay.with_content(RelayField.NEXT_ACTION, f"{_CONTINUE}\n\n")
         items = summarize_mechanically("relay", turns, known).sections[RelayField.WHAT_WE_DID]
         relay = relay.with_content(RelayField.WHAT_WE_DID, f"{summary.render_bullets(items)}\n\n")
         if answers := before.new_answers:
@@ -218,7 +216,9 @@ class CycleCloser:
             rendered = "\n".join(
                 primer.render_answer(answer.asked, answer.text) for answer in answers
             )
-            relay = relay.with_content(RelayField.NEXT_ACTION, f"{rendered}\nGo on with that.\n\n")
+            relay = relay.with_content(
+                RelayField.NEXT_ACTION, f"{rendered}\nContinue with that.\n\n"
+            )
         return relay
 
     def _read_turns(self, number: int, known: Projection) -> list[Turn]:

@@ -179,7 +179,7 @@ class CycleJudge:
             then = self.relay(earlier.relay) if earlier else None
             again = compare_relays(then, after) if then else None
             if again is not None and again.is_stuck and again.is_equal:
-                words = f"the same as {back} cycles before"
+                words = f"the same as {back} cycles ago"
                 return msgspec.structs.replace(again, reasons=(words,))
         return verdict
 

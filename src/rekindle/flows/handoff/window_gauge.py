@@ -111,8 +111,8 @@ class WindowGauge:
         reading = self._read_stop_usage()
         percent = reading.percent if reading else None
         if self._is_asked or percent is None:
-            return "stopped between two turns, as was asked, for a fresh session to go on"
-        return f"its window is {percent:.0f} % full: stopped, for a fresh session to go on"
+            return "stopped between two turns, as requested; a fresh session continues"
+        return f"its window is {percent:.0f} % full: stopped; a fresh session continues"
 
     def take(self) -> bool:
         """Accept the stop; return False if the hook has cancelled it meanwhile."""

@@ -330,7 +330,7 @@ def _find_target(place: HookLocation) -> tuple[Path, Path | None]:
         raise UnsafePathError(
             place.shown,
             f"leads to {to_one_line(str(target))}, outside the project",
-            hint="replace the link by a file, or use --for user",
+            hint="replace the link with a file, or use --for user",
         )
     return target, root
 

@@ -145,7 +145,7 @@ class OutputTranscriber:
         except RekindleError as error:
             if not self._has_failed:
                 self._has_failed = True
-                self._ports.tell(TroubleReport(f"its output is not kept: {error}"))
+                self._ports.tell(TroubleReport(f"its output could not be archived: {error}"))
 
     def _begin_part(self) -> None:
         """Start a new part if an earlier launch of the session has one."""

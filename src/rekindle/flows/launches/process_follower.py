@@ -265,9 +265,7 @@ class ProcessFollower:
         elif self._run.restarted > self._origin.seq:
             self._end_process(LaunchExit("interrupted", "ended for a restart by the operator"))
         elif times:
-            self._end_process(
-                LaunchExit("interrupted", "ended with its supervisor, which was stopped")
-            )
+            self._end_process(LaunchExit("interrupted", "ended because its supervisor was stopped"))
         late = self._ports.elapsed() - self._asked_at > STOP_SECONDS
         if self.ending is None or not (late or times > 1):
             return
@@ -361,9 +359,9 @@ class ProcessFollower:
         if self._gauge.can_stop:
             self._gauge.ask()
             return
-        why = "a handoff was asked for" if is_asked else "its window is nearly full"
+        why = "a handoff was requested" if is_asked else "its window is nearly full"
         name = self._agent.harness.NAME
-        words = f"{why}, and {name} cannot be stopped between two turns here: begin a fresh session"
+        words = f"{why}, and {name} cannot be stopped between two turns here: start a fresh session"
         failed = events.HandoffFailed(
             ts=self._ports.clock(), launch=self._origin.launch, words=words
         )
@@ -400,7 +398,9 @@ class ProcessFollower:
             return
         self._weighs = False
         if is_fresh_cheaper(life, self._primer_tokens):
-            words = f"resuming costs {life.context_tokens:,} tokens: its cache has expired"
+            words = (
+                f"resuming would cost {life.context_tokens:,} tokens, because its cache has expired"
+            )
             self._end_process(LaunchExit("costly", words))
         self._folder.remove(self._mark)
 

@@ -28,8 +28,8 @@ from rekindle.stores.files import FileStore
 from rekindle.stores.log.view import AgentView
 
 _CLAIMED = (
-    "The last cycle reported that the work is done, and it was started again: compare the work with"
-    " the task."
+    "The last cycle reported that the work is done, and the agent was started again. Compare the"
+    " work with the task."
 )
 
 

@@ -105,7 +105,7 @@ class Watchdog:
                 self._ports.briefs.start()
                 words = "its brief is being written"
             except RekindleError as error:
-                words = f"its brief is not written: {error}"
+                words = f"its brief could not be started: {error}"
             add = {
                 report.agent: f"{report.words}; {words}" for report in looked if report.agent in due
             }
@@ -155,7 +155,7 @@ class Watchdog:
             if any(life.transcript for life in self._read_projection(agent).lives.values()):
                 self._ports.archive(agent)
         except RekindleError as error:
-            words = f"{looked.words}; its transcripts are not kept: {error}"
+            words = f"{looked.words}; its transcripts could not be archived: {error}"
             return msgspec.structs.replace(looked, words=words)
         return looked
 

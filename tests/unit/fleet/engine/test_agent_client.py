@@ -13,7 +13,7 @@ from rekindle.fleet.engine.agent_client import AgentClient
         (RPCStatusCode.FAILED_PRECONDITION, "for agent trades: a task failed", "doctor"),
         (RPCStatusCode.UNAVAILABLE, "for agent trades: a task failed", "doctor"),
         (RPCStatusCode.INVALID_ARGUMENT, "refuses agent trades: a task failed", "too large"),
-        (RPCStatusCode.DEADLINE_EXCEEDED, "nobody answers for agent trades", "is a worker up?"),
+        (RPCStatusCode.DEADLINE_EXCEEDED, "no worker answered for agent trades", "start a worker"),
     ],
 )
 def test_only_where_nobody_answers_a_worker_is_asked_for(status, words, hint):

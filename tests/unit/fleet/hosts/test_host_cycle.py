@@ -255,7 +255,7 @@ def test_a_branch_that_cannot_be_taken_again_does_not_hold_the_agent_up(host, fl
     fleet.remote.git("branch", "rekindle/trades", "main")  # in its way
     kept, ended = host.end_launch()
     assert isinstance(kept, events.WorkspacePushFailed)
-    assert "could not be taken again" in kept.words
+    assert "could not be reclaimed" in kept.words
     assert isinstance(ended, events.LaunchEnded)
     assert [one.words for one in host.told] == [kept.words]
 
@@ -271,7 +271,7 @@ def test_somebody_who_pushes_all_the_time_is_given_way_to(host, fleet, monkeypat
     monkeypatch.setattr(RemoteRepository, "push", outrun)
     kept, _ = host.end_launch()
     assert isinstance(kept, events.WorkspacePushFailed)
-    assert "somebody else" in kept.words
+    assert "another program keeps pushing" in kept.words
 
 
 @pytest.mark.parametrize(

@@ -177,7 +177,7 @@ def test_a_zombie_on_the_host_that_its_agent_came_back_to_is_refused(fleet):
 def test_who_has_not_claimed_cannot_push(fleet):
     """A generation that was never brought here has no lease to push with."""
     fleet.at("here", 1).bring(None)
-    with pytest.raises(WorkspaceError, match="has not claimed it") as refused:
+    with pytest.raises(WorkspaceError, match="has not claimed the branch") as refused:
         fleet.at("here", 2).push()
     assert refused.value.cause == "unclaimed"
 

@@ -347,7 +347,7 @@ def test_a_stop_that_no_log_takes_ends_the_supervisor_and_is_noted_outside(
     ("by_hand", "words"),
     [
         (True, "stopped by the operator"),
-        (False, "ended with its supervisor, which was stopped"),
+        (False, "ended because its supervisor was stopped"),
     ],
 )
 def test_who_ended_the_session_is_said(life, by_hand, words):

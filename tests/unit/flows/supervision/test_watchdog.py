@@ -147,7 +147,7 @@ def test_what_a_persons_sessions_told_is_kept_now_and_every_few_hours(clock):
     assert len(kept) == 1
     clock.forward(seconds=ARCHIVE_EVERY_SECONDS)
     (looked,) = watching.look(["a"])
-    assert "its transcripts are not kept: a: the disk is full" in looked.words
+    assert "its transcripts could not be archived: a: the disk is full" in looked.words
     clock.forward(seconds=ARCHIVE_EVERY_SECONDS)
     (looked,) = watching.look(["a"])
     assert "not kept" not in looked.words
@@ -227,4 +227,4 @@ def test_a_watchdog_that_cannot_have_them_written_says_so_and_goes_on(clock):
 
     around = msgspec.structs.replace(world.watching._ports, briefs=BriefStarter(fails, UTC))
     world.watching = Watchdog(world.store, around)
-    assert "its brief is not written: briefs.log: the disk is full" in world.look(hours=19)[0]
+    assert "its brief could not be started: briefs.log: the disk is full" in world.look(hours=19)[0]
