@@ -55,7 +55,7 @@ def test_a_session_begun_by_hand_is_looked_at_each_time(store, clock):
         )
     assert rows.row("trades").state == "running"
     alive.clear()
-    assert rows.row("trades").reason == "your last session was killed: it did not report its end"
+    assert rows.row("trades").reason == "your last session was killed before it reported its end"
 
 
 def test_loops_grow_stale_with_the_day(rows, store, clock):
