@@ -1,6 +1,6 @@
 """The page about questions: what agents ask, and what each answer does, made from the tables."""
 
-from rekindle.policy.exits import exit_table
+from rekindle.policy.exits import stop_reasons
 from rekindle.policy.operator import questions
 from rekindle.policy.settings.runtime_settings import RuntimeSettings
 
@@ -58,8 +58,8 @@ def page() -> str:
     rows += ["## What is asked\n", "| why | choices; the last is the default |", "|---|---|"]
     rows += [
         f"| `{why}`: {one.text} | {_listed(one.choices)} |"
-        for why, one in exit_table.EXIT_TABLE.items()
-        if exit_table.find_outcome(why).asks and why != "tampered"
+        for why, one in stop_reasons.STOP_REASONS.items()
+        if stop_reasons.find_outcome(why).asks and why != "tampered"
     ]
     rows.append(
         f"| `{questions.PERMISSION}`: a call was refused |"

@@ -17,7 +17,7 @@ from rekindle.cli import main
 from rekindle.documents.launches.cli_output import LaunchSpec
 from rekindle.documents.manifest import Permissions, Persona
 from rekindle.errors import RekindleError
-from rekindle.policy.exits import exit_table
+from rekindle.policy.exits import stop_reasons
 from rekindle.policy.settings import explain_settings
 from rekindle.ports import Harness
 from rekindle.testing.recordings import (
@@ -91,8 +91,10 @@ def exit_codes() -> str:
         "| outcome | words | code of `run` | meaning | reasons |",
         "|---|---|---|---|---|",
     ]
-    for name, row in exit_table.OUTCOMES.items():
-        reasons = [f"`{why}`" for why, one in exit_table.EXIT_TABLE.items() if one.outcome == name]
+    for name, row in stop_reasons.OUTCOMES.items():
+        reasons = [
+            f"`{why}`" for why, one in stop_reasons.STOP_REASONS.items() if one.outcome == name
+        ]
         cells = (f"`{name}`", row.words, str(row.exit_code), row.meaning, ", ".join(reasons))
         rows.append(f"| {' | '.join(cells)} |")
     return "\n".join(rows) + "\n"

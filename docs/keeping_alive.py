@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import groupby
 
 from rekindle.documents.manifest import Budget
-from rekindle.policy.exits import exit_table
+from rekindle.policy.exits import stop_reasons
 from rekindle.policy.exits.restart import (
     EnterSafeMode,
     StopRun,
@@ -63,7 +63,7 @@ def page() -> str:
         [
             "# Keeping alive\n",
             "What is decided while an agent is kept alive, from the tables that decide it:",
-            "`policy/exits/exit_table.py`, `policy/supervision/hang.py` and",
+            "`policy/exits/stop_reasons.py`, `policy/supervision/hang.py` and",
             "`policy/supervision/watchdog_table.py`. How it is used is in",
             "[the guide](../guides/keep-an-agent-alive.md); the times are in",
             "[settings](settings.md).\n",
@@ -71,7 +71,7 @@ def page() -> str:
             *_table(("it ended as", "then", "counts as a crash"), _ends()),
             *_table(
                 ("then", "meaning"),
-                (_cells(name, row.meaning) for name, row in exit_table.REACTIONS.items()),
+                (_cells(name, row.meaning) for name, row in stop_reasons.REACTIONS.items()),
             ),
             "## The supervisor\n",
             "Made by asking the same code in every state; a number says how often in a row.\n",
@@ -117,9 +117,9 @@ def _cells(*cells: str) -> str:
 
 
 def _ends() -> Iterator[str]:
-    for kind in exit_table.EXIT_KINDS:
-        reaction = exit_table.find_reaction(kind)
-        is_crash = exit_table.REACTIONS[reaction].counts
+    for kind in stop_reasons.EXIT_KINDS:
+        reaction = stop_reasons.find_reaction(kind)
+        is_crash = stop_reasons.REACTIONS[reaction].counts
         counts = "if it was fresh" if reaction == "replace" else "yes" if is_crash else "-"
         yield _cells(f"`{kind}`", reaction, counts)
 
@@ -173,7 +173,7 @@ def _edges() -> Iterator[str]:
 def _after_ends() -> Iterator[str]:
     """Where each kind of end leads; kinds that lead to the same places share their edges."""
     found: dict[tuple[str, ...], list[str]] = {}
-    for kind in exit_table.EXIT_KINDS:
+    for kind in stop_reasons.EXIT_KINDS:
         found.setdefault(_places(kind), []).append(kind)
     for places, kinds in found.items():
         name = " or ".join(kinds)
@@ -242,7 +242,7 @@ def _state(move: Move) -> str:
         case WaitUntil():
             if move.probe:
                 return "probing"
-            is_paused = exit_table.REACTIONS[exit_table.find_reaction(move.why)].pauses
+            is_paused = stop_reasons.REACTIONS[stop_reasons.find_reaction(move.why)].pauses
             return "pausing" if is_paused else "waiting"
         case _:
             return "starting"

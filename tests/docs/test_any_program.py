@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from documented import blocks, difference, steps
-from rekindle.policy.exits.exit_table import OUTCOMES
+from rekindle.policy.exits.stop_reasons import OUTCOMES
 from rekindle.wiring.access.trust_checks import accept_folder
 
 GUIDE = Path(__file__).parents[2] / "docs/guides/any-program.md"

@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from rekindle.policy.exits import exit_table
+from rekindle.policy.exits import stop_reasons
 from rekindle.policy.supervision import (
     hang,
     watchdog_table,
@@ -31,12 +31,14 @@ def test_the_page_says_what_the_tables_say(generate, capsys):
     assert generate() == 0, capsys.readouterr().out
 
 
-@pytest.mark.parametrize("kind", exit_table.EXIT_KINDS)
+@pytest.mark.parametrize("kind", stop_reasons.EXIT_KINDS)
 def test_another_reaction_is_drift(generate, monkeypatch, capsys, kind):
     """Each row of the table of ends, its edges with it."""
-    row = exit_table.EXIT_TABLE[kind]
+    row = stop_reasons.STOP_REASONS[kind]
     other = "person" if row.reaction != "person" else "retry"
-    monkeypatch.setitem(exit_table.EXIT_TABLE, kind, msgspec.structs.replace(row, reaction=other))
+    monkeypatch.setitem(
+        stop_reasons.STOP_REASONS, kind, msgspec.structs.replace(row, reaction=other)
+    )
     assert generate() == 1
     assert "keeping-alive.md has drifted" in capsys.readouterr().out
 
@@ -72,8 +74,8 @@ def test_another_meaning_or_row_is_drift(generate, monkeypatch, module, name):
 @pytest.mark.parametrize("change", [{"counts": True}, {"meaning": "something else"}])
 def test_another_row_of_a_reaction_is_drift(generate, monkeypatch, change):
     """An outage that would spend crashes would be seen."""
-    other = msgspec.structs.replace(exit_table.REACTIONS["retry"], **change)
-    monkeypatch.setitem(exit_table.REACTIONS, "retry", other)
+    other = msgspec.structs.replace(stop_reasons.REACTIONS["retry"], **change)
+    monkeypatch.setitem(stop_reasons.REACTIONS, "retry", other)
     assert generate() == 1
 
 

@@ -19,17 +19,12 @@ from rekindle.policy.exits import (
     restart,
     session_choice,
 )
-from rekindle.policy.exits.exit_table import (
-    EXIT_KINDS,
-    EXIT_TABLE,
-    REACTIONS,
-    find_reaction,
-)
 from rekindle.policy.exits.restart import (
     EnterSafeMode,
     StopRun,
     WaitUntil,
 )
+from rekindle.policy.exits.stop_reasons import EXIT_KINDS, REACTIONS, STOP_REASONS, find_reaction
 from rekindle.policy.progress import (
     idle,
     work_progress,
@@ -153,7 +148,7 @@ EQUIVALENT = {
 )
 def test_another_reaction(change, kind, other):
     """The reaction to every exit, changed to every other one."""
-    change.setitem(EXIT_TABLE, kind, replace(EXIT_TABLE[kind], reaction=other))
+    change.setitem(STOP_REASONS, kind, replace(STOP_REASONS[kind], reaction=other))
     expect_caught(change, of_row(kind))
 
 

@@ -14,7 +14,8 @@ from rekindle.documents import events
 from rekindle.documents.screens import morning_page
 from rekindle.documents.screens.agent_row import render_spend
 from rekindle.flows.supervision.supervisor import Supervisor
-from rekindle.policy.exits import exit_table
+from rekindle.policy.exits import reason_text, stop_reasons
+from rekindle.policy.operator import notification_kinds
 from rekindle.policy.operator.build_row import (
     RowInputs,
     build_row,
@@ -155,15 +156,15 @@ def test_notifications_name_the_state_that_status_shows(hosts):
     compared = set()
     for host in hosts:
         for what, words, known, now in host.notices:
-            title, _ = exit_table.describe_notification(what)
-            if what in exit_table.NEWS:
+            title, _ = notification_kinds.describe_notification(what)
+            if what in notification_kinds.SEVERITIES:
                 continue  # news of a launch that runs on, not a state
-            assert what in exit_table.EXIT_TABLE
+            assert what in stop_reasons.STOP_REASONS
             if what == "limit" and not known.run.is_over:
                 # It is notified before it is recorded: a killed supervisor must not leave it out.
                 assert (title, words.split(": ")[-1]) == (
                     "waiting",
-                    exit_table.explain_reason("limit"),
+                    reason_text.explain_reason("limit"),
                 )
             else:
                 row = build_row(known, RowInputs(now=now))
@@ -183,7 +184,9 @@ def test_the_notification_of_a_rewritten_log_is_what_every_screen_shows(screens,
         host.world(),
         store=screens.store,
         tell=lambda _report: None,
-        notify=lambda what, words: sent.append((*exit_table.describe_notification(what), words)),
+        notify=lambda what, words: sent.append(
+            (*notification_kinds.describe_notification(what), words)
+        ),
         interrupted=lambda: True,
         by_hand=lambda: False,
     )

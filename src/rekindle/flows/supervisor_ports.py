@@ -16,10 +16,8 @@ from rekindle.documents.manifest import (
     ModelPrice,
     Persona,
 )
-from rekindle.policy.exits.exit_table import (
-    News,
-    Reason,
-)
+from rekindle.policy.exits.stop_reasons import StopReason
+from rekindle.policy.operator.notification_kinds import NotificationKind
 from rekindle.policy.settings.runtime_settings import (
     FOLD_EVERY_SECONDS,
     Settings,
@@ -220,7 +218,7 @@ class SupervisorPorts(msgspec.Struct, frozen=True):
     goes_on: Callable[[], bool]
     """Return whether a person at the terminal pressed Enter to continue."""
     tell: Callable[[SupervisorReport], None]
-    notify: Callable[[Reason | News, str], None]
+    notify: Callable[[StopReason | NotificationKind, str], None]
     """Notify a person who is away, with the occasion and a text."""
     stops: Callable[[], bool] = bool
     """Return whether to stop; polled while waiting for a program's answer."""

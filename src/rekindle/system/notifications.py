@@ -19,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 
 from rekindle.errors import NotifyError, NotifyVariableError
-from rekindle.policy.exits.exit_table import Severity
+from rekindle.policy.exits.stop_reasons import Severity
 from rekindle.policy.redact.redaction import Redaction
 from rekindle.policy.settings import notify_addresses
 from rekindle.policy.settings.runtime_settings import NOTIFY_SECONDS

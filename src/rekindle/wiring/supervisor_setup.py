@@ -36,9 +36,10 @@ from rekindle.flows.supervisor_ports import (
     SupervisorReport,
     TroubleReport,
 )
-from rekindle.policy.exits import exit_table
-from rekindle.policy.exits.exit_table import News, Reason
+from rekindle.policy.exits import reason_text
+from rekindle.policy.exits.stop_reasons import StopReason
 from rekindle.policy.handoff import window_rule
+from rekindle.policy.operator.notification_kinds import NotificationKind
 from rekindle.policy.operator.notification_text import make_notice
 from rekindle.policy.settings.runtime_settings import (
     AgentDefaults,
@@ -216,7 +217,7 @@ def _make_ports(
     notifier: Notifier,
     interruption: Interruption,
 ) -> SupervisorPorts:
-    answers = exit_table.render_answer(agent.name)
+    answers = reason_text.render_answer(agent.name)
     unread = f"what you type here is not read; in another terminal: {answers}"
     keyboard = Keyboard(lambda: tell(TroubleReport(unread)))
     stops = StopCheck(store, agent.name, lambda: interruption.count, time.monotonic)
@@ -284,8 +285,8 @@ def _check_addresses(notifier: Notifier, tell: Callable[[SupervisorReport], None
 
 def _make_notify(
     project: Project, name: str, notifier: Notifier, tell: Callable[[SupervisorReport], None]
-) -> Callable[[Reason | News, str], None]:
-    def notify(what: Reason | News, words: str) -> None:
+) -> Callable[[StopReason | NotificationKind, str], None]:
+    def notify(what: StopReason | NotificationKind, words: str) -> None:
         notice = make_notice(name, what, words, project=project.path.name, host=host.name())
         for failure in notifier.send(notice.title, notice.body, notice.severity):
             tell(TroubleReport(failure))

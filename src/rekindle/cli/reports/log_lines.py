@@ -33,7 +33,7 @@ from rekindle.flows.supervisor_ports import (
     WaitReport,
 )
 from rekindle.formats.identifiers import to_one_line
-from rekindle.policy.exits import exit_table
+from rekindle.policy.exits import reason_text, stop_reasons
 from rekindle.policy.exits.refused_end import explain_refusal
 from rekindle.policy.operator import questions
 from rekindle.thresholds.screens import REPORT_CHARACTERS
@@ -60,7 +60,7 @@ def _make_report(event: AnyEvent | UnknownEvent) -> SupervisorReport | None:  # 
         case events.LaunchEnded():
             kind: ExitKind = "clean" if event.exit == "clean" else "crash"
             return ExitReport(
-                LaunchExit(kind, exit_table.explain_reason(event.exit, event.words)), event.swept
+                LaunchExit(kind, reason_text.explain_reason(event.exit, event.words)), event.swept
             )
         case events.CycleEnded():
             refused = explain_refusal(event)
@@ -80,9 +80,9 @@ def _make_report(event: AnyEvent | UnknownEvent) -> SupervisorReport | None:  # 
 def _describe(event: AnyEvent | UnknownEvent) -> str:  # noqa: PLR0911 - one return per kind
     match event:
         case events.RunEnded():
-            why = exit_table.parse_reason(event.outcome)
-            outcome = exit_table.find_outcome(why).words
-            return f"{outcome}: {exit_table.explain_reason(why, event.words)}"
+            why = stop_reasons.parse_reason(event.outcome)
+            outcome = stop_reasons.find_outcome(why).words
+            return f"{outcome}: {reason_text.explain_reason(why, event.words)}"
         case events.DesiredSet():
             return "you stopped it" if event.desired == "stopped" else "you had it run"
         case events.RestartRequested():

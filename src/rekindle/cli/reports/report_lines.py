@@ -27,7 +27,7 @@ from rekindle.flows.supervisor_ports import (
     WaitReport,
 )
 from rekindle.formats.identifiers import to_one_line
-from rekindle.policy.exits import exit_table
+from rekindle.policy.exits import reason_text, stop_reasons
 from rekindle.thresholds.screens import REPORT_CHARACTERS
 
 
@@ -81,13 +81,13 @@ def _describe(report: SupervisorReport, name: str, *, has_keyboard: bool) -> Ite
         case WaitReport():
             at = f"{report.until.astimezone():%Y-%m-%d %H:%M:%S}"
             yield ReportLine(
-                f"waiting until {at}: {exit_table.explain_reason(report.why)}", "agent"
+                f"waiting until {at}: {reason_text.explain_reason(report.why)}", "agent"
             )
         case SafeModeReport():
-            outcome = exit_table.find_outcome(report.why).words
-            words = exit_table.explain_reason(report.why, report.words)
+            outcome = stop_reasons.find_outcome(report.why).words
+            words = reason_text.explain_reason(report.why, report.words)
             yield ReportLine(f"{outcome}, in safe mode: {words}", "agent", {"fg": "red"})
-            then = exit_table.render_hint(report.why, name, is_safe=True, answer=report.command)
+            then = reason_text.render_hint(report.why, name, is_safe=True, answer=report.command)
             here = ", or Enter here" if report.takes_enter and has_keyboard else ""
             yield ReportLine(f"→ {then}{here}")
         case _:

@@ -40,11 +40,8 @@ from rekindle.flows.supervisor_ports import (
     SupervisorReport,
     TroubleReport,
 )
-from rekindle.policy.exits import exit_table
-from rekindle.policy.exits.exit_table import (
-    EXIT_TABLE,
-    OUTCOMES,
-)
+from rekindle.policy.exits import reason_text
+from rekindle.policy.exits.stop_reasons import OUTCOMES, STOP_REASONS
 from rekindle.policy.operator.build_row import (
     explain_safe_mode,
     find_next_command,
@@ -211,16 +208,16 @@ def _print_end(store: FileStore, name: str, result: RunResult, *, silent: bool) 
         return 0
     row, why = OUTCOMES[result.outcome], result.why
     command = _find_next_command(store, name, why)
-    hint = exit_table.render_hint(
+    hint = reason_text.render_hint(
         why, name, is_safe=bool(result.safe), is_supervised=False, answer=command
     )
     if result.outcome == "stopped":
         where = f", in safe mode ({result.safe})" if result.safe else ""
         line = f"{name}: {row.words} in cycle {result.cycle}{where}; {hint}"
     else:
-        is_between = EXIT_TABLE[why].between
+        is_between = STOP_REASONS[why].between
         last = "" if is_between or result.last is None else result.last.words
-        words = _count_crashes(store, name, why) or exit_table.explain_reason(
+        words = _count_crashes(store, name, why) or reason_text.explain_reason(
             why, result.words or last
         )
         where = f"{'after' if is_between else 'in'} cycle {result.cycle}"

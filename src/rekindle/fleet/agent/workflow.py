@@ -37,13 +37,13 @@ with workflow.unsafe.imports_passed_through():
         make_pool_queue,
     )
     from rekindle.policy.exits.backoff import compute_backoff
-    from rekindle.policy.exits.exit_table import News, Reason
     from rekindle.policy.exits.restart import (
         HANDOFF_EXIT,
         EnterSafeMode,
         StopRun,
         WaitUntil,
     )
+    from rekindle.policy.exits.stop_reasons import StopReason
     from rekindle.policy.fleet import agent_registry
     from rekindle.policy.fleet.agent_registry import (
         AgentDefinition,
@@ -59,6 +59,7 @@ with workflow.unsafe.imports_passed_through():
         RowInputs,
         build_row,
     )
+    from rekindle.policy.operator.notification_kinds import NotificationKind
     from rekindle.policy.progress import idle
     from rekindle.policy.settings.runtime_settings import (
         FLEET_BRIEF_SECONDS,
@@ -444,14 +445,16 @@ class AgentWorkflow:
         pause = compute_backoff(restart, self._failures - 1)
         await self._wait_for_news("waiting", timedelta(seconds=pause))
 
-    def _notify_state(self, what: Reason | News, *, is_supervised: bool = False) -> None:
+    def _notify_state(
+        self, what: StopReason | NotificationKind, *, is_supervised: bool = False
+    ) -> None:
         """Notify the operator of the agent's state, in the words of its row."""
         known, now = self._kept.projection, workflow.now()
         row = build_row(known, RowInputs(now=now, is_supervised=is_supervised))
         is_asked = questions.find_blocking_question(known, now) is not None
         self._notify_operator(what, f"{row.reason}\n→ {row.next_step}" if is_asked else row.reason)
 
-    def _notify_operator(self, what: Reason | News, words: str) -> None:
+    def _notify_operator(self, what: StopReason | NotificationKind, words: str) -> None:
         """Have a host of the pool notify the operator, if the manifest has an address.
 
         The workflow does not wait for it, because the notification service may be down.
@@ -461,7 +464,7 @@ class AgentWorkflow:
             self._telling.add(told)
             told.add_done_callback(self._telling.discard)
 
-    async def _send_notification(self, what: Reason | News, words: str) -> None:
+    async def _send_notification(self, what: StopReason | NotificationKind, words: str) -> None:
         try:
             await workflow.execute_activity(
                 "notify",

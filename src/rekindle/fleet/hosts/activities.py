@@ -44,8 +44,8 @@ from rekindle.fleet.hosts.host_processes import (
     HostProcess,
     HostWork,
 )
-from rekindle.policy.exits.exit_table import parse_notification
 from rekindle.policy.fleet.agent_registry import AgentDefinition
+from rekindle.policy.operator.notification_kinds import parse_notification
 from rekindle.policy.operator.notification_text import make_notice
 from rekindle.policy.redact.redaction import Redaction
 from rekindle.policy.settings.runtime_settings import (

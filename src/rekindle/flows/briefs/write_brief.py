@@ -49,8 +49,7 @@ from rekindle.flows.briefs.unreported_turns import (
 )
 from rekindle.flows.transcripts.summarize_turns import ask_twice
 from rekindle.policy.briefs import brief_page as policy
-from rekindle.policy.briefs import brief_schedule
-from rekindle.policy.briefs import day_request as asking
+from rekindle.policy.briefs import brief_request, brief_schedule
 from rekindle.policy.briefs.brief_schedule import DueBrief
 from rekindle.policy.briefs.claim_check import GitWork
 from rekindle.policy.briefs.loop_changes import (
@@ -58,7 +57,7 @@ from rekindle.policy.briefs.loop_changes import (
     LoopChanges,
     settle_loops,
 )
-from rekindle.policy.exits import exit_table
+from rekindle.policy.exits import reason_text, stop_reasons
 from rekindle.policy.exits.backoff import double_pause
 from rekindle.policy.projection import open_loops
 from rekindle.policy.projection.fold import (
@@ -327,7 +326,7 @@ class BriefWriter:
             summaries.append(reply.found)
         return msgspec.structs.replace(
             looked,
-            day=asking.merge_days(summaries[::-1]),
+            day=brief_request.merge_days(summaries[::-1]),
             asked=True,
             words=self._store.redaction.text(words),
             is_unusable=is_unusable,
@@ -336,14 +335,14 @@ class BriefWriter:
             tokens=tokens,
         )
 
-    def _build_requests(self, looked: _BriefMaterial) -> asking.DayRequests:
+    def _build_requests(self, looked: _BriefMaterial) -> brief_request.BriefRequests:
         limits, seen, now = self._ports.runtime, looked.seen, looked.now
-        before = asking.KnownState(
+        before = brief_request.KnownState(
             open_loops.list_open_loops(seen.loops, now, limits.loops),
             open_loops.list_recently_resolved(seen.loops, now, limits.loops),
             {key: number.value for key, number in seen.numbers.items()},
         )
-        return asking.build_day_requests(
+        return brief_request.build_brief_requests(
             looked.turns,
             before,
             nonce=self._ports.nonce(),
@@ -547,8 +546,8 @@ def _render_outcome(known: Projection, looked: _BriefMaterial) -> list[str]:
     run = known.run
     if not run.is_over or not (looked.turns or run.ended.seq > known.briefed.seq):
         return []
-    outcome = exit_table.find_outcome(run.ended.why).words
-    reason = exit_table.explain_reason(run.ended.why, run.ended.words)
+    outcome = stop_reasons.find_outcome(run.ended.why).words
+    reason = reason_text.explain_reason(run.ended.why, run.ended.words)
     return [make_line(f"the run ended: {outcome} ({reason})")]
 
 

@@ -42,7 +42,6 @@ from rekindle.flows.supervisor_ports import (
 from rekindle.flows.transcripts import transcript_files
 from rekindle.flows.transcripts.archive_transcripts import TranscriptArchiver
 from rekindle.policy.exits import usage_limits
-from rekindle.policy.exits.exit_table import needs_checkpoint
 from rekindle.policy.exits.restart import (
     HANDOFF_EXIT,
     LOST_EXIT,
@@ -51,6 +50,7 @@ from rekindle.policy.exits.session_choice import (
     ResumeSession,
     StartFresh,
 )
+from rekindle.policy.exits.stop_reasons import needs_checkpoint
 from rekindle.policy.handoff import window_rule
 from rekindle.policy.progress.work_progress import find_progress, name_series
 from rekindle.policy.projection import sessions

@@ -13,8 +13,8 @@ from rekindle.flows.supervisor_ports import (
     SupervisorPorts,
 )
 from rekindle.formats.identifiers import to_one_line
-from rekindle.policy.exits import exit_table
-from rekindle.policy.exits.exit_table import Reason
+from rekindle.policy.exits import stop_reasons
+from rekindle.policy.exits.stop_reasons import StopReason
 from rekindle.policy.operator import questions
 from rekindle.policy.operator.build_row import (
     RowInputs,
@@ -109,7 +109,7 @@ class QuestionAsker:
             by, here = host.identify_user(), host.identify_host()
             writer.append(msgspec.structs.replace(answer, by=by, host=here, origin="terminal"))
 
-    def notify(self, what: Reason) -> None:
+    def notify(self, what: StopReason) -> None:
         """Notify the operator of the agent's state, in the words of its row."""
         projection, now = self._read_projection(), self._ports.clock()
         # This supervisor is still running, so only recorded facts decide the row.
@@ -124,7 +124,7 @@ class QuestionAsker:
             projection, [msgspec.structs.replace(wait, seq=projection.seq + 1)]
         )
         row = build_row(projection, RowInputs(now=self._ports.clock(), is_supervised=True))
-        self._ports.notify(exit_table.parse_reason(wait.why), row.reason)
+        self._ports.notify(stop_reasons.parse_reason(wait.why), row.reason)
 
     def blocking(self) -> events.QuestionAsked | None:
         """Return the question that blocks the agent, or None."""

@@ -20,13 +20,7 @@ from rekindle.flows.supervisor_ports import (
     TroubleReport,
     WaitReport,
 )
-from rekindle.policy.exits import exit_table
-from rekindle.policy.exits.exit_table import (
-    EXIT_TABLE,
-    REACTIONS,
-    Outcome,
-    Reason,
-)
+from rekindle.policy.exits import reason_text, stop_reasons
 from rekindle.policy.exits.restart import (
     EnterSafeMode,
     StopRun,
@@ -37,6 +31,7 @@ from rekindle.policy.exits.session_choice import (
     StartFresh,
     choose_session,
 )
+from rekindle.policy.exits.stop_reasons import REACTIONS, STOP_REASONS, Outcome, StopReason
 from rekindle.policy.operator import questions
 from rekindle.policy.operator.build_row import (
     DOCTOR,
@@ -62,7 +57,7 @@ class RunResult(msgspec.Struct, frozen=True):
     cycle: int
     outcome: Outcome | None
     """None if nothing was started because the operator does not want the agent to run."""
-    why: Reason = "stopped"
+    why: StopReason = "stopped"
     last: LaunchExit | None = None
     words: str = ""
     safe: str = ""
@@ -198,7 +193,7 @@ class Supervisor:
         number = projection.current_cycle
         if projection.run.is_over:  # a person accepted the end that the agent reported
             ended = StopRun(
-                exit_table.parse_reason(projection.run.ended.why), projection.run.ended.words
+                stop_reasons.parse_reason(projection.run.ended.why), projection.run.ended.words
             )
             return self._end_run(number, ended, projection.seq)
         launches = sessions.select_cycle_launches(projection.attempts, number)
@@ -234,7 +229,7 @@ class Supervisor:
             case WaitUntil() | StartFresh() | ResumeSession() if (
                 self._once and self._is_external_failure(move, tried, projection)
             ):
-                return self._make_result(number, exit_table.parse_reason(tried[-1].exit))
+                return self._make_result(number, stop_reasons.parse_reason(tried[-1].exit))
             case WaitUntil():
                 self._wait_until(move, projection.run)
             case StartFresh() | ResumeSession():
@@ -270,7 +265,7 @@ class Supervisor:
         is_probe = isinstance(move, WaitUntil) and move.probe
         is_last = bool(tried) and tried[-1].seq > known.run.since
         return is_last and (
-            is_probe or REACTIONS[exit_table.find_reaction(tried[-1].exit)].is_outside
+            is_probe or REACTIONS[stop_reasons.find_reaction(tried[-1].exit)].is_outside
         )
 
     def _start_launch(self, step: StartFresh | ResumeSession, known: Projection) -> None:
@@ -307,12 +302,14 @@ class Supervisor:
     def _end_run(self, number: int, move: StopRun, seq: int) -> RunResult:
         self._cycle.end_kept_processes()
         self._write_clean_exit(seq, move.why)
-        if exit_table.find_outcome(move.why).severity:
+        if stop_reasons.find_outcome(move.why).severity:
             self._cycle.person.notify(move.why)
         return self._make_result(number, move.why, move.words, self._describe_safe_mode())
 
-    def _make_result(self, number: int, why: Reason, words: str = "", safe: str = "") -> RunResult:
-        return RunResult(number, EXIT_TABLE[why].outcome, why, self._cycle.last, words, safe)
+    def _make_result(
+        self, number: int, why: StopReason, words: str = "", safe: str = ""
+    ) -> RunResult:
+        return RunResult(number, STOP_REASONS[why].outcome, why, self._cycle.last, words, safe)
 
     def _handle_interrupt(self) -> RunResult:
         projection = self._read_projection()
@@ -342,7 +339,7 @@ class Supervisor:
 
     def _describe_safe_mode(self) -> str:
         run = self._read_projection().run
-        return exit_table.explain_reason(run.safe.why, run.safe.words) if run.is_safe else ""
+        return reason_text.explain_reason(run.safe.why, run.safe.words) if run.is_safe else ""
 
     def _read_projection(self) -> Projection:
         """Read without folding, because a failing disk must not keep the supervisor from ending."""

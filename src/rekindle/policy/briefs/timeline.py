@@ -12,8 +12,8 @@ from rekindle.documents.events import (
     UnknownEvent,
 )
 from rekindle.formats.identifiers import to_one_line
-from rekindle.policy.exits import exit_table
-from rekindle.policy.exits.exit_table import REACTIONS
+from rekindle.policy.exits import reason_text, stop_reasons
+from rekindle.policy.exits.stop_reasons import REACTIONS
 from rekindle.thresholds.screens import MOMENT_CHARACTERS, MOMENT_EXAMPLES
 
 _ENDS_WAIT = (
@@ -92,15 +92,15 @@ def _read_moments(
                 ended = ""
             case events.LaunchEnded():
                 is_crash = (
-                    event.exit == "lost" or REACTIONS[exit_table.find_reaction(event.exit)].counts
+                    event.exit == "lost" or REACTIONS[stop_reasons.find_reaction(event.exit)].counts
                 )
                 ended = event.exit if event.exit != "clean" else ""
                 if is_crash:
-                    text = exit_table.explain_reason(event.exit, event.words)
+                    text = reason_text.explain_reason(event.exit, event.words)
                     yield TimelineMoment(event.ts, "crash", (text,), text)
             case events.CycleEnded():
                 yield TimelineMoment(event.ts, "cycle", (_describe_cycle(event, spend.take()),))
-            case events.WaitStarted() if exit_table.find_outcome(event.why).state == "waiting":
+            case events.WaitStarted() if stop_reasons.find_outcome(event.why).state == "waiting":
                 later = (happened[index] for index in range(place + 1, len(happened)))
                 end = next((one.ts for one in later if isinstance(one, _ENDS_WAIT)), None)
                 yield _describe_wait(event, end, now, zone)
@@ -119,9 +119,9 @@ def _describe_wait(
     event: events.WaitStarted, end: datetime | None, now: datetime, zone: tzinfo | None
 ) -> TimelineMoment:
     """Return a wait with its duration, or with its end if it is not over."""
-    cause = exit_table.explain_reason(event.why)
+    cause = reason_text.explain_reason(event.why)
     if end is None and now < event.until:
-        until = exit_table.render_until(event.until, now, zone)
+        until = reason_text.render_until(event.until, now, zone)
         return TimelineMoment(event.ts, "wait", (f"waits until {until}: {cause}",))
     seconds = (min(end or event.until, event.until) - event.ts).total_seconds()
     return TimelineMoment(event.ts, "wait", (f"{_render_duration(seconds)}: {cause}",), cause)
@@ -139,13 +139,13 @@ def _read_other(event: AnyEvent | UnknownEvent) -> Iterator[TimelineMoment]:
                 event.ts, "refused", (f"{event.tool} {event.about}".strip(),), "refused"
             )
         case events.SafeModeEntered():
-            outcome = exit_table.find_outcome(event.why).words
-            text = f"{outcome}: {exit_table.explain_reason(event.why, event.words)}"
+            outcome = stop_reasons.find_outcome(event.why).words
+            text = f"{outcome}: {reason_text.explain_reason(event.why, event.words)}"
             yield TimelineMoment(event.ts, "end", (text,))
         case events.RunEnded():
-            why = exit_table.parse_reason(event.outcome)
-            outcome = exit_table.find_outcome(why).words
-            text = f"{outcome}: {exit_table.explain_reason(why, event.words)}"
+            why = stop_reasons.parse_reason(event.outcome)
+            outcome = stop_reasons.find_outcome(why).words
+            text = f"{outcome}: {reason_text.explain_reason(why, event.words)}"
             yield TimelineMoment(event.ts, "end", (text,))
         case events.DesiredSet() if event.desired == "stopped":
             yield TimelineMoment(event.ts, "you", ("you stopped it",))

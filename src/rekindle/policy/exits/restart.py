@@ -1,6 +1,6 @@
 """Decide whether to start again after an exit: at once, later, or only after a person decides.
 
-`exit_table.EXIT_TABLE` is the table, and the diagram in the documentation is generated from it.
+`stop_reasons.STOP_REASONS` is the table, and the diagram in the documentation is generated from it.
 External causes, such as an overloaded model or a lost network, do not count as crashes of the run
 and are retried without a person.
 """
@@ -10,16 +10,12 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
-from rekindle.policy.exits import exit_table
+from rekindle.policy.exits import stop_reasons
 from rekindle.policy.exits.backoff import (
     compute_backoff,
     compute_probe_pause,
 )
-from rekindle.policy.exits.exit_table import (
-    REACTIONS,
-    Reaction,
-    Reason,
-)
+from rekindle.policy.exits.stop_reasons import REACTIONS, Reaction, StopReason
 from rekindle.policy.projection.sessions import LaunchRecord
 from rekindle.policy.settings.runtime_settings import (
     INSTANT_SECONDS,
@@ -39,7 +35,7 @@ class WaitUntil(msgspec.Struct, frozen=True):
     """Start nothing before a given time."""
 
     until: datetime
-    why: Reason
+    why: StopReason
     after: int
     """Log position of the launch that caused the wait."""
     probe: bool = False
@@ -49,14 +45,14 @@ class WaitUntil(msgspec.Struct, frozen=True):
 class EnterSafeMode(msgspec.Struct, frozen=True):
     """Stay alive, run nothing, wait for a person."""
 
-    why: Reason
+    why: StopReason
     words: str = ""
 
 
 class StopRun(msgspec.Struct, frozen=True):
     """End the run."""
 
-    why: Reason
+    why: StopReason
     words: str = ""
 
 
@@ -80,7 +76,10 @@ def decide_restart(
     if not tried or is_refused:
         return None  # after a refused resume, a fresh session starts at once
     last = tried[-1]
-    exit_kind, reaction = exit_table.parse_reason(last.exit), exit_table.find_reaction(last.exit)
+    exit_kind, reaction = (
+        stop_reasons.parse_reason(last.exit),
+        stop_reasons.find_reaction(last.exit),
+    )
     if reaction == "done":
         # The person at the terminal ended the agent and decides how to continue.
         return EnterSafeMode("clean", last.words) if stays else StopRun("done")
@@ -106,13 +105,13 @@ def decide_restart(
 
 
 def _is_refused_resume(one: LaunchRecord) -> bool:
-    return one.resumes and exit_table.find_reaction(one.exit) == "replace"
+    return one.resumes and stop_reasons.find_reaction(one.exit) == "replace"
 
 
 def count_crashes(tried: Sequence[LaunchRecord], now: datetime, limits: RestartSettings) -> int:
     """Return the number of crashes within the window and since the last healthy launch."""
     return sum(
-        REACTIONS[exit_table.find_reaction(launch.exit)].counts
+        REACTIONS[stop_reasons.find_reaction(launch.exit)].counts
         and launch.ended is not None
         and (now - launch.ended).total_seconds() <= limits.window
         for launch in _select_since_healthy(tried, limits)
@@ -126,7 +125,7 @@ def count_instant_failures(tried: Sequence[LaunchRecord]) -> int:
     """
     count = 0
     for launch in reversed(tried):
-        reaction = exit_table.find_reaction(launch.exit)
+        reaction = stop_reasons.find_reaction(launch.exit)
         if reaction == "resume":
             continue
         if not REACTIONS[reaction].counts or launch.seconds >= INSTANT_SECONDS:
@@ -137,7 +136,7 @@ def count_instant_failures(tried: Sequence[LaunchRecord]) -> int:
 
 def _count_refreshes(tried: Sequence[LaunchRecord]) -> int:
     """Return how often a window was full, regardless of other exits in between."""
-    return sum(exit_table.find_reaction(launch.exit) == "refresh" for launch in tried)
+    return sum(stop_reasons.find_reaction(launch.exit) == "refresh" for launch in tried)
 
 
 def _find_pause_end(
@@ -204,7 +203,7 @@ def _count_in_a_row(tried: Sequence[LaunchRecord], reaction: Reaction) -> int:
     """
     count = 0
     for launch in reversed(tried):
-        launch_reaction = exit_table.find_reaction(launch.exit)
+        launch_reaction = stop_reasons.find_reaction(launch.exit)
         if (launch_reaction == "resume") != (reaction == "resume"):
             if reaction == "resume":
                 break

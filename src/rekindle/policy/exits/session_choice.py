@@ -9,10 +9,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from rekindle.policy.exits.exit_table import (
-    REACTIONS,
-    find_reaction,
-)
+from rekindle.policy.exits.stop_reasons import REACTIONS, find_reaction
 from rekindle.policy.projection.sessions import (
     LaunchRecord,
     SessionRecord,

@@ -17,13 +17,8 @@ from rekindle.documents.screens.agent_row import (
     SpendFigures,
     WindowFigures,
 )
-from rekindle.policy.exits import exit_table
-from rekindle.policy.exits.exit_table import (
-    EXIT_TABLE,
-    OUTCOMES,
-    REACTIONS,
-    Outcome,
-)
+from rekindle.policy.exits import reason_text, stop_reasons
+from rekindle.policy.exits.stop_reasons import OUTCOMES, REACTIONS, STOP_REASONS, Outcome
 from rekindle.policy.projection import (
     open_loops,
     sessions,
@@ -135,8 +130,8 @@ def build_listed_row(agent: str, harness: str, listed: str, cycle: int, why: str
     outcome: Outcome | None = None
     if why:
         outcome, reason = (
-            EXIT_TABLE[exit_table.parse_reason(why)].outcome,
-            exit_table.explain_reason(why),
+            STOP_REASONS[stop_reasons.parse_reason(why)].outcome,
+            reason_text.explain_reason(why),
         )
         state = "needs you" if listed == "safe" else OUTCOMES[outcome].state
     return AgentRow(
@@ -175,14 +170,14 @@ def _describe_safe_mode(known: Projection, around: RowInputs) -> _AgentStanding:
     """Return the state of an agent in safe mode."""
     run = known.run
     reason = explain_safe_mode(known)
-    if state := EXIT_TABLE[exit_table.parse_reason(run.safe.why)].state:
+    if state := STOP_REASONS[stop_reasons.parse_reason(run.safe.why)].state:
         return _AgentStanding(state, reason, DOCTOR)
     command, others = find_next_command(
         known, around.now, run.safe.why, is_supervised=around.is_supervised
     )
     if run.desired == "stopped" and not around.is_supervised:
         return _AgentStanding("stopped", f"by you, in safe mode: {reason}", command, "stopped")
-    outcome = EXIT_TABLE[exit_table.parse_reason(run.safe.why)].outcome
+    outcome = STOP_REASONS[stop_reasons.parse_reason(run.safe.why)].outcome
     return _AgentStanding("needs you", reason, command, outcome, others)
 
 
@@ -190,9 +185,11 @@ def explain_safe_mode(known: Projection) -> str:
     """Return why an agent is in safe mode; for crashes, also their number in the cycle."""
     safe = known.run.safe
     if safe.why != "crash":
-        return exit_table.explain_reason(safe.why, safe.words)
+        return reason_text.explain_reason(safe.why, safe.words)
     tried = sessions.select_cycle_launches(known.attempts, known.current_cycle).values()
-    crashed = sum(REACTIONS[exit_table.find_reaction(one.exit)].counts for one in tried if one.exit)
+    crashed = sum(
+        REACTIONS[stop_reasons.find_reaction(one.exit)].counts for one in tried if one.exit
+    )
     times = "once" if crashed <= 1 else f"{crashed} times"
     last = f"{', the last time' if crashed > 1 else ''}: {safe.words}" if safe.words else ""
     return f"crashed {times} in cycle {known.current_cycle}{last}"
@@ -218,7 +215,7 @@ def _describe_supervised(
     if waits is None:
         return _AgentStanding("running", f"cycle {known.current_cycle}")
     exit_words = tried.words if tried and tried.exit == waits.why else ""
-    words = exit_table.explain_wait(waits.why, waits.until, around.now, around.zone, exit_words)
+    words = reason_text.explain_wait(waits.why, waits.until, around.now, around.zone, exit_words)
     return _AgentStanding("waiting", words, outcome="waiting")
 
 
@@ -230,8 +227,8 @@ def _describe_unsupervised(
     if run.is_over:
         why = run.ended.why
         outcome, reason = (
-            EXIT_TABLE[exit_table.parse_reason(why)].outcome,
-            exit_table.explain_reason(why, run.ended.words),
+            STOP_REASONS[stop_reasons.parse_reason(why)].outcome,
+            reason_text.explain_reason(why, run.ended.words),
         )
         state = OUTCOMES[outcome].state
         # A later stop, for example as an answer, settles what the run needed.
@@ -244,7 +241,7 @@ def _describe_unsupervised(
         return _AgentStanding("stopped", "by you", f"rekindle run {name}", "stopped")
     if not known.is_cycle_open:
         return _AgentStanding("stopped", f"after cycle {known.cycle}", f"rekindle run {name}")
-    reason = exit_table.explain_reason(tried.exit or "lost", tried.words) if tried else ""
+    reason = reason_text.explain_reason(tried.exit or "lost", tried.words) if tried else ""
     return _AgentStanding("stopped", f"in cycle {known.cycle}: {reason}", f"rekindle run {name}")
 
 
@@ -261,7 +258,7 @@ def find_next_command(
         if asked := questions.find_blocking_question(known, now):
             return questions.render_answer_command(asked), questions.list_other_answers(asked)
     is_safe = known.run.is_safe
-    return exit_table.render_continue_command(
+    return reason_text.render_continue_command(
         why, known.agent, is_safe=is_safe, is_supervised=is_supervised
     ), ()
 

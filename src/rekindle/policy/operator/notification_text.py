@@ -2,8 +2,9 @@
 
 import msgspec
 
-from rekindle.policy.exits import exit_table
-from rekindle.policy.exits.exit_table import News, Reason, Severity
+from rekindle.policy.exits.stop_reasons import Severity, StopReason
+from rekindle.policy.operator import notification_kinds
+from rekindle.policy.operator.notification_kinds import NotificationKind
 
 _COMMAND = "→ "
 """Beginning of the line with the command to type."""
@@ -16,14 +17,14 @@ class NotificationText(msgspec.Struct, frozen=True):
 
 
 def make_notice(
-    agent: str, what: Reason | News, words: str, *, project: str, host: str
+    agent: str, what: StopReason | NotificationKind, words: str, *, project: str, host: str
 ) -> NotificationText:
     """Return a notification: what happened, the command to type, and where the agent is.
 
     `what` is a reason to stop, or another kind of notification. If `words` has no command, the
     notification ends with the one that shows the agent.
     """
-    title, severity = exit_table.describe_notification(what)
+    title, severity = notification_kinds.describe_notification(what)
     has_command = any(line.startswith(_COMMAND) for line in words.splitlines())
     command = "" if has_command else f"{_COMMAND}rekindle status {agent}"
     place = f"{severity}: agent {agent}, project {project}, host {host}"

@@ -24,8 +24,8 @@ from rekindle.documents.manifest import Budget
 from rekindle.documents.tables import require_same
 from rekindle.errors import AnswerError, UsageError
 from rekindle.formats.identifiers import to_one_line
-from rekindle.policy.exits import exit_table
-from rekindle.policy.exits.exit_table import EXIT_TABLE
+from rekindle.policy.exits import reason_text, stop_reasons
+from rekindle.policy.exits.stop_reasons import STOP_REASONS
 from rekindle.policy.projection import open_loops
 from rekindle.policy.projection.fold import Projection
 from rekindle.policy.setup.permissions import find_rule
@@ -82,7 +82,7 @@ APPROVALS = ("allow", "accept", "retry")
 DENIALS = ("deny", "stop")
 require_same(
     ANSWERS,
-    {*PERMISSION_CHOICES, *(choice for row in EXIT_TABLE.values() for choice in row.choices)},
+    {*PERMISSION_CHOICES, *(choice for row in STOP_REASONS.values() for choice in row.choices)},
 )
 _NOTES = {
     "allow": "It is allowed. If it is still refused, continue without it: the settings follow.",
@@ -174,7 +174,7 @@ def _find_subject(event: events.AnyEvent) -> tuple[str, str]:
     match event:
         case events.SafeModeEntered():
             return event.why, event.words
-        case events.RunEnded() if exit_table.find_outcome(event.outcome).asks:
+        case events.RunEnded() if stop_reasons.find_outcome(event.outcome).asks:
             return event.outcome, event.words
         case _:
             return "", ""
@@ -192,7 +192,7 @@ def _make_question(
     choices = (
         PERMISSION_CHOICES
         if about == PERMISSION
-        else EXIT_TABLE[exit_table.parse_reason(about)].choices
+        else STOP_REASONS[stop_reasons.parse_reason(about)].choices
     )
     if about == BUDGET:
         run, cap = known.run, budget.raise_caps(asking.cap, known.run.raised_caps())
@@ -204,13 +204,13 @@ def _make_question(
             # The CLI counted its own spending and stopped before our count reached the cap.
             request = {"unit": "usd", "cap": cap.usd, "spent": spent.usd}
         else:
-            choices = EXIT_TABLE["crash"].choices
+            choices = STOP_REASONS["crash"].choices
     return QuestionAsked(
         ts=asking.now,
         question=f"{known.agent}-{number}",
         number=number,
         about=about,
-        text=exit_table.explain_reason(about, words),
+        text=reason_text.explain_reason(about, words),
         request=request,
         choices=choices,
         default=choices[-1],
@@ -359,7 +359,7 @@ def explain_closed(known: Projection, question: QuestionAsked, now: datetime) ->
 
 def accepts_enter(question: QuestionAsked) -> bool:
     """Return whether Enter at the supervisor's terminal answers the question with `retry`."""
-    needs_edit = EXIT_TABLE[exit_table.parse_reason(question.about)].needs_edit
+    needs_edit = STOP_REASONS[stop_reasons.parse_reason(question.about)].needs_edit
     return RETRY in question.choices and not needs_edit
 
 
@@ -367,7 +367,7 @@ def render_answer_command(question: QuestionAsked) -> str:
     """Return the command that answers a question, with a choice or with the place of a text."""
     if question.about == PERMISSION:
         return f"rekindle approve {question.question}"
-    return exit_table.render_answer(question.question, _find_first_answer(question))
+    return reason_text.render_answer(question.question, _find_first_answer(question))
 
 
 def list_other_answers(question: QuestionAsked) -> tuple[str, ...]:

@@ -11,14 +11,11 @@ from rekindle.documents.events import (
     WorkSigns,
 )
 from rekindle.policy.exits.backoff import compute_probe_pause
-from rekindle.policy.exits.exit_table import (
-    REACTIONS,
-    find_reaction,
-)
 from rekindle.policy.exits.restart import (
     EnterSafeMode,
     WaitUntil,
 )
+from rekindle.policy.exits.stop_reasons import REACTIONS, find_reaction
 from rekindle.policy.progress.work_progress import find_progress
 from rekindle.policy.projection.sessions import LaunchRecord
 from rekindle.policy.settings.runtime_settings import (

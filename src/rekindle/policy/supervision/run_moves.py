@@ -12,11 +12,7 @@ import msgspec
 
 from rekindle.documents import events
 from rekindle.documents.manifest import Budget
-from rekindle.policy.exits import (
-    exit_table,
-    restart,
-    session_choice,
-)
+from rekindle.policy.exits import restart, session_choice, stop_reasons
 from rekindle.policy.exits.restart import (
     EnterSafeMode,
     StopRun,
@@ -157,7 +153,7 @@ class RunState(msgspec.Struct, frozen=True):
 
 def is_done(run: RunState) -> bool:
     """Return whether the run is over because its work is done."""
-    return run.is_over and exit_table.find_outcome(run.ended.why).state == "done"
+    return run.is_over and stop_reasons.find_outcome(run.ended.why).state == "done"
 
 
 class CloseCycle(msgspec.Struct, frozen=True):
@@ -196,7 +192,7 @@ def decide_next_move(  # noqa: PLR0911 - one for each thing that may decide
     if run.desired == "stopped":
         return StopRun("stopped", "by the operator")
     if run.is_safe:
-        return EnterSafeMode(exit_table.parse_reason(run.safe.why), run.safe.words)
+        return EnterSafeMode(stop_reasons.parse_reason(run.safe.why), run.safe.words)
     if tried and tried[-1].exit == "clean" and not stays:
         # Regardless of its time and of the remaining budget: the cycle only has to be closed.
         return CloseCycle()
@@ -218,7 +214,9 @@ def decide_next_move(  # noqa: PLR0911 - one for each thing that may decide
         return pause
     last = tried[-1] if tried else None
     is_due = (
-        last is not None and exit_table.needs_checkpoint(last.exit) and checkpoint < last.ended_seq
+        last is not None
+        and stop_reasons.needs_checkpoint(last.exit)
+        and checkpoint < last.ended_seq
     )
     paced = idle.decide_pace(fruitless, runtime.progress, now)
     if last is not None and last.exit == restart.HANDOFF_EXIT and (is_due or not paces_handoffs):
@@ -246,7 +244,9 @@ def is_new_run(run: RunState, tried: Iterable[LaunchRecord]) -> bool:
     is_ended = run.ended.seq > run.began
     return run.began == 0 or (
         is_ended
-        and (exit_table.EXIT_TABLE[exit_table.parse_reason(run.ended.why)].between or restarted)
+        and (
+            stop_reasons.STOP_REASONS[stop_reasons.parse_reason(run.ended.why)].between or restarted
+        )
     )
 
 

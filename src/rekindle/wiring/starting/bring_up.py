@@ -15,7 +15,7 @@ from rekindle.flows.operator.read_rows import (
     RowReader,
     RowReading,
 )
-from rekindle.policy.exits import exit_table
+from rekindle.policy.exits import reason_text, stop_reasons
 from rekindle.policy.settings.runtime_settings import find_cycle_limit
 from rekindle.policy.supervision import run_moves as policy
 from rekindle.stores.files import FileStore
@@ -175,10 +175,10 @@ def _explain(row: AgentRow) -> str:
 
 def _explain_end(run: policy.RunState) -> str:
     """Return how a run ended; its supervisor may still be exiting."""
-    outcome = exit_table.find_outcome(run.ended.why)
+    outcome = stop_reasons.find_outcome(run.ended.why)
     if outcome.state == "done":
         return outcome.words
-    return f"{outcome.words}: {exit_table.explain_reason(run.ended.why, run.ended.words)}"
+    return f"{outcome.words}: {reason_text.explain_reason(run.ended.why, run.ended.words)}"
 
 
 def _list_launches(reading: RowReading, before: int) -> list[str]:

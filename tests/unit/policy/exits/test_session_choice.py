@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from rekindle.formats.validation import parse_duration
 from rekindle.policy.exits import session_choice
-from rekindle.policy.exits.exit_table import EXIT_KINDS
 from rekindle.policy.exits.restart import (
     LOST_EXIT,
     EnterSafeMode,
@@ -21,6 +20,7 @@ from rekindle.policy.exits.session_choice import (
     ResumeSession,
     StartFresh,
 )
+from rekindle.policy.exits.stop_reasons import EXIT_KINDS
 from rekindle.policy.projection.sessions import LaunchRecord
 from rekindle.policy.settings.runtime_settings import (
     LIMIT_PROBE_SECONDS,

@@ -14,8 +14,8 @@ from rekindle.documents import events
 from rekindle.documents.launches.cli_output import RefusedCall
 from rekindle.documents.manifest import Budget
 from rekindle.errors import AnswerError
-from rekindle.policy.exits.exit_table import EXIT_TABLE
 from rekindle.policy.exits.restart import StopRun
+from rekindle.policy.exits.stop_reasons import STOP_REASONS
 from rekindle.policy.fleet import agent_registry
 from rekindle.policy.operator import questions
 from rekindle.policy.operator.build_row import (
@@ -499,14 +499,14 @@ def import_questions():
 def test_a_choice_without_its_answer_fails_the_import(monkeypatch):
     """A question could otherwise offer an answer that does nothing."""
     import_questions()
-    waiting = msgspec.structs.replace(EXIT_TABLE["waiting"], choices=("TEXT", "postpone", "stop"))
-    monkeypatch.setitem(EXIT_TABLE, "waiting", waiting)
+    waiting = msgspec.structs.replace(STOP_REASONS["waiting"], choices=("TEXT", "postpone", "stop"))
+    monkeypatch.setitem(STOP_REASONS, "waiting", waiting)
     with pytest.raises(TypeError, match="postpone"):
         import_questions()
 
 
 def test_an_answer_that_no_question_offers_fails_the_import(monkeypatch):
-    budget = msgspec.structs.replace(EXIT_TABLE["budget"], choices=("stop",))
-    monkeypatch.setitem(EXIT_TABLE, "budget", budget)
+    budget = msgspec.structs.replace(STOP_REASONS["budget"], choices=("stop",))
+    monkeypatch.setitem(STOP_REASONS, "budget", budget)
     with pytest.raises(TypeError, match="raise AMOUNT"):
         import_questions()

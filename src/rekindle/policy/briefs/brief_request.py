@@ -42,7 +42,7 @@ from rekindle.policy.summaries.summary_request import (
 )
 from rekindle.policy.text import token_estimate
 
-DAY_INSTRUCTIONS = """\
+BRIEF_INSTRUCTIONS = """\
 You keep the records of a coding agent: what a day of its work has changed, and what is still open.
 
 The earlier records and the sessions of the day are between marks, each of their lines after a bar.
@@ -76,13 +76,13 @@ class KnownState(msgspec.Struct, frozen=True):
     numbers: dict[str, str] = {}
 
 
-class DayRequests(msgspec.Struct, frozen=True):
+class BriefRequests(msgspec.Struct, frozen=True):
     requests: tuple[SummaryRequest, ...]
     left_out: int = 0
     """Number of turns, the oldest, that no request contains."""
 
 
-def build_day_requests(
+def build_brief_requests(
     turns: Iterable[Turn],
     before: KnownState,
     *,
@@ -90,7 +90,7 @@ def build_day_requests(
     cap: int,
     words: str = "",
     most: int = BRIEF_PIECES,
-) -> DayRequests:
+) -> BriefRequests:
     """Return the requests for a day's turns, oldest first, each within `cap` tokens.
 
     Tool output is cut as little as necessary to fit the day into one request. A day that never fits
@@ -102,7 +102,7 @@ def build_day_requests(
     alone = sum(
         map(
             token_estimate.estimate_unrounded,
-            (words, DAY_INSTRUCTIONS, days.make_schema(), LONGEST_RETRY),
+            (words, BRIEF_INSTRUCTIONS, days.make_schema(), LONGEST_RETRY),
         )
     )
     known = _render_records(before, (cap - alone) * BRIEF_RECORDS_SHARE)
@@ -121,12 +121,12 @@ def build_day_requests(
             _render_prompt(piece, known, nonce),
             tuple(piece),
             tuple(f"{one.id}: {one.text}" for one in before.open),
-            instructions=DAY_INSTRUCTIONS,
+            instructions=BRIEF_INSTRUCTIONS,
             schema=days.make_schema(),
         )
         for piece in pieces[-most:]
     )
-    return DayRequests(tuple(found), left_out)
+    return BriefRequests(tuple(found), left_out)
 
 
 def _render_records(before: KnownState, room: float) -> list[str]:

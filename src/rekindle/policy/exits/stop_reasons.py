@@ -1,18 +1,18 @@
-"""The table of exits: how a launch exits, why a run stops, and the outcome for the operator.
+"""The table of stop reasons: how a launch exits, why a run stops, and the outcome for the operator.
 
-`EXIT_TABLE` has one row for each kind of exit and for each other reason to stop, pause or wait.
+`STOP_REASONS` has one row for each kind of exit and for each other reason to stop, pause or wait.
 `REACTIONS` and `OUTCOMES` define the values of its columns. A kind without a row, or a row without
 a kind, fails the import. Other modules have no tables of their own and use only:
 
 - `EXIT_KINDS`: the kinds of exit that a log may hold, in the order of the table;
 - `find_reaction(exit_kind)`: the `Reaction` of the restart policy, explained in `REACTIONS`;
-- `parse_reason(why)`: a recorded reason as a `Reason`; an unknown one counts as a crash;
-- `find_outcome(why)`: the `OutcomeRow` of a run that stops, or pauses in safe mode;
-- `explain_reason`, `render_continue_command`, `render_hint`: texts for the operator;
-- `describe_notification(what)`: title and severity of a notification.
+- `parse_reason(why)`: a recorded reason as a `StopReason`; an unknown one counts as a crash;
+- `find_outcome(why)`: the `OutcomeRow` of a run that stops, or pauses in safe mode.
+
+`reason_text` describes a reason to the operator; `policy.operator.notification_kinds` has the title
+and severity of its notification.
 """
 
-from datetime import datetime, tzinfo
 from typing import Literal
 
 import msgspec
@@ -35,7 +35,7 @@ Reaction = Literal[
     "retry",
     "person",
 ]
-StopReason = Literal[
+SupervisorReason = Literal[
     "lost",
     "done",
     "claimed",
@@ -50,8 +50,8 @@ StopReason = Literal[
     "tampered",
     "host",
 ]
-"""Reasons that no program exits with. `lost` is recorded if the supervisor was gone."""
-Reason = ExitKind | StopReason
+"""Reasons of the supervisor; no program exits with them. `lost`: the supervisor was gone."""
+StopReason = ExitKind | SupervisorReason
 Outcome = Literal[
     "done",
     "done-unverified",
@@ -63,25 +63,6 @@ Outcome = Literal[
     "stopped",
 ]
 Severity = Literal["info", "success", "warning", "failure"]
-News = Literal[
-    "no progress",
-    "handoffs",
-    "handoff failed",
-    "no sign of life",
-    "permission",
-    "folder lost",
-    "does not come up",
-]
-"""Kinds of notification other than exits; each is its own title."""
-NEWS: dict[News, Severity] = {
-    "no progress": "warning",
-    "handoffs": "warning",
-    "handoff failed": "warning",
-    "no sign of life": "warning",
-    "permission": "warning",
-    "folder lost": "warning",
-    "does not come up": "failure",
-}
 
 
 class ReactionRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -218,7 +199,7 @@ OUTCOMES: dict[Outcome, OutcomeRow] = {
 }
 
 
-class ExitRow(msgspec.Struct, frozen=True, kw_only=True):
+class ReasonRow(msgspec.Struct, frozen=True, kw_only=True):
     """One kind of exit, or one reason to stop, pause or wait."""
 
     text: str
@@ -247,28 +228,28 @@ _EVENTS = "look at what it did (`rekindle events -a {name}`)"
 _RELAY = "look at its relay (`rekindle relay show -a {name}`)"
 _SMALLER = "make the task or the relay smaller: the work does not fit one window"
 
-EXIT_TABLE: dict[Reason, ExitRow] = {
-    "clean": ExitRow(text="it ended by itself", reaction="done"),
-    "crash": ExitRow(text="it crashed", fix=_EVENTS, reaction="restart"),
-    "hang": ExitRow(text="it hung", fix=_EVENTS, reaction="restart"),
-    "resume-failed": ExitRow(
+STOP_REASONS: dict[StopReason, ReasonRow] = {
+    "clean": ReasonRow(text="it ended by itself", reaction="done"),
+    "crash": ReasonRow(text="it crashed", fix=_EVENTS, reaction="restart"),
+    "hang": ReasonRow(text="it hung", fix=_EVENTS, reaction="restart"),
+    "resume-failed": ReasonRow(
         text="its session could not be resumed", fix=_EVENTS, reaction="replace"
     ),
-    "lost": ExitRow(text="its supervisor is gone", outcome="stopped", reaction="resume"),
-    "handoff": ExitRow(text="its window is full", fix=_SMALLER, reaction="hand-on"),
-    "context-full": ExitRow(text="its window is full", fix=_SMALLER, reaction="refresh"),
-    "costly": ExitRow(text="resuming it costs more than a fresh session", reaction="renew"),
-    "limit": ExitRow(text="a usage limit", outcome="waiting", reaction="wait"),
-    "overload": ExitRow(text="the model is overloaded", outcome="waiting", reaction="retry"),
-    "network": ExitRow(text="the API cannot be reached", outcome="waiting", reaction="retry"),
-    "interrupted": ExitRow(text="it was interrupted", outcome="stopped", reaction="again"),
-    "auth": ExitRow(
+    "lost": ReasonRow(text="its supervisor is gone", outcome="stopped", reaction="resume"),
+    "handoff": ReasonRow(text="its window is full", fix=_SMALLER, reaction="hand-on"),
+    "context-full": ReasonRow(text="its window is full", fix=_SMALLER, reaction="refresh"),
+    "costly": ReasonRow(text="resuming it costs more than a fresh session", reaction="renew"),
+    "limit": ReasonRow(text="a usage limit", outcome="waiting", reaction="wait"),
+    "overload": ReasonRow(text="the model is overloaded", outcome="waiting", reaction="retry"),
+    "network": ReasonRow(text="the API cannot be reached", outcome="waiting", reaction="retry"),
+    "interrupted": ReasonRow(text="it was interrupted", outcome="stopped", reaction="again"),
+    "auth": ReasonRow(
         text="a person must log in", fix="log the agent's CLI in, or fix its key", reaction="person"
     ),
-    "billing": ExitRow(
+    "billing": ReasonRow(
         text="a person must pay", fix="pay, or raise the spend limit", reaction="person"
     ),
-    "budget": ExitRow(
+    "budget": ReasonRow(
         text="its budget is spent",
         outcome="out-of-budget",
         fix="raise `budget:`, or what the CLI itself may spend",
@@ -276,7 +257,7 @@ EXIT_TABLE: dict[Reason, ExitRow] = {
         reaction="person",
         choices=("raise AMOUNT", "stop"),
     ),
-    "no-permission": ExitRow(
+    "no-permission": ReasonRow(
         text="its tool calls were refused, and it made no progress",
         fix="permit the calls",
         command="restart",
@@ -284,14 +265,14 @@ EXIT_TABLE: dict[Reason, ExitRow] = {
         choices=("accept", "stop"),
         needs_edit=True,
     ),
-    "done": ExitRow(text="the command of `until:` passes", outcome="done", between=True),
-    "claimed": ExitRow(
+    "done": ReasonRow(text="the command of `until:` passes", outcome="done", between=True),
+    "claimed": ReasonRow(
         text="no `until:` verifies it",
         outcome="done-unverified",
         fix=_RELAY,
         between=True,
     ),
-    "disputed": ExitRow(
+    "disputed": ReasonRow(
         text="it reports that it is done, and `until:` fails",
         fix="compare its work with the failing check (`rekindle events -a {name}`), and change one"
         " of them",
@@ -300,13 +281,13 @@ EXIT_TABLE: dict[Reason, ExitRow] = {
         choices=("TEXT", "retry", "accept", "stop"),
         needs_edit=True,
     ),
-    "cycles": ExitRow(
+    "cycles": ReasonRow(
         text="nothing verifies that the work is done",
         outcome="out-of-cycles",
         fix=_RELAY,
         between=True,
     ),
-    "stalled": ExitRow(
+    "stalled": ReasonRow(
         text="several cycles without progress",
         outcome="stalled",
         fix=f"{_RELAY}, and change it or the task",
@@ -314,67 +295,54 @@ EXIT_TABLE: dict[Reason, ExitRow] = {
         between=True,
         choices=("TEXT", "retry", "done", "stop"),
     ),
-    "no-progress": ExitRow(
+    "no-progress": ReasonRow(
         text="launches without progress", outcome="stalled", fix=_EVENTS, command="restart"
     ),
-    "idle": ExitRow(
+    "idle": ReasonRow(
         text="no progress lately",
         outcome="waiting",
         fix="`rekindle run {name}` waits until then; to start it now, `rekindle restart {name}`",
     ),
-    "waiting": ExitRow(
+    "waiting": ReasonRow(
         text="its relay waits for a person",
         command="answer",
         between=True,
         choices=("TEXT", "stop"),
     ),
-    "stopped": ExitRow(text="by the operator", outcome="stopped"),
-    "settings": ExitRow(
+    "stopped": ReasonRow(text="by the operator", outcome="stopped"),
+    "settings": ReasonRow(
         text="rekindle.yaml was changed",
         fix="check rekindle.yaml, and undo the change or accept it",
         command="restart",
         choices=("accept", "stop"),
         needs_edit=True,
     ),
-    "tampered": ExitRow(
+    "tampered": ReasonRow(
         text="something other than Rekindle changed its log",
         state="broken",
         fix="check what the agent did (`rekindle doctor` shows what is wrong with its log)",
         command="restart",
     ),
-    "host": ExitRow(text="no host can start it", fix="check the hosts of its pool"),
+    "host": ReasonRow(text="no host can start it", fix="check the hosts of its pool"),
 }
 """Kinds of exit come first; the documentation uses the same order."""
 
 
-TEXT_ARGUMENT = '"TEXT"'
-"""Place of the operator's own words in a command."""
-EXIT_KINDS = tuple(why for why, one in EXIT_TABLE.items() if one.reaction)
-require_rows(EXIT_TABLE, ExitKind, StopReason)
+EXIT_KINDS = tuple(why for why, one in STOP_REASONS.items() if one.reaction)
+require_rows(STOP_REASONS, ExitKind, SupervisorReason)
 require_rows(REACTIONS, Reaction)
 require_rows(OUTCOMES, Outcome)
-require_rows(NEWS, News)
 require_rows(set(EXIT_KINDS) - {"lost"}, ExitKind)
 
 
-NOTIFICATIONS: dict[Reason | News, tuple[str, Severity]] = {
-    **{news: (news, severity) for news, severity in NEWS.items()},
-    **{
-        why: (row.state or OUTCOMES[row.outcome].words, OUTCOMES[row.outcome].severity or "info")
-        for why, row in EXIT_TABLE.items()
-    },
-}
-"""Title and severity of each notification."""
-
-
-def parse_reason(why: str) -> Reason:
+def parse_reason(why: str) -> StopReason:
     """Return a recorded reason. An unknown one, as from a newer version, counts as a crash."""
-    return why if why in EXIT_TABLE else "crash"
+    return why if why in STOP_REASONS else "crash"
 
 
 def find_reaction(exit_kind: str) -> Reaction:
     """Return the reaction to a recorded exit."""
-    return EXIT_TABLE[parse_reason(exit_kind)].reaction or "restart"
+    return STOP_REASONS[parse_reason(exit_kind)].reaction or "restart"
 
 
 def needs_checkpoint(exit_kind: str) -> bool:
@@ -384,79 +352,4 @@ def needs_checkpoint(exit_kind: str) -> bool:
 
 def find_outcome(why: str) -> OutcomeRow:
     """Return the outcome of a run that stops or pauses for a reason."""
-    return OUTCOMES[EXIT_TABLE[parse_reason(why)].outcome]
-
-
-def explain_reason(why: str, words: str = "") -> str:
-    """Return a description of the reason: the recorded words, or those of the table."""
-    return words or (EXIT_TABLE[parse_reason(why)].text if why else "")
-
-
-def explain_wait(
-    why: str, until: datetime, now: datetime, zone: tzinfo | None = None, words: str = ""
-) -> str:
-    """Return the reason and the end of a wait, in the operator's time zone.
-
-    `words` describes the end of the last launch. It is shown if that is the reason for the wait.
-    """
-    moment = f"until {render_until(until, now, zone)}"
-    if why not in EXIT_KINDS or not REACTIONS[find_reaction(why)].counts:
-        return f"{moment}: {explain_reason(why)}" if why else moment
-    return f"{moment}, then retried: {explain_reason(why)}{f', {words}' if words else ''}"
-
-
-def render_until(until: datetime, now: datetime, zone: tzinfo | None = None) -> str:
-    """Return a time in the operator's zone, with the date if it is not today."""
-    local_until, local_now = until.astimezone(zone), now.astimezone(zone)
-    return (
-        f"{local_until:%H:%M}"
-        if local_until.date() == local_now.date()
-        else f"{local_until:%Y-%m-%d %H:%M}"
-    )
-
-
-def render_answer(name: str, choice: str = "") -> str:
-    """Return the command that answers an agent or a question; without a choice, with a text."""
-    return f"rekindle answer {name} {choice or TEXT_ARGUMENT}"
-
-
-def render_continue_command(
-    why: str, name: str, *, is_safe: bool = False, is_supervised: bool = True
-) -> str:
-    """Return the command that continues an agent. `is_safe` means that it is in safe mode.
-
-    `restart` ends safe mode or a finished run, but only a supervisor starts the agent.
-    """
-    row = EXIT_TABLE[parse_reason(why)]
-    if row.command == "answer":
-        return render_answer(name)
-    restart = f"rekindle restart {name}"
-    if is_supervised:
-        return restart if is_safe else f"rekindle {row.command} {name}"
-    needs_restart = is_safe or (row.command == "restart" and not row.between)
-    return f"{restart} && rekindle run {name}" if needs_restart else f"rekindle run {name}"
-
-
-def render_hint(
-    why: str, name: str, *, is_safe: bool = False, is_supervised: bool = True, answer: str = ""
-) -> str:
-    """Return the operator's next step, with the command that continues the agent.
-
-    `answer` is the command that answers the agent's question, if there is one.
-    """
-    continues = answer or render_continue_command(
-        why, name, is_safe=is_safe, is_supervised=is_supervised
-    )
-    continues = f"`{continues}`"
-    fix = EXIT_TABLE[parse_reason(why)].fix.format(name=name)
-    return f"{fix}; then {continues}" if fix else f"{continues} continues"
-
-
-def parse_notification(what: str) -> Reason | News:
-    """Return the subject of a notification from a fleet; an unknown one counts as a crash."""
-    return what if what in NOTIFICATIONS else "crash"
-
-
-def describe_notification(what: Reason | News) -> tuple[str, Severity]:
-    """Return the title and severity of a notification."""
-    return NOTIFICATIONS[what]
+    return OUTCOMES[STOP_REASONS[parse_reason(why)].outcome]

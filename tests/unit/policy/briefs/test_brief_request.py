@@ -13,8 +13,8 @@ from rekindle.documents.transcripts.turns import (
     Turn,
 )
 from rekindle.errors import OverBudgetError
-from rekindle.policy.briefs import day_request as policy
-from rekindle.policy.briefs.day_request import KnownState
+from rekindle.policy.briefs import brief_request
+from rekindle.policy.briefs.brief_request import KnownState
 from rekindle.policy.text import token_estimate
 
 NONCE = "0" * 32
@@ -39,7 +39,7 @@ def size(request):
 
 
 def asked(found, cap, before=BEFORE, **more):
-    return policy.build_day_requests(found, before, nonce=NONCE, cap=cap, **more)
+    return brief_request.build_brief_requests(found, before, nonce=NONCE, cap=cap, **more)
 
 
 def test_a_day_that_fits_is_asked_about_at_once():
@@ -109,7 +109,7 @@ def test_the_answers_about_pieces_add_up():
         resolved=(LoopStatement("c", "done", (4,)),),
         numbers={"n": "3"},
     )
-    found = policy.merge_days([first, second])
+    found = brief_request.merge_days([first, second])
     assert [item.text for item in found.changed] == ["a", "b"]
     assert found.next == first.next
     assert (found.open, found.resolved) == (first.open, second.resolved)

@@ -1,0 +1,79 @@
+"""Describe stop reasons to the operator: the cause, the wait, and the command that continues."""
+
+from datetime import datetime, tzinfo
+
+from rekindle.policy.exits.stop_reasons import (
+    EXIT_KINDS,
+    REACTIONS,
+    STOP_REASONS,
+    find_reaction,
+    parse_reason,
+)
+
+TEXT_ARGUMENT = '"TEXT"'
+"""Place of the operator's own words in a command."""
+
+
+def explain_reason(why: str, words: str = "") -> str:
+    """Return a description of the reason: the recorded words, or those of the table."""
+    return words or (STOP_REASONS[parse_reason(why)].text if why else "")
+
+
+def explain_wait(
+    why: str, until: datetime, now: datetime, zone: tzinfo | None = None, words: str = ""
+) -> str:
+    """Return the reason and the end of a wait, in the operator's time zone.
+
+    `words` describes the end of the last launch. It is shown if that is the reason for the wait.
+    """
+    moment = f"until {render_until(until, now, zone)}"
+    if why not in EXIT_KINDS or not REACTIONS[find_reaction(why)].counts:
+        return f"{moment}: {explain_reason(why)}" if why else moment
+    return f"{moment}, then retried: {explain_reason(why)}{f', {words}' if words else ''}"
+
+
+def render_until(until: datetime, now: datetime, zone: tzinfo | None = None) -> str:
+    """Return a time in the operator's zone, with the date if it is not today."""
+    local_until, local_now = until.astimezone(zone), now.astimezone(zone)
+    return (
+        f"{local_until:%H:%M}"
+        if local_until.date() == local_now.date()
+        else f"{local_until:%Y-%m-%d %H:%M}"
+    )
+
+
+def render_answer(name: str, choice: str = "") -> str:
+    """Return the command that answers an agent or a question; without a choice, with a text."""
+    return f"rekindle answer {name} {choice or TEXT_ARGUMENT}"
+
+
+def render_continue_command(
+    why: str, name: str, *, is_safe: bool = False, is_supervised: bool = True
+) -> str:
+    """Return the command that continues an agent. `is_safe` means that it is in safe mode.
+
+    `restart` ends safe mode or a finished run, but only a supervisor starts the agent.
+    """
+    row = STOP_REASONS[parse_reason(why)]
+    if row.command == "answer":
+        return render_answer(name)
+    restart = f"rekindle restart {name}"
+    if is_supervised:
+        return restart if is_safe else f"rekindle {row.command} {name}"
+    needs_restart = is_safe or (row.command == "restart" and not row.between)
+    return f"{restart} && rekindle run {name}" if needs_restart else f"rekindle run {name}"
+
+
+def render_hint(
+    why: str, name: str, *, is_safe: bool = False, is_supervised: bool = True, answer: str = ""
+) -> str:
+    """Return the operator's next step, with the command that continues the agent.
+
+    `answer` is the command that answers the agent's question, if there is one.
+    """
+    continues = answer or render_continue_command(
+        why, name, is_safe=is_safe, is_supervised=is_supervised
+    )
+    continues = f"`{continues}`"
+    fix = STOP_REASONS[parse_reason(why)].fix.format(name=name)
+    return f"{fix}; then {continues}" if fix else f"{continues} continues"

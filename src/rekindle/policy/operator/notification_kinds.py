@@ -1,0 +1,48 @@
+"""Kinds of notification, with their titles and severities.
+
+A notification is about a stop reason, or about one of the other events in `NotificationKind`.
+"""
+
+from typing import Literal
+
+from rekindle.documents.tables import require_rows
+from rekindle.policy.exits.stop_reasons import OUTCOMES, STOP_REASONS, Severity, StopReason
+
+NotificationKind = Literal[
+    "no progress",
+    "handoffs",
+    "handoff failed",
+    "no sign of life",
+    "permission",
+    "folder lost",
+    "does not come up",
+]
+"""Kinds of notification other than exits; each is its own title."""
+SEVERITIES: dict[NotificationKind, Severity] = {
+    "no progress": "warning",
+    "handoffs": "warning",
+    "handoff failed": "warning",
+    "no sign of life": "warning",
+    "permission": "warning",
+    "folder lost": "warning",
+    "does not come up": "failure",
+}
+require_rows(SEVERITIES, NotificationKind)
+NOTIFICATIONS: dict[StopReason | NotificationKind, tuple[str, Severity]] = {
+    **{news: (news, severity) for news, severity in SEVERITIES.items()},
+    **{
+        why: (row.state or OUTCOMES[row.outcome].words, OUTCOMES[row.outcome].severity or "info")
+        for why, row in STOP_REASONS.items()
+    },
+}
+"""Title and severity of each notification."""
+
+
+def parse_notification(what: str) -> StopReason | NotificationKind:
+    """Return the subject of a notification from a fleet; an unknown one counts as a crash."""
+    return what if what in NOTIFICATIONS else "crash"
+
+
+def describe_notification(what: StopReason | NotificationKind) -> tuple[str, Severity]:
+    """Return the title and severity of a notification."""
+    return NOTIFICATIONS[what]
