@@ -26,7 +26,7 @@ from rekindle.policy.settings.runtime_settings import (
 )
 from rekindle.stores.folders.agent_folder import RekindleFolder
 from rekindle.system import clock
-from rekindle.system.files import durable_files
+from rekindle.system.files import durable_files, file_locks
 from rekindle.system.processes import program_search
 
 
@@ -106,7 +106,7 @@ def rewrite_manifest(folder: Path, change: Callable[[str], str]) -> tuple[str, s
     root.make()
     # A user may have made the manifest a link: then its target is changed.
     path = (folder / MANIFEST_FILE).resolve()
-    with durable_files.hold_lock(root.path / "lock", EDIT_LOCK_SECONDS) as lock:
+    with file_locks.hold_lock(root.path / "lock", EDIT_LOCK_SECONDS) as lock:
         if lock is None:
             raise ManifestError("another process is changing it", hint="repeat the command")
         durable_files.sweep_temporary(path.parent, of=path.name)

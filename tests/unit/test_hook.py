@@ -32,10 +32,7 @@ from rekindle.system import (
     clock,
     host,
 )
-from rekindle.system.files import (
-    durable_files,
-    user_folder,
-)
+from rekindle.system.files import file_locks, user_folder
 from rekindle.wiring.access import trust_checks
 
 WHOLE = os.environ.get("REKINDLE_TORTURE") == "whole"
@@ -788,7 +785,7 @@ def test_a_primer_that_never_comes_is_given_up(agent, bare_python, tmp_path):
     ended, taken = primed_by(bare_python, program, agent)
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, b"begun", b"")
     assert taken >= 1.0
-    with durable_files.hold_lock(agent.folder("trades").path / "held", 5.0) as lock:
+    with file_locks.hold_lock(agent.folder("trades").path / "held", 5.0) as lock:
         assert lock is not None  # whoever held it is gone
     assert len(folded(agent, events.SessionStarted)) == 1
 

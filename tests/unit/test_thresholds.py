@@ -67,7 +67,7 @@ ALLOWED = {
     "stores/files/transcript_archive.py:_*": "zlib's window and buffers",
     "system/terminal/tmux.py:_SOCKET_BYTES": "limit of the kernel",
     "stores/folders/private_files.py:_HASH_LENGTH": "format of a folder's name",
-    "system/files/durable_files.py:_*": "arguments of Linux's statx",
+    "system/files/file_status.py:_*": "arguments of Linux's statx",
     "system/files/hook_program.py:_HASH_LENGTH": "format of a file's name",
     "system/processes/linux_processes.py:_*": "arguments of prctl and fields of /proc",
     "system/processes/launch_processes.py:_ABOVE": "layout of a project's folder",

@@ -26,7 +26,7 @@ from rekindle.policy.settings.runtime_settings import Settings
 from rekindle.stores.files import FileStore
 from rekindle.stores.folders.private_files import find_private_project
 from rekindle.system import clock
-from rekindle.system.files import durable_files
+from rekindle.system.files import durable_files, file_locks
 from rekindle.system.processes import stop_signals
 from rekindle.system.processes.forked_worker import (
     ForkedChild,
@@ -108,17 +108,17 @@ def _try_locks(place: Path) -> str:
     path = place / "lock"
 
     def hold(say: LineReporter) -> None:
-        with durable_files.hold_lock(path, _PATIENCE_SECONDS) as lock:
+        with file_locks.hold_lock(path, _PATIENCE_SECONDS) as lock:
             say("held" if lock else "not held")
             time.sleep(_PATIENCE_SECONDS)
 
     for _ in range(_LOCKS):
         with _start_children([hold]) as (holder,):
             _require(_read_lines(holder, 1) == ["held"], "a free lock was not granted")
-            with durable_files.hold_lock(path, 0) as second:
+            with file_locks.hold_lock(path, 0) as second:
                 _require(second is None, "two processes held the same lock at once")
             holder.kill()
-        with durable_files.hold_lock(path, _PATIENCE_SECONDS) as free:
+        with file_locks.hold_lock(path, _PATIENCE_SECONDS) as free:
             _require(free is not None, "the lock of a killed process was not freed")
     return f"{_LOCKS} locks held by one process, refused to another, freed by a kill"
 

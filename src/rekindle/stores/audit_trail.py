@@ -34,7 +34,7 @@ from rekindle.policy.settings.runtime_settings import (
 from rekindle.stores.files.folder_check import FolderProblem
 from rekindle.stores.folders.agent_folder import AgentFolder
 from rekindle.stores.log import event_log
-from rekindle.system.files import durable_files
+from rekindle.system.files import durable_files, file_locks
 
 if TYPE_CHECKING:
     from rekindle.system.git.repository import (
@@ -84,7 +84,7 @@ class AuditTrail:
                 return 0
         try:
             # Commands of one agent take turns; the second finds its relay already committed.
-            with durable_files.hold_lock(folder.audit_lock, LOCK_WAIT_SECONDS) as lock:
+            with file_locks.hold_lock(folder.audit_lock, LOCK_WAIT_SECONDS) as lock:
                 if lock is None:
                     return 0
                 left = self._catch_up(folder, confirmed)

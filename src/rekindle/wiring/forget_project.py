@@ -30,10 +30,7 @@ from rekindle.stores.folders.agent_folder import RekindleFolder
 from rekindle.stores.folders.private_files import render_path
 from rekindle.stores.log import inbox
 from rekindle.system import crontab
-from rekindle.system.files import (
-    durable_files,
-    user_folder,
-)
+from rekindle.system.files import durable_files, file_locks, user_folder
 from rekindle.system.remove_folder import remove_folder
 from rekindle.wiring import agent_dir_list
 from rekindle.wiring.open_store import HARNESSES
@@ -64,15 +61,15 @@ def refuse_running(folder: Path) -> None:
     """
     root = RekindleFolder(folder)
     held = set(RunningAgents().find(folder))
-    held |= {name for name in root.names() if durable_files.is_locked(root.agent(name).supervisor)}
-    if durable_files.is_locked(root.path / "daemon"):
+    held |= {name for name in root.names() if file_locks.is_locked(root.agent(name).supervisor)}
+    if file_locks.is_locked(root.path / "daemon"):
         held.add("its daemon")
     if held:
         raise InUseError(render_path(folder), sorted(held))
 
 
 def refuse_daemon() -> None:
-    if durable_files.is_locked(user_folder.find_user_folder() / "daemon"):
+    if file_locks.is_locked(user_folder.find_user_folder() / "daemon"):
         raise InUseError(
             render_path(user_folder.find_user_folder()), ["the daemon of all projects"]
         )

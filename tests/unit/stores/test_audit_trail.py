@@ -25,7 +25,7 @@ from rekindle.policy.settings.runtime_settings import (
 from rekindle.stores.audit_trail import AuditTrail
 from rekindle.stores.files import FileStore
 from rekindle.stores.log import event_log
-from rekindle.system.files import durable_files
+from rekindle.system.files import file_locks
 from rekindle.system.git import git_process
 from rekindle.system.git import repository as system
 from throwaway import Repository, isolate
@@ -292,7 +292,7 @@ def test_while_another_command_writes_the_trail_nobody_waits_for_long(
     """The relay is committed, the trail lags, and the next relay catches it up."""
     store.create("trades")
     monkeypatch.setattr("rekindle.stores.audit_trail.LOCK_WAIT_SECONDS", 0.05)
-    with durable_files.hold_lock(store.folder("trades").audit_lock, 0) as lock:
+    with file_locks.hold_lock(store.folder("trades").audit_lock, 0) as lock:
         assert lock is not None
         commit(store)
     assert numbers(repository) == []

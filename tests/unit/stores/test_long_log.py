@@ -109,7 +109,7 @@ def test_a_reader_of_a_long_log_keeps_a_snapshot(long, open_store, monkeypatch):
     folder = store.folder("trades")
     monkeypatch.setattr(stores, "COLD_LOG_BYTES", 1)
     open_store("elsewhere").read("trades")
-    with stores.durable_files.hold_lock(folder.lock, 0.0):
+    with stores.file_locks.hold_lock(folder.lock, 0.0):
         open_store().read("trades")
     assert not folder.snapshot.exists()
     open_store().read("trades")

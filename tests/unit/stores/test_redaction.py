@@ -16,7 +16,7 @@ from rekindle.documents.events import (
 )
 from rekindle.policy.redact.redaction import Redaction
 from rekindle.system import clock
-from rekindle.system.files import durable_files
+from rekindle.system.files import file_locks
 from rekindle.wiring.open_store import open_store
 
 COUNT = 1_000
@@ -173,7 +173,7 @@ def test_what_waits_for_a_busy_writer_holds_no_secret(say, store):
     """A command's records lie in the inbox until the writer folds them: already without secrets."""
     made = list(fakes(7, 20))
     folder = store.folder("trades")
-    with durable_files.hold_lock(folder.lock, 0) as lock:
+    with file_locks.hold_lock(folder.lock, 0) as lock:
         assert lock is not None
         records = [
             LoopAdded(ts=clock.read_clock(), id=f"{n}", text=f.line) for n, f in enumerate(made)

@@ -9,7 +9,7 @@ import pytest
 
 from rekindle.errors import StoreError
 from rekindle.system import host
-from rekindle.system.files import durable_files
+from rekindle.system.files import durable_files, file_locks
 
 
 def refusing(number: int):
@@ -34,7 +34,7 @@ def test_a_host_without_an_id_goes_by_its_name(tmp_path, monkeypatch):
 
 def test_a_lock_that_cannot_be_looked_at_is_an_error_and_no_endless_wait(tmp_path, monkeypatch):
     """A disk that does not answer is not a lock that was removed."""
-    lock = durable_files.FileLock(tmp_path / "lock")
+    lock = file_locks.FileLock(tmp_path / "lock")
     monkeypatch.setattr(Path, "lstat", refusing(errno.EIO))
     with pytest.raises(StoreError, match="lock"):
         lock.is_still_at_path()
@@ -44,7 +44,7 @@ def test_a_lock_that_cannot_be_looked_at_is_an_error_and_no_endless_wait(tmp_pat
 def test_a_file_system_without_locks_is_named_with_what_to_do(tmp_path, monkeypatch):
     """The error carries the path and a hint."""
     monkeypatch.setattr(fcntl, "flock", refusing(errno.ENOLCK))
-    with pytest.raises(StoreError) as refused, durable_files.hold_lock(tmp_path / "lock", 0):
+    with pytest.raises(StoreError) as refused, file_locks.hold_lock(tmp_path / "lock", 0):
         pass
     assert refused.value.errno == errno.ENOLCK
     assert "rekindle torture" in refused.value.hint

@@ -29,7 +29,7 @@ from rekindle.system import (
     clock,
     host,
 )
-from rekindle.system.files import durable_files
+from rekindle.system.files import durable_files, file_locks
 
 
 class AgentMover:
@@ -122,7 +122,7 @@ class AgentMover:
 
     def _transfer_folder(self, agent: str, owner: str, at_least: int) -> None:
         folder = self._files.folder(agent)
-        with durable_files.hold_lock(folder.lock, STOP_SECONDS) as lock:
+        with file_locks.hold_lock(folder.lock, STOP_SECONDS) as lock:
             if lock is None:
                 raise BusyError(agent, STOP_SECONDS)
             ownership.transfer_ownership(folder, owner, at_least)

@@ -30,7 +30,7 @@ from rekindle.stores.files.ownership import FLEET_PREFIX
 from rekindle.stores.folders.agent_folder import RekindleFolder
 from rekindle.stores.log import view
 from rekindle.system import clock
-from rekindle.system.files import durable_files, inside_folder
+from rekindle.system.files import durable_files, file_locks, inside_folder
 from rekindle.system.processes.child_processes import HostProcesses
 from rekindle.wiring.open_store import HARNESSES
 
@@ -111,7 +111,7 @@ class HostFolder(msgspec.Struct, frozen=True):
         root.make()
         folder = root.agent(self.agent)
         folder.make()
-        with durable_files.hold_lock(folder.supervisor, wait) as lock:
+        with file_locks.hold_lock(folder.supervisor, wait) as lock:
             yield lock is not None
 
     def held(self, store: FileStore) -> tuple[int, str]:

@@ -41,7 +41,7 @@ from rekindle.policy.settings.runtime_settings import (
     FLEET_STICKY_SECONDS,
     LOCK_WAIT_SECONDS,
 )
-from rekindle.system.files import durable_files
+from rekindle.system.files import durable_files, file_locks
 from rekindle.thresholds.fleet_limits import (
     FLEET_ACTIVITY_POLLS,
     FLEET_BESIDE,
@@ -65,7 +65,7 @@ async def run_host(
     with translate_os_errors(root):
         root.parent.mkdir(parents=True, exist_ok=True)
     durable_files.make_folder(root)
-    with durable_files.hold_lock(root / "worker", LOCK_WAIT_SECONDS) as lock:
+    with file_locks.hold_lock(root / "worker", LOCK_WAIT_SECONDS) as lock:
         if lock is None:
             raise OwnershipError(
                 f"another worker uses {root}", hint="start this one with another --root"

@@ -85,7 +85,7 @@ from rekindle.summarizers.mechanical_summary import (
     TurnDigest,
     summarize_digest,
 )
-from rekindle.system.files import durable_files
+from rekindle.system.files import durable_files, file_locks
 
 
 class BriefPorts(msgspec.Struct, frozen=True, kw_only=True):
@@ -261,7 +261,7 @@ class BriefWriter:
     def _hold_lock(self) -> Iterator[None]:
         folder = self._store.folder(self._agent)
         self._store.create(self._agent)
-        with durable_files.hold_lock(folder.briefing, 0.0) as lock:
+        with file_locks.hold_lock(folder.briefing, 0.0) as lock:
             if lock is None:
                 raise BusyError(self._agent, 0.0)
             yield

@@ -44,10 +44,7 @@ from rekindle.formats import (
 from rekindle.formats.identifiers import to_one_line
 from rekindle.policy.settings.runtime_settings import EDIT_LOCK_SECONDS
 from rekindle.stores.folders import agent_folder
-from rekindle.system.files import (
-    durable_files,
-    hook_program,
-)
+from rekindle.system.files import durable_files, file_locks, hook_program
 
 HookState = Literal["installed", "not installed", "partly", "outdated", "muted", "unreadable"]
 
@@ -313,7 +310,7 @@ def _hold_lock(place: HookLocation) -> Iterator[None]:
     with translate_os_errors(place.home):
         place.home.parent.mkdir(parents=True, exist_ok=True)
     durable_files.make_folder(place.home)
-    with durable_files.hold_lock(place.home / "lock", EDIT_LOCK_SECONDS) as lock:
+    with file_locks.hold_lock(place.home / "lock", EDIT_LOCK_SECONDS) as lock:
         if lock is None:
             raise UsageError("another process is changing the hooks", hint="repeat the command")
         durable_files.sweep_temporary(place.home, of=f"-{place.record.name}")

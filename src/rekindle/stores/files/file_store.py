@@ -59,7 +59,7 @@ from rekindle.stores.log import (
     view,
 )
 from rekindle.stores.log.view import AgentView
-from rekindle.system.files import durable_files
+from rekindle.system.files import durable_files, file_locks
 
 if TYPE_CHECKING:
     from rekindle.ports import EventRegister
@@ -150,7 +150,7 @@ class FileStore:
             return ""
         self._make_folder(folder)
         self.open_private(agent)
-        with durable_files.hold_lock(folder.lock, LOCK_WAIT_SECONDS) as lock:
+        with file_locks.hold_lock(folder.lock, LOCK_WAIT_SECONDS) as lock:
             if lock is None:
                 raise BusyError(agent, LOCK_WAIT_SECONDS)
             ownership.refuse_other_host(
@@ -229,7 +229,7 @@ class FileStore:
         folder = self.folder(agent)
         self._make_folder(folder)
         self.open_private(agent)
-        with durable_files.hold_lock(folder.lock, wait) as lock:
+        with file_locks.hold_lock(folder.lock, wait) as lock:
             if lock is None:
                 raise BusyError(agent, wait)
             seen = self._read_current(folder)
@@ -349,9 +349,7 @@ class FileStore:
         with outside.hold(LOCK_WAIT_SECONDS) as outer, ExitStack() as stack:
             if outer is None:
                 raise SupervisedError(agent)
-            inner = stack.enter_context(
-                durable_files.hold_lock(folder.supervisor, LOCK_WAIT_SECONDS)
-            )
+            inner = stack.enter_context(file_locks.hold_lock(folder.supervisor, LOCK_WAIT_SECONDS))
             if inner is None:
                 raise SupervisedError(agent)
             held = self._held[agent] = SupervisorLocks(folder, inner, outer)
@@ -363,9 +361,7 @@ class FileStore:
 
     def is_supervised(self, agent: str) -> bool:
         """Return whether a supervisor is alive, that is, holds at least one of its two locks."""
-        return self.is_outer_lock_held(agent) or durable_files.is_locked(
-            self.folder(agent).supervisor
-        )
+        return self.is_outer_lock_held(agent) or file_locks.is_locked(self.folder(agent).supervisor)
 
     def is_outer_lock_held(self, agent: str) -> bool:
         """Return whether a supervisor holds the lock outside the project's folder."""
@@ -384,7 +380,7 @@ class FileStore:
         if not self.is_outer_lock_held(agent):
             return False
         try:
-            return not durable_files.is_locked(self.folder(agent).supervisor)
+            return not file_locks.is_locked(self.folder(agent).supervisor)
         except StoreError:
             return True
 
@@ -444,7 +440,7 @@ class FileStore:
 
     def _keep_snapshot(self, folder: AgentFolder, seen: AgentView) -> None:
         """Save a snapshot of a long log for the next reader, if its writer is idle."""
-        with suppress(RekindleError), durable_files.hold_lock(folder.lock, 0.0) as lock:
+        with suppress(RekindleError), file_locks.hold_lock(folder.lock, 0.0) as lock:
             owner = ownership.read_owner(folder)
             if lock is None or owner is None or owner.host != self._host:
                 return

@@ -40,7 +40,7 @@ from rekindle.stores.log.inbox import (
 )
 from rekindle.stores.log.seal import ChainPosition
 from rekindle.stores.log.view import AgentView
-from rekindle.system.files import durable_files
+from rekindle.system.files import durable_files, file_status
 
 _FIX = "rekindle doctor --fix"
 
@@ -89,7 +89,7 @@ def _check_places(folder: AgentFolder) -> Iterator[FolderProblem]:
         ("file", folder.files),
     ):
         for path in paths:
-            kind = durable_files.name_kind(path)
+            kind = file_status.name_kind(path)
             if kind not in {"", expected}:
                 away = quote(f"{path}.away")
                 yield FolderProblem(

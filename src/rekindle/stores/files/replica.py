@@ -22,7 +22,7 @@ from rekindle.stores.log import (
     log_acceptance,
     snapshot,
 )
-from rekindle.system.files import durable_files
+from rekindle.system.files import durable_files, file_locks
 
 
 def receive_agent(
@@ -35,7 +35,7 @@ def receive_agent(
     killed midway, the copy matches no known state and is received again.
     """
     folder.make()
-    with durable_files.hold_lock(folder.lock, STOP_SECONDS) as lock:
+    with file_locks.hold_lock(folder.lock, STOP_SECONDS) as lock:
         if lock is None:
             raise BusyError(folder.name, STOP_SECONDS)
         previous = _read_known(folder)

@@ -23,7 +23,7 @@ from rekindle.policy.setup.adoption import (
     parse_resolved_lines,
 )
 from rekindle.stores.folders.agent_folder import AgentFolder
-from rekindle.system.files import durable_files
+from rekindle.system.files import durable_files, file_status
 
 SCHEMA = 1
 _PUT_AWAY = re.compile(r"(\d{8,18})(?:-(\d{1,9}))?\.jsonl\Z")
@@ -93,7 +93,7 @@ def _read_rotated(folder: AgentFolder, files: Iterable[tuple[int, int]]) -> list
             ResolvedLine(
                 resolution.id,
                 resolution.reason,
-                resolution.when or durable_files.read_modified_time(path),
+                resolution.when or file_status.read_modified_time(path),
             )
             for resolution in resolved
         ]

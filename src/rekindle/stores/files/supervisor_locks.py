@@ -28,10 +28,7 @@ from rekindle.formats.identifiers import require_agent_name
 from rekindle.stores.folders.agent_folder import AgentFolder
 from rekindle.stores.log import event_log
 from rekindle.system import host
-from rekindle.system.files import (
-    durable_files,
-    user_folder,
-)
+from rekindle.system.files import durable_files, file_locks, file_status, user_folder
 from rekindle.system.processes import stop_signals
 
 _LOCKS = "locks"
@@ -45,19 +42,19 @@ class OuterLock(msgspec.Struct, frozen=True):
     path: Path
 
     @contextmanager
-    def hold(self, wait: float) -> Iterator[durable_files.FileLock | None]:
+    def hold(self, wait: float) -> Iterator[file_locks.FileLock | None]:
         """Hold the lock and record the holder in it; yield None if it is not free in time."""
         from rekindle.system.processes import launch_processes  # noqa: PLC0415 - most commands never hold it
 
         user_folder.make_user_folder(_LOCKS)
-        with durable_files.hold_lock(self.path, wait) as lock:
+        with file_locks.hold_lock(self.path, wait) as lock:
             if lock is not None:
                 self._reserve_space()
                 lock.write(_HOLDER, _pad_slot(launch_processes.identify_self().encode()))
             yield lock
 
     def is_held(self) -> bool:
-        return durable_files.is_locked(self.path)
+        return file_locks.is_locked(self.path)
 
     def signal_holder(self) -> bool:
         """Send the lock's holder the stop signal; return False if it cannot be identified."""
@@ -98,7 +95,7 @@ class OuterLock(msgspec.Struct, frozen=True):
 
     def stamp(self) -> object:
         """Return a value that changes with every write to a slot."""
-        return durable_files.make_file_stamp(self.path)
+        return file_status.make_file_stamp(self.path)
 
     def _reserve_space(self) -> None:
         """Reserve the disk space of both slots in advance."""
@@ -174,10 +171,10 @@ class SupervisorLocks:
     """The locks and the log file that a supervisor holds until it exits."""
 
     def __init__(
-        self, folder: AgentFolder, inner: durable_files.FileLock, outer: durable_files.FileLock
+        self, folder: AgentFolder, inner: file_locks.FileLock, outer: file_locks.FileLock
     ) -> None:
         self._folder, self._inner, self._outer = folder, inner, outer
-        self._log: durable_files.PinnedFile | None = None
+        self._log: file_locks.PinnedFile | None = None
         self._end = 0
         self._anchor = ""
 
@@ -185,7 +182,7 @@ class SupervisorLocks:
         """Remember the log's file, and that it has content up to `end`."""
         if self._log is None and durable_files.path_exists(self._folder.log):
             # Kept open, because a new file can reuse the inode number of a removed one.
-            self._log = durable_files.PinnedFile(self._folder.log)
+            self._log = file_locks.PinnedFile(self._folder.log)
         self._end, self._anchor = end, event_log.compute_anchor(self._folder.log, end)
 
     def close(self) -> None:

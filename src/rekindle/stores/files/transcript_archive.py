@@ -27,7 +27,7 @@ from rekindle.errors import (
 )
 from rekindle.formats.identifiers import STABLE_ID
 from rekindle.policy.settings.runtime_settings import LOCK_WAIT_SECONDS
-from rekindle.system.files import durable_files
+from rekindle.system.files import durable_files, file_locks
 from rekindle.thresholds.texts import QUOTED_CHARACTERS
 
 _GZIP = 31
@@ -81,7 +81,7 @@ class TranscriptArchive:
     @contextmanager
     def adding(self, agent: str) -> Iterator[None]:
         """Hold the lock for appending to the archive."""
-        with durable_files.hold_lock(self._folder / ".lock", LOCK_WAIT_SECONDS) as lock:
+        with file_locks.hold_lock(self._folder / ".lock", LOCK_WAIT_SECONDS) as lock:
             if lock is None:
                 raise BusyError(agent, LOCK_WAIT_SECONDS)
             yield

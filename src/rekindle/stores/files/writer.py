@@ -85,7 +85,7 @@ from rekindle.stores.log.view import (
     AgentView,
     find_folded_end,
 )
-from rekindle.system.files import durable_files
+from rekindle.system.files import durable_files, file_locks, file_status
 from rekindle.thresholds.storage import ASIDE_BYTES
 from rekindle.thresholds.texts import REASON_CHARACTERS
 
@@ -108,7 +108,7 @@ class Writer:
         self,
         folder: AgentFolder,
         *,
-        lock: durable_files.FileLock,
+        lock: file_locks.FileLock,
         owner: AgentOwner,
         view: AgentView,
         settings: Settings,
@@ -396,7 +396,7 @@ class Writer:
         record.
         """
         path, line = self.folder.rejected_records, self._redaction.data(record.line) + b"\n"
-        size, *_ = durable_files.make_file_stamp(path) or (0,)
+        size, *_ = file_status.make_file_stamp(path) or (0,)
         if size + len(line) > ASIDE_BYTES:
             return self._make_rejection(record, f"{reason}; dropped, because {path.name} is full")
         durable_files.append_durably(path, line)
@@ -510,7 +510,7 @@ class Writer:
         except DocumentError as unreadable:
             self.set_aside("state", self.folder.state, str(unreadable))
             return
-        when = min(self.now(), durable_files.read_modified_time(self.folder.state))
+        when = min(self.now(), file_status.read_modified_time(self.folder.state))
         event = adopt_state(self._project_at(edited.seq), edited, when)
         if event is not None:
             self.append(event)

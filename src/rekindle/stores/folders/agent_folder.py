@@ -15,10 +15,7 @@ from rekindle.stores.folders.private_files import (
     PrivateAgent,
     PrivateProject,
 )
-from rekindle.system.files import (
-    durable_files,
-    safe_folders,
-)
+from rekindle.system.files import durable_files, file_status, safe_folders
 
 REKINDLE_FOLDER = safe_folders.REKINDLE_FOLDER_NAME
 _README = """\
@@ -142,10 +139,10 @@ class AgentFolder(msgspec.Struct, frozen=True):
     def stamp(self) -> tuple[object, ...]:
         """Return a value that changes with every write to the log or to an inbox."""
         outside = (self.private.inbox, self.private.seal) if self.private else ()
-        own = (durable_files.make_file_stamp(path) for path in (self.log, self.owner, *outside[1:]))
+        own = (file_status.make_file_stamp(path) for path in (self.log, self.owner, *outside[1:]))
         inboxes = (self.inbox, *outside[:1])
         waiting = (
-            durable_files.make_file_stamp(path)
+            file_status.make_file_stamp(path)
             for inbox in inboxes
             for path in (inbox, *sorted(inbox.glob("*")))
         )

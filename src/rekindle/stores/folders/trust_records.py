@@ -24,7 +24,7 @@ from rekindle.stores.folders.private_files import (
     PrivateProject,
     render_path,
 )
-from rekindle.system.files import durable_files
+from rekindle.system.files import durable_files, file_status
 
 SCHEMA = 1
 
@@ -60,7 +60,7 @@ def identify_folder(folder: Path, now: datetime) -> TrustRecord:
 
     with translate_os_errors(folder):
         status = os.stat(folder)  # noqa: PTH116 - follows links
-    boot, born = launch_processes.identify_boot(), durable_files.read_birth_time(folder)
+    boot, born = launch_processes.identify_boot(), file_status.read_birth_time(folder)
     return TrustRecord(render_path(folder), status.st_dev, status.st_ino, boot, now, born)
 
 

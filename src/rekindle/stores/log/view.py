@@ -41,7 +41,7 @@ from rekindle.stores.log.inbox import (
 )
 from rekindle.stores.log.seal import Seal
 from rekindle.stores.log.snapshot import LogSnapshot
-from rekindle.system.files import durable_files
+from rekindle.system.files import durable_files, file_status
 from rekindle.thresholds.storage import BATCH_EVENTS
 
 
@@ -105,13 +105,13 @@ def read_view(
         (segment, list(inbox.read_records(segment)))
         for segment in inbox.list_agent_segments(folder)
     ]
-    stamp = durable_files.make_file_stamp(folder.snapshot)
+    stamp = file_status.make_file_stamp(folder.snapshot)
     if before is None or before.stamp != stamp or not _has_only_grown(before, folder):
         before = _start_from(snapshot.load_snapshot(folder))
     stamps = (
         (
-            durable_files.make_file_stamp(folder.log),
-            durable_files.make_file_stamp(folder.private.seal),
+            file_status.make_file_stamp(folder.log),
+            file_status.make_file_stamp(folder.private.seal),
         )
         if folder.private
         else ()

@@ -1,4 +1,4 @@
-"""Durable files. The only module that uses fsync, flock and rename.
+"""Durable files: Rekindle's own files, read and written safely. Only this module calls fsync.
 
 A failed fsync is never retried on the same descriptor: the kernel may have dropped the dirty pages,
 and a second fsync would report success for lost bytes.
@@ -11,12 +11,8 @@ import errno
 import fcntl
 import os
 import stat
-import struct
-import sys
-import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -28,7 +24,6 @@ from rekindle.errors import (
 )
 from rekindle.policy.settings.runtime_settings import FILE_BYTES
 from rekindle.system.files import safe_folders
-from rekindle.thresholds.storage import LOCK_POLL_SECONDS
 
 FILE_MODE = 0o600
 FOLDER_MODE = 0o700
@@ -38,18 +33,6 @@ TORN_MARK = b" torn\n"
 REFUSED_ERRNOS = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
 """Errors for a process that may not write or read there, such as one in a sandbox."""
 _APPENDING = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
-_AT_FDCWD = -100
-_STATX_BTIME = 0x800
-_STATX_BTIME_AT = 80
-_STATX_BYTES = 256
-"""From Linux's struct statx; Python's stat has no birth time there."""
-_KINDS = {
-    stat.S_IFREG: "file",
-    stat.S_IFDIR: "folder",
-    stat.S_IFLNK: "link",
-    stat.S_IFIFO: "FIFO",
-    stat.S_IFSOCK: "socket",
-}
 
 
 def replace_file(
@@ -157,12 +140,21 @@ def write_at(path: Path, start: int, data: bytes) -> None:
         is_new = not path_exists(path)
         fd = open_plain(path, os.O_WRONLY | os.O_CREAT)
         try:
-            _write_all_at(fd, start, data)
-            _sync(fd, path)
+            overwrite_durably(fd, path, start, data)
         finally:
             os.close(fd)
     if is_new:
         sync_folder(path.parent)
+
+
+def overwrite_durably(fd: int, path: Path, start: int, data: bytes) -> None:
+    """Overwrite bytes of an open file in place, durably."""
+    with translate_os_errors(path):
+        rest = memoryview(data)
+        while rest:
+            written = os.pwrite(fd, rest, start)
+            start, rest = start + written, rest[written:]
+        _sync(fd, path)
 
 
 def read_bytes(path: Path, most: int = -1) -> bytes | None:
@@ -303,39 +295,6 @@ def make_private(path: Path) -> None:
             os.close(fd)
 
 
-def make_file_stamp(path: Path) -> tuple[int, ...] | None:
-    """Return a value that changes with every write or replacement; None if the file is missing."""
-    try:
-        status = path.stat()
-    except OSError:
-        return None
-    return status.st_size, status.st_mtime_ns, status.st_ino
-
-
-def read_birth_time(path: Path) -> int:
-    """Return the creation time of a file or folder in nanoseconds; 0 if it is not available."""
-    with translate_os_errors(path):
-        birthtime: float | None = getattr(path.stat(), "st_birthtime", None)
-    if birthtime is not None:  # not on Linux
-        return int(birthtime * 10**9)
-    import ctypes  # noqa: PLC0415 - few commands need it
-
-    statx = getattr(ctypes.CDLL(None), "statx", None)
-    data = ctypes.create_string_buffer(_STATX_BYTES)
-    if statx is None or statx(_AT_FDCWD, os.fsencode(path), 0, _STATX_BTIME, data) != 0:
-        return 0
-    if not int.from_bytes(data.raw[:4], sys.byteorder) & _STATX_BTIME:
-        return 0
-    seconds, nanoseconds = struct.unpack_from("=qI", data.raw, _STATX_BTIME_AT)
-    return int(seconds) * 10**9 + int(nanoseconds)
-
-
-def read_modified_time(path: Path) -> datetime:
-    """Return when a file was last written."""
-    with translate_os_errors(path):
-        return datetime.fromtimestamp(path.lstat().st_mtime, UTC)
-
-
 def rename_durably(path: Path, to: Path) -> None:
     with (
         translate_os_errors(path),
@@ -382,107 +341,6 @@ def sweep_temporary(folder: Path, of: str = "") -> None:
             remove_file(folder / name)
 
 
-class PinnedFile:
-    """A file held open, so that another file cannot be mistaken for it."""
-
-    def __init__(self, path: Path, flags: int = os.O_RDONLY) -> None:
-        self.path = path
-        with translate_os_errors(path):
-            self._fd = open_plain(path, flags)
-
-    def is_still_at_path(self) -> bool:
-        """Return whether the file is still the one at its path; it may have been removed."""
-        with translate_os_errors(self.path):
-            try:
-                current = self.path.lstat()
-            except (FileNotFoundError, NotADirectoryError):
-                return False
-            held = os.fstat(self._fd)
-        return (current.st_dev, current.st_ino) == (held.st_dev, held.st_ino)
-
-    def size(self) -> int:
-        with translate_os_errors(self.path):
-            return os.fstat(self._fd).st_size
-
-    def close(self) -> None:
-        close_descriptor(self._fd)
-
-
-class FileLock(PinnedFile):
-    """The exclusive lock of a file, held while this object is open."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__(path, os.O_RDWR | os.O_CREAT)
-
-    def acquire(self, wait: float) -> bool:
-        deadline = time.monotonic() + wait
-        while True:
-            with translate_os_errors(self.path):
-                try:
-                    fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except BlockingIOError:
-                    if time.monotonic() >= deadline:
-                        return False
-                else:
-                    return True
-            time.sleep(LOCK_POLL_SECONDS)
-
-    def write(self, start: int, data: bytes) -> None:
-        """Overwrite bytes of the locked file in place, durably."""
-        with translate_os_errors(self.path):
-            _write_all_at(self._fd, start, data)
-            _sync(self._fd, self.path)
-
-
-@contextmanager
-def hold_lock(path: Path, wait: float) -> Iterator[FileLock | None]:
-    """Hold the exclusive lock of `path`; yield None if it is not free in time.
-
-    The kernel releases it when the process exits for any reason: there are no stale locks.
-    """
-    while True:
-        lock = FileLock(path)
-        try:
-            if not lock.acquire(wait):
-                yield None
-                return
-            if lock.is_still_at_path():
-                yield lock
-                return
-        finally:
-            lock.close()
-
-
-def is_locked(path: Path) -> bool:
-    """Return whether a process holds the exclusive lock of `path`; the check creates no file."""
-    with translate_os_errors(path):
-        try:
-            fd = open_plain(path, os.O_RDONLY)
-        except (FileNotFoundError, NotADirectoryError, safe_folders.LinkedFolderError):
-            return False  # a file behind a link is not Rekindle's
-        try:
-            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-        finally:
-            os.close(fd)
-    return False
-
-
-def name_kind(path: Path) -> str:
-    """Return the kind of entry at a path: `file`, `folder`, `link`...; empty if there is none."""
-    with translate_os_errors(path):
-        try:
-            mode = path.lstat().st_mode
-        except (FileNotFoundError, NotADirectoryError):
-            return ""
-        except OSError as error:
-            if error.errno != errno.ELOOP:
-                raise
-            return ""  # a folder above it is a link to itself
-    return _KINDS.get(stat.S_IFMT(mode), "device")
-
-
 def _is_in(folder: int, name: str) -> bool:
     try:
         os.lstat(name, dir_fd=folder)
@@ -495,13 +353,6 @@ def _write_all(fd: int, data: bytes) -> None:
     rest = memoryview(data)
     while rest:
         rest = rest[os.write(fd, rest) :]
-
-
-def _write_all_at(fd: int, start: int, data: bytes) -> None:
-    rest = memoryview(data)
-    while rest:
-        written = os.pwrite(fd, rest, start)
-        start, rest = start + written, rest[written:]
 
 
 def _sync(fd: int, path: Path) -> None:

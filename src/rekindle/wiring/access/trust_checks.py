@@ -20,7 +20,7 @@ from rekindle.stores.folders import (
 )
 from rekindle.stores.folders.agent_folder import RekindleFolder
 from rekindle.system import clock
-from rekindle.system.files import durable_files
+from rekindle.system.files import file_status
 
 NEVER_ACCEPTED = "no settings were accepted for it on this host"
 _CHANGED = "changed without your command"
@@ -212,8 +212,8 @@ def stamp_settings(project: Project, name: str) -> object:
     """
     accepted = private_files.find_private_project(project.path).agent(name).settings
     return (
-        durable_files.make_file_stamp(project.path / MANIFEST_FILE),
-        durable_files.make_file_stamp(accepted),
+        file_status.make_file_stamp(project.path / MANIFEST_FILE),
+        file_status.make_file_stamp(accepted),
         _find_paths_outside(project, name),
     )
 

@@ -34,7 +34,7 @@ from rekindle.system import (
     clock,
     host,
 )
-from rekindle.system.files import durable_files
+from rekindle.system.files import durable_files, file_locks, file_status
 from rekindle.system.notifications import Notifier
 from rekindle.system.processes import detached_start
 from rekindle.system.processes.child_processes import (
@@ -252,7 +252,7 @@ def _make_watchdog(project: Project, store: FileStore) -> Watchdog:
 
 def measure_output(store: FileStore, name: str) -> int:
     """Return the bytes that supervisors in the background have written so far."""
-    found = durable_files.make_file_stamp(store.folder(name).output)
+    found = file_status.make_file_stamp(store.folder(name).output)
     return found[0] if found else 0
 
 
@@ -322,7 +322,7 @@ def run_daemon(folder: Path, tell: Callable[[WatchReport], None]) -> None:
     project = config.load_project(folder)
     root = open_store(project).root
     root.make()
-    with durable_files.hold_lock(root.path / "daemon", 0.0) as lock, Interruption() as interruption:
+    with file_locks.hold_lock(root.path / "daemon", 0.0) as lock, Interruption() as interruption:
         if lock is None:
             raise UsageError(
                 "the daemon of this project runs already",
@@ -343,4 +343,4 @@ def sleep_until_signal(seconds: float, interruption: Interruption) -> None:
 
 def _make_stamp(folder: Path) -> object:
     """Return a value that changes when the manifest does."""
-    return durable_files.make_file_stamp(folder / manifest.MANIFEST_FILE)
+    return file_status.make_file_stamp(folder / manifest.MANIFEST_FILE)

@@ -10,10 +10,7 @@ from pathlib import Path
 from rekindle.errors import RekindleError, UsageError
 from rekindle.flows.supervision.watchdog import WatchReport
 from rekindle.policy.settings.runtime_settings import WatchSettings
-from rekindle.system.files import (
-    durable_files,
-    user_folder,
-)
+from rekindle.system.files import file_locks, user_folder
 from rekindle.system.processes.child_processes import Interruption
 from rekindle.wiring.access import trust_checks
 from rekindle.wiring.starting.background_start import (
@@ -57,7 +54,7 @@ class AllProjectsWatchdog:
 def run_daemon_for_all(tell: Tell) -> None:
     """Watch all trusted projects until a signal ends the daemon."""
     lock_file = user_folder.make_user_folder() / "daemon"
-    with durable_files.hold_lock(lock_file, 0.0) as lock, Interruption() as interruption:
+    with file_locks.hold_lock(lock_file, 0.0) as lock, Interruption() as interruption:
         if lock is None:
             raise UsageError(
                 "the daemon of all projects runs already",

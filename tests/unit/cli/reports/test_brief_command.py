@@ -20,7 +20,7 @@ from rekindle.system import (
     clock,
     host,
 )
-from rekindle.system.files import durable_files
+from rekindle.system.files import file_locks
 from rekindle.wiring.access.trust_checks import accept_folder
 
 MANIFEST = """\
@@ -135,7 +135,7 @@ def test_a_watchdog_has_them_written_by_somebody_else(project):
 
 
 def test_of_two_who_write_what_is_due_one_does(project):
-    with durable_files.hold_lock(project.store.folder("trades").briefing, 0.0):
+    with file_locks.hold_lock(project.store.folder("trades").briefing, 0.0):
         assert "· trades: somebody else is writing it" in project("--due")[0]
         assert "is busy" in project("trades", code=6)[1]
     assert "✓ trades" in project("--due")[0]

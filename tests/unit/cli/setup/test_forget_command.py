@@ -15,10 +15,7 @@ from rekindle.errors import InUseError
 from rekindle.stores.files.supervisor_locks import find_outer_lock
 from rekindle.stores.folders import private_files
 from rekindle.system import crontab
-from rekindle.system.files import (
-    durable_files,
-    user_folder,
-)
+from rekindle.system.files import file_locks, user_folder
 from rekindle.wiring import forget_project
 from rekindle.wiring.access import trust_checks
 from rekindle.wiring.access.trust_checks import accept_folder
@@ -157,7 +154,7 @@ def test_what_runs_is_not_forgotten(tmp_path, where, capfd):
         "inside": folder / ".rekindle/agents/trades/run/supervisor",
         "daemon": folder / ".rekindle/daemon",
     }[where]
-    with durable_files.hold_lock(path, 0.0):
+    with file_locks.hold_lock(path, 0.0):
         assert main.run(["forget", str(folder), "--yes"]) == InUseError.exit_code
     said = capfd.readouterr().err
     assert ("its daemon" if where == "daemon" else "trades") in said

@@ -32,7 +32,7 @@ from rekindle.policy.settings.runtime_settings import (
 from rekindle.policy.text import token_estimate
 from rekindle.stores.files import FileStore
 from rekindle.stores.files.writer import Writer
-from rekindle.system.files import durable_files
+from rekindle.system.files import file_locks
 
 
 @pytest.fixture
@@ -608,7 +608,7 @@ def test_neither_a_model_nor_git_is_waited_for_under_the_lock(shop):
 def test_one_at_a_time(shop):
     worked(shop)
     with (
-        durable_files.hold_lock(shop.store.folder("trades").briefing, 0.0),
+        file_locks.hold_lock(shop.store.folder("trades").briefing, 0.0),
         pytest.raises(BusyError),
     ):
         shop.brief(told)

@@ -19,7 +19,7 @@ from rekindle.stores.files import (
     supervisor_locks,
 )
 from rekindle.stores.folders.agent_folder import REKINDLE_FOLDER
-from rekindle.system.files import durable_files
+from rekindle.system.files import file_locks
 from rekindle.system.processes import lock_holder
 from rekindle.system.processes.stop_signals import STOP_SIGNAL
 
@@ -35,7 +35,7 @@ def test_a_wiped_folder_has_no_second_supervisor(store, open_store, tmp_path):
         shutil.rmtree(tmp_path / REKINDLE_FOLDER)
         other = open_store()
         other.create("trades")
-        assert not durable_files.is_locked(other.folder("trades").supervisor)
+        assert not file_locks.is_locked(other.folder("trades").supervisor)
         assert other.is_supervised("trades")
         assert other.has_lost_folder("trades")
         with pytest.raises(SupervisedError), other.supervising("trades"):
@@ -244,7 +244,7 @@ def test_a_stop_ends_though_the_disk_of_the_folder_fails_meanwhile(store, clock,
     """The lock outside is on another disk: it tells whether the supervisor has ended."""
     stopping, signalled = AgentStopper(store, "trades", clock), []
     monkeypatch.setattr(store, "signal_supervisor", lambda name: not signalled.append(name))
-    is_locked = durable_files.is_locked
+    is_locked = file_locks.is_locked
 
     def fail(path):
         if path == store.folder("trades").supervisor:
@@ -252,7 +252,7 @@ def test_a_stop_ends_though_the_disk_of_the_folder_fails_meanwhile(store, clock,
         return is_locked(path)
 
     with store.supervising("trades"):
-        monkeypatch.setattr(durable_files, "is_locked", fail)
+        monkeypatch.setattr(file_locks, "is_locked", fail)
         assert not stopping.has_ended()
         assert signalled == ["trades"]
     assert stopping.has_ended()

@@ -7,7 +7,7 @@ import pytest
 
 import rekindle
 from rekindle.errors import UnsafePathError
-from rekindle.system.files import durable_files
+from rekindle.system.files import durable_files, file_locks
 
 WRITES = {
     "replace": lambda path: durable_files.replace_file(path, b"new\n"),
@@ -23,7 +23,7 @@ WRITES = {
     "set_aside": lambda path: durable_files.rename_durably(path, path.with_name("aside")),
     "remove": durable_files.remove_file,
     "sweep_temporary": lambda path: durable_files.sweep_temporary(path.parent),
-    "lock": lambda path: durable_files.FileLock(path.with_name("lock")),
+    "lock": lambda path: file_locks.FileLock(path.with_name("lock")),
 }
 READS = {
     "read": durable_files.read_bytes,
@@ -95,15 +95,15 @@ def test_a_relative_path_is_held_to_the_same_rule(tmp_path, victim, monkeypatch)
 def test_a_lock_behind_a_link_is_not_held(tmp_path, victim):
     """Otherwise `stop` would fail where it must look for the supervisor's other lock."""
     (tmp_path / ".rekindle").symlink_to(victim / "run")
-    with durable_files.hold_lock(victim / "run/file", 0.0) as lock:
+    with file_locks.hold_lock(victim / "run/file", 0.0) as lock:
         assert lock
-        assert durable_files.is_locked(tmp_path / ".rekindle/file") is False
+        assert file_locks.is_locked(tmp_path / ".rekindle/file") is False
 
 
 def test_below_an_object_that_is_not_a_folder_nothing_is_there(tmp_path):
     """Readers of locks rely on that: a file in the place of a folder is not a held lock."""
     (tmp_path / ".rekindle").write_text("")
-    assert durable_files.is_locked(tmp_path / ".rekindle/lock") is False
+    assert file_locks.is_locked(tmp_path / ".rekindle/lock") is False
     assert durable_files.path_exists(tmp_path / ".rekindle/lock") is False
 
 
