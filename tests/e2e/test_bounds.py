@@ -1,6 +1,7 @@
 """Bounds on work without progress, with real programs and a real git."""
 
 import shutil
+import signal
 import subprocess
 import sys
 
@@ -28,11 +29,29 @@ def rekindle(place, tmp_path):
     return found
 
 
-def has_agent(rekindle, code, more=""):
+LASTS_SECONDS = 0.5
+LASTS = f"""\
+import time
+begun = time.monotonic()
+while time.monotonic() - begun < {LASTS_SECONDS}:
+    time.sleep(0.01)
+raise SystemExit(3)
+"""
+"""Crashes, but not before it counts as healthy."""
+WAITS = """\
+import os, signal
+open("pid.tmp", "w").write(str(os.getpid()))
+os.rename("pid.tmp", "pid")
+signal.pause()
+"""
+"""Writes its process number, then waits for a signal."""
+
+
+def has_agent(rekindle, code, more="", restart="cooldown: 0s"):
     (rekindle.project / "agent.py").write_text(code)
     command = f"[{sys.executable}, agent.py]"
     entry = f"    harness: command\n    command: {command}\n{more}"
-    bounds = "runtime:\n  progress: {max_launches: 5}\n  restart: {cooldown: 0s}\n"
+    bounds = f"runtime:\n  progress: {{max_launches: 5}}\n  restart: {{{restart}}}\n"
     bounds += "  stall: {pause: false}\n"
     manifest = f"version: 1\nagents:\n  trades:\n{entry}{bounds}"
     (rekindle.project / "rekindle.yaml").write_text(manifest)
@@ -77,6 +96,48 @@ def test_a_service_of_this_host_that_is_down_is_a_crash(rekindle):
     rekindle("run", "--once", code=21)
     assert {one["exit"] for one in rekindle.events("launch.ended")} == {"crash"}
     assert len(rekindle.events("launch.ended")) == 5
+
+
+def test_an_agent_that_crashes_whenever_it_counts_as_healthy_is_paused(rekindle):
+    """Each such crash is the first one again, so that `max_crashes` never ends them."""
+    healthy = f"cooldown: 0s, max_crashes: 2, healthy_after: {LASTS_SECONDS}s"
+    has_agent(rekindle, LASTS, restart=healthy)
+    run = ended(rekindle, "--once", code=21)
+    launches = rekindle.events("launch.ended")
+    assert [(one["exit"], one["code"]) for one in launches] == [("crash", 3)] * 5
+    assert min(one["seconds"] for one in launches) >= LASTS_SECONDS
+    assert "5 launches in a row without progress" in run.err
+    [paused] = rekindle.events("safe_mode.entered")
+    assert paused["why"] == "no-progress"
+
+
+def test_an_agent_that_crashes_before_it_counts_as_healthy_is_ended_by_max_crashes(rekindle):
+    has_agent(rekindle, LASTS, restart="cooldown: 0s, max_crashes: 2, healthy_after: 600s")
+    ended(rekindle, "--once", code=22)
+    assert len(rekindle.events("launch.ended")) == 2
+    [paused] = rekindle.events("safe_mode.entered")
+    assert paused["why"] == "crash"
+
+
+def test_an_agent_that_is_sent_sigterm_every_time_is_paused(rekindle):
+    """As by earlyoom, which ends the largest process of a host."""
+    has_agent(rekindle, WAITS)
+    run = rekindle.start("run")
+    pids, file = [], rekindle.project / "pid"
+    for _ in range(5):
+        rekindle.place.wait_for(file.exists)
+        pids.append(int(file.read_text()))
+        file.unlink()
+        rekindle.place.signal(pids[-1], signal.SIGTERM)
+    [paused] = rekindle.place.wait_for(lambda: rekindle.events("safe_mode.entered") or None)
+    assert paused["why"] == "no-progress"
+    assert "5 launches in a row without progress" in paused["words"]
+    assert len(set(pids)) == 5
+    ends = [(one["exit"], one["code"]) for one in rekindle.events("launch.ended")]
+    assert ends == [("interrupted", -signal.SIGTERM)] * 5
+    rekindle("stop")
+    assert run.wait() == 130, run.err
+    assert len(rekindle.events("launch.started")) == 5
 
 
 def test_run_prints_its_bounds_and_keeps_the_operator_s_word(rekindle):
