@@ -127,7 +127,11 @@ def test_one_that_neither_works_nor_writes_is_paused(loop):
 
 def test_an_answer_outlives_a_cycle_that_writes_nothing(loop):
     loop.agent("relay('Waiting for Ann to choose a grammar') if number == 1 else commit('a.py')")
-    assert '`rekindle answer trades-1 "TEXT"`' in loop.run(code=22).err
+    run = loop.run(code=22)
+    assert "; waiting: Waiting for Ann to choose a grammar\n" in run.out
+    assert '`rekindle answer trades-1 "TEXT"` continues; `runtime: stall: pause: false`' in run.err
+    assert (run.out + run.err).count("`runtime: stall: pause: false`") == 1
+    assert "runtime: stall" not in loop.project("status").out
     assert len(loop.ended()) == 1, "it waits from the first cycle on"
     loop.project("answer", "trades", "Take two.\nNot three.")
     loop.run("--cycles", "4")

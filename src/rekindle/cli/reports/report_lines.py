@@ -87,9 +87,11 @@ def _describe(report: SupervisorReport, name: str, *, has_keyboard: bool) -> Ite
             outcome = stop_reasons.find_outcome(report.why).words
             words = reason_text.explain_reason(report.why, report.words)
             yield ReportLine(f"{outcome}, in safe mode: {words}", "agent", {"fg": "red"})
-            then = reason_text.render_hint(report.why, name, is_safe=True, answer=report.command)
-            here = ", or Enter here" if report.takes_enter and has_keyboard else ""
-            yield ReportLine(f"→ {then}{here}")
+            takes_enter = report.takes_enter and has_keyboard
+            hint = reason_text.render_hint(
+                report.why, name, is_safe=True, answer=report.command, takes_enter=takes_enter
+            )
+            yield ReportLine(f"→ {hint}")
         case _:
             yield from _describe_output(report)
 

@@ -65,15 +65,24 @@ def render_continue_command(
 
 
 def render_hint(
-    why: str, name: str, *, is_safe: bool = False, is_supervised: bool = True, answer: str = ""
+    why: str,
+    name: str,
+    *,
+    is_safe: bool = False,
+    is_supervised: bool = True,
+    answer: str = "",
+    takes_enter: bool = False,
 ) -> str:
     """Return the operator's next step, with the command that continues the agent.
 
-    `answer` is the command that answers the agent's question, if there is one.
+    `answer` is the command that answers the agent's question, if there is one; `takes_enter` means
+    that Enter at the terminal does the same.
     """
-    continues = answer or render_continue_command(
+    row = STOP_REASONS[parse_reason(why)]
+    command = answer or render_continue_command(
         why, name, is_safe=is_safe, is_supervised=is_supervised
     )
-    continues = f"`{continues}`"
-    fix = STOP_REASONS[parse_reason(why)].fix.format(name=name)
-    return f"{fix}; then {continues}" if fix else f"{continues} continues"
+    enter = ", or Enter here" if takes_enter else ""
+    fix = row.fix.format(name=name)
+    step = f"{fix}; then `{command}`{enter}" if fix else f"`{command}` continues{enter}"
+    return f"{step}; `{row.off_switch}` switches such pauses off" if row.off_switch else step

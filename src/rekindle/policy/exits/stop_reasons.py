@@ -222,10 +222,13 @@ class ReasonRow(msgspec.Struct, frozen=True, kw_only=True):
     """
     needs_edit: bool = False
     """Whether the agent stops again unless rekindle.yaml is edited."""
+    off_switch: str = ""
+    """Setting that switches such a pause off."""
 
 
 _EVENTS = "look at what it did (`rekindle events -a {name}`)"
 _RELAY = "look at its relay (`rekindle relay show -a {name}`)"
+_NO_PAUSE = "runtime: stall: pause: false"
 _SMALLER = "make the task or the relay smaller: the work does not fit one window"
 
 STOP_REASONS: dict[StopReason, ReasonRow] = {
@@ -280,6 +283,7 @@ STOP_REASONS: dict[StopReason, ReasonRow] = {
         between=True,
         choices=("TEXT", "retry", "accept", "stop"),
         needs_edit=True,
+        off_switch=_NO_PAUSE,
     ),
     "cycles": ReasonRow(
         text="nothing verifies that the work is done",
@@ -294,6 +298,7 @@ STOP_REASONS: dict[StopReason, ReasonRow] = {
         command="restart",
         between=True,
         choices=("TEXT", "retry", "done", "stop"),
+        off_switch=_NO_PAUSE,
     ),
     "no-progress": ReasonRow(
         text="launches without progress", outcome="stalled", fix=_EVENTS, command="restart"
@@ -308,6 +313,7 @@ STOP_REASONS: dict[StopReason, ReasonRow] = {
         command="answer",
         between=True,
         choices=("TEXT", "stop"),
+        off_switch=_NO_PAUSE,
     ),
     "stopped": ReasonRow(text="by the operator", outcome="stopped"),
     "settings": ReasonRow(

@@ -42,7 +42,7 @@ from rekindle.policy.stall.verdict import (
 
 NOTICE_RUNG = 2
 PAUSE_RUNG = 3
-OFF_SWITCH = "`runtime: stall: {key}: false` switches this off"
+_TELL_SWITCH = "`runtime: stall: tell: false` switches this off"
 _SIGNAL = "STALL DETECTED: previous cycle produced same next action. You must change approach."
 _IF_DONE = "If the work is done, write only DONE as the Next Action."
 _FEW, _SOME = 5, 3
@@ -144,18 +144,17 @@ def _end(last: CycleEnded) -> StopRun | None:
 def _decide_pause(
     known: Mapping[int, CycleEnded], last: CycleEnded, since: int
 ) -> EnterSafeMode | None:
-    off = OFF_SWITCH.format(key="pause")
     is_paused = find_rung([*_select_cycles_since(known, since), last]) >= PAUSE_RUNG
     # Another agent's work in the same folder counts as evidence too, but does not end the wait.
     if last.verdict == StallKind.WAITING and (is_paused or not last.evidence):
-        return EnterSafeMode("waiting", f"it waits for a person: {last.about or last.words}; {off}")
+        return EnterSafeMode("waiting", f"it waits for a person: {last.about or last.words}")
     if is_paused and last.claimed:
         check = explain_refusal(last) or "`until:` fails"
-        return EnterSafeMode("disputed", f"it reports that it is done, and {check}; {off}")
+        return EnterSafeMode("disputed", f"it reports that it is done, and {check}")
     if is_paused:
         reason = last.owed or last.words
         about = "" if last.about in reason else last.about
-        why = "; ".join(filter(None, (about, reason, off)))
+        why = "; ".join(filter(None, (about, reason)))
         return EnterSafeMode("stalled", f"several cycles without progress: {why}")
     return None
 
@@ -197,7 +196,7 @@ def render_stall_notice(
         return ""  # other notices cover its topic and `until:`
     parts = [_SIGNAL, f"Repeated: {last.about}" if last.about else "", f"Why: {last.words}"]
     parts.append(_IF_DONE)
-    parts.append(OFF_SWITCH.format(key="tell"))
+    parts.append(_TELL_SWITCH)
     return "\n".join(part for part in parts if part)
 
 

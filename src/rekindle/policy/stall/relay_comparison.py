@@ -134,7 +134,7 @@ class _Pair:
     def verdict(self) -> StallVerdict:
         about = self.about
         if waited := self._find_wait():
-            about, kind, reason = waited, StallKind.WAITING, f"waits: {waited}"
+            about, kind, reason = waited, StallKind.WAITING, waited
         elif step := self._find_step():
             kind, reason = StallKind.PROGRESS, step
         elif self._is_more_of_the_same():
