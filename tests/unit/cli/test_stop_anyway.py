@@ -22,7 +22,7 @@ agents:
 """
 FLEET = "fleet: {address: '127.0.0.1:9', api_key: $SECRET, tls: false}\n"
 SUPERVISOR = ("run", "trades", "--said")
-MANIFEST_ERROR, FOREIGN, UNRECORDED = 3, 6, 13
+MANIFEST_ERROR, FOREIGN, AGENT_ERROR, UNRECORDED = 3, 6, 9, 13
 
 
 class Folder:
@@ -162,3 +162,23 @@ def test_nor_a_supervisor(folder):
     folder.plant_owner()
     folder("stop", code=UNRECORDED)
     folder.require_end()
+
+
+OWNERS = {
+    "another host": b'{"v": 1, "host": "elsewhere", "gen": 1}',
+    "newer": b'{"v": 2, "host": "elsewhere", "gen": 2}',
+    "unreadable": b"{",
+}
+
+
+@pytest.mark.parametrize("owner", OWNERS)
+def test_an_owner_that_was_planted_ends_the_supervisor_and_starts_no_other(folder, owner):
+    """A newer Rekindle on another host may have written it: ignoring it could run two agents."""
+    (folder.path / ".rekindle/agents/trades/owner.json").write_bytes(OWNERS[owner])
+    found = folder.place._ask(do="list")["processes"]
+    [agent] = [one["pid"] for one in found if one["argv"][-1] == "agent.py"]
+    folder.place.signal(agent, 9)
+    folder.require_end()
+    folder.start("watch", "--once").wait()
+    folder("up", code=AGENT_ERROR)
+    assert folder.pids() == []
