@@ -6,10 +6,8 @@ from zoneinfo import ZoneInfo
 
 from rekindle.documents import events
 from rekindle.documents.launches.one_shot import OneShotAnswer
-from rekindle.flows.briefs.write_brief import (
-    BriefPorts,
-    BriefWriter,
-)
+from rekindle.flows.briefs.brief_material import BriefPorts
+from rekindle.flows.briefs.write_brief import BriefWriter
 from rekindle.flows.transcripts.archive_transcripts import TranscriptArchiver
 from rekindle.harnesses.claude_code import claude_harness
 from rekindle.policy.briefs.claim_check import GitWork

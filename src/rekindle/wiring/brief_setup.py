@@ -4,11 +4,9 @@ import os
 from datetime import datetime
 
 from rekindle.config import Project
+from rekindle.flows.briefs.brief_material import BriefPorts
 from rekindle.flows.briefs.build_morning_page import MorningPageBuilder
-from rekindle.flows.briefs.write_brief import (
-    BriefPorts,
-    BriefWriter,
-)
+from rekindle.flows.briefs.write_brief import BriefWriter
 from rekindle.flows.operator.read_rows import RowReader
 from rekindle.policy.briefs.claim_check import GitWork
 from rekindle.stores.files import FileStore

@@ -597,9 +597,10 @@ def test_neither_a_model_nor_git_is_waited_for_under_the_lock(shop):
         return {}
 
     writing = shop.writing(Model(slowly))
-    work = writing._ports.work
-    writing._ports = msgspec.structs.replace(
-        writing._ports, work=lambda since: (is_free(), work(since))[1]
+    material = writing._material
+    work = material._ports.work
+    material._ports = msgspec.structs.replace(
+        material._ports, work=lambda since: (is_free(), work(since))[1]
     )
     writing.write()
     assert free == [True, True]

@@ -1,0 +1,131 @@
+"""Compose the brief of an agent from the material and the open loops."""
+
+from rekindle.documents import relay as relays
+from rekindle.documents.brief import (
+    Brief,
+    BriefLabel,
+)
+from rekindle.documents.summaries.summary import list_carried_items, make_line
+from rekindle.errors import (
+    DocumentError,
+)
+from rekindle.flows.briefs.brief_material import BriefMaterial, BriefPorts
+from rekindle.policy.briefs import brief_page as policy
+from rekindle.policy.exits import reason_text, stop_reasons
+from rekindle.policy.projection import open_loops
+from rekindle.policy.projection.fold import (
+    Projection,
+)
+from rekindle.policy.settings.runtime_settings import (
+    BRIEF_UNUSABLE,
+)
+from rekindle.policy.summaries.attribution import SourceTexts
+from rekindle.policy.supervision.run_moves import is_done
+from rekindle.stores.files import FileStore
+from rekindle.summarizers.mechanical_summary import (
+    KnownWork,
+    summarize_digest,
+)
+
+
+class BriefComposer:
+    def __init__(self, store: FileStore, agent: str, ports: BriefPorts) -> None:
+        self._store, self._agent, self._ports = store, agent, ports
+
+    def compose(
+        self,
+        known: Projection,
+        after: Projection,
+        material: BriefMaterial,
+        texts: SourceTexts,
+        before: Brief | None,
+    ) -> Brief:
+        """Return the brief after the projection changed from `known` to `after`."""
+        limits, now = self._ports.runtime, material.now
+        page = before if known.briefed.morning == after.briefed.morning else None
+        is_told = known.briefed.until_morning == after.briefed.morning
+        if known.briefed.failed and not is_told:
+            page = None  # the previous page was written without a model: replace it
+        changed, following = self._render_changes(material, texts)
+        if material.words and page and not material.day.changed:
+            changed = []  # keep the page unchanged, and let a later brief complete it
+        risk = tuple(item.text for item in texts.items(material.day.risk))
+        if not material.turns and page:
+            risk = list_carried_items(page.content(BriefLabel.RISK) or "")
+        content = policy.BriefContent(
+            changed=policy.merge_changes(page, [*changed, *_render_outcome(known, material)]),
+            more=policy.count_left_out(page),
+            next=""
+            if is_done(known.run)  # finished work has no next step, even if its relay names one
+            else following or (before and before.content(BriefLabel.NEXT)) or "not known",
+            risk=(*_render_notes(known, material), *risk),
+            open=open_loops.list_open_loops(after.loops, now, limits.loops),
+            claimed=after.briefed.claimed,
+            numbers={key: number.value for key, number in after.numbers.items()},
+        )
+        day = now.astimezone(self._ports.zone).date()
+        return policy.compose_brief(self._agent, day, content, limits.brief.max_tokens)
+
+    def _render_changes(self, material: BriefMaterial, texts: SourceTexts) -> tuple[list[str], str]:
+        """Return the changes and the next step; without turns, use the ended cycles."""
+        if not material.turns:
+            last_brief = material.projection.briefed.ts
+            cycles = [
+                cycle
+                for cycle in material.projection.ended.values()
+                if last_brief is None or cycle.ts > last_brief
+            ]
+            did = [f"cycle {cycle.cycle}: {cycle.did}" for cycle in cycles if cycle.did]
+            return did, self._read_next_action() if cycles else ""
+        work = material.work
+        steps = texts.instructions(material.day.next, BriefLabel.NEXT)
+        following = steps[0].text if steps else self._read_next_action()
+        if material.day.changed or material.how == "headless":
+            return policy.mark_claims(material.day.changed, material.turns, work, texts), following
+        known = KnownWork(commits=work.commits, changed=work.changed, next_action=following)
+        plain = summarize_digest("brief", material.digest, known).sections
+        return [item.text for item in plain[BriefLabel.CHANGED]], plain[BriefLabel.NEXT][0].text
+
+    def _read_next_action(self) -> str:
+        data = self._store.document(self._agent, "relay")
+        try:
+            next_action = relays.parse(data).next_action if data else None
+        except DocumentError:
+            next_action = None
+        return (next_action or "").strip().split("\n", 1)[0]
+
+
+def is_given_up(known: Projection, material: BriefMaterial) -> bool:
+    return material.is_unusable and known.briefed.unusable + 1 >= BRIEF_UNUSABLE
+
+
+def explain_failures(known: Projection, material: BriefMaterial) -> list[str]:
+    """Return why no model wrote the brief, and whether the turns are given up."""
+    if not material.words:
+        return []
+    given_up = f"after {BRIEF_UNUSABLE} unusable answers, these turns are not read again"
+    return [material.words, given_up] if is_given_up(known, material) else [material.words]
+
+
+def _render_notes(known: Projection, material: BriefMaterial) -> list[str]:
+    words = "; ".join(explain_failures(known, material))
+    notes = [f"no model could read all of this: {words}"] if words else []
+    if count := known.run.refused_call_count():
+        calls = f"{count} tool call{'' if count == 1 else 's'}"
+        notes.append(f"{calls} of this run: refused, no permission")
+    if material.unreported.unread:
+        sessions = f"{material.unreported.unread:,} sessions"
+        notes.append(f"{sessions} from long before the first brief are not included")
+    if material.left_out:
+        notes.append(f"{material.left_out:,} of the oldest turns did not fit and were left out")
+    return notes
+
+
+def _render_outcome(known: Projection, material: BriefMaterial) -> list[str]:
+    """Return a line about the end of the run, if it is new or there are new turns."""
+    run = known.run
+    if not run.is_over or not (material.turns or run.ended.seq > known.briefed.seq):
+        return []
+    outcome = stop_reasons.find_outcome(run.ended.why).words
+    reason = reason_text.explain_reason(run.ended.why, run.ended.words)
+    return [make_line(f"the run ended: {outcome} ({reason})")]
