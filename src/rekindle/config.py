@@ -76,7 +76,7 @@ def _require_zone(name: str, marked: MarkedData) -> None:
         raise ManifestError(
             f"there is no time zone {name!r}",
             line=marked.line(("runtime", "brief", "zone")),
-            hint="name one as in Europe/Zurich, or leave `zone` out for this machine's",
+            hint="use a name such as Europe/Zurich, or leave `zone` out for this machine's",
         ) from error
 
 

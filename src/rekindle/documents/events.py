@@ -56,12 +56,12 @@ class WorkSigns(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class AgentCreated(Event, frozen=True, kw_only=True, tag="agent.created"):
-    summary = "An agent's folder was made."
+    summary = "An agent's folder was created."
     agent: str
 
 
 class AgentReceived(Event, frozen=True, kw_only=True, tag="agent.received"):
-    summary = "What was known of the agent elsewhere: this log continues from there."
+    summary = "The state of an agent from elsewhere; this log continues from it."
     known: dict[str, Any]
     """Projection of all events up to this one."""
 
@@ -75,7 +75,7 @@ class OwnerChanged(Event, frozen=True, kw_only=True, tag="owner.changed"):
 
 
 class WorkspacePushed(Event, frozen=True, kw_only=True, tag="workspace.pushed"):
-    summary = "What the agent works on was pushed: from there it comes back on another host."
+    summary = "The agent's workspace was pushed; another host can continue from it."
     revision: str
     """Commit that holds the work tree, including uncommitted changes."""
     head: str = ""
@@ -87,12 +87,12 @@ class WorkspacePushed(Event, frozen=True, kw_only=True, tag="workspace.pushed"):
 
 
 class WorkspacePushFailed(Event, frozen=True, kw_only=True, tag="workspace.kept"):
-    summary = "What the agent works on could not be pushed: it stays on its host alone."
+    summary = "The agent's workspace could not be pushed; it exists only on its host."
     words: str
 
 
 class SessionStarted(Event, frozen=True, kw_only=True, tag="session.started"):
-    summary = "A session of a harness began, or went on: by resume, clear, compact or fork."
+    summary = "A session of a harness started or continued: by resume, clear, compact or fork."
     session: str
     harness: str
     source: str = ""
@@ -112,12 +112,12 @@ class SessionStarted(Event, frozen=True, kw_only=True, tag="session.started"):
 
 
 class SessionLost(Event, frozen=True, kw_only=True, tag="session.lost"):
-    summary = "A session had begun and never ended, and its process was gone; this has been told."
+    summary = "A session ended without a report, with its process; a later session was told."
     session: str
 
 
 class SessionEnded(Event, frozen=True, kw_only=True, tag="session.ended"):
-    summary = "A session ended and said so; a killed one never does."
+    summary = "A session reported its end; a killed one never does."
     session: str
     reason: str = ""
     visitor: bool = False
@@ -133,7 +133,7 @@ class PromptSubmitted(Event, frozen=True, kw_only=True, tag="prompt.submitted"):
 
 
 class SessionCompacted(Event, frozen=True, kw_only=True, tag="session.compacted"):
-    summary = "A harness is about to compact its own context."
+    summary = "A harness is about to compact its context."
     session: str
     trigger: str = ""
     visitor: bool = False
@@ -149,7 +149,7 @@ class Heartbeat(Event, frozen=True, kw_only=True, tag="heartbeat"):
 
 
 class PrimerGiven(Event, frozen=True, kw_only=True, tag="primer.given"):
-    summary = "A session was told where the work stands."
+    summary = "A session received the state of the work."
     session: str
     source: str
     characters: int
@@ -157,7 +157,7 @@ class PrimerGiven(Event, frozen=True, kw_only=True, tag="primer.given"):
 
 
 class CycleStarted(Event, frozen=True, kw_only=True, tag="cycle.started"):
-    summary = "A cycle began: the relay is read, work follows."
+    summary = "A cycle started: the agent reads the relay, then works."
     cycle: int
     relay: str = ""
     """Archive path of the relay that the cycle started with; empty if there was none."""
@@ -166,7 +166,7 @@ class CycleStarted(Event, frozen=True, kw_only=True, tag="cycle.started"):
 
 
 class CycleEnded(Event, frozen=True, kw_only=True, tag="cycle.ended"):
-    summary = "A cycle ended: what is known was committed, and held against what was before."
+    summary = "A cycle ended: its results were committed and compared with the previous ones."
     cycle: int
     words: str = ""
     """Reason for the verdict."""
@@ -224,7 +224,7 @@ class LaunchStarted(Event, frozen=True, kw_only=True, tag="launch.started"):
 
 
 class LaunchEnded(Event, frozen=True, kw_only=True, tag="launch.ended"):
-    summary = "A process of a session ended; what it had left behind was ended too."
+    summary = "A process of a session ended, along with the processes that it left behind."
     launch: str
     cycle: int
     session: str
@@ -282,7 +282,7 @@ class CallRefused(Event, frozen=True, kw_only=True, tag="call.refused"):
 
 
 class DesiredSet(Event, frozen=True, kw_only=True, tag="desired.said"):
-    summary = "The operator said whether the agent is to run; this outranks every marker."
+    summary = "The operator decided whether the agent should run; this overrides every marker."
     desired: Literal["running", "stopped"]
     cycles: int | None = None
     """Maximum number of cycles of the run, 0 for no limit; None leaves it unchanged."""
@@ -291,7 +291,7 @@ class DesiredSet(Event, frozen=True, kw_only=True, tag="desired.said"):
 
 
 class RestartRequested(Event, frozen=True, kw_only=True, tag="restart.asked"):
-    summary = "The operator asked for another start now, whatever stood in the way."
+    summary = "The operator asked for another start now, whatever prevented it."
     fresh: bool = False
     """Whether to start a fresh session instead of resuming the current one."""
     once: bool = False
@@ -299,7 +299,7 @@ class RestartRequested(Event, frozen=True, kw_only=True, tag="restart.asked"):
 
 
 class PersonAnswered(Event, frozen=True, kw_only=True, tag="person.answered"):
-    summary = "A person answered what the agent was waiting for; the next cycle is told."
+    summary = "A person answered the agent; the next cycle receives the answer."
     text: str
     asked: str = ""
     """The thing that the agent waited for."""
@@ -336,7 +336,7 @@ inform the agent.
 
 
 class QuestionAnswered(Event, frozen=True, kw_only=True, tag="question.answered"):
-    summary = "A question was answered, by a person or by its deadline; its effect follows from it."
+    summary = "A question was answered, by a person or by its deadline."
     question: str
     effect: AnswerEffect
     choice: str = ""
@@ -357,32 +357,32 @@ class QuestionAnswered(Event, frozen=True, kw_only=True, tag="question.answered"
 
 
 class RunStarted(Event, frozen=True, kw_only=True, tag="run.started"):
-    summary = "A run began: what it spends and how often it crashes is counted from here."
+    summary = "A run started: its spending and its crashes are counted from here."
     cycle: int = 0
     """Number of the last cycle before the run."""
 
 
 class RunEnded(Event, frozen=True, kw_only=True, tag="run.ended"):
-    summary = "A run is over: the agent is not started again unless the operator says so."
+    summary = "A run is over: the agent starts again only at the operator's request."
     outcome: str
     """done, budget, or the cause of a wait that the run does not make."""
     words: str = ""
 
 
 class SafeModeEntered(Event, frozen=True, kw_only=True, tag="safe_mode.entered"):
-    summary = "The agent is kept, runs nothing, and waits for a person."
+    summary = "The agent is paused, runs nothing, and waits for a person."
     why: str
     words: str = ""
 
 
 class WaitStarted(Event, frozen=True, kw_only=True, tag="wait.started"):
-    summary = "Nothing is started before an instant: a pause, an outage, a usage limit."
+    summary = "Nothing starts before a given time: a pause, an outage, a usage limit."
     why: str
     until: datetime
 
 
 class HangDetected(Event, frozen=True, kw_only=True, tag="hang.noticed"):
-    summary = "A process has shown nothing for a long time."
+    summary = "A process has been silent for a long time."
     launch: str
     words: str
     ended: bool = False
@@ -390,14 +390,14 @@ class HangDetected(Event, frozen=True, kw_only=True, tag="hang.noticed"):
 
 
 class WindowSizeReported(Event, frozen=True, kw_only=True, tag="window.learnt"):
-    summary = "A CLI has said how large its model's window is."
+    summary = "A CLI reported the size of its model's window."
     harness: str
     model: str
     window: int
 
 
 class WindowMeasured(Event, frozen=True, kw_only=True, tag="window.measured"):
-    summary = "How full the window of a running session is."
+    summary = "The fill of a running session's window was measured."
     launch: str
     tokens: int
     window: int | None = None
@@ -411,7 +411,7 @@ class HandoffRequested(Event, frozen=True, kw_only=True, tag="handoff.asked"):
 
 
 class HandoffTriggered(Event, frozen=True, kw_only=True, tag="handoff.triggered"):
-    summary = "A session was stopped between two turns: a fresh one is to go on with a checkpoint."
+    summary = "A session was stopped between two turns; a fresh one continues from a checkpoint."
     launch: str
     cycle: int
     session: str
@@ -430,7 +430,7 @@ class HandoffTriggered(Event, frozen=True, kw_only=True, tag="handoff.triggered"
 
 
 class HandoffResumed(Event, frozen=True, kw_only=True, tag="handoff.resumed"):
-    summary = "A fresh session begins with the checkpoint of the one before it."
+    summary = "A fresh session starts with the checkpoint of the previous one."
     launch: str
     cycle: int
     count: int
@@ -446,7 +446,7 @@ class HandoffFailed(Event, frozen=True, kw_only=True, tag="handoff.failed"):
 
 
 class HandoffHalted(Event, frozen=True, kw_only=True, tag="handoff.halted"):
-    summary = "A handoff would lead nowhere: everything is kept, and a person is needed."
+    summary = "A handoff would not help: everything is saved, and a person is needed."
     cycle: int
     words: str
 
@@ -473,7 +473,7 @@ class SummaryMade(Event, frozen=True, kw_only=True, tag="summary.made"):
 
 
 class ReviewMade(Event, frozen=True, kw_only=True, tag="review.made"):
-    summary = "Another persona verified that the work is done, before the end of the run counts."
+    summary = "Another persona reviewed whether the work is done, before the run may end."
     cycle: int
     persona: str = ""
     verdict: str = ""
@@ -492,7 +492,7 @@ class ReviewMade(Event, frozen=True, kw_only=True, tag="review.made"):
 
 
 class SpendRecorded(Event, frozen=True, kw_only=True, tag="spend.noted"):
-    summary = "What the run has spent so far, with the turns of the process that runs."
+    summary = "The spend of the run so far, including the turns of the running process."
     launch: str
     tokens: int
     usd: float = 0.0
@@ -529,7 +529,7 @@ class LoopCorrection(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class StateAdopted(Event, frozen=True, kw_only=True, tag="state.adopted"):
-    summary = "state.json was edited by hand; what was added is taken over, nothing is dropped."
+    summary = "state.json was edited by hand; additions were adopted, and nothing was dropped."
     open_loops: tuple[OpenLoop, ...] = ()
     resolved: tuple[Resolution, ...] = ()
     corrections: tuple[LoopCorrection, ...] = ()
@@ -539,14 +539,14 @@ class StateAdopted(Event, frozen=True, kw_only=True, tag="state.adopted"):
 
 
 class SourceAdopted(Event, frozen=True, kw_only=True, tag="source.adopted"):
-    summary = "What another loop had left behind was taken over; the same is not taken twice."
+    summary = "The files of another loop were adopted; the same files are not adopted twice."
     source: str
     sha256: str
     """Hash of everything found at the source."""
 
 
 class RelayProposed(Event, frozen=True, kw_only=True, tag="relay.proposed"):
-    summary = "A relay was handed in; only ever in the inbox, the fold commits it."
+    summary = "A relay was submitted; it stays in the inbox until the fold commits it."
     text: str
     by: str
 
@@ -601,9 +601,7 @@ class BriefedPosition(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class BriefMade(Event, frozen=True, kw_only=True, tag="brief.made"):
-    summary = (
-        "What was said and done up to here has gone into a brief, and from there into the state."
-    )
+    summary = "A brief covers everything up to here, and the state has its results."
     morning: str
     """Date of the morning that the brief is for."""
     closes: bool = False
@@ -627,14 +625,14 @@ class BriefMade(Event, frozen=True, kw_only=True, tag="brief.made"):
 
 
 class DocumentRejected(Event, frozen=True, kw_only=True, tag="document.rejected"):
-    summary = "A document was edited into something unusable; it was set aside."
+    summary = "An edit made a document unusable; the edit was set aside."
     document: str
     path: str
     reason: str
 
 
 class InboxRejected(Event, frozen=True, kw_only=True, tag="inbox.rejected"):
-    summary = "A record of the inbox was torn or unreadable and was skipped."
+    summary = "A record of the inbox was torn or unreadable, and was skipped."
     bytes: int
     reason: str
 

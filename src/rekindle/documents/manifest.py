@@ -29,20 +29,20 @@ SCHEMA = 1
 DEFAULT_PROMPT = """\
 # Task
 
-Say here, in a few sentences, what the agent is to do in every cycle, and how it can tell
-that it is done.
+Describe here, in a few sentences, what the agent should do in every cycle, and how it can tell
+that the work is done.
 """
 """Prompt file that `init` writes if there is no task yet."""
 DEFAULT_SUMMARIZER = """\
 # Summarizer
 
-You hand work over between two people who never meet. Whoever reads you has nothing else: no memory
-of the session, only the files and what you say.
+You hand work over between two people who never meet. Your reader has nothing else: no memory of
+the session, only the files and what you say.
 
 - Say what is done, what is half done and what is not, and never mix them.
 - What was tried and failed is worth as much as what worked: say it, with the error.
 - Prefer names of files, commands and numbers to adjectives.
-- Leave out how it felt, what is obvious from the code, and what nobody will need.
+- Leave out feelings, what is obvious from the code, and details that the reader will not need.
 """
 """System prompt that `init` writes for the summarizer; every request defines the form of its
 answer.
@@ -86,7 +86,8 @@ class Compaction(msgspec.Struct, frozen=True):
 
 class Handover(msgspec.Struct, frozen=True):
     compaction: Annotated[
-        Compaction | bool | None, _doc("When and by whom work is handed to a fresh session; off.")
+        Compaction | bool | None,
+        _doc("Handoff to a fresh session: when, and by which persona; or `off`."),
     ] = None
 
 
@@ -95,7 +96,7 @@ class AgentEntry(msgspec.Struct, frozen=True):
     prompt: str | None = None
     dir: str | None = None
     rules: (
-        Annotated[str, _doc("File with rules that every session begins with, word for word.")]
+        Annotated[str, _doc("File with rules that every session starts with, word for word.")]
         | None
     ) = None
     relay: (
@@ -116,19 +117,18 @@ class AgentEntry(msgspec.Struct, frozen=True):
     review: (
         Annotated[
             str,
-            _doc("Name under `personas` that verifies an end in one session, before it counts."),
+            _doc("Name under `personas` of the reviewer that must confirm the end of the work."),
         ]
         | None
     ) = None
-    budget: Annotated[Budget | None, _doc("What a run may spend; the first cap ends it.")] = None
+    budget: Annotated[Budget | None, _doc("Caps on a run; the first one reached ends it.")] = None
     convergence: bool | None = None
-    handover: Annotated[Handover | None, _doc("How a full window is handed on.")] = None
-    command: Annotated[
-        CommandLine | None, _doc("For `harness: command`, the program that works.")
+    handover: Annotated[
+        Handover | None, _doc("How work is handed over when the window is full.")
     ] = None
+    command: Annotated[CommandLine | None, _doc("Program for `harness: command`.")] = None
     env: (
-        Annotated[dict[str, str], _doc("Variables that the agent gets beside the usual ones.")]
-        | None
+        Annotated[dict[str, str], _doc("Additional environment variables for the agent.")] | None
     ) = None
     keep: list[str] | None = None
     """Patterns for whole command lines; a background process that matches one outlives a launch."""
@@ -139,7 +139,7 @@ class AgentEntry(msgspec.Struct, frozen=True):
 class Permissions(msgspec.Struct, frozen=True):
     allowed_tools: (
         Annotated[
-            list[str], _doc("The only tools that the agent may use; left out: its CLI's own.")
+            list[str], _doc("The only tools that the agent may use; default: those of its CLI.")
         ]
         | None
     ) = None
@@ -147,19 +147,18 @@ class Permissions(msgspec.Struct, frozen=True):
 
 
 class Persona(msgspec.Struct, frozen=True):
-    adapter: Annotated[str, _doc("The agent CLI; left out: the agent's own.")] | None = None
+    adapter: Annotated[str, _doc("The agent CLI; default: the agent's own.")] | None = None
     command: Annotated[
-        CommandLine | None, _doc("The program for `adapter: command`; else it replaces the CLI's.")
+        CommandLine | None,
+        _doc("Program for `adapter: command`; for others, it replaces the CLI's."),
     ] = None
     """Program for `adapter: command`; for other adapters it replaces the CLI's own program."""
-    system_prompt_file: (
-        Annotated[str, _doc("File with what the model is told beside the prompt.")] | None
-    ) = None
+    system_prompt_file: Annotated[str, _doc("File with the system prompt.")] | None = None
     model: (
         Annotated[
             str,
             _doc(
-                "Model that the CLI is asked for, by the CLI's own name for it.",
+                "Model to use, by the CLI's own name for it.",
                 pattern=r"^[A-Za-z0-9][A-Za-z0-9._:/@\[\]-]*$",
             ),
         ]
@@ -168,7 +167,7 @@ class Persona(msgspec.Struct, frozen=True):
     temperature: (
         Annotated[float, _doc("Temperature of the model, if its CLI takes one.", "count")] | None
     ) = None
-    permissions: Annotated[Permissions | None, _doc("What the agent may do.")] = None
+    permissions: Annotated[Permissions | None, _doc("Permissions of the agent.")] = None
 
     @property
     def writes(self) -> bool:
@@ -189,7 +188,7 @@ class Matrix(msgspec.Struct, frozen=True):
         name="from"
     )
     max_concurrency: (
-        Annotated[int, _doc("Items that are worked on at the same time.", "count", ge=1)] | None
+        Annotated[int, _doc("Items in progress at the same time.", "count", ge=1)] | None
     ) = None
 
 
@@ -200,9 +199,11 @@ class Strategy(msgspec.Struct, frozen=True):
 class PipelineStep(msgspec.Struct, frozen=True):
     id: Annotated[str, _doc("Name of the step.")]
     persona: Annotated[str, _doc("Name under `personas` that works on the step.")] | None = None
-    prompt: Annotated[str, _doc("What the step asks for.")] | None = None
-    depends_on: Annotated[list[str], _doc("Steps that must be done before.")] | None = None
-    handover: Annotated[Handover | None, _doc("How a full window is handed on.")] = None
+    prompt: Annotated[str, _doc("Prompt of the step.")] | None = None
+    depends_on: Annotated[list[str], _doc("Steps that must be done first.")] | None = None
+    handover: Annotated[
+        Handover | None, _doc("How work is handed over when the window is full.")
+    ] = None
     strategy: Annotated[Strategy | None, _doc("How often the step runs.")] = None
 
 
@@ -211,9 +212,7 @@ class Pipeline(msgspec.Struct, frozen=True):
 
 
 class RedactEntry(msgspec.Struct, frozen=True):
-    allow: Annotated[
-        list[str], _doc("Texts that are never redacted, though they look secret.")
-    ] = []
+    allow: Annotated[list[str], _doc("Texts that look like secrets but are never redacted.")] = []
 
 
 class Manifest(msgspec.Struct, frozen=True):
@@ -223,7 +222,7 @@ class Manifest(msgspec.Struct, frozen=True):
     runtime: dict[str, Any] = {}
     redact: RedactEntry = RedactEntry()
     prices: dict[str, ModelPrice] = {}
-    notify: Annotated[list[str], _doc("Addresses that are notified, as variables: `$ALERTS`.")] = []
+    notify: Annotated[list[str], _doc("Addresses to notify, as variables: `$ALERTS`.")] = []
     fleet: dict[str, Any] = {}
     pipelines: dict[str, Pipeline] = {}
 
@@ -234,7 +233,7 @@ def read_manifest(text: str, file: str = MANIFEST_FILE) -> tuple[Manifest, Marke
     if marked.data is None:
         raise ManifestError("is empty", file=file, hint="run `rekindle init` to write one")
     if not isinstance(marked.data, dict):
-        raise ManifestError("does not hold `key: value` lines", file=file, line=1)
+        raise ManifestError("does not consist of `key: value` lines", file=file, line=1)
     if isinstance(
         marked.data.get("version"), int
     ):  # other types are reported with their line below
@@ -249,7 +248,7 @@ def read_manifest(text: str, file: str = MANIFEST_FILE) -> tuple[Manifest, Marke
                 f"{name!r} cannot be an agent's name",
                 file=file,
                 line=marked.line(("agents", name)),
-                hint="use up to 63 of a-z, 0-9, - and _, beginning with a letter or a digit",
+                hint="use up to 63 of a-z, 0-9, - and _, starting with a letter or a digit",
             )
     return found, marked
 
@@ -273,14 +272,14 @@ def _refuse_unreadable_triggers(marked: MarkedData, file: str) -> None:
         place = (*path, "handover", "compaction")
         if isinstance(compaction, str | int) and not isinstance(compaction, bool):
             raise ManifestError(
-                f"{compaction!r} says nothing of a compaction",
+                f"{compaction!r} is not a value for `compaction`",
                 file=file,
                 line=marked.line(place),
                 hint='write `off`, without quotes, or `{trigger: "token_limit_80%"}`',
             )
         if trigger is not None and not TRIGGER_PATTERN.fullmatch(str(trigger)):
             raise ManifestError(
-                f"{trigger!r} is no trigger",
+                f"{trigger!r} is not a trigger",
                 file=file,
                 line=marked.line((*place, "trigger")),
                 hint='write "token_limit_80%", with 1 to 100; never: `compaction: off`',
@@ -335,7 +334,7 @@ def add_agent_entry(
     `more` are further lines of its entry. All other text stays as it is.
     """
     if agent in parse(text).agents:
-        raise ManifestError(f"agent {agent!r} stands there already")
+        raise ManifestError(f"there is already an agent {agent!r}")
     return _add_entry(text, "agents", agent, _render_entry(agent, harness, prompt, more))
 
 

@@ -18,7 +18,7 @@ from rekindle.thresholds.texts import PHASE_CHARACTERS, REQUEST_CHARACTERS, RULE
 
 SOURCE_OF_TRUTH = "Source of truth: state.json > brief.md > conversation history."
 _BANNER = "=== RECOVERY DETECTED ==="
-_JUST_NOW = "This was asked for just now, and nothing of it is done yet:"
+_JUST_NOW = "A person has just asked for this, and none of it is done yet:"
 
 
 class LostSession(msgspec.Struct, frozen=True):
@@ -90,7 +90,7 @@ def render_reminder(primer: Primer, request: str, closed: str = "") -> str:
         f"Last request:\n{request.strip()}" if request.strip() else "",
         f"Before it was compacted:\n{stood.strip()}" if stood.strip() else "",
         f"Open loops:\n{primer.ledger.strip()}" if primer.ledger.strip() else "",
-        f"Resolved, not to be done again:\n{closed.strip()}" if closed.strip() else "",
+        f"Resolved, do not do this again:\n{closed.strip()}" if closed.strip() else "",
     )
     present = [part for part in parts if part]
     return "\n\n".join(present) + "\n" if len(present) > 1 else ""
@@ -100,16 +100,15 @@ def render_closing(path: str, cap: int) -> str:
     """Return the instructions for the relay to the next cycle."""
     sections = "\n".join(f"## {field}" for field in RelayField)
     done = relays.DONE_DIRECTIVE
-    done = relays.DONE_DIRECTIVE
     return f"""\
 When the work of this cycle is done, write the relay for the next one to this file, then stop:
 {path}
 It is markdown, under {cap:,} tokens, with these sections:
 {sections}
-Next Action is one directive that can be begun at once. If the whole task is done and nothing is
-left to do, write only the word {done} there: the run then ends. Decisions have their reason
-and date. What failed is said, so that nobody tries it again. Write what the next cycle needs, not a
-log.
+Next Action is one directive that the next cycle can start on at once. If the whole task is done and
+nothing is left to do, write only the word {done} there: the run then ends. Give each decision
+its reason and date. Name what failed, so that it is not tried again. Write what the next cycle
+needs, not a log.
 """
 
 
@@ -127,8 +126,8 @@ def render_move(host: str, previous: str, left: str = "") -> str:
     why = f" Its last push failed ({to_one_line(left)})." if left else ""
     return (
         f"This work was on host {to_one_line(previous)} until now, "
-        f"and goes on on {to_one_line(host)}."
-        f"{why} What was not pushed from there is not here: look at the files before you go on."
+        f"and continues on {to_one_line(host)}."
+        f"{why} Work that was not pushed from there is missing here: look at the files first."
     )
 
 
@@ -146,15 +145,15 @@ INTRODUCTION = "This is the relay that the last cycle left for this one."
 TASK_OF_RELAY = " Its Next Action is the task now."
 """Addition to the introduction of a relay that has a directive."""
 CONTINUATION = """\
-The work below was begun by a session whose window is full. You go on with it: the checkpoint says
-what is done and what is not.
+A session whose window is full began the work below. You continue it: the checkpoint says what is
+done and what is not.
 
 """
 """Introduction of a checkpoint."""
 RESUME_PROMPT = """\
-Your process was interrupted and has been started again; this is the same session. What it had
-left running was ended: a tool call that was under way may have done a part of its work. Look at
-what is there, then go on with the task from where you were.
+Your process was interrupted and has been started again; this is the same session. All
+processes that it had left running were ended, so an unfinished tool call may have done a part of
+its work. Look at the current state, then continue the task from where you were.
 """
 """Prompt for a session that is resumed after a crash."""
 

@@ -23,7 +23,7 @@ class ProgressLine(msgspec.Struct, frozen=True, kw_only=True):
 
 def render(agent: str, lines: Iterable[ProgressLine]) -> str:
     head = schema_mark.render_mark("progress", SCHEMA) + f"# Progress of {agent}\n"
-    tail = "Earlier ones, and everything else that happened: `rekindle events`\n"
+    tail = "Earlier cycles and all other events: `rekindle events`\n"
     return "\n".join([head, *map(_render_cycle, lines), tail])
 
 

@@ -49,7 +49,7 @@ def render_systemd_timer(service: ServiceUnit, at: str, zone: str, every: str = 
     """
     when = f"OnCalendar=*-*-* {at}:00{f' {zone}' if zone else ''}\n" if at else ""
     return (
-        f"[Unit]\nDescription=When Rekindle writes the briefs of {_escape_path(service.folder)}\n\n"
+        f"[Unit]\nDescription=Timer for the briefs of {_escape_path(service.folder)}\n\n"
         f"[Timer]\n{when}{f'OnCalendar={every}' + chr(10) if every else ''}"
         "Persistent=true\n\n[Install]\nWantedBy=timers.target\n"
     )

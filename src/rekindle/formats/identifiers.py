@@ -16,7 +16,7 @@ def require_agent_name(text: str) -> str:
     if not AGENT_NAME.match(text):
         raise UsageError(
             f"{text!r} cannot be an agent's name",
-            hint="use up to 63 of a-z, 0-9, - and _, beginning with a letter or a digit",
+            hint="use up to 63 of a-z, 0-9, - and _, starting with a letter or a digit",
         )
     return text
 

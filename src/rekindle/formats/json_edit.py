@@ -87,7 +87,7 @@ def parse(text: str, document: str) -> JsonNode:
 
 
 def _refuse_number(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON number")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def find_line(text: str, place: int) -> int:

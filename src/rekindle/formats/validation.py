@@ -177,7 +177,7 @@ def _check_leaf(marked: MarkedData, data: Any, annotation: Any, path: KeyPath) -
             f"{join_path(path)}: {str(error)[:1].lower()}{str(error)[1:]}",
             file=marked.file,
             line=marked.line(path),
-            hint="a time of day or anything else with a colon wants quotes"
+            hint="put quotes around a time of day, or any other value with a colon"
             if isinstance(data, int) and "str" in str(error)
             else "correct that value; `rekindle config explain` lists every key",
         ) from error

@@ -109,7 +109,9 @@ class _Builder:
         top = self._stack[-1] if self._stack else None
         if top and isinstance(top.container, dict) and top.key is None:
             if event.value in top.container:
-                raise ManifestError(f"{event.value!r} stands twice", file=self.file, line=line)
+                raise ManifestError(
+                    f"the key {event.value!r} is repeated", file=self.file, line=line
+                )
             top.key = event.value
             self.lines[(*top.path, event.value)] = line
             return
@@ -128,7 +130,7 @@ class _Builder:
             return self._constructor.construct_object(node)
         except (ValueError, OverflowError) as error:
             raise ManifestError(
-                f"cannot be meant: {event.value[:QUOTED_CHARACTERS]} ({error})",
+                f"is not a valid value: {event.value[:QUOTED_CHARACTERS]} ({error})",
                 file=self.file,
                 line=line,
             ) from error
@@ -144,7 +146,7 @@ class _Builder:
     def _add_value(self, value: Any, line: int) -> KeyPath:
         if not self._stack:
             if self.root is not None:
-                raise ManifestError("holds more than one document", file=self.file, line=line)
+                raise ManifestError("has more than one document", file=self.file, line=line)
             self.root = value
             return ()
         top = self._stack[-1]

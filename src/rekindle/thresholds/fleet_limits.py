@@ -96,7 +96,7 @@ FLEET_OFFERS = declare_threshold(
     6,
     "fleet.offers",
     "count",
-    "Requests to the pool for a host other than those that failed the agent.",
+    "Requests to the pool for a host other than those where the agent failed.",
 )
 FLEET_SLOT_SECONDS = declare_threshold(
     20.0,
@@ -105,7 +105,7 @@ FLEET_SLOT_SECONDS = declare_threshold(
     "Time that work for one full host waits before it asks again.",
 )
 FLEET_QUEUED_SECONDS = declare_threshold(
-    1, "fleet.queued_seconds", "seconds", "Time an agent waits after its former host still had it."
+    1, "fleet.queued_seconds", "seconds", "Pause of an agent that its former host still holds."
 )
 FLEET_TASK_SECONDS = declare_threshold(
     2.0,
@@ -123,7 +123,7 @@ FLEET_RPC_SECONDS = declare_threshold(
     10.0,
     "fleet.rpc_seconds",
     "seconds",
-    "Time one call to the engine has before it is tried again.",
+    "Timeout of a call to the engine; it is then tried again.",
 )
 FLEET_TRIES = declare_threshold(
     5, "fleet.tries", "count", "Attempts of a command while an agent's workflow ends or begins."
@@ -138,7 +138,7 @@ FLEET_ANSWER_SECONDS = declare_threshold(
     5.0,
     "fleet.answer_seconds",
     "seconds",
-    "Time a command waits for an agent's state before it reports that no worker is up.",
+    "Time a command waits for an agent's state before it reports that no worker is running.",
 )
 FLEET_GLANCE_SECONDS = declare_threshold(
     2, "fleet.glance_seconds", "seconds", "Time a command waits for the engine's list of hosts."
@@ -147,7 +147,7 @@ FLEET_STATUS_AGENTS = declare_threshold(
     20,
     "fleet.status_agents",
     "count",
-    "Agents above which `status` shows only what the engine's list of them has.",
+    "Agents above which `status` shows only the data in the engine's list.",
 )
 FLEET_BEAT_SHARE = declare_threshold(
     0.4,
@@ -159,7 +159,7 @@ FLEET_SHORTEST_HEARTBEAT_SECONDS = declare_threshold(
     2,
     "fleet.shortest_heartbeat_seconds",
     "seconds",
-    "Shortest `fleet.heartbeat_timeout`; a busy host is late by a second now and then.",
+    "Shortest `fleet.heartbeat_timeout`; a busy host is sometimes a second late.",
 )
 FLEET_THROTTLE_SECONDS = declare_threshold(
     0.1,
@@ -195,13 +195,13 @@ FLEET_LEASE_DAYS = declare_threshold(
     365,
     "fleet.lease_days",
     "days",
-    "Longest time of one cycle; the loss of its host is known much earlier.",
+    "Longest time of one cycle; the loss of its host is detected much earlier.",
 )
 FLEET_POLLER_SECONDS = declare_threshold(
     75,
     "fleet.poller_seconds",
     "seconds",
-    "Age of a host's last request for work from which it is gone; a live one asks every minute.",
+    "Age of a host's last request for work at which it is gone; a live one asks every minute.",
 )
 FLEET_ACTIVITY_POLLS = declare_threshold(
     2, "fleet.activity_polls", "count", "Requests for work that a host has open at once."
@@ -213,7 +213,10 @@ FLEET_DECISION_POLLS = declare_threshold(
     "Open requests for decisions of a worker; all agents of a lost host ask together.",
 )
 FLEET_BESIDE = declare_threshold(
-    16, "fleet.beside", "count", "Commands received and briefs written at once beside the cycles."
+    16,
+    "fleet.beside",
+    "count",
+    "Commands and briefs that a host handles at once besides its cycles.",
 )
 FLEET_OUTPUT_BYTES = declare_threshold(
     1024 * 1024,
@@ -247,13 +250,13 @@ FLEET_PROBE_WAIT_SHARE = declare_threshold(
     0.25,
     "fleet.probe_wait_share",
     "share",
-    "Time the engine has to answer that, as a share of `fleet.heartbeat_timeout`.",
+    "Time the engine has to answer that check, as a share of `fleet.heartbeat_timeout`.",
 )
 FLEET_LOOK_SHARE = declare_threshold(
     0.1,
     "fleet.look_share",
     "share",
-    "Interval at which a host looks after a cycle, as a share of `fleet.heartbeat_timeout`.",
+    "Interval at which a host checks on a cycle, as a share of `fleet.heartbeat_timeout`.",
 )
 FLEET_ASK_AGAIN_SECONDS = declare_threshold(
     0.25,

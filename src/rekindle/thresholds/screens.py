@@ -51,13 +51,13 @@ STATUS_COLUMNS = declare_threshold(
     100, "status.columns", "characters", "Width of the table of `status` outside a terminal."
 )
 STATUS_POLL_SECONDS = declare_threshold(
-    1.0, "status.poll_seconds", "seconds", "Interval at which `status --watch` looks."
+    1.0, "status.poll_seconds", "seconds", "Interval at which `status --watch` refreshes."
 )
 TABLE_NAME_SHARE = declare_threshold(
     0.2, "status.name_share", "share", "Largest part of a line for the name or the state."
 )
 TABLE_TEXT_COLUMNS = declare_threshold(
-    10, "status.text_columns", "characters", "Least columns for a reason or a next action."
+    10, "status.text_columns", "characters", "Fewest columns for a reason or a next action."
 )
 MOMENT_CHARACTERS = declare_threshold(
     160, "morning.moment_characters", "characters", "Longest line of the timeline of a night."
@@ -96,16 +96,16 @@ UP_SETTLE_SECONDS = declare_threshold(
     0.5,
     "up.settle_seconds",
     "seconds",
-    "Time `up` looks at a started supervisor for an early exit.",
+    "Time `up` watches a started supervisor for an early exit.",
 )
 UP_POLL_SECONDS = declare_threshold(
-    0.05, "up.poll_seconds", "seconds", "Interval at which `up` looks."
+    0.05, "up.poll_seconds", "seconds", "Interval at which `up` checks a supervisor."
 )
 WATCH_LEAST_SECONDS = declare_threshold(
-    1.0, "watch.least_seconds", "seconds", "Shortest interval at which a watchdog looks."
+    1.0, "watch.least_seconds", "seconds", "Shortest interval between checks of a watchdog."
 )
 WATCH_MOST_SECONDS = declare_threshold(
-    300.0, "watch.most_seconds", "seconds", "Longest interval at which a watchdog looks."
+    300.0, "watch.most_seconds", "seconds", "Longest interval between checks of a watchdog."
 )
 WATCH_LAST_LINES = declare_threshold(
     3,
@@ -114,7 +114,7 @@ WATCH_LAST_LINES = declare_threshold(
     "Last lines of a supervisor's output that explain why it did not start.",
 )
 WATCH_LAST_BYTES = declare_threshold(
-    64 * 1024, "watch.last_bytes", "bytes", "End of that output that is read."
+    64 * 1024, "watch.last_bytes", "bytes", "Part at the end of that output that is read."
 )
 WITHHELD_NAMES = declare_threshold(
     8, "run.withheld_names", "count", "Most variables that `run` names as not passed on."
@@ -132,7 +132,7 @@ WITHHELD_FILE_BYTES = declare_threshold(
     "Largest file that `run` searches for the names of variables.",
 )
 WITHHELD_DEPTH = declare_threshold(
-    3, "run.withheld_depth", "count", "How deep below the agent's folder `run` searches."
+    3, "run.withheld_depth", "count", "Levels below the agent's folder that `run` searches."
 )
 AGENTS_NAMED = declare_threshold(20, "agents.named", "count", "Agents that a message names.")
 STOP_WAIT_SECONDS = declare_threshold(
@@ -142,7 +142,7 @@ STOP_WAIT_SECONDS = declare_threshold(
     "Time `stop` and `down` wait for a supervisor, which gives its agent `run.stop_seconds` twice.",
 )
 SHOWN_LAST = declare_threshold(
-    20, "lists.last", "count", "Entries that a command with `--last` shows if none is given."
+    20, "lists.last", "count", "Entries that a command with `--last` shows by default."
 )
 LARGEST_LAST = declare_threshold(
     1_000_000_000, "lists.largest_last", "count", "Largest number for `--last`."

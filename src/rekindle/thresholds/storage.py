@@ -6,13 +6,13 @@ SNAPSHOT_EVERY_BYTES = declare_threshold(
     64 * 1024,
     "store.snapshot_every_bytes",
     "bytes",
-    "Log written since the last snapshot that makes a new one.",
+    "Size of the log since the last snapshot at which a new one is made.",
 )
 COLD_LOG_BYTES = declare_threshold(
     1024 * 1024,
     "store.cold_log_bytes",
     "bytes",
-    "Log read without a snapshot after which the reader itself keeps one.",
+    "Size of a log read without a snapshot at which the reader saves one.",
 )
 BATCH_EVENTS = declare_threshold(
     5_000, "store.batch_events", "count", "Events in memory at once while a long log is read."
@@ -90,13 +90,13 @@ AUDIT_CALL_SECONDS = declare_threshold(
     2.0,
     "audit.call_seconds",
     "seconds",
-    "Time one call of git has for the audit trail; a slower one leaves the trail behind.",
+    "Timeout of a git call for the audit trail; a slower one leaves the trail behind.",
 )
 AUDIT_REST_SECONDS = declare_threshold(
     60.0,
     "audit.rest_seconds",
     "seconds",
-    "Pause of the audit trail after a call of git was too slow.",
+    "Pause of the audit trail after a git call that was too slow.",
 )
 AUDIT_BATCH = declare_threshold(
     50, "audit.batch", "count", "Relays that one command adds to an audit trail that is behind."
@@ -123,7 +123,7 @@ UNVERSIONED_FILES = declare_threshold(
     20_000,
     "worktree.unversioned_files",
     "count",
-    "Files and folders that are looked at for changes in a folder without git.",
+    "Files and folders that are checked for changes in a folder without git.",
 )
 WORKSPACE_CALL_SECONDS = declare_threshold(
     120.0,
@@ -147,7 +147,7 @@ REPLAY_CALL_SECONDS = declare_threshold(
     60.0,
     "replay.call_seconds",
     "seconds",
-    "Time one call of git has while `replay` reads a whole history.",
+    "Timeout of a git call while `replay` reads a whole history.",
 )
 ARCHIVE_STEP_BYTES = declare_threshold(
     8 * 1024 * 1024,
@@ -165,7 +165,7 @@ ARCHIVE_FILES = declare_threshold(
     10_000,
     "archive.files",
     "count",
-    "Folders, and files, of sub-agents that are looked at for one session.",
+    "Folders, and files, of sub-agents that are searched for one session.",
 )
 JSON_LINE_BYTES = declare_threshold(
     32 * 1024 * 1024,
@@ -195,7 +195,7 @@ TRANSCRIPT_BEGINNING_BYTES = declare_threshold(
     4 * 1024 * 1024,
     "transcript.beginning_bytes",
     "bytes",
-    "Beginning of a transcript that is read to see which session it belongs to.",
+    "Part of a transcript's start that is read to find its session.",
 )
 TRANSCRIPT_TAIL_BYTES = declare_threshold(
     256 * 1024,

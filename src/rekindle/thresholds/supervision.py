@@ -78,7 +78,7 @@ FOLD_EVERY_SECONDS = declare_threshold(
     "Shortest interval at which a supervisor folds the reports of hooks.",
 )
 SESSIONS_KEPT = declare_threshold(
-    50, "run.sessions_kept", "count", "Sessions, and launches, that a snapshot keeps."
+    50, "run.sessions_kept", "count", "Sessions, and launches, in a snapshot."
 )
 TELLING_KEPT = declare_threshold(
     20, "run.telling_kept", "count", "Last lines of a program that can explain its exit."
@@ -113,9 +113,9 @@ TERMINAL_DRAIN_SECONDS = declare_threshold(
     "seconds",
     "Time the terminal has to show the last output of a program.",
 )
-TMUX_SECONDS = declare_threshold(10.0, "run.tmux_seconds", "seconds", "Time one call of tmux has.")
+TMUX_SECONDS = declare_threshold(10.0, "run.tmux_seconds", "seconds", "Timeout of a tmux call.")
 CRONTAB_SECONDS = declare_threshold(
-    10.0, "run.crontab_seconds", "seconds", "Time one call of crontab has."
+    10.0, "run.crontab_seconds", "seconds", "Timeout of a crontab call."
 )
 PROCESS_POLL_SECONDS = declare_threshold(
     0.005,
@@ -172,13 +172,13 @@ HOOK_CHARACTERS = declare_threshold(
     10_000,
     "hooks.characters",
     "characters",
-    "Text that a CLI takes from a hook, in UTF-16 units; a longer primer is shortened to it.",
+    "Text that a CLI accepts from a hook, in UTF-16 units; a longer primer is shortened.",
 )
 HOOK_CONTEXT_TOKENS = declare_threshold(
     10_000,
     "hooks.context_tokens",
     "tokens",
-    "Text that Codex is asked to take from a hook, at four bytes each.",
+    "Text that Codex is asked to accept from a hook, at four bytes per token.",
 )
 HOOK_PROMPT_CHARACTERS = declare_threshold(
     8_000,
@@ -227,13 +227,13 @@ RESET_SHORT_SECONDS = declare_threshold(
     3600.0,
     "limits.short_seconds",
     "seconds",
-    "Wait below which the end of a limit of a day or more is not believed.",
+    "Shortest plausible wait for a limit of a day or more; a shorter one is not believed.",
 )
 PROBED_CRASHES = declare_threshold(
     5,
     "restart.probed_crashes",
     "count",
-    "Launches in a row that fail at once before the next ones are probes.",
+    "Consecutive launches that fail at once before the next ones are probes.",
 )
 INSTANT_SECONDS = declare_threshold(
     180.0,
@@ -245,7 +245,7 @@ RETRY_NOTICE_SECONDS = declare_threshold(
     2700.0,
     "restart.retry_notice_seconds",
     "seconds",
-    "Time of failures without progress after which the operator is notified.",
+    "Duration of failures without progress after which the operator is notified.",
 )
 PROGRESS_SAME = declare_threshold(
     3,
@@ -282,9 +282,9 @@ SPENDING_SHARE = declare_threshold(
     "Growth of a turn's cost, as a share of the cap or of the spending, that is recorded.",
 )
 UNTIL_SECONDS = declare_threshold(
-    1800.0, "loop.until_seconds", "seconds", "Time the command of `until:` has."
+    1800.0, "loop.until_seconds", "seconds", "Timeout of the `until:` command."
 )
-REVIEW_SECONDS = declare_threshold(3600.0, "loop.review_seconds", "seconds", "Time a review has.")
+REVIEW_SECONDS = declare_threshold(3600.0, "loop.review_seconds", "seconds", "Timeout of a review.")
 SHORT_CYCLE_SECONDS = declare_threshold(
     60.0,
     "loop.short_cycle_seconds",
@@ -331,10 +331,13 @@ HANDOFF_VAIN_SHARE = declare_threshold(
     0.875,
     "handoff.vain_share",
     "share",
-    "Share of the threshold from which a fresh session has hardly any room.",
+    "Share of the threshold above which a fresh session has hardly any room.",
 )
 HANDOFFS_VAIN = declare_threshold(
-    2, "handoff.vain", "count", "Handoffs in a row without more room after which the agent stops."
+    2,
+    "handoff.vain",
+    "count",
+    "Consecutive handoffs without more room after which the agent stops.",
 )
 HANDOFFS_MANY = declare_threshold(
     3, "handoff.many", "count", "Handoffs in one cycle above which its work counts as too large."
@@ -343,16 +346,16 @@ HANDOFFS_MOST = declare_threshold(
     20,
     "handoff.most",
     "count",
-    "Handoffs of one cycle after which a person has to look at it; they cost a day's work.",
+    "Handoffs of one cycle after which a person is needed; they cost a day's work.",
 )
 HOOK_WORD_CHARACTERS = declare_threshold(
-    80, "hooks.word_characters", "characters", "Part of a word that is kept of a hook's report."
+    80, "hooks.word_characters", "characters", "Part of a word from a hook's report that is kept."
 )
 WATCH_SILENCE_SHARE = declare_threshold(
     0.25,
     "watch.silence_share",
     "share",
-    "Longest interval at which the watchdog looks, as a share of `watch.silence`.",
+    "Longest interval between checks of the watchdog, as a share of `watch.silence`.",
 )
 UNSEEN_END_SHARE = declare_threshold(
     0.1,

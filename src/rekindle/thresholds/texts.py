@@ -36,7 +36,7 @@ UNTIL_CHARACTERS = declare_threshold(
     2_000,
     "loop.until_characters",
     "characters",
-    "Part of the output of a failed `until:` that the next cycle is told: its end.",
+    "Part at the end of a failed `until:`'s output that the next cycle is told.",
 )
 TEXT_CHARACTERS = declare_threshold(
     8_000, "transcript.text_characters", "characters", "Part of a message that a turn keeps."
@@ -60,14 +60,19 @@ MARGIN_CHARACTERS = declare_threshold(
     1_000,
     "transcript.margin_characters",
     "characters",
-    "Text kept beside a cut until secrets are redacted; half a secret is not recognized.",
+    "Text kept beyond a cut until secrets are redacted; half a secret is not recognized.",
 )
-CALLS_KEPT = declare_threshold(500, "transcript.calls_kept", "count", "Tool calls of one turn.")
+CALLS_KEPT = declare_threshold(
+    500, "transcript.calls_kept", "count", "Tool calls that a turn keeps."
+)
 OPEN_KEPT = declare_threshold(
-    1_000, "transcript.open_kept", "count", "Turns that wait for an earlier one to end."
+    1_000,
+    "transcript.open_kept",
+    "count",
+    "Unfinished turns in memory, including those that wait for an earlier one.",
 )
 OPEN_CHARACTERS = declare_threshold(
-    4_000_000, "transcript.open_characters", "characters", "Text of all turns that wait."
+    4_000_000, "transcript.open_characters", "characters", "Text of all those turns."
 )
 CODEX_CALL_WORDS = declare_threshold(
     100, "transcript.codex_call_words", "words", "Arguments of a Codex command that a turn keeps."
@@ -91,13 +96,13 @@ COMMAND_HINT_CHARACTERS = declare_threshold(
     600,
     "command.hint_characters",
     "characters",
-    "Part of its words about a usage limit that is kept.",
+    "Part of its message about a usage limit that is kept.",
 )
 RULES_CHARACTERS = declare_threshold(
     4_000,
     "primer.rules_characters",
     "characters",
-    "Part of the rules that a hook's primer has if not all of it fits.",
+    "Part of the rules in a hook's primer that is too long.",
 )
 REQUEST_CHARACTERS = declare_threshold(
     3_000,
@@ -124,13 +129,13 @@ SUMMARY_OUTPUT_BYTES = declare_threshold(
     16 * 1024 * 1024,
     "summary.output_bytes",
     "bytes",
-    "Output of a summarizer above which its answer is not used.",
+    "Largest output of a summarizer; a larger one is not used.",
 )
 SUMMARY_SHOWN_CHARACTERS = declare_threshold(
     (2_000, 500, 120, 0),
     "summary.shown_characters",
     "characters",
-    "Part of each tool's output that a summarizer gets: the first that fits its cap.",
+    "Part of each tool's output that a summarizer gets: the first of these that fits its cap.",
 )
 SUMMARY_ITEMS = declare_threshold(
     40, "summary.items", "count", "Items of one section of a summary."
@@ -145,7 +150,7 @@ QUOTED_WORDS = declare_threshold(
     5,
     "summary.quoted_words",
     "words",
-    "Words in a row shared with the transcript that make a quotation.",
+    "Consecutive words shared with the transcript that make a quotation.",
 )
 QUOTED_REQUEST_CHARACTERS = declare_threshold(
     300,
@@ -169,7 +174,7 @@ TRACE_HEARSAY = declare_threshold(
     0.5,
     "summary.trace_hearsay",
     "share",
-    "Share of a sentence's stems in a tool's text from which it repeats that text.",
+    "Share of a sentence's stems in a tool's text at which it repeats that text.",
 )
 TRACE_WINDOW_WORDS = declare_threshold(
     40,
@@ -199,7 +204,7 @@ BRIEF_PIECES = declare_threshold(
     8,
     "brief.pieces",
     "count",
-    "Requests for a day that does not fit one; the oldest part is left out.",
+    "Most requests for one day; the oldest part that does not fit them is left out.",
 )
 BRIEF_RECORDS_SHARE = declare_threshold(
     0.4,
@@ -211,13 +216,13 @@ BRIEF_TURN_TOKENS = declare_threshold(
     100, "brief.turn_tokens", "tokens", "Room for turns below which no request is made."
 )
 BRIEF_RETRY_SECONDS = declare_threshold(
-    900.0, "brief.retry_seconds", "seconds", "First wait before a brief that failed is tried again."
+    900.0, "brief.retry_seconds", "seconds", "First wait before a failed brief is tried again."
 )
 BRIEF_RETRY_MOST_SECONDS = declare_threshold(
     86_400.0,
     "brief.retry_most_seconds",
     "seconds",
-    "Longest wait before it is tried again; each one is twice the last.",
+    "Longest wait before it is tried again; each wait is twice the last.",
 )
 BRIEF_FIRST_DAYS = declare_threshold(
     7, "brief.first_days", "days", "Days that an agent's first brief covers."
@@ -229,25 +234,25 @@ BRIEF_UNUSABLE = declare_threshold(
     3,
     "brief.unusable",
     "count",
-    "Briefs in a row with an unusable answer after which its turns are skipped.",
+    "Consecutive briefs with an unusable answer after which their turns are skipped.",
 )
 BRIEF_TURN_CHARACTERS = declare_threshold(
     8,
     "brief.turn_characters",
     "characters",
-    "Characters read per token that a day may have; older turns are not read.",
+    "Characters read per token of a day's cap; older turns are not read.",
 )
 BRIEF_TOLD_KEPT = declare_threshold(
     1_000,
     "brief.told_kept",
     "count",
-    "Transcripts of which it is known how far a brief has covered them.",
+    "Transcripts whose position in the last brief is remembered.",
 )
 BRIEF_TOLD_DAYS = declare_threshold(
     14,
     "brief.told_days",
     "days",
-    "Days for which that is known; after it a transcript is read from its beginning.",
+    "Days for which it is remembered; a transcript is then read from its start.",
 )
 BRIEF_NUMBERS = declare_threshold(
     100, "brief.numbers", "count", "Numbers that briefs add to the state; your own are not counted."
@@ -283,16 +288,16 @@ REASON_CHARACTERS = declare_threshold(
     300, "texts.reason_characters", "characters", "Part of an error that is kept as a reason."
 )
 EXIT_CHARACTERS = declare_threshold(
-    240, "exits.characters", "characters", "Part of a CLI's words that is kept of its exit."
+    240, "exits.characters", "characters", "Part of a CLI's exit message that is kept."
 )
 LIMIT_CHARACTERS = declare_threshold(
     600,
     "exits.limit_characters",
     "characters",
-    "Part of a CLI's words in which the end of a usage limit is looked for.",
+    "Part of a CLI's message that is searched for the end of a usage limit.",
 )
 WORD_CHARACTERS = declare_threshold(
-    200, "texts.word_characters", "characters", "Longest name that a CLI's output is believed."
+    200, "texts.word_characters", "characters", "Longest name that is accepted from a CLI's output."
 )
 PHASE_CHARACTERS = declare_threshold(
     300, "relay.phase_characters", "characters", "Part of the phase that a shortened relay keeps."

@@ -195,8 +195,8 @@ def test_a_missing_key_is_named_where_it_is_missing():
 @pytest.mark.parametrize(
     ("text", "line", "word"),
     [
-        ("version: 1\nversion: 1\n", 2, "'version' stands twice"),
-        ("version: 1\nagents:\n  a: {harness: x}\n  a: {harness: x}\n", 4, "stands twice"),
+        ("version: 1\nversion: 1\n", 2, "the key 'version' is repeated"),
+        ("version: 1\nagents:\n  a: {harness: x}\n  a: {harness: x}\n", 4, "is repeated"),
         ("version: 1\nnotify: &a []\nredact: {allow: *a}\n", 3, "aliases"),
         ("version: 1\nfleet: !!python/object/new:os.system {a: b}\n", 2, "tags"),
         ("version: 1\nfleet: !mine {a: b}\n", 2, "tags"),
@@ -208,8 +208,8 @@ def test_a_missing_key_is_named_where_it_is_missing():
         ("version: 1\n? {a: b}\n: b\n", 2, "a key must be plain text"),
         ("version: 1\nagents: [\n", 3, ""),
         ("version: 1\n\tagents: a\n", 2, ""),
-        ("version: 1\nfleet: {a: 2026-99-99}\n", 2, "cannot be meant: 2026-99-99"),
-        ("version: 1\nfleet: {a: 0x_}\n", 2, "cannot be meant"),
+        ("version: 1\nfleet: {a: 2026-99-99}\n", 2, "is not a valid value: 2026-99-99"),
+        ("version: 1\nfleet: {a: 0x_}\n", 2, "is not a valid value"),
         ("version: 1\n---\nversion: 1\n", 3, "more than one document"),
         ("- version: 1\n", 1, "key: value"),
         ("version\n", 1, "key: value"),
@@ -453,7 +453,7 @@ def test_a_file_that_cannot_take_another_agent_is_left_alone(text):
 
 def test_an_agent_is_added_once():
     """A second of the same name is refused."""
-    with pytest.raises(ManifestError, match="'trades' stands there already"):
+    with pytest.raises(ManifestError, match="there is already an agent 'trades'"):
         manifest.add_agent_entry(MANIFEST, "trades", "codex", "P.md")
 
 

@@ -18,5 +18,5 @@ def test_a_page_lists_cycles_without_empty_lines():
         "<!-- rekindle: progress 1 -->\n# Progress of trades\n\n"
         "## Cycle 4, 2026-04-09 07:05 UTC: progress\n- Ported it\n- 3 files\n- ok\n\n"
         "## Cycle 3, 2026-04-09 07:05 UTC: ended\n- killed\n\n"
-        "Earlier ones, and everything else that happened: `rekindle events`\n"
+        "Earlier cycles and all other events: `rekindle events`\n"
     )

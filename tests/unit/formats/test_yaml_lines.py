@@ -47,11 +47,11 @@ def test_quoted_scalars_are_text():
     [
         ("a: 1\nb: &x 2\nc: *x", "aliases are not supported", 3),
         ("a: !!python/none x", "tags are not supported", 1),
-        ("a: 1\na: 2", "'a' stands twice", 2),
+        ("a: 1\na: 2", "the key 'a' is repeated", 2),
         ("? [a]\n: 1", "a key must be plain text", 1),
         ("a: 1\n---\nb: 2", "more than one document", 3),
         ("a: 1\nb: [1, }", "", 2),
-        ("a: 2026-99-99", "cannot be meant: 2026-99-99", 1),
+        ("a: 2026-99-99", "is not a valid value: 2026-99-99", 1),
         ("x: " + "9" * (MANIFEST_NUMBER_CHARACTERS + 1), "a number cannot be that long", 1),
         ("[" * (MANIFEST_DEPTH + 1) + "]" * (MANIFEST_DEPTH + 1), "nested too deeply", 1),
         ("a" * (MANIFEST_CHARACTERS + 1), "is larger than", None),

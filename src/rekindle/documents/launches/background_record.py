@@ -7,7 +7,7 @@ import msgspec
 
 from rekindle.formats import validation
 
-_ENDED = "What the session before had left in the background does not run any more:"
+_ENDED = "These background processes of the previous session no longer run:"
 
 
 class RecordedProcess(msgspec.Struct, frozen=True):

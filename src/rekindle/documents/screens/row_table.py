@@ -277,7 +277,7 @@ def _render_next_step(group: Group, columns: int) -> list[TableLine]:
         if display_width(texts[0]) > columns and row.others:
             texts = [f"→ {row.command}", f"  {row.next_step.removeprefix(row.command).strip()}"]
     elif asking:
-        listed = f"→ `{way}rekindle questions` lists what they ask"
+        listed = f"→ `{way}rekindle questions` lists their questions"
         shown = f"`{way}rekindle status AGENT` shows one agent"
         texts = [f"{listed}, {shown}"]
         if display_width(texts[0]) > columns:

@@ -91,14 +91,14 @@ class AnswerFault(StrEnum):
     NOT_JSON = "is not valid JSON"
     NOT_AN_OBJECT = "is not a JSON object"
     TWICE = "has a key twice"
-    UNKNOWN = "has sections that nobody asked for"
+    UNKNOWN = "has sections that were not asked for"
     LACKING = "lacks sections that were asked for"
-    NO_LIST = "has a section that is no list"
+    NO_LIST = "has a section that is not a list"
     TOO_MANY = f"has a section with more than {SUMMARY_ITEMS} items"
     NOT_ONE = "has several items where one was asked for"
     NO_ITEM = "has an item that is not a text with its turns"
-    NO_TURN = "has an item that names no turn that there is"
-    EMPTY = "says nothing in a section that must not be empty"
+    NO_TURN = "has an item that names no existing turn"
+    EMPTY = "has an empty section that must not be empty"
 
 
 def parse(text: str, kind: SummaryKind, turns: frozenset[int]) -> Summary:

@@ -84,7 +84,7 @@ def test_a_command_is_never_cut():
     two = [row("a", "needs you", command="x"), row("b", "needs you", command="x")]
     lines = [line.text for line in render_projects([Group("p", two, (), "cd /p && ")], NOW, 60)]
     assert lines[-2:] == [
-        "→ `cd /p && rekindle questions` lists what they ask",
+        "→ `cd /p && rekindle questions` lists their questions",
         "  `cd /p && rekindle status AGENT` shows one agent",
     ]
 
@@ -112,7 +112,7 @@ def test_what_several_agents_ask_is_listed_by_one_command():
     command = {"command": "rekindle answer x"}
     rows = [row("a", "needs you", **command), row("b", "needs you", **command)]
     assert render_table(rows, NOW, 100)[-1].text == (
-        "→ `rekindle questions` lists what they ask, `rekindle status AGENT` shows one agent"
+        "→ `rekindle questions` lists their questions, `rekindle status AGENT` shows one agent"
     )
 
 

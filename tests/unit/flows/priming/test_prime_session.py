@@ -281,7 +281,7 @@ def test_a_compacted_session_gets_what_it_must_not_forget(scene):
         "Never touch main.",
         "Last request:\ncount the stars",
         "- rate-limit: How many an hour?",
-        "Resolved, not to be done again:\n- encoding: UTF-8",
+        "Resolved, do not do this again:\n- encoding: UTF-8",
     ):
         assert text.count(part) == 1, part
     assert "Write the parser" not in text

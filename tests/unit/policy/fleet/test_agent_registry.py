@@ -217,7 +217,7 @@ def test_what_could_not_be_pushed_is_said_to_whoever_has_it_next():
     moved = kept.projection.moved
     assert (moved.host, moved.previous, moved.left) == ("b", "a", "no room")
     told = primer.render_move(moved.host, moved.previous, moved.left)
-    assert "on host a until now, and goes on on b. Its last push failed (no room). What" in told
+    assert "on host a until now, and continues on b. Its last push failed (no room). Work" in told
     kept = taken_up(agent_registry.release_lease(kept, is_gone=True), "a")
     assert kept.projection.moved.left == ""
 

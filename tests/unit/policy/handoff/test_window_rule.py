@@ -84,24 +84,24 @@ def test_a_threshold_is_read_strictly():
     assert window_rule.find_threshold(said("on"), RelaySettings(70)) == 70
     assert window_rule.find_threshold(said("off"), RelaySettings()) is None
     for trigger in ("80%", "token_limit_80", "token_limit_0%", "token_limit_101%", "token_limit_%"):
-        with pytest.raises(ManifestError, match=r"rekindle.yaml:6: .* is no trigger") as error:
+        with pytest.raises(ManifestError, match=r"rekindle.yaml:6: .* is not a trigger") as error:
             said(f'{{trigger: "{trigger}"}}')
         assert "token_limit_80%" in str(error.value.hint)
-    with pytest.raises(ManifestError, match=r"rekindle.yaml:6: 80 is no trigger") as error:
+    with pytest.raises(ManifestError, match=r"rekindle.yaml:6: 80 is not a trigger") as error:
         said("{trigger: 80}")
     assert "token_limit_80%" in str(error.value.hint)
     for quoted, word in (('"off"', "'off'"), ("80", "80"), ("never", "'never'")):
-        with pytest.raises(ManifestError, match=f"rekindle.yaml:6: {word} says nothing") as error:
+        with pytest.raises(ManifestError, match=f"rekindle.yaml:6: {word} is not a value") as error:
             said(quoted)
         assert "`off`, without quotes" in str(error.value.hint)
     for trigger in ("Token_limit_80%", " token_limit_80%", "token_limit_08%", "token_limit_８０%"):
-        with pytest.raises(ManifestError, match="is no trigger"):
+        with pytest.raises(ManifestError, match="is not a trigger"):
             said(f'{{trigger: "{trigger}"}}')
 
 
 def test_a_step_of_a_pipeline_is_read_as_strictly():
     step = '{id: one, handover: {compaction: {trigger: "80"}}}'
-    with pytest.raises(ManifestError, match=r"rekindle.yaml:4: '80' is no trigger"):
+    with pytest.raises(ManifestError, match=r"rekindle.yaml:4: '80' is not a trigger"):
         manifest.parse(f"version: 1\npipelines:\n  build:\n    steps: [{step}]\n")
 
 
