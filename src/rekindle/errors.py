@@ -4,10 +4,8 @@ The exception tree, with the exit code that a command returns for each:
 
     RekindleError                     1
     ├── UsageError                    2
-    │   ├── AnswerError               2
-    │   └── OneHostError              2
+    │   └── AnswerError               2
     ├── ManifestError                 3
-    │   ├── LiteralSecretError        3
     │   ├── ManifestMissingError      3
     │   ├── NotifyError               3
     │   │   └── NotifyVariableError   3
@@ -20,8 +18,6 @@ The exception tree, with the exit code that a command returns for each:
     │   └── TamperedLogError          4
     ├── StoreError                    5
     │   ├── AuditError                5
-    │   ├── HookProgramError          5
-    │   ├── NotDurableError           5
     │   ├── OversizedError            5
     │   ├── StopUnrecordedError       13
     │   ├── UnsafePathError           5
@@ -29,24 +25,19 @@ The exception tree, with the exit code that a command returns for each:
     ├── OwnershipError                6
     │   ├── BusyError                 6
     │   │   └── ConfinedError         6
-    │   ├── CycleEndedError           6
     │   ├── FencedError               6
     │   ├── FolderLostError           12
     │   ├── ForeignOwnerError         6
     │   │   └── OnFleetError          6
-    │   ├── InUseError                6
-    │   ├── LeaseError                6
     │   ├── StalePushError            6
     │   └── SupervisedError           6
     ├── NotFoundError                 7
     │   ├── ClosedQuestionError       7
     │   ├── NotOnFleetError           7
     │   ├── UnknownAgentError         7
-    │   ├── UnknownLoopError          7
     │   └── UnknownQuestionError      7
     ├── CheckFailedError              8
     ├── AgentError                    9
-    │   ├── NoTerminalError           9
     │   ├── PluginError               9
     │   ├── ProgramMissingError       9
     │   ├── StoppedError              9
@@ -55,8 +46,7 @@ The exception tree, with the exit code that a command returns for each:
     │   └── UnfinishedError           9
     ├── EngineError                   10
     │   ├── CodecKeyError             10
-    │   ├── PlainTextError            10
-    │   └── ExtraMissingError         10
+    │   └── PlainTextError            10
     ├── UntrustedError                11
     └── CalledByAgentError            14
 
@@ -78,30 +68,21 @@ __all__ = [
     "ClosedQuestionError",
     "CodecKeyError",
     "ConfinedError",
-    "CycleEndedError",
     "DocumentError",
     "EngineError",
-    "ExtraMissingError",
     "FencedError",
     "FolderLostError",
     "ForeignOwnerError",
     "ForgedCommandError",
-    "HookProgramError",
-    "InUseError",
-    "LeaseError",
-    "LiteralSecretError",
     "LogMissingError",
     "ManifestError",
     "ManifestMissingError",
     "NewerSchemaError",
-    "NoTerminalError",
-    "NotDurableError",
     "NotFoundError",
     "NotOnFleetError",
     "NotifyError",
     "NotifyVariableError",
     "OnFleetError",
-    "OneHostError",
     "OverBudgetError",
     "OversizedError",
     "OwnershipError",
@@ -120,7 +101,6 @@ __all__ = [
     "UnenforceableError",
     "UnfinishedError",
     "UnknownAgentError",
-    "UnknownLoopError",
     "UnknownQuestionError",
     "UnsafePathError",
     "UntrustedError",
@@ -157,14 +137,6 @@ class AnswerError(UsageError):
             f"question {question}: the answer {reason}",
             hint=f"its choices: {', '.join(self.choices)}; `rekindle questions` shows it",
         )
-
-
-class OneHostError(UsageError):
-    """The command is for agents on one host, but the manifest assigns them to a fleet."""
-
-    def __init__(self, command: str, hint: str) -> None:
-        super().__init__(f"`{command}` is not for a fleet", hint=hint)
-        self.command = command
 
 
 class ManifestError(RekindleError):
@@ -217,16 +189,6 @@ class UnacceptedError(ManifestError):
         super().__init__(f"{settings}: {reason}", hint=f"check rekindle.yaml, then {accepted_by}")
         self.settings = settings
         self.reason = reason
-
-
-class LiteralSecretError(ManifestError):
-    """The manifest holds a secret that would be sent to the engine. The error does not show it."""
-
-    def __init__(self, where: str, *, line: int | None, hint: str) -> None:
-        super().__init__(
-            f"{where} may hold a secret, which the engine would store", line=line, hint=hint
-        )
-        self.where = where
 
 
 class UnenforceableError(ManifestError):
@@ -331,14 +293,6 @@ class AuditError(StoreError):
         """A word that identifies the obstacle, for as long as it persists."""
 
 
-class HookProgramError(StoreError):
-    """The hook program could not be written to the user's folder."""
-
-
-class NotDurableError(StoreError):
-    """The data was written, but the disk did not confirm it: nothing was acknowledged."""
-
-
 class StopUnrecordedError(StoreError):
     """The agent's folder could not record a stop; a live supervisor was stopped by a signal."""
 
@@ -409,17 +363,6 @@ class BusyError(OwnershipError):
         self.waited = waited
 
 
-class InUseError(OwnershipError):
-    """A process of Rekindle still runs in a folder that the user wants to forget."""
-
-    def __init__(self, folder: str, running: Iterable[str]) -> None:
-        self.folder, self.running = folder, tuple(running)
-        super().__init__(
-            f"{folder} is in use: {', '.join(self.running)}",
-            hint="stop the agents with `rekindle down` there, end the daemon, then try again",
-        )
-
-
 class ConfinedError(BusyError):
     """This process may not write to the user's folder, because it runs in an agent's sandbox.
 
@@ -435,19 +378,6 @@ class ConfinedError(BusyError):
         self.agent = agent
         self.waited = 0.0
         self.path = path
-
-
-class CycleEndedError(OwnershipError):
-    """The log already records the end of this cycle; a cycle ends only once."""
-
-    def __init__(self, agent: str, cycle: int) -> None:
-        super().__init__(
-            f"agent {agent}: the log already has the end of cycle {cycle}",
-            hint="another process or an older copy of the folder is at work on it:"
-            f" `rekindle stop {agent}`, then `rekindle doctor`",
-        )
-        self.agent = agent
-        self.cycle = cycle
 
 
 class FolderLostError(OwnershipError):
@@ -508,18 +438,6 @@ class OnFleetError(ForeignOwnerError):
         self.owner = fleet
 
 
-class LeaseError(OwnershipError):
-    """On a fleet: this host's lease has expired or been replaced, or may have been."""
-
-    def __init__(self, agent: str, words: str) -> None:
-        super().__init__(
-            f"agent {agent} no longer belongs to this host: {words}",
-            hint="nothing to do here: the host that has its lease now continues it",
-        )
-        self.agent = agent
-        self.words = words
-
-
 class StalePushError(OwnershipError):
     """The work branch has another owner's commit; pushes from here no longer count."""
 
@@ -575,18 +493,6 @@ class NotOnFleetError(NotFoundError):
         self.agent = agent
 
 
-class UnknownLoopError(NotFoundError):
-    """No open or resolved loop has this id."""
-
-    def __init__(self, loop: str, like: str | None) -> None:
-        super().__init__(
-            f"no loop with id {loop!r}",
-            hint=f"did you mean `{like}`?" if like else "list them with `rekindle loops`",
-        )
-        self.loop = loop
-        self.like = like
-
-
 class UnknownQuestionError(NotFoundError):
     """No question has this id, or none is open."""
 
@@ -623,16 +529,6 @@ class AgentError(RekindleError):
 
     exit_code = 9
     meaning = "the agent, or a program that it needs, could not be started or did not answer"
-
-
-class NoTerminalError(AgentError):
-    """An agent that stays in a terminal was started without one."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            "an agent with `mode: stay` needs a terminal, and there is none here",
-            hint="start it in a terminal or a window of tmux, as `rekindle up --tmux` does",
-        )
 
 
 class PluginError(AgentError):
@@ -751,18 +647,6 @@ class PlainTextError(EngineError):
             " write to the engine",
         )
         self.workflow = workflow
-
-
-class ExtraMissingError(EngineError):
-    """The packages that a fleet needs are not installed."""
-
-    def __init__(self, module: str) -> None:
-        super().__init__(
-            "extra",
-            f"a fleet needs {module}, which is not installed",
-            hint="pip install 'rekindle-agents[fleet]'",
-        )
-        self.module = module
 
 
 class UntrustedError(RekindleError):

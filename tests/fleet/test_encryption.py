@@ -20,7 +20,7 @@ from fleet.carrying import Carrying, Page, read
 from fleet.record import Life
 from fleet.scripted import Hosts, definition
 from rekindle import config
-from rekindle.errors import CodecKeyError, EngineError, LiteralSecretError
+from rekindle.errors import CodecKeyError, EngineError, ManifestError
 from rekindle.fleet.agent.host_orders import HostOrder
 from rekindle.fleet.commands import fleet_checks
 from rekindle.fleet.commands.define_agent import define_agent
@@ -303,7 +303,7 @@ def test_a_secret_in_the_manifest_is_refused_before_it_reaches_the_engine(tmp_pa
     (tmp_path / "rekindle.yaml").write_text(AGENT % env + fleet + notify)
     (tmp_path / "PROMPT.md").write_text("Ship it.\n")
     project = config.load_project(tmp_path)
-    with pytest.raises(LiteralSecretError) as refused:
+    with pytest.raises(ManifestError, match="which the engine would store") as refused:
         define_agent(project, project.settings.fleet, "keeper")
     assert refused.value.line == line
     words = str(refused.value) + refused.value.hint

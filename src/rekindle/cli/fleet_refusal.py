@@ -3,7 +3,7 @@
 import click
 
 from rekindle.config import Project
-from rekindle.errors import OneHostError
+from rekindle.errors import UsageError
 
 _HOME = (
     "do it in a project without `fleet:`, before `rekindle fleet import NAME` or after"
@@ -40,4 +40,4 @@ def refuse_fleet(project: Project, option: str = "") -> None:
     if project.settings.fleet is None:
         return
     command = " ".join(filter(None, (click.get_current_context().command_path, option)))
-    raise OneHostError(command, _INSTEAD.get(command, _HOME))
+    raise UsageError(f"`{command}` is not for a fleet", hint=_INSTEAD.get(command, _HOME))

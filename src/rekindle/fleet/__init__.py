@@ -5,8 +5,12 @@ Importing this package without the `fleet` extra raises an error that says how t
 
 from importlib.util import find_spec
 
-from rekindle.errors import ExtraMissingError
+from rekindle.errors import EngineError
 
 for _module in ("temporalio", "cryptography"):
     if find_spec(_module) is None:
-        raise ExtraMissingError(_module)
+        raise EngineError(
+            "extra",
+            f"a fleet needs {_module}, which is not installed",
+            hint="pip install 'rekindle-agents[fleet]'",
+        )

@@ -7,11 +7,12 @@ import os
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import NoReturn
 
 import msgspec
 
 from rekindle import hook
-from rekindle.errors import InUseError, RekindleError
+from rekindle.errors import OwnershipError, RekindleError
 from rekindle.flows.hooks import install_hooks
 from rekindle.flows.hooks.hook_locations import (
     HookLocation,
@@ -57,7 +58,7 @@ def refuse_running(folder: Path) -> None:
     """Refuse to forget a project in which an agent, a process that it left or the daemon runs.
 
     Raises:
-        InUseError: One of them runs.
+        OwnershipError: One of them runs.
     """
     root = RekindleFolder(folder)
     held = set(RunningAgents().find(folder))
@@ -65,14 +66,19 @@ def refuse_running(folder: Path) -> None:
     if file_locks.is_locked(root.path / "daemon"):
         held.add("its daemon")
     if held:
-        raise InUseError(render_path(folder), sorted(held))
+        _refuse_use(folder, ", ".join(sorted(held)))
 
 
 def refuse_daemon() -> None:
     if file_locks.is_locked(user_folder.find_user_folder() / "daemon"):
-        raise InUseError(
-            render_path(user_folder.find_user_folder()), ["the daemon of all projects"]
-        )
+        _refuse_use(user_folder.find_user_folder(), "the daemon of all projects")
+
+
+def _refuse_use(folder: Path, running: str) -> NoReturn:
+    raise OwnershipError(
+        f"{render_path(folder)} is in use: {running}",
+        hint="stop the agents with `rekindle down` there, end the daemon, then try again",
+    )
 
 
 def find_traces(folder: Path, *, keep_history: bool = False) -> Iterator[InstalledTrace | Leftover]:

@@ -9,7 +9,7 @@ from rekindle.documents.launches.cli_output import (
     FOLDER,
     LAUNCH_VARIABLE,
 )
-from rekindle.errors import InUseError
+from rekindle.errors import OwnershipError
 from rekindle.wiring.access import trust_checks
 from rekindle.wiring.open_store import open_store
 
@@ -132,7 +132,7 @@ def test_an_agent_that_moves_a_folder_has_no_other_one_stopped(project, moved):
 
 def test_what_an_agent_left_is_not_forgotten(project):
     """Without its record, `stop` could not find a process that has cleared its environment."""
-    in_use = project("forget", ".", "--yes", code=InUseError.exit_code)
+    in_use = project("forget", ".", "--yes", code=OwnershipError.exit_code)
     assert "is in use: trades" in in_use.err
     assert trust_checks.is_trusted(project.path)
     project("stop")

@@ -17,7 +17,7 @@ from rekindle.documents.events import (
     WorkspacePushed,
 )
 from rekindle.documents.manifest import AgentEntry
-from rekindle.errors import LiteralSecretError, ManifestError
+from rekindle.errors import ManifestError
 from rekindle.fleet.hosts.host_folder import require_relative
 from rekindle.fleet.hosts.work_branch import (
     WorkBranch,
@@ -101,11 +101,11 @@ def _list_engine_files(fleet: FleetSettings) -> list[str]:
 
 
 def _require_no_secrets(project: Project) -> None:
-    """Raise LiteralSecretError if the manifest contains a secret, which the engine would store."""
+    """Raise ManifestError if the manifest contains a secret, which the engine would store."""
     for number, address in enumerate(project.manifest.notify):
         if not notify_addresses.has_only_variables(address):
-            raise LiteralSecretError(
-                f"address {number + 1} of `notify:`",
+            raise ManifestError(
+                f"address {number + 1} of `notify:` may be a secret, which the engine would store",
                 line=project.marked.line(("notify", number)),
                 hint="set a variable to the address on each host of the fleet, and name it instead:"
                 " `notify: [$ALERTS]`",
@@ -114,8 +114,8 @@ def _require_no_secrets(project: Project) -> None:
     after = _make_redaction(project).text("\n".join(before)).splitlines()
     for number, (line, cleaned) in enumerate(zip_longest(before, after), 1):
         if line != cleaned:
-            raise LiteralSecretError(
-                "this line",
+            raise ManifestError(
+                "this line may have a secret, which the engine would store",
                 line=number,
                 hint="set a variable on each host of the fleet, and name it instead, as in"
                 " `env: {API_TOKEN: $API_TOKEN}`; add it to `redact: allow:` if it is not secret",

@@ -8,7 +8,7 @@ import msgspec
 
 from rekindle.documents import events
 from rekindle.documents.events import AnyEvent
-from rekindle.errors import DocumentError, EngineError, LeaseError
+from rekindle.errors import DocumentError, EngineError, OwnershipError
 from rekindle.policy.fleet.agent_registry import (
     CommitRequest,
     CommitResult,
@@ -92,7 +92,10 @@ class EngineRegister:
         answer = self._ask(asked)
         match answer:
             case LeaseRefusal() | EngineCutOff():
-                raise LeaseError(self._agent, answer.words)
+                raise OwnershipError(
+                    f"agent {self._agent} no longer belongs to this host: {answer.words}",
+                    hint="nothing to do here: the host that has its lease now continues it",
+                )
             case UnfitRequest():
                 raise DocumentError("commit", answer.words)
             case _:

@@ -26,7 +26,7 @@ from rekindle.documents.events import (
     UnknownEvent,
 )
 from rekindle.documents.state import OpenLoop, Resolution, State
-from rekindle.errors import UnknownLoopError, UsageError
+from rekindle.errors import NotFoundError, UsageError
 from rekindle.formats import json_codec
 from rekindle.formats.identifiers import (
     require_loop_id,
@@ -171,7 +171,10 @@ def resolve_loop(loops: LoopMap, identity: str, reason: str, now: datetime) -> L
     loop = loops.get(identity)
     if loop is None:
         like = get_close_matches(identity, loops, n=1)
-        raise UnknownLoopError(identity, like[0] if like else None)
+        raise NotFoundError(
+            f"no loop with id {identity!r}",
+            hint=f"did you mean `{like[0]}`?" if like else "list them with `rekindle loops`",
+        )
     line = to_one_line(reason)
     if not line:
         raise UsageError(

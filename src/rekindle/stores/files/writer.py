@@ -33,7 +33,6 @@ from rekindle.documents.events import (
 from rekindle.documents.relay import Relay
 from rekindle.errors import (
     CheckFailedError,
-    CycleEndedError,
     DocumentError,
     NewerSchemaError,
     OwnershipError,
@@ -194,7 +193,12 @@ class Writer:
                     ended = max(ended, event.cycle)
                     break
         if cycle <= ended:
-            raise CycleEndedError(self.folder.name, cycle)
+            agent = self.folder.name
+            raise OwnershipError(
+                f"agent {agent}: the log already has the end of cycle {cycle}",
+                hint="another process, or an older copy of the folder, works on it:"
+                f" `rekindle stop {agent}`, then `rekindle doctor`",
+            )
 
     def _append_sealed(self, lines: Sequence[bytes]) -> tuple[int, int]:
         """Append lines to the log and seal them; the seal stays valid if this is interrupted."""

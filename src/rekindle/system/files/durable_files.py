@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from rekindle.errors import (
-    NotDurableError,
     OversizedError,
+    StoreError,
     UnsafePathError,
     translate_os_errors,
 )
@@ -362,7 +362,7 @@ def _sync(fd: int, path: Path) -> None:
         else:
             os.fsync(fd)
     except OSError as error:
-        raise NotDurableError(
+        raise StoreError(
             str(path),
             f"the disk did not confirm the write ({error.strerror})",
             errno=error.errno,

@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 
 from rekindle import hook
-from rekindle.errors import HookProgramError, StoreError
+from rekindle.errors import StoreError
 from rekindle.system.files import (
     bytecode,
     durable_files,
@@ -41,18 +41,15 @@ def provide_program() -> bool:
     """Write the program if it is missing or differs, and verify it; return whether it was written.
 
     Raises:
-        HookProgramError: It could not be written.
+        StoreError: It could not be written.
     """
     program = find_hook_path()
     if _read_program(program) == compile_hook():
         return False
-    try:
-        user_folder.make_user_folder(_FOLDER)
-        durable_files.replace_file(program, compile_hook())
-    except StoreError as error:
-        raise HookProgramError(str(program), error.reason, hint=error.hint) from error
+    user_folder.make_user_folder(_FOLDER)
+    durable_files.replace_file(program, compile_hook())
     if _read_program(program) != compile_hook():
-        raise HookProgramError(
+        raise StoreError(
             str(program), "does not have the content that was just written", hint="check its disk"
         )
     return True

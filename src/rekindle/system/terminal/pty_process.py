@@ -17,7 +17,7 @@ import tty
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import Self
 
-from rekindle.errors import AgentError, NoTerminalError
+from rekindle.errors import AgentError
 from rekindle.system.processes import (
     launch_processes,
     stop_signals,
@@ -209,7 +209,7 @@ class TerminalProcesses(HostProcesses):
     """Host processes whose program gets our terminal; its prompt is among its arguments.
 
     Raises:
-        NoTerminalError: There is no terminal; raised before anything is started.
+        AgentError: There is no terminal; raised before anything is started.
     """
 
     def __init__(self, *, keep: Sequence[str] = (), adopts: bool = False) -> None:
@@ -326,4 +326,7 @@ def _open_terminal() -> int:
     if os.isatty(0) and os.isatty(1):
         with contextlib.suppress(OSError):
             return os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
-    raise NoTerminalError
+    raise AgentError(
+        "an agent with `mode: stay` needs a terminal, and there is none here",
+        hint="start it in a terminal or a window of tmux, as `rekindle up --tmux` does",
+    )

@@ -11,7 +11,7 @@ from textwrap import dedent
 import pytest
 
 from rekindle.cli import main
-from rekindle.errors import InUseError
+from rekindle.errors import OwnershipError
 from rekindle.stores.files.supervisor_locks import find_outer_lock
 from rekindle.stores.folders import private_files
 from rekindle.system import crontab
@@ -155,7 +155,7 @@ def test_what_runs_is_not_forgotten(tmp_path, where, capfd):
         "daemon": folder / ".rekindle/daemon",
     }[where]
     with file_locks.hold_lock(path, 0.0):
-        assert main.run(["forget", str(folder), "--yes"]) == InUseError.exit_code
+        assert main.run(["forget", str(folder), "--yes"]) == OwnershipError.exit_code
     said = capfd.readouterr().err
     assert ("its daemon" if where == "daemon" else "trades") in said
     assert trust_checks.is_trusted(folder)

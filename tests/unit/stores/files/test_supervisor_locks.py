@@ -11,7 +11,7 @@ import time
 import pytest
 
 from rekindle.documents import events
-from rekindle.errors import CycleEndedError, FolderLostError, StoreError, SupervisedError
+from rekindle.errors import FolderLostError, OwnershipError, StoreError, SupervisedError
 from rekindle.flows.operator.stop_agent import AgentStopper
 from rekindle.policy.supervision import run_moves as policy
 from rekindle.stores.files import (
@@ -147,7 +147,7 @@ def test_a_cycle_ends_once(store, clock):
         writer.append(events.CycleStarted(ts=clock(), cycle=1))
         writer.append(events.CycleEnded(ts=clock(), cycle=1))
         size = store.folder("trades").log.stat().st_size
-        with pytest.raises(CycleEndedError, match="already has the end of cycle 1"):
+        with pytest.raises(OwnershipError, match="already has the end of cycle 1"):
             writer.append(events.CycleEnded(ts=clock(), cycle=1))
         assert store.folder("trades").log.stat().st_size == size
         writer.append(events.CycleStarted(ts=clock(), cycle=2))
@@ -161,7 +161,7 @@ def test_a_cycle_ends_once_also_beside_an_older_snapshot(store, open_store, cloc
         older = writer.projection
         writer.append(events.CycleEnded(ts=clock(), cycle=1))
         writer.projection = older
-        with pytest.raises(CycleEndedError):
+        with pytest.raises(OwnershipError, match="already has the end of cycle"):
             writer.append(events.CycleEnded(ts=clock(), cycle=1))
 
 

@@ -10,7 +10,6 @@ from rekindle.errors import (
     FencedError,
     ForeignOwnerError,
     NewerSchemaError,
-    NotDurableError,
     OwnershipError,
     StoreError,
 )
@@ -297,7 +296,7 @@ def test_a_failed_sync_takes_the_lines_back(store, clock, monkeypatch):
 
     with monkeypatch.context() as broken:
         broken.setattr(durable_files.os, "fsync", failing)
-        with pytest.raises(NotDurableError, match="did not confirm") as refused:
+        with pytest.raises(StoreError, match="did not confirm") as refused:
             add_loop(store, "a", clock)
     assert refused.value.errno == 5
     assert store.folder("trades").log.read_bytes() == before

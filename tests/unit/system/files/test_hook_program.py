@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rekindle.errors import HookProgramError, StoreError
+from rekindle.errors import StoreError
 from rekindle.system.files import (
     durable_files,
     hook_program,
@@ -73,6 +73,6 @@ def test_a_disk_that_refuses_is_a_typed_error(monkeypatch: pytest.MonkeyPatch) -
         raise StoreError(str(to), "No space left on device", hint="free some space")
 
     monkeypatch.setattr(durable_files, "replace_file", full)
-    with pytest.raises(HookProgramError, match="No space left") as raised:
+    with pytest.raises(StoreError, match="No space left") as raised:
         hook_program.provide_program()
     assert raised.value.hint == "free some space"

@@ -337,5 +337,5 @@ def test_without_a_terminal_it_is_refused(tmp_path):
         check=False,
     )
     assert ended.returncode == 1
-    assert "NoTerminalError: an agent with `mode: stay` needs a terminal" in ended.stderr
+    assert "AgentError: an agent with `mode: stay` needs a terminal" in ended.stderr
     assert "tmux" in ended.stderr
