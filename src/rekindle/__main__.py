@@ -5,7 +5,7 @@ import sys
 from typing import NoReturn
 
 UNSUPPORTED = 2
-"""The exit code for a usage error; errors.py is not imported yet at this point."""
+"""The exit code for a usage error; `rekindle.errors` is not imported yet at this point."""
 
 
 def main() -> NoReturn:

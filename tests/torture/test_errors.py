@@ -21,7 +21,7 @@ import pytest
 
 from rekindle import config
 from rekindle.cli import main
-from rekindle.errors import NotDurableError
+from rekindle.errors import StoreError
 from rekindle.stores.files import FileStore
 from rekindle.system.files import durable_files
 from rekindle.wiring.open_store import open_store
@@ -163,7 +163,7 @@ def test_the_check_sees_a_second_fsync_of_a_failed_descriptor(prepared, project,
     def ask_twice(fd: int, path: Path) -> None:
         try:
             ask(fd, path)
-        except NotDurableError:
+        except StoreError:
             ask(fd, path)
 
     monkeypatch.setattr(durable_files, "_sync", ask_twice)

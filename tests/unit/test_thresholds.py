@@ -88,7 +88,7 @@ ALLOWED_INSIDE = {
     "formats/identifiers.py:derive_id": "format of an id on disk",
     "formats/identifiers.py:make_slug": "format of an id on disk",
     "formats/outline.py:_find_headings": "indentation that makes code in Markdown",
-    "errors.py:*": "exit codes",
+    "errors/*:*": "exit codes",
     "flows/torture_folder.py:*": "the load of `rekindle torture`",
     "harnesses/claude_code/claude_harness.py:_render_cap": "smallest budget that Claude Code takes",
     "harnesses/command_harness.py:read_stream": "bytes of the longest character in UTF-8",

@@ -1,0 +1,256 @@
+"""Errors of files: rekindle.yaml, documents and the file system."""
+
+import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rekindle.errors.root import RekindleError
+
+
+class ManifestError(RekindleError):
+    """rekindle.yaml is not valid; the error names the line."""
+
+    exit_code = 3
+    meaning = "rekindle.yaml is missing or wrong; the line is named"
+
+    def __init__(
+        self, message: str, *, file: str = "rekindle.yaml", line: int | None = None, hint: str = ""
+    ) -> None:
+        where = file if line is None else f"{file}:{line}"
+        super().__init__(f"{where}: {message}", hint=hint)
+        self.message = message
+        self.file = file
+        self.line = line
+
+
+class ManifestMissingError(ManifestError):
+    """There is no rekindle.yaml here or in any folder above."""
+
+    def __init__(self, start: str) -> None:
+        super().__init__(
+            f"not found in {start} or any folder above it",
+            hint="run `rekindle init` in the folder that your agent works in",
+        )
+        self.start = start
+
+
+class NotifyError(ManifestError):
+    """An address under `notify:` cannot be used. The error does not show the address."""
+
+
+class NotifyVariableError(NotifyError):
+    """A variable that `notify:` names is empty or not set on the host that sends."""
+
+    def __init__(self, variable: str) -> None:
+        super().__init__(
+            f"`notify:` names the variable ${variable}, which is empty or not set here",
+            hint=f"set {variable} where Rekindle is started, on a fleet on every host; for a dollar"
+            " sign itself write %24",
+        )
+        self.variable = variable
+
+
+class UnacceptedError(ManifestError):
+    """The operator has not accepted settings of this manifest; an agent may have written them."""
+
+    def __init__(self, settings: str, reason: str, accepted_by: str) -> None:
+        super().__init__(f"{settings}: {reason}", hint=f"check rekindle.yaml, then {accepted_by}")
+        self.settings = settings
+        self.reason = reason
+
+
+class UnenforceableError(ManifestError):
+    """A persona has a permission rule that its CLI cannot enforce."""
+
+    def __init__(self, program: str, rule: str, *, hint: str) -> None:
+        super().__init__(f"{program} cannot hold an agent to the permission {rule!r}", hint=hint)
+        self.program = program
+        self.rule = rule
+
+
+class UntrustedError(RekindleError):
+    """This user has not accepted the folder's manifest and state on this host."""
+
+    exit_code = 11
+    meaning = "this folder is not trusted: the user has not accepted its rekindle.yaml here"
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+        super().__init__(
+            f"{folder} is not trusted: you have not accepted its rekindle.yaml on this host",
+            hint="read rekindle.yaml, then repeat the command with --trust"
+            " (`run`, `up`, `restart`, `hooks install`, `fleet worker`), or set REKINDLE_TRUST=1",
+        )
+
+
+class DocumentError(RekindleError):
+    """The bytes do not form a valid document."""
+
+    exit_code = 4
+    meaning = "a document could not be read"
+
+    def __init__(self, document: str, reason: str, *, hint: str = "") -> None:
+        super().__init__(f"{document}: {reason}", hint=hint)
+        self.document = document
+        self.reason = reason
+
+
+class ForgedCommandError(DocumentError):
+    """A record in the workspace claims to be the operator's command; it is rejected."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__(
+            "inbox record",
+            f"{kind} is a command that only the operator can give",
+            hint="look at what the agent did: it, or a program it started, wrote the record",
+        )
+        self.kind = kind
+
+
+class LogMissingError(DocumentError):
+    """An agent's log is gone, and other files show that there was one."""
+
+    def __init__(self, folder: str, trace: str) -> None:
+        super().__init__(
+            "ops.jsonl",
+            f"is missing or empty, but {trace}",
+            hint=f"restore it from a backup; to start again without it, move {folder} away",
+        )
+        self.folder = folder
+        self.trace = trace
+
+
+class NewerSchemaError(DocumentError):
+    """A newer Rekindle wrote this; reading it here would lose data."""
+
+    def __init__(self, document: str, found: int, known: int) -> None:
+        super().__init__(
+            document,
+            f"has schema {found}, this Rekindle knows up to {known}",
+            hint="upgrade Rekindle: pip install --upgrade rekindle-agents",
+        )
+        self.found = found
+        self.known = known
+
+
+_TAMPERED = {
+    "appended": "lines were added to its log that Rekindle did not write; they do not count",
+    "missing": "its log is gone",
+    "unsealed": "its log is new to Rekindle at this path: it was copied, cloned or moved here",
+}
+
+
+class TamperedLogError(DocumentError):
+    """The log is not the one that Rekindle wrote on this host, so it starts no agent."""
+
+    def __init__(self, agent: str, condition: str) -> None:
+        super().__init__(
+            f"agent {agent}",
+            _TAMPERED.get(condition, "its log was changed by something other than Rekindle"),
+            hint="look at what the agent did, and at ops.jsonl; then `rekindle restart"
+            f" {agent}` continues",
+        )
+        self.agent = agent
+        self.condition = condition
+
+
+class StoreError(RekindleError):
+    """The file system refused an operation; everything acknowledged before is intact."""
+
+    exit_code = 5
+    meaning = "the file system refused; what was acknowledged before is intact"
+
+    def __init__(self, path: str, reason: str, *, errno: int | None = None, hint: str = "") -> None:
+        super().__init__(f"{path}: {reason}", hint=hint)
+        self.path = path
+        self.reason = reason
+        self.errno = errno
+
+
+class AuditError(StoreError):
+    """The git audit trail cannot be written or read; log and archive have everything."""
+
+    def __init__(self, cause: str, reason: str, *, hint: str) -> None:
+        super().__init__("git audit trail", reason, hint=hint)
+        self.cause = cause
+        """A word that identifies the obstacle, for as long as it persists."""
+
+
+class StopUnrecordedError(StoreError):
+    """The agent's folder could not record a stop; a live supervisor was stopped by a signal."""
+
+    exit_code = 13
+    meaning = "the agent was stopped, and its folder could not record that"
+
+    def __init__(self, agent: str, reason: str, *, was_running: bool, kept: bool) -> None:
+        outcome = "stopped by a signal" if was_running else "is not running"
+        RekindleError.__init__(
+            self,
+            f"{agent}: {outcome}; its folder could not record the stop ({reason})",
+            hint="the stop is noted outside the folder, so that nothing starts the agent again"
+            " on this host; when the folder is writable again, the next command records it"
+            if kept
+            else "the stop could not be noted outside the folder either: a watchdog may start the"
+            " agent again; free some space or make the disk writable, then repeat the command",
+        )
+        self.path, self.reason, self.errno = "", reason, None
+        self.agent = agent
+        self.was_running = was_running
+        self.kept = kept
+        """Whether the stop is recorded outside the folder."""
+
+
+class OversizedError(StoreError):
+    """A file is too large to read at once."""
+
+    def __init__(self, path: str, most: int) -> None:
+        super().__init__(
+            path,
+            f"is larger than {most:,} bytes",
+            hint="it does not look like one of Rekindle's files: move it away, or make it shorter",
+        )
+        self.most = most
+
+
+class UnsafePathError(StoreError):
+    """A symbolic link or an unsafe name takes the place of one of Rekindle's files."""
+
+
+class WorkspaceError(StoreError):
+    """A workspace could not be fetched or pushed; earlier pushes are safe at its remote."""
+
+    def __init__(self, cause: str, reason: str, *, hint: str) -> None:
+        super().__init__("workspace", reason, hint=hint)
+        self.cause = cause
+        """A word that identifies the obstacle, for as long as it persists."""
+
+
+_HINTS = {
+    errno.ENOSPC: "the disk is full: free some space and repeat the command",
+    errno.EDQUOT: "the disk quota is used up: free some space and repeat the command",
+    errno.EROFS: "the file system is read-only: remount it, or move the project",
+    errno.EACCES: "give your user access to it and to the folder it is in",
+    errno.EPERM: "give your user access to it and to the folder it is in",
+    errno.EMFILE: "too many open files: raise the limit (ulimit -n) and repeat the command",
+    errno.ENFILE: "too many open files on this machine: close some and repeat the command",
+    errno.EIO: "the disk reported an error: check it before you continue (dmesg, smartctl)",
+    errno.ENOLCK: "this file system cannot lock: move the project (`rekindle torture` shows where)",
+    errno.EOPNOTSUPP: "this file system cannot do it: move the project (see `rekindle torture`)",
+    errno.ELOOP: "there is a symbolic link in place of a plain file: remove the link",
+}
+
+
+@contextmanager
+def translate_os_errors(path: object) -> Iterator[None]:
+    """Turn an OSError into a StoreError that names the path."""
+    try:
+        yield
+    except OSError as refused:
+        number = refused.errno or 0
+        kind = UnsafePathError if number == errno.ELOOP else StoreError
+        raise kind(
+            str(path),
+            refused.strerror or str(refused),
+            errno=refused.errno,
+            hint=_HINTS.get(number, "run `rekindle doctor` to see what is wrong"),
+        ) from refused

@@ -1,0 +1,100 @@
+"""Errors of a request: the command line, a name, an answer, a check."""
+
+from collections.abc import Iterable
+
+from rekindle.errors.root import RekindleError
+
+
+class UsageError(RekindleError):
+    """A name or an option is not valid."""
+
+    exit_code = 2
+    meaning = "the command line is wrong"
+
+
+class AnswerError(UsageError):
+    """The question does not take this answer."""
+
+    def __init__(self, question: str, reason: str, choices: Iterable[str]) -> None:
+        self.question, self.reason, self.choices = question, reason, tuple(choices)
+        super().__init__(
+            f"question {question}: the answer {reason}",
+            hint=f"its choices: {', '.join(self.choices)}; `rekindle questions` shows it",
+        )
+
+
+class NotFoundError(RekindleError):
+    """A name does not match anything."""
+
+    exit_code = 7
+    meaning = "no such agent, loop, revision or open question"
+
+
+class UnknownAgentError(NotFoundError):
+    """The manifest has no agent of this name."""
+
+    def __init__(self, agent: str, known: Iterable[str]) -> None:
+        names = ", ".join(known) or "none yet"
+        super().__init__(
+            f"no agent named {agent!r} in rekindle.yaml (there: {names})",
+            hint=f"add it with `rekindle init --agent {agent}`, or correct the name",
+        )
+        self.agent = agent
+
+
+class NotOnFleetError(NotFoundError):
+    """The agent is in the manifest but not on the fleet."""
+
+    def __init__(self, agent: str) -> None:
+        super().__init__(
+            f"agent {agent} is not on the fleet",
+            hint=f"`rekindle run {agent}` starts it there",
+        )
+        self.agent = agent
+
+
+class UnknownQuestionError(NotFoundError):
+    """No question has this id, or none is open."""
+
+    def __init__(self, question: str = "") -> None:
+        message = f"no question with id {question!r}" if question else "no question is open"
+        answers = '; one is answered with `rekindle answer ID "TEXT"`' if question else ""
+        super().__init__(message, hint=f"list them with `rekindle questions --all`{answers}")
+        self.question = question
+
+
+class ClosedQuestionError(NotFoundError):
+    """The question no longer takes answers."""
+
+    def __init__(self, question: str, reason: str, command: str = "") -> None:
+        """`command` continues the agent without an answer, if it does not run."""
+        shows = "`rekindle status` shows what the agent needs now"
+        super().__init__(
+            f"question {question} is closed: {reason}",
+            hint=f"`{command}` continues" if command else shows,
+        )
+        self.question = question
+        self.reason = reason
+
+
+class CheckFailedError(RekindleError):
+    """A check found problems; the findings were printed."""
+
+    exit_code = 8
+    meaning = "a check found problems and printed them"
+
+
+class CalledByAgentError(RekindleError):
+    """An agent called a command that decides which agents of its project run."""
+
+    exit_code = 14
+    meaning = "an agent called a command that is the operator's"
+
+    def __init__(self, command: str, agent: str) -> None:
+        super().__init__(
+            f"`{command}` was called by agent {agent}, or by a process that it started",
+            hint="run the command in a terminal of your own; to let the agent use it, set"
+            f" `may_control: true` for {agent} in rekindle.yaml and run it again",
+        )
+        self.command = command
+        self.agent = agent

@@ -1,0 +1,12 @@
+"""The root of all exceptions that Rekindle raises on purpose."""
+
+
+class RekindleError(Exception):
+    """The root: catch this to catch everything that Rekindle raises on purpose."""
+
+    exit_code = 1
+    meaning = "an error without a more specific code"
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
