@@ -27,8 +27,6 @@ PATIENCE_SECONDS = 0.15
 """Seconds to wait for a slow disk before giving up, because the agent waits for the hook."""
 PRIMING_SECONDS = 8.0
 """Seconds to wait for a primer before the session starts without it."""
-WEIGHED_SECONDS = 1.5
-"""Seconds that a resumed session waits for the supervisor's decision on whether it may continue."""
 
 SPOOL_BYTES = 4 * 1024 * 1024
 """The most bytes spooled for an inbox that cannot be written."""
@@ -92,7 +90,6 @@ def main(arguments: list[str]) -> None:
         spool_record(folder, record)
     brake_session(event, launch, payload)
     call_after(PATIENCE_SECONDS, exit_now)
-    be_weighed(folder, event, launch)
     if needs_primer(event, launch):
         prime_session(folder, record)
 
@@ -693,21 +690,6 @@ def read_file(path: str, most: int) -> bytes:
         return os.read(fd, most)
     finally:
         os.close(fd)
-
-
-def be_weighed(folder: str, event: str, launch: str) -> None:
-    """Hold a resumed session before its first model request, until the supervisor has decided.
-
-    This record may show that a fresh session is cheaper. The supervisor removes its mark once it
-    has decided to continue, or kills the hook along with the CLI.
-    """
-    if event != "SessionStart:resume" or not is_name(launch):
-        return
-    mark = f"{folder}/run/weigh-{launch}"
-    if os.access(mark, os.F_OK):
-        call_after(WEIGHED_SECONDS, exit_now)
-    while os.access(mark, os.F_OK):
-        time.sleep(0.02)
 
 
 def is_name(text: str) -> bool:

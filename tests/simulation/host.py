@@ -1052,7 +1052,6 @@ FAULTS = {
     "leads nowhere": _leads_nowhere,
     "broken session": _session_breaks,
     "full window": _window_fills_up,
-    "costly": _ends_often("costly", 1),
     "handed off": _ends_often("handoff", 3),
     "somebody interrupts": _ends_often("interrupted", 4),
     "overload": _outage("overload"),

@@ -408,9 +408,8 @@ class Oracle:
             case events.CycleEnded():
                 self._cycle_ended(event)
             case events.LaunchStarted():
-                if self._last in {"handoff", "costly"} and not event.resumes:
-                    told = self._last == "costly"
-                    self.require(event.recovery is told, "a handoff alone is no recovery")
+                if self._last == "handoff" and not event.resumes:
+                    self.require(not event.recovery, "a handoff alone is not a recovery")
                 self._pending[event.launch] = None
                 self._restarted = set()
             case events.LaunchEnded():
@@ -580,7 +579,7 @@ class Oracle:
         self._idle += 1
         self._idle_ended_at = self._host.true
         self._has_handed_off |= cause == "handoff"
-        if cause in {"clean", "handoff", "context-full", "costly"}:
+        if cause in {"clean", "handoff", "context-full"}:
             self._failing_at, self._is_told = None, False
         elif self._failing_at is None:
             self._failing_at = self._host.true
@@ -631,9 +630,7 @@ class Oracle:
             self._session = process.session
         elif not process.resumes:
             self._session = ""
-        self._must_be_fresh = (
-            cause in {"context-full", "costly", "handoff"} or self._failed_resumes >= 2
-        )
+        self._must_be_fresh = cause in {"context-full", "handoff"} or self._failed_resumes >= 2
 
     def _count(self, cause, seconds, told, *, is_stopped):
         """Keep count of what happened, in the words of the promise."""

@@ -61,7 +61,6 @@ CONCERNS = {
     "resume-failed": {"broken session": 3, "crash": 1, "crashes": 1},
     "lost": {"kills": 1, "kill -9": 1},
     "context-full": {"full window": 2, "crash": 1, "somebody interrupts": 1},
-    "costly": {"costly": 2, "crash": 1, "somebody interrupts": 1},
     "handoff": {"handed off": 2, "crash": 1, "somebody interrupts": 1},
     "limit": LIMITS,
     "overload": {"overload": 1},
@@ -158,7 +157,7 @@ def with_flag(change, member, flag):
 
 
 MIXED = {"crash": 2, "crashes": 1, "broken session": 1, "full window": 1, "overload": 1}
-MIXED |= {"costly": 1, "handed off": 1}
+MIXED |= {"handed off": 1}
 MIXED |= {"somebody interrupts": 1, "kills": 1, "unknown limit": 1, "past limit": 1}
 NEVER_FOLLOWED = {"done", "person", "replace"}
 """Nothing is started after these, or a refused resume is left out: nothing is counted or paused."""
@@ -399,9 +398,7 @@ OTHER = RestartSettings(
 )
 
 
-@pytest.mark.parametrize(
-    "name", sorted(set(RestartSettings.__struct_fields__) - {"fresh_when_cheaper"})
-)
+@pytest.mark.parametrize("name", RestartSettings.__struct_fields__)
 def test_a_threshold_of_restarts_that_is_ignored(change, name):
     """The manifest says another number, and the default is gone by instead."""
     ignores = msgspec.structs.replace(OTHER, **{name: getattr(RestartSettings(), name)})

@@ -101,12 +101,6 @@ class SessionStarted(Event, frozen=True, kw_only=True, tag="session.started"):
     process: str = ""
     """Identity of the session's process: pid, start time and boot id."""
     transcript: str = ""
-    context_tokens: int = 0
-    """Tokens that the model of a resumed session has to read again."""
-    cache_expired: bool = False
-    """Whether the CLI reports an expired prompt cache, so that those tokens cost the full price
-    again.
-    """
     visitor: bool = False
     """Whether this is a person's own session beside a supervised one; Rekindle leaves it alone."""
 

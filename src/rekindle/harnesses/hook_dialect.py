@@ -26,7 +26,6 @@ from rekindle.formats.identifiers import (
     to_one_line,
 )
 from rekindle.harnesses.untrusted_json import (
-    to_count,
     to_text,
 )
 from rekindle.thresholds.supervision import (
@@ -90,8 +89,6 @@ def read_hook_record(
                 transcript=_find_transcript_path(
                     to_text(fields.get("transcript_path")), session, transcripts
                 ),
-                context_tokens=to_count(fields.get("context_tokens")) or 0,
-                cache_expired=fields.get("prompt_cache_likely_expired") is True,
                 visitor=line.visitor,
             )
         case "ended":

@@ -94,9 +94,6 @@ class MemoryFolder:
     def remove_start_record(self) -> None:
         self._started = None
 
-    def weigh(self, _launch: str) -> MemoryMarker:
-        return MemoryMarker()
-
     def brakes(self, _scratch: str) -> MemoryBrakes:
         return MemoryBrakes()
 

@@ -65,12 +65,6 @@ STREAM_LAG_SECONDS = declare_threshold(
 RESUME_TRIES = declare_threshold(
     2, "run.resume_tries", "count", "Failed attempts to resume a session before a fresh one starts."
 )
-FRESH_TOKENS = declare_threshold(
-    20_000,
-    "run.fresh_tokens",
-    "tokens",
-    "Tokens a fresh session reads beside its primer: the CLI's own instructions and tools.",
-)
 FOLD_EVERY_SECONDS = declare_threshold(
     2.0,
     "run.fold_every_seconds",

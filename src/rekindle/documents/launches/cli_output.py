@@ -28,7 +28,6 @@ ExitKind = Literal[
     "auth",
     "billing",
     "context-full",
-    "costly",
     "handoff",
     "budget",
     "hang",

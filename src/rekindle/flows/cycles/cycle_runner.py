@@ -62,7 +62,6 @@ from rekindle.policy.projection.sessions import LaunchRecord
 from rekindle.policy.settings.runtime_settings import STOP_SECONDS
 from rekindle.policy.supervision import budget
 from rekindle.policy.supervision.decide import measure_idle_work
-from rekindle.policy.text import token_estimate
 from rekindle.system.files import durable_files
 
 
@@ -265,7 +264,7 @@ class CycleRunner:
             LaunchReport(number, origin.session, origin.resumes, origin.recovery, origin.why)
         )
         try:
-            exited = launch.run(prompt, origin, self._weighed_against(step), self._background)
+            exited = launch.run(prompt, origin, self._background)
         except RekindleError as error:
             # The agent's folder may have been lost during the run, but its processes must not
             # outlive the supervisor.
@@ -339,13 +338,6 @@ class CycleRunner:
             TranscriptArchiver(self._ports.store, self._agent.name, [self._agent.harness]).all()
         except RekindleError as error:
             self._ports.tell(TroubleReport(str(error)))
-
-    def _weighed_against(self, step: StartFresh | ResumeSession) -> int | None:
-        """Return the tokens of a fresh prompt, or None if costs do not decide the session."""
-        wanted = self._ports.settings.runtime.restart.fresh_when_cheaper
-        if isinstance(step, StartFresh) or not wanted or not self._agent.harness.CAN.launch_hooks:
-            return None
-        return token_estimate.estimate_tokens(self._render_prompt(recovering=True))
 
     def _can_resume(self, last: LaunchRecord) -> bool:
         """Return whether the last session belongs to this CLI and its transcript is complete.

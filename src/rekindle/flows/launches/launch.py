@@ -94,31 +94,22 @@ class Launch:
         self,
         prompt: str,
         origin: LaunchStarted,
-        primer_tokens: int | None = None,
         background: BackgroundProcesses | None = None,
     ) -> LaunchExit:
         """Start the process, follow it, and return how it ended. `origin` is its event in the log.
 
-        `primer_tokens` is the size of a fresh session's prompt; if given, the launch may be ended
-        as too costly. `background` records the processes that it leaves running.
+        `background` records the processes that it leaves running.
         """
         began = self._ports.elapsed()
         self.stretch = (origin.head, origin.ts.timestamp())
-        mark = self._folder.weigh(self.mark)
-        if primer_tokens is not None:
-            durable_files.replace_file(mark, b"")
         self._folder.brakes(self._agent.scratch).forget()
         self.gauge.begin()
-        try:
-            return self._start_and_follow(prompt, origin, primer_tokens, began, background)
-        finally:
-            self._folder.remove(mark)
+        return self._start_and_follow(prompt, origin, began, background)
 
     def _start_and_follow(
         self,
         prompt: str,
         origin: LaunchStarted,
-        primer_tokens: int | None,
         began: float,
         background: BackgroundProcesses | None,
     ) -> LaunchExit:
@@ -138,7 +129,6 @@ class Launch:
             watched=self.watched,
             meter=self.meter,
             gauge=self.gauge,
-            primer_tokens=primer_tokens,
             fruitless=ProgressGuard(self._ports, self._idle, self.stretch)
             if self._is_bounded
             else None,

@@ -42,9 +42,7 @@ from rekindle.flows.supervisor_ports import (
 )
 from rekindle.flows.transcripts import transcript_files
 from rekindle.formats.identifiers import to_one_line
-from rekindle.policy.exits.session_choice import is_fresh_cheaper
 from rekindle.policy.projection.fold import Projection
-from rekindle.policy.projection.sessions import SessionRecord
 from rekindle.policy.settings.runtime_settings import (
     BUSY_BYTES,
     BUSY_SHARE,
@@ -81,15 +79,13 @@ class ProcessFollower:
         watched: ProcessOutput,
         meter: SpendMeter,
         gauge: WindowGauge,
-        primer_tokens: int | None = None,
         fruitless: ProgressGuard | None = None,
         on_tick: Callable[[], None] = lambda: None,
         transcribe: OutputTranscriber | None = None,
     ) -> None:
-        """Follow the process `child` of a launch.
+        """Follow the process `child`.
 
-        If `primer_tokens` is given, a fresh session may replace this one. If `fruitless` is given,
-        the process is ended after working too long without progress.
+        If `fruitless` is given, the process is ended after working too long without progress.
         """
         self.fruitless, self._on_tick, self._transcribe = fruitless, on_tick, transcribe
         self._origin, self._agent, self._ports, self._child = origin, agent, world, child
@@ -122,10 +118,7 @@ class ProcessFollower:
         self._trouble = ""
         self._is_handoff_requested = False
         self._run = RunState()
-        self._weighs = primer_tokens is not None
-        self._primer_tokens = primer_tokens or 0
         self._folder = world.store.folder(agent.name)
-        self._mark = self._folder.weigh(origin.launch)
 
     def follow_to_end(self) -> None:
         # Closed in any case: a traceback would keep a reference to the process, and the process
@@ -149,7 +142,7 @@ class ProcessFollower:
             else:
                 if now - self._called_at > CALL_HELD_SECONDS:
                     self._report_calls()
-                if self._weighs or now - self._folded_at >= self._fold_interval():
+                if now - self._folded_at >= self._fold_interval():
                     self._folded_at = now
                     self._fold_inbox(now)
                 if now - self._looked_at >= min(
@@ -332,7 +325,6 @@ class ProcessFollower:
         self._run = projection.run
         life = projection.lives.get(self._origin.session or self._watched.opened)
         self._transcript = life.transcript if life is not None else ""
-        self._weigh(life)
         if self._transcript:
             self._gauge.told_of(self._transcript)
         self._check_handoff_request(projection)
@@ -391,18 +383,6 @@ class ProcessFollower:
         self._noted_turns = self._meter.turns
         if measured := self._gauge.measure(self._origin.launch, known.window):
             append(measured)
-
-    def _weigh(self, life: SessionRecord | None) -> None:
-        """End a resumed session if a fresh one is cheaper. The start hook waits for this."""
-        if not self._weighs or life is None or life.launch != self._origin.launch:
-            return
-        self._weighs = False
-        if is_fresh_cheaper(life, self._primer_tokens):
-            words = (
-                f"resuming would cost {life.context_tokens:,} tokens, because its cache has expired"
-            )
-            self._end_process(LaunchExit("costly", words))
-        self._folder.remove(self._mark)
 
     def _find_transcript(self) -> None:
         """Find a resumed session's transcript. Earlier launches counted its existing turns."""

@@ -12,10 +12,8 @@ import msgspec
 from rekindle.policy.exits.stop_reasons import REACTIONS, find_reaction
 from rekindle.policy.projection.sessions import (
     LaunchRecord,
-    SessionRecord,
 )
 from rekindle.policy.settings.runtime_settings import (
-    FRESH_TOKENS,
     RESUME_TRIES,
 )
 
@@ -42,7 +40,7 @@ def choose_session(tried: Sequence[LaunchRecord]) -> StartFresh | ResumeSession:
     last = tried[-1]
     if find_reaction(last.exit) == "hand-on":
         return StartFresh(recovery=False, why=last.words)
-    if find_reaction(last.exit) in {"refresh", "renew"}:
+    if find_reaction(last.exit) == "refresh":
         return StartFresh(recovery=True, why=last.words)
     if _count_failed_resumes(tried) >= RESUME_TRIES:
         return StartFresh(recovery=True, why="resuming it failed")
@@ -54,15 +52,6 @@ def choose_session(tried: Sequence[LaunchRecord]) -> StartFresh | ResumeSession:
             launch.resumes or _has_opened_session(tried, launch.session) for launch in tried
         )
     )
-
-
-def is_fresh_cheaper(life: SessionRecord, primer_tokens: int) -> bool:
-    """Return whether resuming a session costs more than a fresh, primed one.
-
-    Reading a context from the cache is cheap. If the cache has expired, all of it is processed
-    again.
-    """
-    return life.cache_expired and life.context_tokens > primer_tokens + FRESH_TOKENS
 
 
 def _count_failed_resumes(tried: Sequence[LaunchRecord]) -> int:

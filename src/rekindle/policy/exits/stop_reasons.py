@@ -30,7 +30,6 @@ Reaction = Literal[
     "resume",
     "hand-on",
     "refresh",
-    "renew",
     "wait",
     "retry",
     "person",
@@ -113,7 +112,6 @@ REACTIONS: dict[Reaction, ReactionRow] = {
         checkpoints=True,
         is_intended=True,
     ),
-    "renew": ReactionRow(meaning="a fresh session at once; not a crash", is_intended=True),
     "wait": ReactionRow(meaning="retry when the usage limit has passed", is_outside=True),
     "retry": ReactionRow(
         meaning="retry after doubling pauses, as long as it takes; not a crash",
@@ -241,7 +239,6 @@ STOP_REASONS: dict[StopReason, ReasonRow] = {
     "lost": ReasonRow(text="its supervisor is gone", outcome="stopped", reaction="resume"),
     "handoff": ReasonRow(text="its window is full", fix=_SMALLER, reaction="hand-on"),
     "context-full": ReasonRow(text="its window is full", fix=_SMALLER, reaction="refresh"),
-    "costly": ReasonRow(text="resuming it costs more than a fresh session", reaction="renew"),
     "limit": ReasonRow(text="a usage limit", outcome="waiting", reaction="wait"),
     "overload": ReasonRow(text="the model is overloaded", outcome="waiting", reaction="retry"),
     "network": ReasonRow(text="the API cannot be reached", outcome="waiting", reaction="retry"),

@@ -37,8 +37,6 @@ class SessionRecord(msgspec.Struct, frozen=True):
     launch: str = ""
     transcript: str = ""
     transcript_seq: int = 0
-    context_tokens: int = 0
-    cache_expired: bool = False
     asked: SubmittedPrompt | None = None
 
     @property
@@ -91,7 +89,7 @@ class LaunchRecord(msgspec.Struct, frozen=True):
     """Seconds at its end after the last progress seen while it ran; None if there was none."""
 
 
-_TOLD = ("process", "launch", "context_tokens", "cache_expired")
+_TOLD = ("process", "launch")
 """Fields that the start event of a session sets."""
 SessionRecords = Mapping[str, SessionRecord]
 LaunchRecords = Mapping[str, LaunchRecord]

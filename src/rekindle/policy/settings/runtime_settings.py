@@ -71,13 +71,6 @@ class RestartSettings(msgspec.Struct, frozen=True):
     healthy_after: Annotated[
         Duration, _doc("Time without a crash after which count and pause start again.")
     ] = Duration(600)
-    fresh_when_cheaper: Annotated[
-        bool,
-        _doc(
-            "Start a fresh session if the CLI reports that its cache has expired and resuming would"
-            " cost more than a fresh session with its primer."
-        ),
-    ] = False
 
 
 class WatchSettings(msgspec.Struct, frozen=True):

@@ -174,10 +174,6 @@ class AgentFolder(msgspec.Struct, frozen=True):
     def remove_start_record(self) -> None:
         durable_files.remove_file(self.started)
 
-    def weigh(self, launch: str) -> Path:
-        """Return the marker that makes a resumed session wait for the supervisor's permission."""
-        return self.run / f"weigh-{launch}"
-
     def brakes(self, scratch: str) -> BrakeFiles:
         """Return the files that stop a launch; `scratch` is the launch's own folder."""
         return BrakeFiles(Path(scratch) if scratch else self.run)

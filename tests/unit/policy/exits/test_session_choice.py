@@ -82,7 +82,7 @@ def expected(kind, *, resumes, opened, earlier):  # noqa: PLR0911 - one for each
         return WaitUntil(until, kind, BEFORE_RUN + 1)
     if kind == "handoff":
         return StartFresh(recovery=False, why="")
-    if kind in {"context-full", "costly"}:
+    if kind == "context-full":
         return StartFresh(recovery=True, why="")
     if kind == "resume-failed" and resumes:
         return StartFresh(recovery=True, why="resuming it failed")

@@ -42,13 +42,13 @@ def test_an_exit_kind_without_a_row_fails_the_import(monkeypatch):
         ('    "out-of-budget",\n', '    "out-of-budget",\n    "quota",\n'),
         ('    "person",\n]', '    "person",\n    "quota",\n]'),
         ('    "cycles": ReasonRow(', '    "quota": ReasonRow('),
-        (', reaction="renew")', ")"),
+        (', reaction="refresh")', ")"),
     ],
     ids=["reason", "outcome", "reaction", "row", "exit without a reaction"],
 )
 def test_a_kind_without_a_row_fails_the_import(before, after):
     """Each of the three tables has exactly the rows that its type names."""
-    with pytest.raises(TypeError, match=r"quota|costly"):
+    with pytest.raises(TypeError, match=r"quota|context-full"):
         import_with(before, after)
 
 

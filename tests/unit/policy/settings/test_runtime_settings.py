@@ -295,7 +295,6 @@ def test_the_reference_manifest_holds_nothing_that_is_not_explained():
         if path[0] == "runtime" and len(path) == 3
     }
     added = {
-        "restart.fresh_when_cheaper",
         "relay.summarizer_max_usd",
         "relay.summarizer",
         "brief.max_usd",
