@@ -343,7 +343,7 @@ OUTPUTS = {
         _with_list(
             {
                 "agent": AGENT,
-                "desired": "`running`.",
+                "desired": "`running`; null for an agent that was never started, and is not now.",
                 "supervised": "Whether a supervisor runs, which starts it.",
             },
             "agents",

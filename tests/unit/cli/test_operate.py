@@ -254,9 +254,15 @@ def test_stop_is_kept_where_nobody_runs(project):
 
 def test_restart_says_who_will_start_it(project):
     """With a supervisor it is started again; without, the next command is named."""
-    out = project("restart", "trades").out
-    assert out.startswith(
-        "✓ trades: nothing is running; it may start again\nNext: `rekindle run tr"
+    for options in ((), ("--fresh",)):
+        assert project("restart", "trades", *options).out.startswith(
+            "· trades: nothing is running: it was never started\nNext: `rekindle run trades`"
+        )
+    assert not (project.path / ".rekindle/agents/trades/ops.jsonl").exists()
+    assert "· trades: the operator has not started it\n" in project("watch", "--once").out
+    project("stop", "trades")
+    assert project("restart", "trades").out.startswith(
+        "✓ trades: nothing is running; a watchdog may start it again\nNext: `rekindle run trades`"
     )
     project("up", "trades")
     project.wait_for_launch("trades")

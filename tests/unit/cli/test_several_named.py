@@ -61,12 +61,11 @@ def test_restart_takes_several_agents(rekindle, tmp_path):
     code, out, err = rekindle("restart", "trades", "docs")
     assert code == 0, err
     for name in ("trades", "docs"):
-        assert f"✓ {name}: nothing is running; it may start again\n" in out
+        assert f"· {name}: nothing is running: it was never started\n" in out
         assert f"Next: `rekindle run {name}`, or `rekindle up {name}`" in out
     found = msgspec.json.decode(rekindle("restart", "trades", "docs", "--json")[1])
-    assert [(row["agent"], row["desired"]) for row in found["agents"]] == [
-        ("trades", "running"),
-        ("docs", "running"),
+    assert found["agents"] == [
+        {"agent": name, "desired": None, "supervised": False} for name in ("trades", "docs")
     ]
     manifest = tmp_path / "rekindle.yaml"
     manifest.write_text(
@@ -76,7 +75,7 @@ def test_restart_takes_several_agents(rekindle, tmp_path):
     )
     code, out, err = rekindle("restart", "trades", "docs")
     assert code != 0
-    assert "✓ docs: nothing is running" in out
+    assert "· docs: nothing is running" in out
     assert "no persona named 'gone'" in err
 
 

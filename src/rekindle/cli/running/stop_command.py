@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
 
 import click
 
@@ -74,6 +74,9 @@ from rekindle.wiring.access.trust_checks import (
 from rekindle.wiring.agent_dir_list import require_accepted_dirs
 from rekindle.wiring.open_store import open_store
 from rekindle.wiring.running_agents import RunningAgents
+
+_Restart = Literal["supervised", "unsupervised", "new"]
+"""Whether a supervisor restarts the agent, a later start does, or it was never started."""
 
 
 class PendingStop(Protocol):
@@ -277,7 +280,7 @@ def restart(agents: tuple[str, ...], fresh: bool, trust: bool, as_json: bool) ->
     named = [project.require_agent(name) for name in dict.fromkeys(agents)]
     names = named or [resolve_agent(project, None)]
     ensure_trust(project, trust=trust)
-    restarted: dict[str, bool] = {}
+    restarted: dict[str, _Restart] = {}
     failed = []
     for name in names:
         try:
@@ -291,44 +294,63 @@ def restart(agents: tuple[str, ...], fresh: bool, trust: bool, as_json: bool) ->
         raise failed[0]
 
 
-def _restart(project: Project, name: str, *, fresh: bool) -> bool:
-    """Request a restart of an agent; return whether it has a supervisor to do it."""
+def _restart(project: Project, name: str, *, fresh: bool) -> _Restart:
+    """Request a restart of an agent that was started before; return who starts it."""
     if project.settings.fleet is not None:  # the connection itself uses accepted settings
         print_changes(name, accept_settings(project, name))
     store = open_store_of(project)
     accept_log(store, name)
-    store.create(name)
+    is_new = isinstance(store, FileStore) and _is_new(store, name)
+    if not is_new:
+        store.create(name)
     if isinstance(store, FileStore):
         from rekindle.wiring.supervisor_setup import check_settings  # noqa: PLC0415 - `stop` must start fast
 
         check_settings(project, store, name)
     print_changes(name, accept_settings(project, name))
+    if is_new:
+        return "new"
     store.prepare_start(name, fresh=fresh)
     now, run = clock.read_clock(), store.read(name).projection.run
     store.submit(
         name, RestartRequested(ts=now, fresh=fresh), policy.make_desired_event(run, "running", now)
     )
-    return store.is_supervised(name)
+    return "supervised" if store.is_supervised(name) else "unsupervised"
+
+
+def _is_new(store: FileStore, name: str) -> bool:
+    """Return whether an agent was never started, so that there is nothing to restart."""
+    if store.is_supervised(name):
+        return False
+    known = store.read(name).projection if store.exists(name) else None
+    return known is None or (known.run.said is None and not known.attempts)
 
 
 def _print_restarted(
-    restarted: Mapping[str, bool], *, as_json: bool, is_list: bool, fresh: bool
+    restarted: Mapping[str, _Restart], *, as_json: bool, is_list: bool, fresh: bool
 ) -> None:
     """Print what happens to each agent next, which depends on whether it has a supervisor."""
     if as_json:
         rows = [
-            {"agent": name, "desired": "running", "supervised": is_supervised}
-            for name, is_supervised in restarted.items()
+            {
+                "agent": name,
+                "desired": None if state == "new" else "running",
+                "supervised": state == "supervised",
+            }
+            for name, state in restarted.items()
         ]
         for row in [{"agents": rows}] if is_list else rows:
             print_json(row)
         return
     how = " in a fresh session" if fresh else ""
-    for name, is_supervised in restarted.items():
-        if is_supervised:
+    for name, state in restarted.items():
+        if state == "supervised":
             echo(f"✓ {name}: will be started again{how}")
             continue
-        echo(f"✓ {name}: nothing is running; it may start again{how}")
+        if state == "new":
+            echo(f"· {name}: nothing is running: it was never started")
+        else:
+            echo(f"✓ {name}: nothing is running; a watchdog may start it again{how}")
         echo(f"Next: `rekindle run {name}`, or `rekindle up {name}` to have it in the background.")
 
 
