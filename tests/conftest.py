@@ -93,10 +93,10 @@ def put_clis_on_path(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(autouse=True)
-def home_of_nobody(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """No command under test sees the settings of whoever runs the tests."""
+def isolated_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Give every command under test a home without the developer's settings."""
     cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    home = tmp_path_factory.getbasetemp() / "home-of-nobody"
+    home = tmp_path_factory.getbasetemp() / "isolated-home"
     home.mkdir(exist_ok=True)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HOME", str(home))

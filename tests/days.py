@@ -92,7 +92,7 @@ class Shop:
     def brief(self, *answers, due=None):
         """Write one; what the model was asked is kept."""
         self.model = Model(*answers)
-        return self.writing(self.model if answers else _nobody).write(due)
+        return self.writing(self.model if answers else _refuse).write(due)
 
     @property
     def state(self):
@@ -110,8 +110,8 @@ class Shop:
         return [one for one in found if kind is None or isinstance(one, kind)]
 
 
-def _nobody(request):
-    raise AssertionError("nobody is to be asked")
+def _refuse(request):
+    raise AssertionError("no model may be asked")
 
 
 class Session:

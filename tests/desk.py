@@ -148,7 +148,7 @@ class Desk:
         os.write(self._ask, b"\n")
 
     def _look(self) -> None:
-        with contextlib.suppress(OSError):  # nobody has the other side open any more
+        with contextlib.suppress(OSError):  # the other side is closed
             self.shown += os.read(self._screen, 65536)
 
     def _look_at_the_rest(self) -> None:

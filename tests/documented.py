@@ -7,7 +7,7 @@ BLOCK = re.compile(r"^```(\w+)(?: ([^\n]+))?\n(.*?)^```$", re.MULTILINE | re.DOT
 
 
 def blocks(text: str) -> Iterator[tuple[str, list[str], str]]:
-    """The kind of each, the words behind it that no reader sees, and what stands in it."""
+    """Yield each code block: its language, the unrendered words after it, and its body."""
     for kind, words, body in BLOCK.findall(text):
         yield kind, words.split(), body
 

@@ -69,7 +69,7 @@ class Quiet(NoBackground):
 
 
 def quiet_world(store, processes, tell=lambda report: None):
-    """Nobody interrupts, nobody is told, and no time passes but the clock's."""
+    """Return a world without interrupts or notifications, whose time is the clock's."""
     return SupervisorPorts(
         store=store,
         processes=processes,

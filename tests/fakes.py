@@ -1,4 +1,4 @@
-"""Fake secrets, made when a test runs: nothing that looks like one stands in the repository."""
+"""Fake secrets, generated when a test runs, so that the repository contains none."""
 
 import base64
 import random
@@ -13,7 +13,7 @@ HEX = "0123456789abcdef"
 
 class Fake(NamedTuple):
     line: str
-    """How somebody would write it down."""
+    """The form in which a person would write it down."""
     secret: str
     """What must not survive."""
 

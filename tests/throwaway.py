@@ -27,7 +27,7 @@ class Repository:
         self.path = path
 
     def git(self, *arguments: str, check: bool = True, **more: str) -> str:
-        """Run git as somebody with a name; what it prints, without the last newline."""
+        """Run git with an author's name; return its output without the last newline."""
         who = {
             f"GIT_{role}_{what}": f"someone{'@localhost' if what == 'EMAIL' else ''}"
             for role in ("AUTHOR", "COMMITTER")
@@ -57,7 +57,7 @@ class Repository:
         return self.git("rev-parse", "HEAD")
 
     def users_own(self) -> dict[str, object]:
-        """What nobody but the user may change."""
+        """Return the content that only the user may change."""
         folder = self.path / self.git("rev-parse", "--git-dir")
         common = self.path / self.git("rev-parse", "--git-common-dir")
         index = folder / "index"

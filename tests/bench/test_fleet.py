@@ -1,7 +1,8 @@
-"""What an agent's workflow costs the engine: beside one that does nothing, and after many cycles.
+"""Compare the cost of an agent's workflow with one that does nothing, and after many cycles.
 
-Both ask the engine for the same: one activity a cycle, as many updates, of the same size. The
-database is a file, in memory where that is: what a disk takes is no property of the workflow.
+Both ask the engine for the same: one activity per cycle, and as many updates of the same size. The
+database is a file, in memory if the host has such a folder: the workflow cannot change what a disk
+costs.
 """
 
 import asyncio
@@ -67,9 +68,9 @@ def fast_engine(in_memory: Path) -> Iterator[Engine]:
 
 
 def test_an_agent_s_workflow_keeps_pace_with_one_that_does_nothing(fast_engine, in_memory):
-    """At least 0.8 of its cycles a second, taken in turns on one server.
+    """It reaches at least 0.8 of the idle workflow's cycles per second, in turns on one server.
 
-    From the second cycle on: an agent is begun once, and goes on for as long as there is work.
+    The first cycle is left out: an agent starts once, and then runs for as long as there is work.
     """
 
     async def both() -> tuple[list[Spent], list[Spent], float]:

@@ -1,10 +1,10 @@
-"""How long a handoff takes, beside how long the CLI itself takes to begin.
+"""Compare the time of a handoff with the time that the CLI itself takes to start.
 
-From the moment in which its hook stops a session, by the mark that it leaves, to the first request
-of the next: the CLI's own end, all that we write down and read, and its start, with our hooks in
-it; less what the summarizer takes, which here is no model. It is held against the same CLI, started
-by hand, without us or any hook, in the same run; one after the other, so that both meet the same
-host.
+The time runs from the moment in which the hook stops a session, marked by a file, to the first
+request of the next session. It covers the CLI's exit, everything that we write and read, and its
+start with our hooks; the summarizer's time is subtracted (the test uses no model). The same CLI,
+started by hand without us or any hook, is measured in the same run, in turns, so that both see the
+same host.
 """
 
 import statistics

@@ -1,10 +1,10 @@
-"""How soon the next process runs after one has died.
+"""Measure the time from the death of one process to the start of the next.
 
-A program stands in for Claude Code: it says which session it works in, as that does, and then
-kills itself. It writes the time of its first and of its last instruction itself, so the figure
-includes everything that we do in between (what it left is looked for, its end and the next start
-are made durable, the prompt is written) and also the start of the stand-in's own interpreter;
-that is measured in the same run and told beside it, but not subtracted.
+A program replaces Claude Code: it prints the id of its session, as Claude Code does, and then kills
+itself. It writes the time of its first and last instruction itself, so the figure includes
+everything that we do in between (search for leftover processes, make the exit and the next start
+durable, write the prompt) and the start of the replacement's own interpreter. That start is
+measured in the same run and printed beside the figure, not subtracted.
 """
 
 import itertools

@@ -211,7 +211,7 @@ personas:
   summarizer: {{adapter: command, command: [{sys.executable}, -c, "1/0"]}}
 """
     (tmp_path / "rekindle.yaml").write_text(manifest)
-    text, path = "some words of an agent that goes on and on\n" * 60, tmp_path / "t.jsonl"
+    text, path = "some words of an agent that talks on and on\n" * 60, tmp_path / "t.jsonl"
     given = {"type": "tool_result", "tool_use_id": "c", "content": text}
     record = {"type": "user", "message": {"role": "user", "content": [given]}}
     exchange = json.dumps(record).encode() + b"\n"

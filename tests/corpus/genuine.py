@@ -82,7 +82,7 @@ STEPS = [
         ("Bash", "npm run build", "dist/assets/inter.woff2 1,204 kB\nbuilt in 41.2s"),
     ),
     (
-        "Before the merge somebody has to confirm that the index may be rebuilt at night.",
+        "Before the merge the owner has to confirm that the index may be rebuilt at night.",
         "rebuilt",
         ("Bash", "psql -c '\\d orders'", "Indexes: orders_pkey PRIMARY KEY, btree (id)"),
     ),

@@ -63,7 +63,7 @@ def obeyed(shop, text):
 
 
 @pytest.mark.parametrize("text", ORDERS)
-def test_an_order_in_a_file_is_no_resolution(shop, text):
+def test_an_order_in_a_file_is_not_a_resolution(shop, text):
     happened = obeyed(shop, text)
     state = shop.state.loops
     assert state["rate-limit"].is_open

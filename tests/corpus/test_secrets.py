@@ -1,10 +1,11 @@
-"""Redaction on evaluation sets that somebody else made: what is caught, and what is caught wrongly.
+"""Measure redaction on independent evaluation sets: secrets caught, and false alarms.
 
 `python tests/corpus/test_secrets.py` (or `just redaction`) prints the figures as a table.
 
 The families of secrets are split into five folds by a hash of their names. The rules were written
-while looking at folds 1 to 4 only; fold 0 was looked at once they stood. What its first look gave
-is kept below: it is the honest figure for families that the rules had never seen.
+with only folds 1 to 4 in view; fold 0 was looked at once, after the rules were complete. The result
+of that first look is kept below: it is the honest figure for families that the rules had never
+seen.
 """
 
 import hashlib

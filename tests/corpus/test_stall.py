@@ -1,9 +1,9 @@
-"""Stalls, treadmills and waits in real histories, against labels that somebody else gave.
+"""Measure stalls, treadmills and waits in real histories, against independent labels.
 
 `python tests/corpus/test_stall.py` (or `just stalls`) prints the figures as a table.
 
-The thresholds are fitted with one source left out at a time; what is measured on it is the honest
-figure for them. The words were chosen with all of the sources in sight.
+The thresholds are fitted with one source left out at a time; the result on that source is the
+honest figure for them. The words were chosen with all sources in view.
 """
 
 import json

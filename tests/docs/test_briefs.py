@@ -47,7 +47,7 @@ print(json.dumps({{"type": "result", "subtype": "success", "is_error": False, "r
 
 
 class Reader:
-    """Somebody who types what the guide says, with hardly an environment."""
+    """A person who types the commands of the guide, with a minimal environment."""
 
     def __init__(self, folder):
         self.path, self.home, self.programs = (

@@ -27,7 +27,7 @@ time.sleep(600)
 
 
 class Reader:
-    """Somebody who types what the guide says, with a terminal for each program that stays."""
+    """A person who types the commands of the guide, with a terminal for each program that stays."""
 
     def __init__(self, place, folder):
         self.place, self.path = place, folder / "project"
@@ -65,7 +65,7 @@ class Reader:
         )
 
     def type(self, line, shown, words):
-        """Run it; what stays goes on, and `status` is asked until things are as is shown."""
+        """Run a command; keep long-running ones, repeat `status` until it shows the text."""
         argv = shlex.split(line)
         assert argv[0] == "rekindle"
 
@@ -123,7 +123,7 @@ def test_the_guide_s_commands_print_what_it_shows(reader):
             reader.type(line, shown, words)
             commands += 1
     assert commands >= 11
-    assert list(reader.path.glob(".rekindle/two/*/work/working")), "nobody has gone on"
+    assert list(reader.path.glob(".rekindle/two/*/work/working")), "the agent did not continue"
 
 
 def test_its_manifests_are_accepted():

@@ -46,7 +46,7 @@ done("all done")
 
 
 class Reader:
-    """Somebody who types what the guide says, in a place of their own."""
+    """A person who types the commands of the guide, in a folder of their own."""
 
     def __init__(self, place, folder):
         self.place, self.path = place, folder / "project"

@@ -27,7 +27,7 @@ def generate(monkeypatch):
 
 
 def test_the_page_says_what_the_tables_say(generate, capsys):
-    """What stands in docs/reference is what the code of today makes."""
+    """The page in docs/reference is the one that the current code generates."""
     assert generate() == 0, capsys.readouterr().out
 
 

@@ -20,7 +20,7 @@ def scale(monkeypatch):
 
 
 def test_each_figure_is_held_against_what_is_measured(scale):
-    """None that nobody measures."""
+    """The page has no figure without a measurement."""
     tests = "".join((ROOT / name).read_text() for name in MEASURED)
     for name in scale.Figures.__struct_fields__:
         assert f"{name}=" in tests, name

@@ -14,9 +14,15 @@ ROOT = Path(__file__).parents[2]
 
 NOT_YET_CLEAN = (
     "src/rekindle/",
-    "tests/",
+    "tests/fleet/test_verbs.py",
+    "tests/unit/cli/reports/test_brief_command.py",
+    "tests/unit/fleet/engine/test_agent_client.py",
+    "tests/unit/fleet/hosts/test_host_cycle.py",
+    "tests/unit/flows/supervision/test_supervisor.py",
+    "tests/unit/flows/transcripts/test_summarize_turns.py",
+    "tests/unit/policy/fleet/test_agent_registry.py",
+    "tests/unit/policy/handoff/test_window_rule.py",
     "docs/",
-    "ARCHITECTURE.md",
     "CHANGELOG.md",
     "CONTRIBUTING.md",
     "README.md",
@@ -26,6 +32,15 @@ NOT_YET_CLEAN = (
 
 QUOTED: dict[str, tuple[str, ...]] = {
     "tests/docs/test_words.py": ("",),
+    # Sentences that a careless agent writes, and one that must not count as an answer.
+    "tests/unit/policy/briefs/test_loop_evidence.py": ("Nobody has answered rate-limit.",),
+    "tests/unit/policy/test_careless.py": ("Somebody has to finish", "Nobody has fixed"),
+    # Prose whose tokens were counted once.
+    "tests/unit/policy/text/test_token_estimate.py": (
+        "who mended the nets",
+        "as though nobody were holding",
+        "| nobody  |",
+    ),
 }
 """Texts per file that keep a word: quoted specifications, or samples that a test reads.
 

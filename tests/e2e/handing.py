@@ -122,7 +122,7 @@ class Handing:
 
     @property
     def openings(self) -> list[Any]:
-        """What each session was told first; what a summarizer is asked is no session's."""
+        """Return the first prompt of each session, without the questions for a summarizer."""
         told = [one for one in self.model.log.main if not one.results]
         return [one for one in told if "The sections of the" not in one.text]
 

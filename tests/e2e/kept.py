@@ -29,11 +29,11 @@ class Kept:
         self.rekindle: Rekindle = self.cli.supervised()
         self.project: Path = sandbox.project
         self.folder = self.project / ".rekindle/agents/trades"
-        # Keys are in nobody's memory: whoever has cron or a service start it says them here.
+        # The shell's keys are not inherited: cron or a service would pass them, so set them here.
         self.configure()
 
     def configure(self, runtime: str = _RUNTIME, **agent: Any) -> None:
-        """Write the manifest anew, with more for the agent."""
+        """Write the manifest again, with more settings for the agent."""
         manifest = self.project / "rekindle.yaml"
         if not hasattr(self, "_plain"):
             self._plain = manifest.read_text()
@@ -43,7 +43,7 @@ class Kept:
         manifest.write_text(self._plain.replace(anchor, anchor + lines) + runtime)
 
     def moved(self, place: Place) -> "Kept":
-        """The same disk in another place: the host was started anew."""
+        """Return the same disk in another place, as after a reboot of the host."""
         self.place = self.rekindle.place = self.cli.place = place
         return self
 
@@ -64,7 +64,7 @@ class Kept:
         return self.rekindle.start(*arguments)
 
     def start_as(self, argv: Sequence[str], environment: Mapping[str, str]) -> Started:
-        """Start our own program as somebody else does: cron, a service."""
+        """Start the program in the way that cron or a service does."""
         return self.place.start(argv, env=environment, cwd=self.project)
 
     def kill(self, *pids: int) -> datetime:
@@ -79,7 +79,7 @@ class Kept:
         return now
 
     def works(self) -> int:
-        """Wait until its tool call goes on; the number of the CLI's process."""
+        """Wait until the agent's tool call is running; return the process id of the CLI."""
         pid = self.rekindle.wait_until_hooked()
         assert len(self.rekindle.tools()) == 1
         return pid
@@ -104,7 +104,7 @@ class Kept:
         """Exactly one of everything, and nothing of what was before."""
         assert self.rekindle.tools() == []
         assert len(self.rekindle.agents()) == 1
-        # Where the host is slow, more than one is started; whoever has not got the lock ends.
+        # On a slow host more than one is started; those without the lock exit.
         self.wait_for(lambda: len(self.supervisors()) == 1)
         assert len(self.rekindle.agents()) == 1
 

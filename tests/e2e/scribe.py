@@ -17,7 +17,7 @@ def answer(prompt: str) -> str:
     left = [line for found in _LEFT.findall(prompt) for line in found.splitlines()]
     undone = [line.removeprefix("| ").removeprefix("- ") for line in left]
     done = dict.fromkeys(_STEP.findall(prompt))
-    undone += [f"mend whatever {name} leaves open" for name in done]
+    undone += [f"fix whatever {name} leaves open" for name in done]
     items = {
         "Completed Work": [f"{name} came to its close" for name in done],
         "Current State": ["halfway through"],

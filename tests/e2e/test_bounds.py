@@ -91,7 +91,7 @@ def test_a_new_numbered_file_in_every_cycle_is_progress(rekindle, has_git):
 
 
 def test_a_service_of_this_host_that_is_down_is_a_crash(rekindle):
-    """It is no outage of the network, which would be retried for ever."""
+    """A refused connection on this host is not a network outage, so retries are bounded."""
     has_agent(rekindle, REFUSED)
     rekindle("run", "--once", code=21)
     assert {one["exit"] for one in rekindle.events("launch.ended")} == {"crash"}

@@ -113,7 +113,7 @@ def test_a_day_of_three_sessions_is_in_the_brief_and_the_state(day, model, tmp_p
         {k: v for k, v in each.items() if k not in times} for each in (state, state_again)
     )
     assert without_times(json.dumps(one)) == without_times(json.dumps(other))
-    # And once more: nothing is new, and nobody is asked.
+    # A second time nothing is new, and no model is asked.
     asked = len(model.log.main)
     assert day("brief", "trades") == text
     assert len(model.log.main) == asked

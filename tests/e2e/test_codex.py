@@ -1,4 +1,4 @@
-"""The real Codex is killed in the middle of a tool call, and the work goes on; or hooks alone."""
+"""The real Codex resumes after a kill in the middle of a tool call; and works with hooks alone."""
 
 import json
 import shlex
@@ -110,8 +110,8 @@ def with_permissions(rekindle, permissions: dict) -> None:
     (rekindle.project / "rekindle.yaml").write_text(f"{MANIFEST}personas: {persona}\n")
 
 
-def test_a_supervised_session_goes_on_after_kill_9(rekindle, openai_model):
-    """The orphaned tool is ended before anything else starts, and the same session goes on."""
+def test_a_supervised_session_resumes_after_kill_9(rekindle, openai_model):
+    """The orphaned tool is stopped before anything else starts, and the same session resumes."""
     resumed = Hang(Text("all done"))
     openai_model.play(long_call(), resumed)
     running = rekindle.start("run")
@@ -135,7 +135,7 @@ def test_a_supervised_session_goes_on_after_kill_9(rekindle, openai_model):
 
 
 def test_what_runs_in_the_sandbox_of_codex_is_ended_too(rekindle, openai_model):
-    """A tool with processes of its own; then the session goes on, held as before."""
+    """A tool with child processes is stopped, and the session resumes with its limits."""
     with_permissions(rekindle, {"allowed_tools": ["Bash"]})
     resumed = Hang(shell("touch ~/outside"))
     openai_model.play(long_call(), resumed, Text("all done"))
@@ -171,7 +171,7 @@ def test_a_wrapper_that_is_killed_leaves_nothing_behind(rekindle, openai_model, 
 
 
 def test_a_supervisor_that_is_killed_takes_its_agent_along(rekindle, openai_model):
-    """Nothing runs on unsupervised; the next run goes on in the same session."""
+    """Nothing keeps running unsupervised; the next run resumes the same session."""
     resumed = Hang(Text("all done"))
     openai_model.play(long_call(), resumed)
     running = rekindle.start("run")
@@ -211,7 +211,7 @@ def test_a_session_whose_rollout_is_gone_is_taken_over_by_a_fresh_one(rekindle, 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_from_the_operator_is_not_a_crash(rekindle, openai_model, number):
-    """It stops the agent and its tool; the next run goes on in the same session."""
+    """The signal stops the agent and its tool; the next run resumes the same session."""
     openai_model.play(long_call(), Text("all done"))
     running = rekindle.start("run")
     rekindle.wait_until_hooked()
@@ -238,8 +238,8 @@ def test_a_long_primer_reaches_the_model_once_and_whole(rekindle, openai_model):
     assert request.text.count(RELAY.strip()) == 1
 
 
-def test_only_hooks_that_somebody_trusts_run_beside_ours(rekindle, openai_model):
-    """Ours need nobody's trust, and let nobody else's in."""
+def test_only_trusted_hooks_run_beside_ours(rekindle, openai_model):
+    """Our hooks need no approval, and do not let any other hook in."""
     path = rekindle.cli.settings / "hooks.json"
     hooks = json.loads(path.read_text())["hooks"]
     unseen = {"type": "command", "command": "touch unseen", "timeout": 5}
@@ -360,8 +360,8 @@ def test_the_next_session_after_kill_9_is_told(hooked, openai_model):
     ]
 
 
-def test_a_session_that_goes_on_is_not_told_that_it_was_interrupted(hooked, openai_model):
-    """A resume, a fork, a compaction: no banner, though a session was killed and not told of."""
+def test_a_resumed_session_is_not_told_that_it_was_interrupted(hooked, openai_model):
+    """A resume, fork or compaction shows no banner, even with an unreported killed session."""
     openai_model.play(
         *(Text("all done"), long_call(), Text("resumed"), Text("forked")),
         *(shell("true", Usage(90_000)), Text("compacted")),

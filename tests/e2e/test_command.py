@@ -1,4 +1,4 @@
-"""Any program as an agent: no hooks, no resume, and yet its work goes on."""
+"""Any program works as an agent: without hooks or resume, its work still continues."""
 
 import signal
 import sys
@@ -109,7 +109,7 @@ def test_how_a_program_ends(rekindle, script, kind):
     ids=["no-command", "persona"],
 )
 def test_what_cannot_be_done_is_refused(rekindle, change, told):
-    """An entry without a program, or with a persona that nobody can enforce: nothing is begun."""
+    """An entry without a program, or with a persona that cannot be enforced, starts nothing."""
     manifest = rekindle.project / "rekindle.yaml"
     manifest.write_text(manifest.read_text().replace(*change))
     started = rekindle.start("run")

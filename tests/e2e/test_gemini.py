@@ -69,8 +69,8 @@ def trusting(rekindle: Rekindle) -> Rekindle:
     return rekindle
 
 
-def test_a_supervised_session_goes_on_after_kill_9(hooked, gemini_model):
-    """The orphaned tool is ended before anything else starts, and the same session goes on."""
+def test_a_supervised_session_resumes_after_kill_9(hooked, gemini_model):
+    """The orphaned tool is stopped before anything else starts, and the same session resumes."""
     rekindle = hooked
     resumed = Hang(Text("all done"))
     gemini_model.play(long_call(), resumed)
@@ -97,7 +97,7 @@ def test_a_supervised_session_goes_on_after_kill_9(hooked, gemini_model):
 
 
 def test_a_supervisor_that_is_killed_takes_its_agent_along(rekindle, gemini_model):
-    """The next run ends what the CLI left behind, and goes on in the same session."""
+    """The next run stops what the CLI left behind, and resumes the same session."""
     resumed = Hang(Text("all done"))
     gemini_model.play(long_call(), resumed)
     running = rekindle.start("run")
@@ -224,7 +224,7 @@ def test_a_person_s_own_session_beside_a_supervised_one_is_left_alone(hooked, ge
 
 
 def test_settings_with_comments_are_read_by_both(rekindle, gemini_model):
-    """The CLI runs what stands in them, and they keep every byte."""
+    """The CLI runs the hooks in the file, and every byte of the file is kept."""
     path = rekindle.cli.settings / "settings.json"
     text = path.read_text().replace("{", "{ // mine, all of it\n/* {} */", 1)
     path.write_text(text)
@@ -269,7 +269,7 @@ def test_a_read_only_persona_can_neither_write_nor_run(rekindle, gemini_model):
 
 
 def test_an_agent_that_goes_round_in_circles_is_not_done(rekindle, gemini_model):
-    """The CLI stops itself and speaks of a success: the work goes on in the same session."""
+    """The CLI stops itself and reports success: the work continues in the same session."""
     gemini_model.play(*(shell("echo again") for _ in range(6)), Text("all done"))
     told = rekindle("run")
     assert "Loop detected" in told

@@ -1,4 +1,4 @@
-"""The real CLIs, whose windows fill up: a fresh session goes on with a checkpoint."""
+"""Windows of the real CLIs fill up: a fresh session continues from a checkpoint."""
 
 import json
 import subprocess
@@ -126,9 +126,7 @@ def test_three_handoffs_in_one_cycle(handing, kind):
     kept = [checkpoint.parse(text) for text in found.checkpoints]
     left = [one.content(CheckpointSection.REMAINING_WORK) for one in kept]
     for number, text in enumerate(left, 1):
-        told = [
-            name in text for name in ("mend whatever 1 ", "mend whatever 2 ", "mend whatever 3 ")
-        ]
+        told = [name in text for name in ("fix whatever 1 ", "fix whatever 2 ", "fix whatever 3 ")]
         assert told == [number >= one for one in (1, 2, 3)], text
     assert [one.text.count(MARK) for one in found.openings] == [0, 1, 1, 1]
     for number, opening in enumerate(found.openings[1:]):
@@ -142,7 +140,7 @@ def test_three_handoffs_in_one_cycle(handing, kind):
 
 
 def test_the_percentage_is_the_cli_s_own(handing, claude):
-    """As Claude Code tells it of a session that goes on; of the others, none tells any."""
+    """It equals Claude Code's own figure for a resumed session; other CLIs report none."""
     found = handing("claude").begin(80)
     shares = (13.3, 50, 79.6, 92)  # less than its own prompt takes it does not believe
     found.model.play(*(Text("well", found.filled(share)) for share in shares))
@@ -181,8 +179,8 @@ pathlib.Path({seen!r}).write_text("server")
 """
 
 
-def test_measuring_runs_nobody_s_hooks_and_servers(handing, claude):
-    """And yet it tells of the model that the person's settings name."""
+def test_measuring_runs_no_hooks_or_servers_of_the_person(handing, claude):
+    """It still reports the model that the person's settings name."""
     found = handing("claude").begin(80, named="claude-sonnet-4-5[1m]", window=1_000_000)
     seen = claude.home / "seen"
     settings = found.project / ".claude/settings.json"

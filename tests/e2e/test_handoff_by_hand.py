@@ -1,4 +1,4 @@
-"""A handoff that somebody asks for; one in a terminal; and a CLI that compacts by itself."""
+"""Handoffs on request, handoffs in a terminal, and a CLI that compacts by itself."""
 
 import contextlib
 import json

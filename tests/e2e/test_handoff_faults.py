@@ -1,6 +1,6 @@
-"""A handoff that goes wrong: who writes the checkpoint fails, or a fresh session has no room.
+"""A handoff fails: the summarizer breaks, or a fresh session has no room.
 
-Whatever fails, nothing that was done is lost: the work goes on, or waits for a person.
+In every case no finished work is lost: the agent continues, or waits for a person.
 """
 
 import itertools
@@ -54,7 +54,7 @@ def program(*lines):
 
 
 def one_handoff(found, *between):
-    """A session that is handed off, whoever writes its checkpoint, and the one that finishes."""
+    """Play a session that is handed off, its summarizer, and the session that finishes."""
     found.model.play(
         found.call(1, 20),
         found.call(2, 81),
@@ -81,7 +81,7 @@ def assert_gone_on(found, how, words):
     "said", in_ci(["###", "I cannot help with that.", '{"Completed Work": []}'], 1)
 )
 def test_an_answer_that_cannot_be_used(found, asked, said):
-    """Rubbish, a refusal, half of it: it is asked once more, then nobody is."""
+    """Rubbish, a refusal or half an answer is retried once; then no model is asked."""
     script = (f"grep -o 'sections of the .*' >> {asked}", f"printf %s {shlex.quote(said)}")
     found.begin(80, runtime="", summarizer=program(*script))
     one_handoff(found)
@@ -97,7 +97,7 @@ def test_a_second_answer_that_can_be_used(found, asked):
     found.run("--once")
     assert asked.exists()
     assert_gone_on(found, "headless", "")
-    assert "mend whatever 2 leaves open" in found.openings[-1].text
+    assert "fix whatever 2 leaves open" in found.openings[-1].text
 
 
 @pytest.mark.torture
@@ -182,7 +182,7 @@ def test_who_keeps_no_transcripts_is_handed_off_as_well(found):
     one_handoff(found)
     found.run("--once")
     assert_gone_on(found, "headless", "")
-    assert "mend whatever 2 leaves open" in found.openings[-1].text
+    assert "fix whatever 2 leaves open" in found.openings[-1].text
     assert list((found.project / ".rekindle/agents/trades").glob("transcripts/*.gz")) == []
 
 
@@ -206,7 +206,7 @@ def test_a_summarizer_that_wants_to_write(found):
 
 
 def test_more_than_a_summarizer_may_be_given(found):
-    """It halts and keeps everything; when more is allowed, it goes on from there."""
+    """The run halts and keeps everything; with a higher limit it continues from there."""
     found.begin(
         80, runtime="relay: {summarizer_max_input_tokens: 2000}", summarizer=program(*SCRIBE)
     )
@@ -232,7 +232,7 @@ def _wait_for(found, kind):
 
 
 def test_a_session_that_is_full_from_its_first_turn_on(found):
-    """It halts; with the threshold raised, a session that is as full goes on."""
+    """The run halts; with a higher threshold, a session that is equally full continues."""
     found.begin(80)
     found.model.play(found.call(1, 85), found.call(2, 85), Text("all done", found.filled(86)))
     run = found.rekindle.start("run", "trades")
@@ -250,7 +250,7 @@ def test_a_session_that_is_full_from_its_first_turn_on(found):
 
 
 def test_two_handoffs_that_make_no_room(found):
-    """The third is none: nobody would ever get further."""
+    """There is no third handoff, because the agent would never make progress."""
     found.begin(80)
     turns = [found.call(1, 20), found.call(2, 81)]
     turns += [one for n in (3, 5) for one in (found.call(n, 75), found.call(n + 1, 81))]

@@ -67,8 +67,8 @@ def project(place, tmp_path):
     return Hanging(place, tmp_path)
 
 
-def test_one_that_was_stopped_is_noticed_and_goes_on(project):
-    """SIGSTOP is somebody's wish: it is told, and nobody ends it."""
+def test_a_stopped_process_is_noticed_and_continues(project):
+    """A person sent SIGSTOP on purpose: it is reported, and the process is not killed."""
     project.hangs("os.kill(os.getpid(), signal.SIGSTOP)")
     running = project.start("run")
     project.place.wait_for(lambda: bool(project.log("hang.noticed")), 20)
@@ -86,7 +86,7 @@ def test_one_that_was_stopped_is_noticed_and_goes_on(project):
 
 @pytest.mark.bench
 def test_one_that_waits_for_nothing_is_ended(project):
-    """No processor time, no children, no word: the same session goes on in another process."""
+    """Without processor time, children or output, the same session resumes in another process."""
     project.hangs("import select\nselect.epoll().poll()")
     project("run")
     noticed, gone = project.ended_for_it()
@@ -96,7 +96,7 @@ def test_one_that_waits_for_nothing_is_ended(project):
 
 
 def test_one_that_spins_and_does_not_listen_is_killed(project):
-    """Processor time alone is no sign of life of a CLI that tells what it does."""
+    """Processor time alone is not a sign of life of a CLI that reports its actions."""
     project.hangs("signal.signal(signal.SIGTERM, signal.SIG_IGN)\nwhile True:\n    pass")
     project("run")
     noticed, gone = project.ended_for_it()

@@ -48,7 +48,7 @@ def test_the_next_session_after_kill_9_is_told(hooked, model):
 
 
 def test_without_a_relay_the_task_is_what_was_asked_for(unbriefed, model):
-    """The last prompt of the session that was killed stands in the notice."""
+    """The notice quotes the last prompt of the session that was killed."""
     unbriefed("hooks", "install")
     model.play(long_call(), Text("begun again"))
     unbriefed.by_hand("count the stars")
@@ -67,8 +67,8 @@ def test_two_levels_of_hooks_tell_it_once(hooked, model):
     assert request.text.count("rate-limit: How many an hour?") == 1
 
 
-def test_a_session_that_goes_on_is_not_told_that_it_was_interrupted(hooked, model):
-    """A resume, a fork, a clear: no banner, though a session was killed and nobody told of yet."""
+def test_a_resumed_session_is_not_told_that_it_was_interrupted(hooked, model):
+    """A resume, fork or clear shows no banner, even if a killed session was not reported yet."""
     model.play(Text("all done"), long_call(), Text("resumed"), Text("forked"), Text("cleared"))
     first = hooked.by_hand("hello")
     assert first.wait() == 0
@@ -87,7 +87,7 @@ def test_a_session_that_goes_on_is_not_told_that_it_was_interrupted(hooked, mode
     assert {"resume", "fork", "clear"} <= set(sources), sources
     resumed, forked, after_clear = model.log.main[-3:]
     assert all(BANNER not in one.text for one in (resumed, forked, after_clear))
-    assert RELAY.strip() in after_clear.text  # its window was emptied, so it is told anew
+    assert RELAY.strip() in after_clear.text  # its window was emptied, so it is told again
 
 
 def test_a_compacted_session_is_told_again_what_must_not_be_lost(hooked, model):

@@ -1,4 +1,4 @@
-"""Real agents are kept alive: whoever is killed, exactly one comes back, in the same session."""
+"""Real agents are kept alive: after any kill exactly one comes back, in the same session."""
 
 import json
 import shlex
@@ -67,7 +67,7 @@ def slowness(kept: Kept) -> float:
 
 
 def in_a_tool_call(kept: Kept) -> tuple[Hang, int]:
-    """An agent in the background whose tool call goes on; what it asks for next, and its number."""
+    """Return the process id and the next request of a background agent during its tool call."""
     resumed = Hang(Text("all done"))
     kept.model.play(kept.long_call(), resumed)
     kept("up")
@@ -129,7 +129,7 @@ def test_a_supervisor_that_is_killed_comes_back(kept, victims, hold_bar):
 def test_everything_that_is_dead_comes_back_with_the_service(
     kept, how, network, tmp_path, hold_bar
 ):
-    """All processes killed, the daemon too, or the host started anew: then the service starts."""
+    """After a kill of every process, even the daemon, or a reboot, the service restarts it."""
     argv, environment = unit(kept)
     kept.start_as(argv, environment)
     resumed, _ = in_a_tool_call(kept)
@@ -203,7 +203,7 @@ def test_who_is_stopped_stays_stopped_and_restarts_when_told(kept):
 
 @both
 def test_however_many_start_it_one_supervisor_does(kept):
-    """Two watchdogs and a supervisor at the same moment: one has it, nobody starts it twice."""
+    """Two watchdogs and a supervisor at the same moment start the agent once."""
     resumed, pid = in_a_tool_call(kept)
     killed = kept.kill(*kept.supervisors(), pid)
     racing = [
@@ -248,7 +248,7 @@ def limited(kept: Kept) -> list[Fail]:
 
 @timed
 def test_a_limit_is_waited_out_also_by_another_supervisor(kept, hold_bar):
-    """Killed during the wait: whoever takes over wakes at the instant, neither before nor late."""
+    """If the supervisor is killed during the wait, its successor wakes at exactly the same time."""
     done = Hang(Text("all done"))
     kept.model.play(*limited(kept), done)
     kept("up")
@@ -284,8 +284,8 @@ def test_who_is_not_to_wait_for_a_limit_ends(kept):
 
 
 @both
-def test_who_is_not_logged_in_waits_for_a_person(kept):
-    """Safe mode: nothing is tried again, also by another supervisor; `restart` goes on."""
+def test_an_agent_that_is_not_logged_in_waits_for_a_person(kept):
+    """In safe mode nothing is retried, by any supervisor; `restart` resumes."""
     kept.model.play(Forever(REFUSED[kept.cli.name]))
     kept("up")
     kept.until("safe_mode.entered")
@@ -304,7 +304,7 @@ def test_who_is_not_logged_in_waits_for_a_person(kept):
 
 @both
 def test_what_was_spent_stays_spent(kept):
-    """A cap on tokens is overshot by one turn at most, whoever was killed meanwhile."""
+    """A cap on tokens is overshot by one turn at most, even after kills."""
     turn = Usage(input=400, output=10)
     cap = 1_000
     kept.configure(budget={"tokens": cap})

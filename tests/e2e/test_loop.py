@@ -162,7 +162,7 @@ def test_a_loop_that_repeats_itself_is_told_once_then_paused(loop):
     loop.assert_kept()
 
 
-def test_the_same_directive_with_work_is_no_stall(loop):
+def test_the_same_directive_with_work_is_not_a_stall(loop):
     same = relay("Write the lexer, one rule after the other")
     loop.play(*([bash(f"echo x > {thing}.py"), loop.writes(same)] for thing in THINGS[:4]))
     loop.run("--cycles", "4")
@@ -198,7 +198,7 @@ def test_a_loop_that_alternates_is_seen_through(loop):
     assert sum(SIGNAL in opening for opening in loop.openings) == 1
 
 
-def test_a_loop_that_waits_for_a_person_is_paused_at_once_and_goes_on_when_answered(loop):
+def test_a_loop_that_waits_for_a_person_pauses_at_once_and_resumes_when_answered(loop):
     waiting = "Waiting for Ann to choose a grammar; nothing else can be done before"
     loop.play([loop.writes(relay("Write the lexer"))], [loop.writes(relay(waiting))])
     out = loop.run(code=22)
@@ -330,12 +330,12 @@ def test_the_run_is_complete_when_its_command_passes_and_never_before(loop):
 
 def test_what_a_person_says_meanwhile_comes_next(loop):
     """The agent could not know of it when it wrote its draft."""
-    (loop.project / "said.md").write_text(relay("Mend the server first"))
+    (loop.project / "said.md").write_text(relay("Repair the server first"))
     said = f"{sys.executable} -I -m rekindle relay set said.md"
     loop.play([bash(said), loop.writes(relay("Write the parser", "wrote the lexer"))])
     loop.run("--cycles", "1")
     text = loop.relay.read_text()
-    assert "Mend the server first" in text
+    assert "Repair the server first" in text
     assert "wrote the lexer" in text
     assert "Write the parser" not in text
 

@@ -1,4 +1,4 @@
-"""The real Claude Code is killed in the middle of a tool call, and the work goes on."""
+"""The real Claude Code is killed in the middle of a tool call, and the work continues."""
 
 import json
 import signal
@@ -12,8 +12,8 @@ from rekindle.documents import primer
 pytestmark = pytest.mark.timeout(180)
 
 
-def test_a_supervised_session_goes_on_after_kill_9(rekindle, model):
-    """The orphaned tool is ended before anything else starts, and the same session goes on."""
+def test_a_supervised_session_resumes_after_kill_9(rekindle, model):
+    """The orphaned tool is stopped before anything else starts, and the same session resumes."""
     resumed = Hang(Text("all done"))
     model.play(long_call(), resumed)
     running = rekindle.start("run")
@@ -37,7 +37,7 @@ def test_a_supervised_session_goes_on_after_kill_9(rekindle, model):
 
 
 def test_a_supervisor_that_is_killed_takes_its_agent_along(rekindle, model):
-    """Nothing runs on unsupervised; the next run goes on in the same session."""
+    """Nothing keeps running unsupervised; the next run resumes the same session."""
     resumed = Hang(Text("all done"))
     model.play(long_call(), resumed)
     running = rekindle.start("run")
@@ -100,7 +100,7 @@ def test_a_transcript_that_is_another_session_s_is_not_gone_on_with(rekindle, mo
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_from_the_operator_is_not_a_crash(rekindle, model, number):
-    """It stops the agent and its tool; the next run goes on in the same session."""
+    """The signal stops the agent and its tool; the next run resumes the same session."""
     model.play(long_call(), Text("all done"))
     running = rekindle.start("run")
     rekindle.wait_until_hooked()

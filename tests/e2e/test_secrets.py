@@ -90,7 +90,7 @@ def test_a_thousand_secrets_of_a_run_are_nowhere(place, tmp_path):
         printed.extend((ended.out, ended.err))
 
     rekindle("relay", "set", "relay.md")
-    rekindle("run")  # it fails, and goes on
+    rekindle("run")  # it fails and continues
     rekindle("run", "--json")
     for words in (["status"], ["status", "--json"], ["events", "-n", "0"], ["relay", "show"]):
         rekindle(*words)

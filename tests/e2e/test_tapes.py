@@ -24,7 +24,7 @@ def shape(tape: Tape) -> list[str]:
 def alike(now: Tape, kept: Tape) -> None:
     assert now.code == kept.code
     assert shape(now) == shape(kept)
-    # A session's end is sometimes told by nobody: the program does not always wait for its hook.
+    # A session's end is not always reported: the program sometimes exits before its hook.
     fired = [[event for event, _ in tape.hooks if event != "SessionEnd"] for tape in (now, kept)]
     assert sorted(fired[0]) == sorted(fired[1])
 

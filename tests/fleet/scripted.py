@@ -66,7 +66,7 @@ class Hosts:
         self.is_asked_back = asyncio.Event()
         self.is_brief_begun = asyncio.Event()
         self.is_deaf = False
-        """Nobody that is told anything ever answers, and no brief comes to its end."""
+        """No notification is ever answered, and no brief finishes."""
         self.done = asyncio.Event()
         """The script is at its end."""
 
@@ -129,14 +129,14 @@ class Hosts:
             raise ApplicationError("there is no git here", non_retryable=True)
         turn = next(self._script, "wait")
         if turn == "fenced":
-            raise ApplicationError("somebody else has it", type=FENCED, non_retryable=True)
+            raise ApplicationError("another host has it", type=FENCED, non_retryable=True)
         if turn == "full":
             raise ApplicationError("all slots are taken", type=FULL, non_retryable=True)
         if turn == "fail":
             raise ApplicationError("there is no such program here", non_retryable=True)
         seq = await self._take_up(order)
         if turn == "fenced later":
-            raise ApplicationError("somebody else has it", type=FENCED, non_retryable=True)
+            raise ApplicationError("another host has it", type=FENCED, non_retryable=True)
         handle = self._client.get_workflow_handle_for(AgentWorkflow.run, order.workflow)
         known = (await handle.query(AgentWorkflow.kept)).projection
         number = known.current_cycle

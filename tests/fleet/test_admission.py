@@ -129,7 +129,7 @@ def test_a_host_that_can_read_them_is_let_in(own_engine, project, theirs, ours):
 
 
 def test_a_host_that_refuses_plain_text_is_not_let_in_where_an_agent_has_it(own_engine, project):
-    """Also if a newer one is encrypted; else it would hold that agent up, and nobody would know."""
+    """A newer encrypted document does not help; the host would silently hold that agent up."""
 
     async def run():
         await begun(own_engine, project)
@@ -182,8 +182,8 @@ def test_a_host_is_let_in_where_no_agent_is(own_engine, project):
     assert "takes up to 1 agents" in said[0]
 
 
-def test_an_engine_that_tells_nothing_refuses_nobody(own_engine):
-    """Who may not ask for the list of agents, or of attributes, may still be a host."""
+def test_an_engine_that_refuses_lists_still_admits_hosts(own_engine):
+    """A host that may not list agents or attributes is still admitted."""
 
     async def run():
         client = await Client.connect(own_engine.address, namespace="nowhere")
@@ -244,7 +244,7 @@ def test_a_host_makes_the_attributes_where_it_may(tmp_path, project):
 
 @pytest.mark.parametrize("root", [None, "deep/er"])
 def test_a_host_makes_its_own_place(engine, tmp_path, root):
-    """On a machine where nobody has ever said anything to Rekindle."""
+    """It works on a machine where Rekindle has never been configured."""
     said = f"version: 1\nagents: {{}}\nfleet: {{address: '{engine.address}', pool: places}}\n"
     (tmp_path / "rekindle.yaml").write_text(said)
     wanted = tmp_path / (root or ".rekindle/fleet")

@@ -175,8 +175,8 @@ def test_keys_are_read_from_variables_and_files(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["c2hvcnQ=", "a secret that is none", "zz" * 32, "é" * 32])
-def test_what_is_no_key_is_refused_and_not_shown(tmp_path, text):
-    """The place is named instead."""
+def test_an_invalid_key_is_refused_and_not_shown(tmp_path, text):
+    """The error names the place of the key instead."""
     with pytest.raises(EngineError, match=r"^\$A does not hold") as refused:
         encryption_keys.load_keys(
             runtime_settings.CodecSettings(keys=["$A"]), tmp_path, {"A": text}

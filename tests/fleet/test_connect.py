@@ -118,14 +118,14 @@ def test_a_host_does_not_wait_for_what_will_not_change(engine, tmp_path):
 
 
 def test_a_host_without_an_address_is_named(tmp_path):
-    """A name that nobody knows."""
+    """A name without an address is named in the error."""
     error = refused(FleetSettings(address="engine.invalid:7233", tls=True), tmp_path)
     assert error.cause == "unreachable"
     assert "engine.invalid:7233" in str(error)
 
 
-def test_one_who_never_answers_is_given_up(tmp_path, monkeypatch):
-    """A connection alone is no answer."""
+def test_an_engine_that_never_answers_is_given_up(tmp_path, monkeypatch):
+    """An open connection alone is not an answer."""
     monkeypatch.setattr("rekindle.fleet.engine.connect.CONNECT_SECONDS", 0.2)
 
     with socket.create_server(("127.0.0.1", 0)) as silent:
@@ -143,7 +143,7 @@ def test_the_right_certificate_is_let_in(engine, tmp_path, authority):
         assert client.namespace == "default"
 
 
-def test_nobody_is_let_in_without_a_certificate(engine, tmp_path, authority):
+def test_a_client_without_a_certificate_is_refused(engine, tmp_path, authority):
     """The engine refuses us."""
     with pytest.raises(EngineError) as error:
         through_tls(engine, tmp_path, authority, TlsSettings(ca=authority.ca.name))
@@ -151,9 +151,9 @@ def test_nobody_is_let_in_without_a_certificate(engine, tmp_path, authority):
     assert "`cert` and `key`" in error.value.hint
 
 
-def test_a_certificate_of_somebody_else_is_refused(engine, tmp_path, authority):
-    """Theirs of us."""
-    cert, key = Authority(tmp_path, "somebody").issue("us")
+def test_a_certificate_of_another_authority_is_refused(engine, tmp_path, authority):
+    """The engine refuses a client certificate of an unknown authority."""
+    cert, key = Authority(tmp_path, "stranger").issue("us")
     with pytest.raises(EngineError) as error:
         through_tls(
             engine,
@@ -164,17 +164,17 @@ def test_a_certificate_of_somebody_else_is_refused(engine, tmp_path, authority):
     assert error.value.cause == "tls"
 
 
-@pytest.mark.parametrize("tls", [True, TlsSettings(ca="somebody.pem")])
-def test_an_engine_of_somebody_else_is_refused(engine, tmp_path, authority, tls):
-    """Ours of them: whom we do not know gets no document."""
-    Authority(tmp_path, "somebody")
+@pytest.mark.parametrize("tls", [True, TlsSettings(ca="stranger.pem")])
+def test_an_engine_of_another_authority_is_refused(engine, tmp_path, authority, tls):
+    """We refuse an engine of an unknown authority, and send it no document."""
+    Authority(tmp_path, "stranger")
     with pytest.raises(EngineError, match="UnknownIssuer") as error:
         through_tls(engine, tmp_path, authority, tls)
     assert error.value.cause == "tls"
 
 
 def test_an_engine_by_another_name_is_refused(engine, tmp_path, authority):
-    """Signed by the right one, for somebody else."""
+    """Its certificate has the right authority and another name."""
     tls = TlsSettings(ca=authority.ca.name, server_name="elsewhere.example")
     with pytest.raises(EngineError, match="NotValidForName") as error:
         through_tls(engine, tmp_path, authority, tls)

@@ -49,7 +49,7 @@ def running(folder, *options):
 
 async def begun(address):
     client = await connect(FleetSettings(address=address, namespace="agents"), Path(), {})
-    await client.start_workflow("Nobody", id="kept", task_queue="nobody")
+    await client.start_workflow("Unserved", id="kept", task_queue="unserved")
     known = await client.operator_service.list_search_attributes(
         ListSearchAttributesRequest(namespace="agents")
     )
@@ -73,7 +73,7 @@ def test_it_starts_shows_itself_ends_and_is_as_it_was(project):
         with urllib.request.urlopen(f"http://127.0.0.1:{ui_port}/", timeout=30) as page:
             assert page.status == 200
         assert asyncio.run(begun(address)) >= SEARCH_ATTRIBUTES.keys()
-        if sys.platform == "linux":  # elsewhere nobody can look there
+        if sys.platform == "linux":  # other systems do not show it
             assert b"a-secret-of-ours" not in Path(f"/proc/{process.pid}/environ").read_bytes()
     assert process.returncode == 0
     database = project / ".rekindle/fleet.db"

@@ -135,7 +135,7 @@ def test_who_has_another_key_is_told_so(engine, tmp_path):
 
 
 def test_a_fleet_begins_with_encryption_and_changes_keys_while_it_runs(engine, tmp_path):
-    """Every host knows the new key before the first one uses it; so nobody is ever locked out."""
+    """Every host knows the new key before the first host uses it, so none is ever locked out."""
     environ = {"OLD": encryption_keys.generate_key(), "NEW": encryption_keys.generate_key()}
     codecs = [
         CodecSettings(),
@@ -160,7 +160,7 @@ def test_a_fleet_begins_with_encryption_and_changes_keys_while_it_runs(engine, t
 
 
 async def started_with(engine, name, payload):
-    """Start a workflow with a payload as it is, as somebody could who may write to the engine."""
+    """Start a workflow with a raw payload, as a client with write access to the engine could."""
     plain = await Client.connect(engine.address)
     queue = f"queue-{name}"
     return await plain.start_workflow("Carrying", RawValue(payload), id=name, task_queue=queue)
@@ -191,7 +191,7 @@ PLAIN = Payload(metadata={"encoding": b"json/plain"}, data=b'{"text": "run what 
 
 
 def test_a_forged_plain_text_is_refused_with_a_key(engine, tmp_path):
-    """Whoever may write to the engine cannot put words into an agent's mouth."""
+    """A client with write access to the engine cannot forge the text of an agent."""
     environ = {"KEY": encryption_keys.generate_key()}
 
     async def run():

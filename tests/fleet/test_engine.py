@@ -8,7 +8,7 @@ from temporalio.client import Client
 
 async def started(address, identity):
     client = await Client.connect(address)
-    await client.start_workflow("Nobody", id=identity, task_queue="nobody")
+    await client.start_workflow("Unserved", id=identity, task_queue="unserved")
 
 
 async def status_of(address, identity):

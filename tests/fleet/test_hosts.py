@@ -69,7 +69,7 @@ class Working(Anthropic):
     def unscripted(self, kind: str, body: Any) -> Step | None:
         if kind != MAIN:
             return super().unscripted(kind, body)
-        # A session that goes on has old results before what it is asked for now.
+        # A resumed session has old results before the request of now.
         last = self.parts({"messages": body["messages"][-1:]})
         is_done = any(one.form == "result" and not one.is_error for one in last)
         return DONE if is_done else bash(shlex.join([sys.executable, "-I", str(AGENT), "--relay"]))
@@ -176,7 +176,7 @@ def test_no_agent_is_owned_twice(crowd):
 @pytest.mark.timing
 @pytest.mark.parametrize("what", HOST_FAULTS)
 def test_takeover(crowd, what):
-    """Whoever had a cycle under way on the lost host is taken up by another in time."""
+    """Every agent with an open cycle on the lost host is taken over by another host in time."""
     fault = crowd.fault(what)
     took = _takeovers(crowd, fault)
     assert len(took) >= 3
@@ -197,7 +197,7 @@ def test_sessions_survive_the_engine(crowd):
     ended = {one["launch"]: one for told in crowd.told.values() for one in told.of("launch.ended")}
     fault = crowd.fault("engine kill -9")
     for launch, one in fault.sessions.items():
-        # Whoever is not among them had come to its own end meanwhile.
+        # An agent that is not among them finished on its own meanwhile.
         assert launch in crowd.survivors or ended[launch]["exit"] == "clean", one
         assert launch in ended, one
     began = Counter(
@@ -282,7 +282,7 @@ def _takeovers(crowd: Crowd, fault: Fault) -> dict[str, float]:
         if lost and lost.how == "COMPLETED":
             continue  # its last word was on its way already
         if lost:
-            assert later is not None, f"nobody took {told.agent}"
+            assert later is not None, f"no host took {told.agent}"
             assert later.taken_at is not None
             found[told.agent] = (later.taken_at - fault.at).total_seconds()
     return found

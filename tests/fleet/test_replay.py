@@ -93,7 +93,7 @@ class Renames(AgentWorkflow):
 
 @workflow.defn(name="Agent")
 class Hides(AgentWorkflow):
-    """Shows nothing to whoever looks at all agents."""
+    """A fleet that hides its agents from the list of all agents."""
 
     @workflow.run
     async def run(self, kept: RegisteredAgent) -> RegisteredAgent:

@@ -53,7 +53,7 @@ def host(engine: Engine, root: Path) -> Iterator[str]:
 
 
 @pytest.fixture
-def nobody(engine: Engine) -> str:
+def no_worker(engine: Engine) -> str:
     """What a manifest says of a fleet that no worker works for."""
     return f"fleet: {{address: '{engine.address}', namespace: other}}"
 
@@ -251,11 +251,11 @@ def test_a_reported_end_is_reviewed_on_a_fleet(place, host, rekindle):
 
 
 def test_a_host_that_lost_its_disk_has_the_work_from_the_remote(place, host, root, rekindle):
-    """It comes back under its name, and nobody has moved the agent."""
+    """The host comes back under its name, and the agent was not moved."""
     name = place.agent
     place.say(host)
     assert rekindle("run", name, "--cycles", "1")[0] == 0
-    # Not only its run is over, the host has given it back: nobody writes there any more.
+    # Not only the run is over: the host has returned the agent and no longer writes there.
     until(lambda: told(rekindle, name)["fleet"]["state"] == "over")
     shutil.rmtree(root / f"default~{name}")
     assert rekindle("run", name, "--cycles", "1")[0] == 0
@@ -279,10 +279,10 @@ def test_a_brief_is_written_by_a_host_and_shown(place, host, rekindle):
     assert rekindle("fleet", "remove", name)[0] == 0
 
 
-def test_without_a_worker_the_engine_is_asked_alone(place, nobody, rekindle, monkeypatch):
+def test_without_a_worker_the_engine_is_asked_alone(place, no_worker, rekindle, monkeypatch):
     """What can be known and said without one is; for the rest it is said what is missing."""
     name = place.agent
-    place.say(nobody)
+    place.say(no_worker)
     monkeypatch.setattr("rekindle.fleet.engine.agent_client._ANSWER", timedelta(seconds=1))
     code, out, _ = rekindle("run", name)
     assert code == 0
@@ -297,13 +297,13 @@ def test_without_a_worker_the_engine_is_asked_alone(place, nobody, rekindle, mon
     assert "nobody answers" in err
 
 
-def test_what_is_pushed_is_said_and_never_a_key_of_the_fleet(place, nobody, rekindle):
-    """Nobody sees a file go that is in no commit, else; a key goes nowhere at all."""
+def test_what_is_pushed_is_said_and_never_a_key_of_the_fleet(place, no_worker, rekindle):
+    """An untracked file is never pushed silently, and a key is never pushed at all."""
     name = place.agent
     key = place.project / "keys/fleet.key"
     key.parent.mkdir()
     key.write_text("A" * 43 + "=")
-    place.say(nobody.replace("}", ", codec: {key_files: [keys/fleet.key]}}"))
+    place.say(no_worker.replace("}", ", codec: {key_files: [keys/fleet.key]}}"))
     code, out, err = rekindle("run", name)
     assert (code, out) == (5, "")
     assert "keys/fleet.key is a secret of the fleet" in err
@@ -323,11 +323,11 @@ def test_what_is_pushed_is_said_and_never_a_key_of_the_fleet(place, nobody, reki
         place.pushed("keys/fleet.key")
 
 
-def test_the_engine_is_told_of_no_login(place, nobody):
+def test_the_engine_is_told_of_no_login(place, no_worker):
     """Each host has its own."""
     url = "https://ann:secret@example.org/x.git"
     subprocess.run(["git", "remote", "set-url", "origin", url], cwd=place.project, check=True)
-    place.say(nobody)
+    place.say(no_worker)
     project = config.load_project(place.project)
     definition = define_agent(project, project.settings.fleet, place.agent)
     assert definition.remote == "https://example.org/x.git"
@@ -337,9 +337,9 @@ def test_the_engine_is_told_of_no_login(place, nobody):
     assert "secret" not in problem.what
 
 
-def test_a_brief_has_a_schedule_that_goes_with_the_agent(place, nobody):
+def test_a_brief_has_a_schedule_that_goes_with_the_agent(place, no_worker):
     """At its time, in its zone; one at a time, and a day late at most."""
-    place.say(f"{nobody}\nruntime: {{brief: {{at: '06:30', zone: Asia/Tokyo}}}}")
+    place.say(f"{no_worker}\nruntime: {{brief: {{at: '06:30', zone: Asia/Tokyo}}}}")
     with opened(place) as (_, store):
         store.keep_schedule(place.agent)
         found = described(store, place.agent)
@@ -348,13 +348,13 @@ def test_a_brief_has_a_schedule_that_goes_with_the_agent(place, nobody):
         assert (moment.hour[0].start, moment.minute[0].start) == (6, 30)
         assert found.schedule.policy.overlap.name == "SKIP"
         assert found.schedule.policy.catchup_window.days == 1
-    place.say(f"{nobody}\nruntime: {{brief: {{at: '07:00'}}}}")
+    place.say(f"{no_worker}\nruntime: {{brief: {{at: '07:00'}}}}")
     with opened(place) as (_, store):
         store.keep_schedule(place.agent)
         found = described(store, place.agent)
         assert found.schedule.spec.calendars[0].hour[0].start == 7
         assert found.schedule.spec.time_zone_name == "UTC"
-    place.say(f"{nobody}\nruntime: {{brief: {{at: never}}}}")
+    place.say(f"{no_worker}\nruntime: {{brief: {{at: never}}}}")
     with opened(place) as (_, store):
         store.keep_schedule(place.agent)
         store.keep_schedule(place.agent)
@@ -362,11 +362,11 @@ def test_a_brief_has_a_schedule_that_goes_with_the_agent(place, nobody):
             described(store, place.agent)
 
 
-def test_who_was_killed_on_the_way_imports_again(place, nobody, rekindle):
-    """The folder is the fleet's first; nobody runs the agent until the fleet has it."""
+def test_an_import_that_was_killed_can_be_repeated(place, no_worker, rekindle):
+    """The folder belongs to the fleet first; no host runs the agent until the fleet has it."""
     name = place.agent
     assert rekindle("loops", "add", "first", "Look")[0] == 0
-    place.say(nobody)
+    place.say(no_worker)
     with opened(place) as (moving, store):
         moving._release_to_fleet(name)
         assert not store.exists(name)
@@ -376,7 +376,7 @@ def test_who_was_killed_on_the_way_imports_again(place, nobody, rekindle):
     assert f"agent {name} lives on the fleet other" in err
     assert f"`rekindle fleet remove {name}` brings it home" in err
     assert "it lives on a fleet: this is how it left" in rekindle("status")[1]
-    place.say(nobody)
+    place.say(no_worker)
     assert rekindle("run", name)[0] == 6
     assert rekindle("fleet", "import", name)[0] == 0
     with opened(place) as (moving, store):
@@ -384,11 +384,11 @@ def test_who_was_killed_on_the_way_imports_again(place, nobody, rekindle):
         assert moving.has_moved_to_fleet(name)
 
 
-def test_an_agent_that_the_fleet_refuses_stays_at_home(place, nobody, rekindle):
+def test_an_agent_that_the_fleet_refuses_stays_at_home(place, no_worker, rekindle):
     """The mark is taken back; one that is only like it is not touched at all."""
     name = place.agent
     assert rekindle("loops", "add", "first", "Look")[0] == 0
-    place.say(nobody)
+    place.say(no_worker)
     with opened(place) as (moving, store):
         owner = ownership.read_owner(open_store(config.load_project(place.project)).folder(name))
         project = config.load_project(place.project)
@@ -397,7 +397,7 @@ def test_an_agent_that_the_fleet_refuses_stays_at_home(place, nobody, rekindle):
         with pytest.raises(OwnershipError, match="is not the one of this folder"):
             moving.send(name)
         assert not moving.has_moved_to_fleet(name)
-        store.exists = lambda _: False  # somebody else is faster, by a moment
+        store.exists = lambda _: False  # another command is faster, by a moment
         with pytest.raises(OwnershipError, match="is already on the fleet"):
             moving.send(name)
         assert not moving.has_moved_to_fleet(name)
@@ -406,9 +406,9 @@ def test_an_agent_that_the_fleet_refuses_stays_at_home(place, nobody, rekindle):
     assert rekindle("loops", "add", "second", "Look")[0] == 0
 
 
-def test_an_agent_that_somebody_runs_is_not_imported(place, nobody, rekindle):
-    """Two would run it."""
-    place.say(nobody)
+def test_a_running_agent_is_not_imported(place, no_worker, rekindle):
+    """Two supervisors would run it."""
+    place.say(no_worker)
     with open_store(config.load_project(place.project)).supervising(place.agent):
         code, _, err = rekindle("fleet", "import", "--all")
     assert code == 6
@@ -449,7 +449,7 @@ def test_what_is_for_one_host_says_what_to_do_instead(place, rekindle, words, in
     assert instead in err
 
 
-def test_the_doctor_looks_at_the_engine_and_at_each_workspace(place, host, nobody, rekindle):
+def test_the_doctor_looks_at_the_engine_and_at_each_workspace(place, host, no_worker, rekindle):
     """Who polls, and where the work would be pushed."""
     place.say(host)
     # A worker that has just come up is known once it has asked for the first time.
@@ -461,7 +461,7 @@ def test_the_doctor_looks_at_the_engine_and_at_each_workspace(place, host, nobod
     code, out, _ = rekindle("doctor")
     assert code == 8
     assert "no host of pool empty is up" in out
-    place.say(nobody)
+    place.say(no_worker)
     subprocess.run(["git", "remote", "remove", "origin"], cwd=place.project, check=True)
     code, out, _ = rekindle("doctor")
     assert code == 8
@@ -469,9 +469,9 @@ def test_the_doctor_looks_at_the_engine_and_at_each_workspace(place, host, nobod
     assert f"· {place.agent}: its folder has no git remote" in out
 
 
-def test_a_command_ends_as_it_says(place, nobody):
+def test_a_command_ends_as_it_says(place, no_worker):
     """The client's own threads would crash one in four while Python ends."""
-    place.say(nobody)
+    place.say(no_worker)
     argv = [sys.executable, "-m", "rekindle", "status"]
     codes = [subprocess.run(argv, check=False, capture_output=True).returncode for _ in range(5)]
     assert codes == [0] * 5

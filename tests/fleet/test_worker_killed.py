@@ -13,7 +13,7 @@ SECONDS = 10
 
 
 def test_a_session_ends_with_the_worker_that_was_killed(own_engine, tmp_path):
-    """Neither the process of the cycle nor the agent itself goes on, though nobody asks them to."""
+    """Neither the cycle's process nor the agent keeps running, even if no one stops them."""
     project = Project(tmp_path / "project", own_engine.address)
     (project.path / "agent.py").write_text(WAITS)
     worker = project.worker("a", 1)

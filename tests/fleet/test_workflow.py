@@ -38,8 +38,8 @@ def lived(address: str, name: str, script: list[str], life) -> None:
     asyncio.run(asyncio.wait_for(live(), 90))
 
 
-def test_a_cycle_of_more_facts_than_the_engine_takes_in_one_piece_goes_on(tmp_path):
-    """The lease is given back, the history carried over, and the cycle comes to its end."""
+def test_a_cycle_with_more_facts_than_the_engine_takes_at_once_continues(tmp_path):
+    """The lease is given back, the history is carried over, and the cycle completes."""
     with Engine(tmp_path, settings=["history.maxTotalUpdates=40"]) as engine:
 
         async def life(agent: Life, hosts: Hosts) -> None:
@@ -64,7 +64,7 @@ def test_a_host_that_dies_while_a_brief_is_written_is_followed_at_once(engine):
     lived(engine.address, "briefed", ["die later", "wait"], life)
 
 
-def test_nobody_waits_for_a_message_that_cannot_be_sent(engine):
+def test_a_message_that_cannot_be_sent_delays_nothing(engine):
     async def life(agent: Life, hosts: Hosts) -> None:
         hosts.is_deaf = True
         await agent.run()
@@ -92,7 +92,7 @@ def test_a_question_is_answered_once(engine):
     lived(engine.address, "asks", ["auth", "wait"], life)
 
 
-def test_a_question_that_nobody_answers_gets_its_default(engine):
+def test_a_question_without_an_answer_gets_its_default(engine):
     limits = AgentLimits(runtime=RuntimeSettings(questions=QuestionSettings(deadline=Duration(1))))
 
     async def life(agent: Life, hosts: Hosts) -> None:
@@ -107,8 +107,8 @@ def test_a_question_that_nobody_answers_gets_its_default(engine):
     lived(engine.address, "unanswered", ["auth", "wait"], life)
 
 
-def test_a_launch_that_nobody_has_ended_is_not_waited_for(engine):
-    """After a crash it would be a second one in a row, and its pause would never be over."""
+def test_a_launch_without_an_end_is_not_waited_for(engine):
+    """After a crash it would count as a second one in a row, and its pause would never end."""
 
     async def life(agent: Life, hosts: Hosts) -> None:
         await agent.run()
@@ -120,13 +120,13 @@ def test_a_launch_that_nobody_has_ended_is_not_waited_for(engine):
 
 
 @pytest.mark.parametrize("turn", ["fenced", "fenced later"])
-def test_a_lease_that_is_lost_to_nobody_again_and_again_is_a_person_s_to_look_at(engine, turn):
-    """Once may be a host that was late; more would be tried for ever, at somebody's cost."""
+def test_a_lease_that_is_lost_again_and_again_without_another_owner_needs_a_person(engine, turn):
+    """One loss may be a late host; more would be retried for ever, at the owner's cost."""
 
     async def life(agent: Life, hosts: Hosts) -> None:
         await agent.run()
         await agent.until_safe()
-        assert "somebody else has it" in (await agent.known()).run.safe.words
+        assert "another host has it" in (await agent.known()).run.safe.words
 
     lived(engine.address, f"nobody-s-{turn.replace(' ', '-')}", [turn] * 9, life)
 

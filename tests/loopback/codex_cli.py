@@ -15,7 +15,7 @@ HEADLESS: Final = (
     *("exec", "--json", "--skip-git-repo-check"),
     *("--disable", "plugin_discovery_prefetch"),  # offline it waits for five seconds
     "--dangerously-bypass-approvals-and-sandbox",
-    "--dangerously-bypass-hook-trust",  # hooks that nobody has looked at do not run otherwise
+    "--dangerously-bypass-hook-trust",  # without it, hooks that no person has approved do not run
 )
 CONFIG: Final = """\
 model = "{model}"

@@ -107,13 +107,13 @@ def _installed(package: install.Package) -> Path:
 
 
 def require_namespaces() -> None:
-    """For whoever makes more than one network."""
+    """Skip or fail for tests that need more than one network."""
     if reason := obstacle():
         _unavailable(reason)
 
 
 def _unavailable(reason: str) -> NoReturn:
-    # A skip that nobody reads would take these tests out of CI without a word.
+    # An unnoticed skip would silently remove these tests from CI.
     if os.environ.get("CI"):
         pytest.fail(reason)
     pytest.skip(reason)

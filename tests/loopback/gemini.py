@@ -61,7 +61,7 @@ def too_long(tokens: int = 1_248_576, maximum: int = 1_048_576) -> Fail:
 
 
 def out_of_quota(retry_s: float, quota: str = "GenerateRequestsPerDayPerProject") -> Fail:
-    """The refusal of whoever has used up the requests of a day, or of a minute."""
+    """Return the refusal for an account that used up its requests of a day, or of a minute."""
     kinds = "type.googleapis.com/google.rpc."
     violation = {"quotaMetric": "requests", "quotaId": quota, "quotaValue": "250"}
     details = [

@@ -55,7 +55,7 @@ def answer(request: dict) -> dict[str, object]:
                 try:
                     os.kill(request["pid"], request["number"])
                 except ProcessLookupError:
-                    # Killed by whoever it depends on, a moment before us: it is gone as wanted.
+                    # Its parent killed it a moment before us: it is gone, as wanted.
                     if request["number"] != signal.SIGKILL:
                         raise
                 return {}

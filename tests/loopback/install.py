@@ -45,7 +45,7 @@ _FOR_NPM: Final = re.compile(
     r"PATH|HOME|XDG_\w+|NPM_CONFIG_\w+|(HTTPS?|NO|ALL)_PROXY|NODE_EXTRA_CA_CERTS|SSL_CERT_\w+",
     re.IGNORECASE,
 )
-"""What npm may see of the environment: how to reach a registry, and nobody's keys."""
+"""The variables that npm may see: how to reach a registry, and no keys."""
 
 _UNREACHABLE: Final = re.compile(r"\b(ENOTFOUND|EAI_AGAIN|ECONN\w+|ENETUNREACH|ETIMEDOUT|E5\d\d)\b")
 

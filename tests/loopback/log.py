@@ -16,7 +16,7 @@ class Part:
     """One piece of what a request gives to the model, in the words of no API."""
 
     role: Literal["system", "user", "assistant"]
-    """Who speaks, which may be another than whose message it stands in."""
+    """The speaker, who may differ from the author of the message that contains it."""
     form: Literal["text", "call", "result"]
     text: str
     call: str = ""
@@ -40,7 +40,7 @@ class Request:
     step: Step | None
     """What answers it; None where the request is not for a model."""
     place: int | None
-    """Where that step stands in its script; None if no script had one."""
+    """The index of that step in its script; None if no script had one."""
 
     @property
     def text(self) -> str:

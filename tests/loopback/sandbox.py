@@ -17,7 +17,7 @@ from loopback.model import Model
 from loopback.place import Place, Started
 
 KEY: Final = "sk-test-loopback"
-"""Nobody's."""
+"""An address that belongs to no host."""
 
 
 @dataclass(frozen=True)

@@ -189,7 +189,7 @@ def test_hooks(codex, openai_model):
     ("number", "code"), [(signal.SIGINT, 1), (signal.SIGTERM, -15), (signal.SIGKILL, -9)]
 )
 def test_an_end_in_a_tool_call_and_then_a_resume(codex, openai_model, number, code):
-    """However it ends, its tool ends too; the same session goes on, and knows of the abort."""
+    """However it ends, its tool ends too; the same session resumes and knows of the abort."""
     kept = keeping(codex, EVENTS)
     launched = in_a_tool(codex, openai_model)
     launched.signal(number)

@@ -124,7 +124,7 @@ def test_a_conversation_that_is_long(gemini, gemini_model):
     ("number", "code"), [(signal.SIGTERM, 0), (signal.SIGKILL, -9)], ids=["sigterm", "sigkill"]
 )
 def test_an_end_in_a_tool_call_and_then_a_resume(gemini, gemini_model, number, code):
-    """However it ends, its tool goes on; the same session is resumed, without that call."""
+    """However it ends, its tool keeps running; the same session resumes without that call."""
     kept = keeping(gemini, ("SessionStart", "BeforeTool", "AfterTool", "SessionEnd"))
     gemini_model.play(shell(f'{sys.executable} -c "{WORK}"'), Forever(Text("all done")))
     launched = gemini.start("hello")

@@ -112,7 +112,7 @@ def test_a_prompt_that_is_too_long(claude, model):
 
 
 def test_a_conversation_that_is_too_long(claude, model):
-    """A longer conversation is summarised on the side, and the script goes on where it was."""
+    """A longer conversation is summarised on the side, and the script continues where it was."""
     model.play(bash("true"), too_long(), Text("all done"))
     model.play(Text("<summary>the gist</summary>"), to=COMPACTION)
     run = claude.run("hello", *BASH)

@@ -111,7 +111,7 @@ def test_a_cut_is_a_broken_answer(model):
 
 
 def test_a_hang_ends_with_the_server():
-    """A request that nobody released is dropped when the server closes, and no thread is left."""
+    """A request that was never released is dropped when the server closes; no thread is left."""
     threads = threading.active_count()
     with Model(Anthropic(), socket.create_server(("127.0.0.1", 0))) as model:
         model.play(Hang())

@@ -20,7 +20,7 @@ else:
 """
 
 OUTSIDE = ["192.0.2.1", "2001:db8::1"]
-"""Addresses that are nobody's: they are set aside for documentation."""
+"""Addresses without a host: they are reserved for documentation."""
 
 
 def connect(network: Namespace, address: str, port: int) -> str:

@@ -88,11 +88,9 @@ def rekindle(installed, place, tmp_path):
 
 
 def test_an_agent_of_a_plugged_in_harness_is_kept_alive(rekindle):
-    """Killed in its first launch, it goes on in the same session, and is done."""
+    """It is killed in its first launch, resumes the same session, and completes."""
     said = rekindle("run")
-    assert (
-        "Ship the parser, in small steps." not in said
-    )  # a session that goes on is not told again
+    assert "Ship the parser, in small steps." not in said  # a resumed session is not told again
     assert "done and verified after cycle 1" in said
     rows = [json.loads(line) for line in rekindle("events", "--json").splitlines()]
     ended = [one for one in rows if one["kind"] == "launch.ended"]
@@ -107,8 +105,8 @@ def test_a_plugged_in_harness_is_offered_where_its_program_is(rekindle, tmp_path
     assert manifest.count("harness: echo") == 2
 
 
-def test_a_harness_that_nobody_brings_is_named(rekindle, tmp_path):
-    """The message lists what there is, the plugged-in one among it."""
+def test_an_unknown_harness_is_named(rekindle, tmp_path):
+    """The message lists the known ones, the plugged-in one included."""
     manifest = tmp_path / "project/rekindle.yaml"
     manifest.write_text(MANIFEST.replace("harness: echo", "harness: ecco"))
     assert "echo" in rekindle("run", code=3)

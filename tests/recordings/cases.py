@@ -130,7 +130,7 @@ LIMIT: Final = Fail(
     },
 )
 BROKE: Final = Fail(400, "invalid_request_error", "Your credit balance is too low to go on")
-# The token is nobody's. With one instead of a key, the CLI tells of limits as to a subscriber.
+# The token is a fake. With a token instead of a key, the CLI reports limits as to a subscriber.
 SUBSCRIBED: Final = {"ANTHROPIC_API_KEY": "", "CLAUDE_CODE_OAUTH_TOKEN": "of-the-tests"}
 
 plain("text", DONE)

@@ -1,7 +1,7 @@
-"""The CLIs whose launches are kept beside Claude Code's, and the cases that all of them play.
+"""The CLIs whose launches are recorded beside Claude Code's, and the cases that all of them play.
 
-A case is played by the real program against the scripted model, with a hook at every event that
-the program knows. What only one CLI can do stands in a file of its own.
+A case is played by the real program against the scripted model, with a hook at every event that the
+program has. Cases of only one CLI have a file of their own.
 """
 
 import json
@@ -60,9 +60,9 @@ class Cli:
     too_long: Fail
     keyless: Mapping[str, str]
     shown: str
-    """What stands in the stream once a tool has begun."""
+    """The text in the stream once a tool has started."""
     written: str
-    """What stands in a transcript by then."""
+    """The text in a transcript by then."""
 
     @property
     def kept(self) -> Path:

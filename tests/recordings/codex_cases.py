@@ -114,7 +114,7 @@ def subagent(sandbox: Sandbox[Any], model: Model) -> Tape:
 
 @CASES.add
 def resume_name(sandbox: Sandbox[Any], model: Model) -> Tape:
-    """What is no id is taken for a name, and what has no such name for a new session."""
+    """Record how Codex takes an invalid id for a name, and opens a session for that name."""
     model.play(Forever(DONE))
     return CODEX.launch(sandbox, "go on", resumes="no-such-name").recorded()
 

@@ -1,4 +1,4 @@
-"""Make the recordings anew: `just record [CLI] [CASE...]`; without a name, all of them."""
+"""Make the recordings again: `just record [CLI] [CASE...]`; without a name, all of them."""
 
 import sys
 import tempfile

@@ -30,7 +30,7 @@ class Recording(Tape):
 
     @staticmethod
     def bare(record: Any) -> Any:
-        """Of what is no part of the conversation only its type: the rest is the vendor's own."""
+        """Reduce a line outside the conversation to its type: the rest is the vendor's own text."""
         if isinstance(record, dict) and record.get("type") not in _CONVERSATION:
             return {"type": record.get("type")}
         return record

@@ -134,7 +134,7 @@ def _cleaner(
         value = _IN_NAMES.sub(lambda at: "2026-01-01T00-00" + ("-00" if at[1] else ""), value)
         value = _HASH.sub("0" * 64, _SHORT.sub(shortened, value))
         value = re.sub(r"cc-socks/\d+", "cc-socks/1", value)
-        # Codex names a sub-agent by its task, below a root that is no folder of anybody's.
+        # Codex names a sub-agent by its task, below a root that is not a real folder.
         value = re.sub(r"/root(?=/look\b|(?![\w/.-]))", "/main", value)
         value = re.sub(r"127\.0\.0\.1:\d+", "127.0.0.1:80", value)
         return value if len(value) <= characters else value[:characters] + "…"

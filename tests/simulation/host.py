@@ -302,13 +302,13 @@ class Host(NoBackground):
         self.outage = ("", 0.0)
         self.limit = (0.0, None)
         self.unknown_until = 0.0
-        """Until when every launch fails at once with a sentence that nobody knows."""
+        """The time until which every launch fails at once with an unknown sentence."""
         self.commits = 0
         self.fruitless_until = 0.0
         """Until when it works and makes no progress."""
         self.missing_until = 0.0
         self.ruined = ""
-        """What only a person can mend."""
+        """The exit kinds that only a person can fix."""
         self.next_ends = deque()
         """What the next launches come to."""
         self.broken = set()
@@ -332,7 +332,7 @@ class Host(NoBackground):
 
     @property
     def mono(self):
-        """Seconds on the clock that nobody sets, and that stands still while the host sleeps."""
+        """Return seconds on the monotonic clock, which stops while the host sleeps."""
         return self.true - self.asleep
 
     def clock(self):
@@ -598,14 +598,14 @@ class Host(NoBackground):
             self.oracle.look()
 
     def _watchdog_starts(self, agent):
-        """It takes a moment to come up, in which somebody may have said something else."""
+        """Start a supervisor after a moment, in which the operator may have changed the order."""
         self.oracle.watchdog_starts()
         self.at(self.rng.uniform(0.1, 1.9), lambda: self.starts(kept=True))
         self._look_soon()
         return ""
 
     def starts(self, *, kept):
-        """Somebody starts a supervisor; where there is one, it must find that out by itself."""
+        """Start a supervisor; if another one runs, the new one must find that out by itself."""
         if not self.is_up:
             self.wake = kept if self.wake is None else self.wake and kept
             return
@@ -671,7 +671,7 @@ class Host(NoBackground):
         return runs.make_desired_event(run, desired, self.clock())
 
     def heard(self, event):
-        """Who is told that nothing goes on any more comes after a while."""
+        """Have the person come a while after a notification that the agent stopped."""
         match event:
             case events.SafeModeEntered():
                 self.at(self.rng.expovariate(1 / HOUR), self.comes)
@@ -683,9 +683,9 @@ class Host(NoBackground):
                 pass
 
     def comes(self):
-        """A person looks after it: mends what is broken, and says what is to be done."""
+        """Have the person fix what is broken, and give the order to resume."""
         if self.rng.random() < 0.15:
-            self.starts(kept=False)  # without having mended anything
+            self.starts(kept=False)  # without having fixed anything
             self.at(self.rng.expovariate(1 / HOUR), self.comes)
             return
         self.ruined = ""
@@ -768,10 +768,10 @@ def _hangs_in_a_call(host, rng):
 def _is_stopped(host, rng):
     if one := _works(host):
         one.now_is(stopped=True)
-        host.at(rng.uniform(10, 3 * HOUR), lambda: _goes_on(host, one))
+        host.at(rng.uniform(10, 3 * HOUR), lambda: _continues(host, one))
 
 
-def _goes_on(host, one):
+def _continues(host, one):
     if one.alive:
         one.now_is(stopped=False, chatters=False, excused_at=host.mono)
         host.at(host.rng.uniform(1, 40), lambda: _chatters_again(one))
@@ -803,10 +803,10 @@ def _calls(host, rng):
 
 
 def _returns(one, call, *, is_lost):
-    """Where the report of its end is lost, that the model goes on shows it as well.
+    """Report the model's next turn, which also ends a call whose own end was not reported.
 
-    Not where the money is spent: between that end, of which nobody hears, and the model's next turn
-    nobody could keep it from making one.
+    Not if the budget is spent: between the unreported end and the model's next turn, the supervisor
+    has no chance to prevent that turn.
     """
     if one.alive:
         is_lost = is_lost and not one.host.oracle.is_paid_out()
@@ -870,7 +870,7 @@ def _leads_nowhere(host, rng):
 
 
 def _unknown_sentence(host, rng):
-    """A limit in words that nobody knows: for hours every launch fails at once."""
+    """Fail every launch for hours with the sentence of a limit that the policy does not know."""
     host.unknown_until = host.true + rng.uniform(60, 10 * HOUR)
     if one := _works(host):
         one.ends("crash")
@@ -966,7 +966,7 @@ def _everything_is_killed(host, rng):
 
 
 def _supervisors_are_killed(host, rng):
-    """Over and over: somebody's script, or a host that is out of memory."""
+    """Kill the supervisors repeatedly, as a script or a host without memory does."""
 
     def again(left):
         if left:
@@ -1006,7 +1006,7 @@ def _is_stopped_by_operator(host, rng):
 
 
 def _watchdogs_race(host, rng):
-    """One that had looked before starts a supervisor when somebody has said something else."""
+    """Start a supervisor from an outdated look, after the operator gave another order."""
     host.watchdog_looks()
     host.starts(kept=True)
 
@@ -1053,7 +1053,7 @@ FAULTS = {
     "broken session": _session_breaks,
     "full window": _window_fills_up,
     "handed off": _ends_often("handoff", 3),
-    "somebody interrupts": _ends_often("interrupted", 4),
+    "an operator interrupts": _ends_often("interrupted", 4),
     "overload": _outage("overload"),
     "network": _outage("network"),
     "limit": _limit("known"),

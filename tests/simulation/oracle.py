@@ -1,8 +1,8 @@
-"""What must hold, said by somebody who knows what really happened.
+"""State the rules that must hold, from complete knowledge of what happened.
 
-The oracle never asks the policy. It is told by the host of every cause and every effect, keeps its
-own account of them in plain words, and holds the supervisor to what was promised to the people who
-run agents. Where a fault has made two answers right, as a clock that was set, it accepts both.
+The oracle never asks the policy. The host tells it every cause and every effect; it keeps its own
+account of them in plain words, and holds the supervisor to the promises made to the people who run
+agents. If a fault makes two answers right, such as a clock that was set, it accepts both.
 """
 
 from collections import deque
@@ -17,7 +17,8 @@ CRASHES = {"crash", "hang", "resume-failed"}
 OUTSIDE = {"overload", "network"}
 PERSON = {"auth", "billing", "budget", "no-permission"}
 FIRST_PROBE, LAST_PROBE = 900.0, 3600.0
-"""How long nobody asks, and must have asked again, after a limit whose end is not known."""
+"""The time without a probe, and until the next probe at the latest, after a limit without an end.
+"""
 UNKNOWN_FAILURES, INSTANT = 5, 180.0
 """Failures at once, in a row, after which a launch is only probed."""
 A_NIGHT = 24 * 3600.0
@@ -55,7 +56,7 @@ class Oracle:
         self._progressed = False
         """Whether the process that runs has made progress."""
         self.past = deque(maxlen=40)
-        """What happened last, for whoever looks for the reason of a violation."""
+        """The last events, to find the reason of a violation."""
         self._desired = ""
         self._safe = self._over = False
         self._began = {"true": 0.0, "wall": 0.0}
@@ -87,7 +88,7 @@ class Oracle:
     # Accounts.
 
     def _forget(self):
-        """The operator has asked for another start: what went wrong is in nobody's way."""
+        """Reset the failure counters: the operator asked for another start."""
         self._row = self._lost = self._limit_row = 0
         self._crashes = []
         self._instant = 0
@@ -205,7 +206,7 @@ class Oracle:
             fresh = [tokens for when, tokens in self._turns if self._host.mono - when < AT_ONCE]
             self._unsure_spent += sum(fresh)
         is_told = {"cycles": self._over, "budget": self._over, "limit": self._over}
-        self.require(is_told.get(outcome, True), f"it ended with {outcome}, and nobody said so")
+        self.require(is_told.get(outcome, True), f"it ended with {outcome}, without an event")
         if outcome == "stopped":
             self.require(
                 self._desired == "stopped" or self._host.signals, "a supervisor ended unasked"
@@ -215,7 +216,7 @@ class Oracle:
         """The watchdog starts a supervisor."""
         self.remember("the watchdog starts a supervisor")
         self.require(not self._host.is_up, "the watchdog starts a second supervisor")
-        self.require(self.is_wanted(), "the watchdog starts against somebody's word")
+        self.require(self.is_wanted(), "the watchdog starts against an order")
         host, (times, began) = self._host, self._in_vain
         is_early = host.true - began < self._rest() - 0.01
         self.require(self._clock_set_at >= began or not is_early, "it is tried again too soon")
@@ -235,7 +236,7 @@ class Oracle:
         return min(limits.cooldown * 2.0 ** (times - 1), limits.max_cooldown) if times else 0.0
 
     def is_wanted(self):
-        """Whether the watchdog has to look after it: nobody's word is against that."""
+        """Return whether the watchdog must keep it running: no order or marker is against it."""
         is_marked = self._host.store.folder(NAME).clean_exit.text == ""
         is_to_run = self._desired == "running" and not self._over
         return is_to_run and not is_marked and not self._host.scenario.stays
@@ -252,9 +253,7 @@ class Oracle:
         self.require(not self._safe, "a launch in safe mode")
         self.require(not self._over, "a launch after the end of the run")
         self.require(not self._is_spent(min), "a launch without money left")
-        self.require(
-            self._last not in PERSON, f"a launch that only a person can mend: {self._last}"
-        )
+        self.require(self._last not in PERSON, f"a launch that only a person can fix: {self._last}")
         self.require(self._last != "clean", "a launch although it was done")
         self.require(not self._is_full_again(), "a launch after two windows that filled up")
         self.require(self._limits.wait or self._last != "limit", "a limit was waited for")
@@ -281,7 +280,7 @@ class Oracle:
         if self._failing_at is not None and self._clock_set_at < self._failing_at:
             lasted = host.true - self._failing_at
             self.require(
-                self._is_told or lasted <= 3600, "retried for an hour, and nobody is notified"
+                self._is_told or lasted <= 3600, "retried for an hour, without a notification"
             )
 
     def _is_not_early(self):
@@ -536,7 +535,7 @@ class Oracle:
                 self._last = cause  # what is done is done, whatever was asked for meanwhile
             self._appended += process is not None  # what it appended is known all the same
             self._expect()
-            return  # it was ended for a restart, which begins to count anew
+            return  # it was ended for a restart, which resets the counters
         is_stopped = event.launch in self._stopped
         self._stopped.discard(event.launch)
         self._count_progress(event, cause, process, is_stopped=is_stopped)
@@ -552,7 +551,7 @@ class Oracle:
     def _count_progress(self, event, cause, process, *, is_stopped):
         """Keep count of the launches since the last one that made progress."""
         began = max(process.born, self._counts_from) if process is not None else self._host.mono
-        # Of a file that grows in every launch, nobody knows that from the first two on.
+        # A file that grows in every launch does not show that from the first two launches on.
         self._appended += process is not None
         is_new = self._host.scenario.appends and process is not None and self._appended <= 2
         if self._progressed or is_new:
@@ -587,7 +586,7 @@ class Oracle:
     def _cause(self, event, process):
         """How the end of a launch has to be called."""
         if process is None:
-            # Started by nobody: by who could not, or by who was killed before.
+            # No supervisor started it: it could not, or was killed before.
             return "lost" if event.exit == "lost" else "crash"
         if process.supervisor != self._host.supervisor:
             return "lost"
@@ -697,7 +696,7 @@ class Oracle:
             self._spent - self._unsure_spent <= found <= self._spent + more,
             f"spent {self._spent}, and {found} is known of it",
         )
-        # What a killed supervisor could not write down any more is known to nobody.
+        # A killed supervisor could not write this down any more, so the log does not have it.
         self._unknown_tokens += max(0, self._spent - found)
         self._spent, self._unsure_spent = found, 0
 
@@ -809,7 +808,7 @@ class Oracle:
             rested = max(host.true, began + self._rest()) + more
             self._supervisor_due = rested + self._watch.every + COMES_UP
         else:
-            self.require(host.true <= self._supervisor_due, "nobody starts its supervisor")
+            self.require(host.true <= self._supervisor_due, "no supervisor is started")
 
     def _look_at(self, process):
         """A hang is ended in its time; what only looks like one is told of in its time."""
@@ -828,7 +827,7 @@ class Oracle:
         if process.call_since is not None and not process.stopped and not host.scenario.stays:
             lasted = host.mono - process.call_since
             self.require(
-                lasted <= watch.tool_timeout + 2 * process.step + 15, "its tool call goes on"
+                lasted <= watch.tool_timeout + 2 * process.step + 15, "its tool call still runs"
             )
         is_lost = process.is_call_lost
         patience = max(watch.silence, watch.idle_call) if is_lost else watch.silence
@@ -843,4 +842,4 @@ class Oracle:
         may_stay = process.stopped or in_call or process.background
         may_stay = may_stay or (process.busy and not host.scenario.tells)
         self.require(may_stay or process.excused_at > late, "it hangs, and is not ended")
-        self.require(not may_stay or process.noticed, "nobody is told that it is silent")
+        self.require(not may_stay or process.noticed, "no notification says that it is silent")

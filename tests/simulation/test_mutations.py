@@ -60,12 +60,12 @@ CONCERNS = {
     "hang": {"idle hang": 1, "crash": 1, "crashes": 1},
     "resume-failed": {"broken session": 3, "crash": 1, "crashes": 1},
     "lost": {"kills": 1, "kill -9": 1},
-    "context-full": {"full window": 2, "crash": 1, "somebody interrupts": 1},
-    "handoff": {"handed off": 2, "crash": 1, "somebody interrupts": 1},
+    "context-full": {"full window": 2, "crash": 1, "an operator interrupts": 1},
+    "handoff": {"handed off": 2, "crash": 1, "an operator interrupts": 1},
     "limit": LIMITS,
     "overload": {"overload": 1},
     "network": {"network": 1},
-    "interrupted": {"somebody interrupts": 1},
+    "interrupted": {"an operator interrupts": 1},
     "auth": {"auth": 1},
     "billing": {"billing": 1},
     "budget": {"cli budget": 1},
@@ -107,7 +107,7 @@ def expect_caught(change, *scenarios):
     """Fail unless a life breaks a promise with the change, and none without it."""
     lives = ((one, seed) for seed in range(LIVES) for one in scenarios)
     caught = next((life for life in lives if find_violation(*life)), None)
-    assert caught, "nobody noticed"
+    assert caught, "the oracle did not notice"
     change.undo()
     require_blameless(*caught)
 
@@ -158,7 +158,7 @@ def with_flag(change, member, flag):
 
 MIXED = {"crash": 2, "crashes": 1, "broken session": 1, "full window": 1, "overload": 1}
 MIXED |= {"handed off": 1}
-MIXED |= {"somebody interrupts": 1, "kills": 1, "unknown limit": 1, "past limit": 1}
+MIXED |= {"an operator interrupts": 1, "kills": 1, "unknown limit": 1, "past limit": 1}
 NEVER_FOLLOWED = {"done", "person", "replace"}
 """Nothing is started after these, or a refused resume is left out: nothing is counted or paused."""
 
@@ -355,7 +355,7 @@ OF_CHECKS = (
         budget=Budget(tokens=150_000),
     ),
     scenario({"auth": 2, "clean": 1, "kill -9": 3, "stop": 1}, budget=Budget(hours=2.0)),
-    scenario({"crash": 2, "somebody interrupts": 2, "restart": 0.2, "nothing": 4}),
+    scenario({"crash": 2, "an operator interrupts": 2, "restart": 0.2, "nothing": 4}),
 )
 
 
@@ -428,7 +428,7 @@ OF_PROGRESS = (
     scenario({"commit": 1, "turn": 2, "crash": 1, "nothing": 40}, gap=HOUR, appends=True),
     scenario({"turn": 20, "commit": 1, "crash": 1, "nothing": 4}, billed=True),
     OF_NIGHTS,
-    scenario({"crash": 2, "somebody interrupts": 2, "commit": 2, "restart": 0.2, "nothing": 4}),
+    scenario({"crash": 2, "an operator interrupts": 2, "commit": 2, "restart": 0.2, "nothing": 4}),
     scenario({"clean": 3, "crash": 1, "nothing": 2}, gap=HOUR / 10),
     scenario({"clean": 4, "commit": 1, "nothing": 1}, cycles=10**6, gap=HOUR / 5),
 )
@@ -541,7 +541,7 @@ def test_a_bound_on_work_without_progress_that_is_ignored(change, name):
 
 @pytest.mark.parametrize("most", [12, 20])
 def test_a_night_that_is_lost_to_an_unknown_sentence(change, most):
-    """A bound of fewer launches, that nobody has set, ends a night of probes."""
+    """A default bound of fewer launches would end a night of probes."""
     is_over = idle.find_reached_bound
 
     def other(found, bounds, **how):

@@ -54,8 +54,8 @@ def test_years_of_faults(part):
     assert launches > 300 * years
 
 
-def test_a_person_s_session_goes_on_whatever_the_clock_says():
-    """`mode: stay`: only hooks tell of a session on a person's screen, by whatever clock."""
+def test_a_person_s_session_continues_whatever_the_clock_says():
+    """In `mode: stay`, only hooks report a session on a person's screen, by whatever clock."""
     mix = {"clock": 3, "crash": 3, "crashes": 1, "kill -9": 1}
     for seed in range(6):
         Host(Scenario(mix=mix, gap=HOUR / 2, stays=True), seed).live(YEAR / 50)

@@ -1,4 +1,4 @@
-"""A repository in which every way of git to run somebody's program is armed.
+"""A repository in which every way of git to run a program is armed.
 
 Each canary leaves a file in the folder of songs when it is run. `sing` runs the ordinary commands
 that trigger them, so that a test can know that silence means something.
@@ -194,7 +194,7 @@ class Canaries:
         )
 
     def _on_a_terminal(self, arguments: list[str]) -> None:
-        """A pager runs only where somebody could read it."""
+        """Run a pager, which needs a terminal."""
         outer, inner = pty.openpty()
         try:
             subprocess.run(

@@ -1,8 +1,8 @@
-"""Leftovers of supervisors that are gone, in every mixture: run inside a place, by its test.
+"""Leftovers of dead supervisors, in every mixture: run inside a place, by its test.
 
-Each situation is an agent as a dead supervisor left it, with what might pass for a living one: the
-numbers of processes that are somebody else's by now, marks of another boot, locks with anything in
-them. Bystanders live throughout; whoever signals one of them is told of.
+Each situation is an agent as a dead supervisor left it, with traces that could pass for a living
+one: process ids that belong to other processes by now, marks of another boot, locks with any
+content. Bystander processes run throughout; every signal to one of them is reported.
 """
 
 import collections
@@ -39,7 +39,7 @@ signalled: collections.Counter[int] = collections.Counter()
 
 
 def listen() -> None:
-    """Note whoever is signalled, by whichever way."""
+    """Record every process that is signalled, in any way."""
     numbers: dict[int, int] = {}
     opened, sent, killed, killed_group = (
         os.pidfd_open,
@@ -123,7 +123,7 @@ class Sweep:
         self.believed: list[str] = []
 
     def content(self) -> bytes:
-        """What may stand in a lock's file; flock decides, and nobody reads it."""
+        """Return the content of a lock's file, which is never read: only flock decides."""
         rng = self.rng
         return rng.choice(
             (
@@ -138,7 +138,7 @@ class Sweep:
         )
 
     def leftover(self) -> tuple[str, events.LaunchStarted, subprocess.Popen[bytes] | None]:
-        """A launch without an end, and the process that is really its, where there is one."""
+        """Write a launch without an end, and start its real process if the situation has one."""
         rng, now, here = self.rng, datetime.now(UTC), launch_processes.identify_boot()
         kind = rng.choice(("dead", "other boot", "no boot", "reused", "reused boot", "empty"))
         mark, boot, uptime, own = (
@@ -150,7 +150,7 @@ class Sweep:
         if rng.random() < 0.02:
             kind, own = "really left", spawn(mark)
         elif kind in {"other boot", "no boot"}:
-            # Whoever bears the mark now was given it by chance: the host was started since.
+            # A process with the mark has it by chance: the host was rebooted since.
             mark, boot, uptime = rng.choice(self.marks), "0ther000", 0.0
             boot = boot if kind == "other boot" else ""
         elif kind == "reused":
@@ -183,7 +183,7 @@ class Sweep:
                 f"{number}.{start}.0ther000.{room[-1]}",
                 f"{self.dead}",
                 "",
-                "nobody",
+                "stranger",
             )
         )
 

@@ -105,7 +105,7 @@ def test_a_command_killed_around_a_call_of_git_is_caught_up(project, tmp_path, c
 
 
 def test_a_crowd_of_commands_writes_one_trail(project):
-    """Twelve at once: no relay is missing, none is there twice, nobody complains."""
+    """Twelve run at once: no relay is missing or duplicated, and no command reports a problem."""
     crowd = [
         subprocess.Popen(
             [sys.executable, "-m", "rekindle", "relay", "set", "-"],

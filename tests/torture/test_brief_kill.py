@@ -1,8 +1,8 @@
 """kill -9 before every system call of a brief: the old one with the old state, or both new.
 
-A brief resolves a loop, opens one, sets a number and notes how far it has told, in one write. After
-the kill readers see all of that or nothing of it; the next brief ends where one that nobody killed
-does; and a resolution that another tool has appended is never lost.
+A brief resolves a loop, opens one, sets a number and notes how far it has read, in one write. After
+the kill readers see all of that or none of it; the next brief ends in the state of one that was
+never killed; and a resolution that another tool has appended is never lost.
 """
 
 import json
@@ -71,7 +71,7 @@ def prepared(folder):
 
 
 def seen(shop):
-    """What readers see of it: the log, and brief.md as whoever looks next puts it right."""
+    """Return what readers see: the log, and brief.md as the next command repairs it."""
     state = shop.store.read("trades").committed
     return {
         "open": tuple(sorted(one.id for one in state.loops.values() if one.is_open)),
@@ -82,7 +82,7 @@ def seen(shop):
 
 
 def on_disk(project):
-    """The two files as whoever only reads them finds them: brief.md is never behind state.json."""
+    """Return the two files as a plain reader sees them: brief.md is never behind state.json."""
     folder = shop_at(project).store.folder("trades")
     state = json.loads(folder.state.read_bytes())
     is_told = "accepts empty files" in folder.document("brief").read_text()
@@ -131,7 +131,7 @@ def test_a_kill_anywhere_leaves_the_old_or_the_new(tmp_path):
 
 
 def require_healed(project, new):
-    """Whoever comes next ends where one that nobody killed does, and nothing is there twice."""
+    """Check that the next brief ends like one that was never killed, without duplicates."""
     shop = shop_at(project)
     if seen(shop) == new:
         shop.brief()

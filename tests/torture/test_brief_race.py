@@ -98,7 +98,7 @@ class Race:
         return LOOPS * 2
 
     def hand_in(self, event):
-        """As a command does; whoever writes next folds it."""
+        """Submit a record as a command does; the next writer folds it."""
         inbox.append_records(self.folder.inbox, [event], durable=True)
 
     def write(self):

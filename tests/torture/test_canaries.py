@@ -1,4 +1,4 @@
-"""Nobody's program is run and nothing of the user's changes, however many relays are committed.
+"""No program is run and nothing of the user's changes, however many relays are committed.
 
 CI commits a sample; `just torture` a thousand.
 """

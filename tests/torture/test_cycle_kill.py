@@ -1,8 +1,8 @@
-"""kill -9 before every system call of a cycle's end, and of the beginning of the next.
+"""kill -9 before every system call of a cycle's end, and of the start of the next.
 
-Then another supervisor goes on: the relay is the one before or the one that was drafted, never
-anything between; no cycle is told twice or left out; nothing that was drafted is lost; and a relay
-that was committed before the kill is not taken for a repetition of itself.
+Then another supervisor continues: the relay is the previous one or the drafted one, never anything
+between; no cycle is reported twice or left out; no draft is lost; and a relay that was committed
+before the kill is not taken for a repetition of itself.
 """
 
 import os

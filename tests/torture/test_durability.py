@@ -39,7 +39,7 @@ COMMANDS = {
 
 @pytest.fixture
 def project(tmp_path) -> Path:
-    """An agent with a loop, a heartbeat that nobody has confirmed, and two relays to set."""
+    """Create an agent with a loop, an unconfirmed heartbeat, and two relays to set."""
     (tmp_path / "rekindle.yaml").write_text(
         "version: 1\nagents:\n  trades: {harness: command, command: 'true'}\n"
     )
@@ -123,7 +123,7 @@ def test_a_record_is_confirmed_with_the_name_of_its_segment(project, name):
 
 
 def test_a_segment_is_confirmed_before_the_log_says_that_it_is_folded(project):
-    """A heartbeat nobody waited for is fsynced before its cursor is logged, and removed after."""
+    """An unconfirmed heartbeat is fsynced before its cursor is logged, and removed after."""
     calls = calls_of(project, COMMANDS["fold"])
     logged = min(places(calls, {"write"}, "ops.jsonl"))
     assert min(places(calls, SYNC, ".seg")) < logged

@@ -87,7 +87,7 @@ def project(in_memory) -> Path:
 
 @pytest.fixture(autouse=True)
 def _possible(monkeypatch, tmp_path):
-    """A skip that nobody reads would take these tests out of CI without a word."""
+    """Skip without ptrace; fail in CI, where an unnoticed skip would remove these tests."""
     if reason := tracing.obstacle_to_faults():
         (pytest.fail if os.environ.get("CI") else pytest.skip)(reason)
     monkeypatch.setenv("TMPDIR", str(tmp_path))  # where a crash would leave its report
@@ -170,7 +170,7 @@ def test_the_check_sees_a_second_fsync_of_a_failed_descriptor(prepared, project,
     assert "was tried again" in failing_fsync(prepared, project)
 
 
-def test_the_check_sees_an_error_that_nobody_expected(prepared, project, monkeypatch):
+def test_the_check_sees_an_unexpected_error(prepared, project, monkeypatch):
     """An error of the disk that reaches the user raw is caught."""
     monkeypatch.setattr(durable_files, "_sync", lambda fd, _path: os.fsync(fd))
     monkeypatch.setattr(

@@ -1,8 +1,8 @@
-"""kill -9 before every system call of two handoffs, and of the sessions that they are between.
+"""kill -9 before every system call of two handoffs, and of the sessions around them.
 
-Then another supervisor goes on: every session that was stopped has one checkpoint, and none has
-two; no crossing is told twice, or lost; a fresh session is told the latest, and that one only; and
-the cycle is finished.
+Then another supervisor continues: every session that was stopped has exactly one checkpoint; no
+threshold is reported twice, or lost; a fresh session is told the latest checkpoint only; and the
+cycle finishes.
 """
 
 import json
@@ -180,7 +180,7 @@ def require_whole(project):
     store = opened(project)
     if not store.read("trades").projection.run.is_over:
         supervise(project)
-    with store.writer("trades") as writer:  # as whoever comes next does
+    with store.writer("trades") as writer:  # as the next writer does
         writer.fold()
         writer.project()
     triggered = events_of(store, events.HandoffTriggered)

@@ -90,7 +90,7 @@ class World:
         self.rng.choice([self.add, self.resolve])(hand_in)
 
     def edit(self):
-        """Somebody saves state.json: a number, a loop of their own, another wording."""
+        """Save state.json by hand: a number, a new loop, another wording."""
         if not self.folder.state.exists():
             return
         raw = msgspec.json.decode(self.folder.state.read_bytes())

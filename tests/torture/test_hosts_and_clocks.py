@@ -36,7 +36,7 @@ RELAY = "## Next Action\nDo number {}\n"
 
 
 class JumpingClock:
-    """A wall clock that jumps each time that somebody looks at it: also within a command."""
+    """A wall clock that jumps each time it is read, also within a command."""
 
     def __init__(self, seed: int) -> None:
         self._rng = random.Random(seed)
@@ -112,7 +112,7 @@ def live_through(project: Path, seed: int) -> None:
 
 
 class Interrupted:
-    """Somebody else's work, done at the n-th time that ours turns to the disk."""
+    """Run another host's work at the n-th disk access of ours."""
 
     OPERATIONS = (
         "append_durably",
@@ -211,7 +211,7 @@ def test_a_take_over_at_any_moment_costs_the_new_owner_nothing(in_memory, monkey
 
 
 def still_the_owner_s(new: Host, old: Host, where: str) -> None:
-    """The new owner goes on as if nothing had been; the old one cannot."""
+    """Check that the new owner continues undisturbed and the old owner is refused."""
     seen = new.store.read("a").projection.loops
     assert {"first", "taken"} <= set(seen), f"{where}: acknowledged, but lost"
     new.add("next")
@@ -227,7 +227,7 @@ def still_the_owner_s(new: Host, old: Host, where: str) -> None:
 
 
 def test_two_hosts_that_take_the_agent_from_each_other(in_memory, monkeypatch):
-    """Random turns: whoever owns it loses nothing, whoever does not is refused."""
+    """In random turns, the owner loses nothing and the other host is refused."""
     monkeypatch.setattr(fcntl, "flock", lambda _fd, _how: None)
     for seed in range(HISTORIES):
         rng = random.Random(seed)

@@ -245,7 +245,7 @@ def sweep(
     examine(f"{name}, not killed", scenario, project, b"acknowledged")
     restore(original, project)
     points = count(in_child(scenario, project))
-    assert happened(scenario, project), f"{name} does nothing when nobody kills it"
+    assert happened(scenario, project), f"{name} does nothing if it is not killed"
     wanted = list(range(1, points + 1))
     if not whole and points > SAMPLE:
         wanted = sorted(random.Random(f"{SEED}{name}").sample(wanted, SAMPLE))

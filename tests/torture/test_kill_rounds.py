@@ -1,8 +1,8 @@
 """kill -9 of each real CLI in the middle of its tools, again and again: nothing survives it.
 
-Its tools are of the kinds that outlive it: one waits in front, one has a session of its own, one
-is nobody's child any more, and one of these does not listen when it is asked to end. All of them
-must be gone when the model is next asked. CI plays a few rounds; `just torture` plays 200.
+The tools are of the kinds that outlive the CLI: one waits in the foreground, one has a session of
+its own, one has lost its parent, and one of these ignores SIGTERM. All of them must be gone when
+the model is next asked. CI plays a few rounds; `just torture` plays 200.
 """
 
 import os
@@ -39,7 +39,7 @@ time.sleep(600)
 
 
 def line(number: int, deaf: str) -> str:
-    """The tools of a round, as a line of a shell; it goes on as long as the first of them."""
+    """Return the tools of a round as a shell line, which runs as long as the first of them."""
 
     def work(tool: str) -> str:
         hears = "deaf" if tool == deaf else "hears"
@@ -68,7 +68,7 @@ def killed(rekindle: Rekindle, number: int) -> None:
 
 @pytest.mark.parametrize("cli", NAMES, indirect=True)
 def test_nothing_survives_when_the_model_is_next_asked(cli: Cli):
-    """Every tool is gone, one process of the CLI is there, and the same session goes on."""
+    """Every tool is gone, one process of the CLI is running, and the same session resumes."""
     rng = random.Random(SEED)
     rekindle = cli.supervised()
     left = ROUNDS[cli.name]

@@ -69,7 +69,7 @@ class Trial(NamedTuple):
 
 @pytest.fixture(autouse=True)
 def _possible():
-    """A skip that nobody reads would take these tests out of CI without a word."""
+    """Skip without ptrace; fail in CI, where an unnoticed skip would remove these tests."""
     if reason := tracing.obstacle() or power.obstacle():
         (pytest.fail if os.environ.get("CI") else pytest.skip)(reason)
 
@@ -190,7 +190,7 @@ def begin(image: Image, original: Path) -> tuple[Path, FileStore]:
         "trades",
         open_loops.propose_loop(known, BEFORE, "acknowledged a moment ago", clock.read_clock()),
     )
-    # Nobody waits for these: they may be lost, but must not take anything with them.
+    # These are not acknowledged: they may be lost, but must not take anything with them.
     beat = events.Heartbeat(ts=clock.read_clock(), tool="Bash")
     inbox.append_records(store.folder("trades").inbox, [beat, beat], durable=False)
     return project, store

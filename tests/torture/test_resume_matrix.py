@@ -1,13 +1,13 @@
-"""An agent goes on with a session that is good, gone, broken, another's, cut, or in use.
+"""An agent resumes a session that is good, gone, broken, another agent's, cut, or in use.
 
-Never is a wrong session adopted: `rekindle run` goes on with the one that it began, or begins a
-fresh one that is told of the recovery; the model hears no word of another session, and no other
-session's file is touched. Never does a session go on that no longer knows what it was asked for.
-And never have two processes one session to write to by our doing.
+A wrong session is never adopted: `rekindle run` resumes the session that it started, or starts a
+fresh one that is told of the recovery; the model sees no word of another session, and no other
+session's file is touched. A session that no longer knows its task is never resumed. And two
+processes never write to one session because of us.
 
-Other sessions lie about in each home, in the same project and in another. Every transcript is cut
-once before the prompt that was heard last, and once behind it: the one begins afresh, the other
-goes on. Then CI cuts a few at random bytes, and `just torture` a thousand.
+Each home has other sessions, in the same project and in another. Every transcript is cut once
+before the last prompt, and once after it: the first starts afresh, the second resumes. Then CI cuts
+a few at random bytes, and `just torture` a thousand.
 """
 
 import json
@@ -136,7 +136,7 @@ class Sessions:
             return "refused by the CLI" if exits[1] == "resume-failed" else "not gone on with"
         assert last["session"] == self.asked, why
         assert all(map(self._is_asked_for, after.keys() - before.keys())), why
-        # It goes on, so it must know what it was asked for.
+        # It resumes, so it must know its task.
         assert OUR_TASK.decode() in words, why
         return "whole" if OURS in words and LAST in words else "in part"
 
@@ -185,7 +185,7 @@ def cut(sessions: Sessions) -> Counter[str]:
 
 @pytest.mark.parametrize("cli", NAMES, indirect=True)
 def test_no_other_session_is_taken_for_the_one_that_was_begun(cli: Cli):
-    """Good, missing, corrupt, another's, cut: it goes on, or a fresh one is told so."""
+    """Good, missing, corrupt, foreign or cut: it resumes, or a fresh session is told so."""
     sessions = Sessions(cli)
     assert sessions.go_on("good") == "whole"
     sessions.restore()
@@ -211,11 +211,12 @@ def test_no_other_session_is_taken_for_the_one_that_was_begun(cli: Cli):
 
 @pytest.mark.parametrize("cli", NAMES, indirect=True)
 def test_a_session_in_use_gets_no_second_writer_from_us(cli: Cli):
-    """An agent is run once; a process of it that hangs is ended before its session goes on.
+    """A hanging process of an agent is killed before its session resumes.
 
-    A person may be at work in the same project: a run of ours begins a session of its own, and
-    goes on only with that. Codex itself lets nobody into a session that is in use. Claude Code and
-    Gemini CLI would let a person into ours; that we are the only one there is all that we can keep.
+    A person may be at work in the same project: a run of ours starts its own session, and resumes
+    only that one. Codex itself refuses a second process in a session that is in use. Claude Code
+    and Gemini CLI would let a person into our session; we can only make sure that we start one
+    process there.
     """
     rekindle = cli.supervised()
     hers, resumed = Hang(Text("all seen")), Hang(Text("all done"))
@@ -239,7 +240,7 @@ def test_a_session_in_use_gets_no_second_writer_from_us(cli: Cli):
     assert len(rekindle.agents()) == 2
 
     if cli.name in HANGS:
-        rekindle.place.signal(pid, signal.SIGSTOP)  # it hears nobody
+        rekindle.place.signal(pid, signal.SIGSTOP)  # it reacts to no signal but SIGKILL
     running.signal(signal.SIGKILL)
     assert running.wait() == -signal.SIGKILL
     again = rekindle.start("run")

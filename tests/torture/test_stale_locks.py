@@ -1,4 +1,4 @@
-"""What dead supervisors leave behind stops nobody, and makes us signal nobody.
+"""Leftovers of dead supervisors prevent no start, and make us signal no other process.
 
 CI plays a few hundred situations; `just torture` plays 10,000.
 """
@@ -21,8 +21,8 @@ SEED: Final = 20261115
 TESTS: Final = Path(__file__).parents[1]
 
 
-def test_stale_locks_refuse_no_start_and_signal_nobody(place: Place, in_memory: Path):
-    """Reused numbers, other boots, the dead: 0 wrong signals, 0 refused starts."""
+def test_stale_locks_refuse_no_start_and_signal_no_process(place: Place, in_memory: Path):
+    """Reused process ids and other boots cause 0 wrong signals and 0 refused starts."""
     words = [str(TESTS / "torture/stale.py"), str(in_memory), str(SEED), str(SITUATIONS)]
     started = place.start(
         [sys.executable, "-P", *words],

@@ -140,7 +140,7 @@ class Rounds:
         return [pid for pid, argv in found if {"rekindle", "run"} <= set(argv)]
 
     def until_up(self) -> tuple[int, int]:
-        """The numbers of an agent and its supervisor, once both live that nobody has killed."""
+        """Return the process ids of an agent and its supervisor, once new ones are running."""
 
         def found() -> tuple[int, int] | None:
             for _, *numbers in reversed(self.kept("up")[-2:]):
@@ -217,7 +217,7 @@ def test_one_comes_back_each_time(rounds: Rounds):
                 rounds("watch", "--once")
             kill_unborn(rounds, rng)
         if number % 10 == 0:
-            # Looked after by a daemon for a while, then by nobody but who looks once.
+            # A daemon watches for a while; after that only single checks do.
             if daemon is None:
                 daemon = rounds.start("daemon")
             else:

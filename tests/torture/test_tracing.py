@@ -25,7 +25,7 @@ pytestmark = pytest.mark.skipif(obstacle() is not None, reason=str(obstacle()))
 
 
 class Replacement:
-    """A work that replaces a file, says so and goes on, and what each kill must leave of it."""
+    """A work that replaces a file, reports it and continues, with the state after each kill."""
 
     # The calls of the work, and what is seen if each of them is never made:
     # the temporary file, the target, and what was said.
@@ -170,7 +170,7 @@ def test_calls_for_memory_alone_do_not_count():
 
 
 def test_a_mapped_file_does_count(tmp_path):
-    """Mapping a file is no matter of memory alone."""
+    """Mapping a file changes more than the process's memory."""
     file = tmp_path / "file"
     file.write_bytes(bytes(4096))
 

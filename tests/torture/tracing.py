@@ -1,17 +1,17 @@
 """Run a callable in a forked child under ptrace: list its system calls, or break it at some.
 
-A work is one process of one thread: its trial ends in an AssertionError where it would start
-another, or another program. What it needs should be imported beforehand: the child is a fork of
-this process, so whatever is cold here is cold again in every trial.
+A work is one process of one thread: its trial ends in an AssertionError if it would start another
+thread or program. Its imports should be done beforehand: the child is a fork of this process, so
+whatever is cold here is cold again in every trial.
 
 Counts repeat exactly. For that, calls that only manage the process's own memory (brk, munmap,
 anonymous mmap and their like) are neither counted nor listed: whether an allocation needs one
 depends on the heap that the child inherits, and nothing outside could tell whether it was made.
 
-Signals reach the work as they would without a tracer, but for two: a stop signal does not hold it,
+Signals reach the work as they would without a tracer, except two: a stop signal does not hold it,
 and SIGALRM belongs to the guard that ends a trial after `LIMIT_S`.
 
-Linux only; `obstacle` says what, if anything, stands in the way on this machine.
+Linux only; `obstacle` returns what, if anything, prevents tracing on this machine.
 """
 
 import ctypes

@@ -88,7 +88,7 @@ def drawn() -> list[tuple[str, str, int]]:
 
 
 def test_the_drawn_tree_is_the_real_one():
-    """Every class stands in it once, below its parent, with its exit code."""
+    """Every class is in it once, below its parent, with its exit code."""
     real = {(one.__name__, one.__mro__[1].__name__, one.exit_code) for one in CLASSES}
     assert set(drawn()) == real
     assert len(drawn()) == len(real)

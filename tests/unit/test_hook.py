@@ -143,8 +143,8 @@ def test_hooks_installed_twice_count_once(agent, run):
     assert len(folded(agent, events.Heartbeat)) == 2
 
 
-def test_a_question_of_ours_is_nobody_s_session(agent, run, program):
-    """Nothing is read, written or said; and whoever still writes to it is not waited for."""
+def test_a_question_of_ours_is_not_a_session(agent, run, program):
+    """Nothing is read, written or printed, and the hook does not wait for its writer."""
     for event in ("SessionStart:startup", "UserPromptSubmit", "BeforeAgent", "PostToolUse"):
         assert run(payload(source="startup"), event, REKINDLE_ASKED="1") == b""
     assert agent.read("trades").pending == ()
@@ -212,8 +212,8 @@ def test_the_agent_is_found_from_where_the_session_works(agent, run, tmp_path):
 
 def test_a_folder_that_is_not_there_is_left_alone(run, tmp_path):
     """Nothing is made where no agent lives."""
-    run(payload(), folder=str(tmp_path / "nobody"))
-    assert not (tmp_path / "nobody").exists()
+    run(payload(), folder=str(tmp_path / "stranger"))
+    assert not (tmp_path / "stranger").exists()
 
 
 ANSWER = b'{"continue":false,"stopReason":"handoff"}'
@@ -297,7 +297,7 @@ def test_the_last_turn_is_found_behind_megabytes(run, session):
     assert run(told, "PostToolBatch", REKINDLE_LAUNCH="launch-1") == ANSWER
 
 
-def test_what_nobody_has_counted_stops_nothing(run, session, tmp_path):
+def test_uncounted_tokens_stop_nothing(run, session, tmp_path):
     for told in (
         session(),
         session('{"type":"assistant","isSidechain":false,"message":{}}'),
@@ -330,7 +330,9 @@ def test_a_line_may_tell_the_window_too(agent, brakes, run, session):
         told = session(COUNT % 5, COUNT % used, limit="80%", brake=brake)
         assert run(told, "PreToolUse", REKINDLE_LAUNCH="launch-1") == stops
     assert brakes.braked("launch-1").read_bytes().startswith(b"800 1000\n")
-    assert list((agent.folder("trades").run / "inbox").glob("*")) == [], "it is no record of ours"
+    assert list((agent.folder("trades").run / "inbox").glob("*")) == [], (
+        "it is not a record of ours"
+    )
 
 
 CALLED = '{"id":"1","type":"gemini","content":"","tokens":{"input":%d,"output":5},"model":"m"%s}'
@@ -348,7 +350,7 @@ def test_while_a_call_is_under_way_nothing_is_stopped(run, session, limit):
         ([full, over, '{"type":"user"}', '{"$set":{"lastUpdated":"now"}}'], True),
         ([over, full], False),
         ([full], False),
-        ([over, SNAPSHOT], False),  # compacted, or begun anew: what was counted holds no more
+        ([over, SNAPSHOT], False),  # compacted, or started again: the earlier count is void
         ([], False),
     ):
         told = session(*lines, limit=limit, brake=brake)
@@ -473,8 +475,8 @@ def test_the_spool_is_where_no_sandboxed_agent_writes(agent, tmp_path, monkeypat
         before.rmdir()
 
 
-def test_a_spool_that_somebody_else_could_write_is_not_read(agent, tmp_path, monkeypatch):
-    """Records planted in a folder that is not ours alone are nobody's acknowledgement."""
+def test_a_spool_that_others_could_write_is_not_read(agent, tmp_path, monkeypatch):
+    """Records planted in a folder that others can write do not acknowledge anything."""
     place = tmp_path / "spool"
     place.mkdir(mode=0o700)
     monkeypatch.setattr(hook, "spool_folders", lambda: (str(place),))
@@ -554,7 +556,7 @@ def test_a_spool_is_of_one_agent_alone(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("linked", ["run", "run/inbox"])
 def test_a_link_among_the_folders_is_not_followed(agent, run, tmp_path, linked):
-    """A project that somebody else made must not have our prompts written elsewhere."""
+    """A foreign project must not have our prompts written elsewhere."""
     outside = tmp_path / "outside"
     (outside / "inbox").mkdir(parents=True)
     there = agent.folder("trades").path / linked
@@ -565,8 +567,8 @@ def test_a_link_among_the_folders_is_not_followed(agent, run, tmp_path, linked):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="giving a folder away needs root")
-def test_somebody_else_s_agent_above_is_not_ours(agent, run, tmp_path):
-    """Found from where the session works, it must be our own; named by us, it may be anybody's."""
+def test_a_foreign_agent_above_is_not_ours(agent, run, tmp_path):
+    """An agent found from the session's folder must be our own; a named one may be anyone's."""
     os.chown(agent.folder("trades").path, 1234, -1)
     run(payload("toolu_1"), folder="", cwd=tmp_path)
     assert folded(agent, events.Heartbeat) == []
@@ -575,7 +577,7 @@ def test_somebody_else_s_agent_above_is_not_ours(agent, run, tmp_path):
 
 
 def hostile(rng: random.Random) -> bytes:
-    """A payload that somebody means harm with."""
+    """A malicious payload."""
     whole = json.dumps(payload()).encode()
     name = rng.choice(["../../../etc/passwd", "a/b", "\0", "..", "-rf", "x" * 9_000])
     return rng.choice(
@@ -597,8 +599,8 @@ def hostile(rng: random.Random) -> bytes:
 
 
 @pytest.mark.torture
-def test_no_payload_breaks_whoever_reads_it(agent):
-    """Composed by the hook and read by the harness: an event, nothing, or a reason; one record."""
+def test_no_payload_breaks_its_reader(agent):
+    """It becomes one record, which the harness reads as an event, nothing, or a reason."""
     rng = random.Random(SEED)
     harnesses = {claude_harness.NAME: claude_harness.read_hook}
     read = refused = 0
@@ -786,7 +788,7 @@ def test_a_primer_that_never_comes_is_given_up(agent, bare_python, tmp_path):
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, b"begun", b"")
     assert taken >= 1.0
     with file_locks.hold_lock(agent.folder("trades").path / "held", 5.0) as lock:
-        assert lock is not None  # whoever held it is gone
+        assert lock is not None  # its holder is gone
     assert len(folded(agent, events.SessionStarted)) == 1
 
 

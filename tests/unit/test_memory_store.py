@@ -82,7 +82,7 @@ def test_readers_see_what_is_not_folded_yet(memory, clock):
 def test_one_writer_and_one_supervisor(memory, clock):
     word = events.DesiredSet(ts=clock(), desired="running")
     with memory.writer("trades"):
-        assert memory.submit("trades", word) is False  # kept, for whoever writes next
+        assert memory.submit("trades", word) is False  # kept, for the next writer
         with pytest.raises(BusyError), memory.writer("trades"):
             pass
     with memory.supervising("trades"):

@@ -34,7 +34,7 @@ def test_the_service_takes_none_of_them_either(project):
 
 
 def test_a_daemon_outlives_a_manifest_that_cannot_be_read(project):
-    """Somebody is writing it: it is said, and what is mended counts."""
+    """A half-written manifest is reported, and counts once it is fixed."""
     manifest = project.path / "rekindle.yaml"
     watched = MANIFEST + "runtime:\n  watch: {every: 0.2s}\n"
     manifest.write_text(watched)

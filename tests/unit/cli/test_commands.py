@@ -390,13 +390,13 @@ def test_a_damaged_owner_record_is_broken_on_every_screen(rekindle, project):
 
 def test_status_of_an_unknown_agent_names_those_there_are(rekindle, project):
     """A wrong name ends with 7."""
-    code, _, err = rekindle("status", "nobody")
+    code, _, err = rekindle("status", "stranger")
     assert code == 7
     assert "trades" in err
 
 
 def test_an_agent_added_by_hand_works_at_once(rekindle, project):
-    """An agent that stands in the manifest but has no folder yet gets one when it is needed."""
+    """An agent that is in the manifest but has no folder yet gets one when it is needed."""
     path = project / "rekindle.yaml"
     path.write_text(path.read_text() + "  second:\n    harness: codex\n")
     rows = {row["agent"]: row for row in shown(rekindle("status", "--json"))["agents"]}
@@ -520,8 +520,8 @@ def test_doctor_accepts_a_project_with_a_task(rekindle, project):
     assert set(found["programs"]) == {"git", "claude", "codex", "gemini", "tmux"}
 
 
-def test_doctor_names_an_address_that_nobody_can_be_told_at(rekindle, project, monkeypatch):
-    """By its place and with what fixes it; the address itself may hold a secret."""
+def test_doctor_names_a_notification_address_that_cannot_work(rekindle, project, monkeypatch):
+    """It names the place and the fix; the address itself may contain a secret."""
     monkeypatch.setattr("rekindle.system.notifications.NOTIFY_SECONDS", 60.0)
     manifest = project / "rekindle.yaml"
     before = manifest.read_text()
@@ -716,8 +716,8 @@ def test_doctor_without_a_project_says_how_to_begin(rekindle):
 
 
 @pytest.mark.parametrize("damage", ["mode", "temp", "state", "relay", "archive", "pending"])
-def test_doctor_finds_damage_and_its_command_mends_it(rekindle, project, damage):
-    """Each kind of damage is named with a command, and after that command it is gone."""
+def test_doctor_finds_damage_and_its_command_fixes_it(rekindle, project, damage):
+    """Each kind of damage is named with a command, and gone after that command."""
     (project / "relay.md").write_text(RELAY)
     rekindle("relay", "set", "relay.md")
     place = folder(project)
@@ -881,8 +881,8 @@ def program(*arguments, **options):
     return subprocess.run(command, check=False, stderr=subprocess.PIPE, **options)
 
 
-def test_a_terminal_without_the_signs_is_no_failure(project):
-    """Where ✓ cannot be printed, something else is; the command has succeeded all the same."""
+def test_a_terminal_without_the_signs_does_not_fail(project):
+    """A terminal that cannot print ✓ gets another sign, and the command succeeds."""
     environment = {"PATH": os.environ["PATH"], "PYTHONIOENCODING": "latin-1"}
     ended = program(
         "loops", "add", "a", "text", cwd=project, env=environment, stdout=subprocess.PIPE
@@ -900,8 +900,8 @@ def test_output_that_cannot_be_written_is_said(project):
     assert b'"loop.added"' in (folder(project) / "ops.jsonl").read_bytes()
 
 
-def test_no_output_at_all_is_no_failure(project):
-    """Started with its output closed, a command still does its work and ends with 0."""
+def test_a_closed_output_does_not_fail(project):
+    """Started with its output closed, a command still does its work and exits with 0."""
     ended = program("loops", "add", "a", "text", cwd=project, preexec_fn=lambda: os.close(1))
     assert (ended.returncode, ended.stderr) == (0, b"")
 
@@ -1029,7 +1029,7 @@ def test_a_directive_in_its_own_heading_counts(rekindle, here, text, headline):
 
 
 def test_a_loop_added_by_hand_can_be_resolved(rekindle, project):
-    """What stands in state.json is known to the next command."""
+    """A loop in state.json is known to the next command."""
     path = folder(project) / "state.json"
     raw = msgspec.json.decode(path.read_bytes())
     raw["open_loops"] = [{"id": "by-hand", "text": "text"}]
@@ -1039,7 +1039,7 @@ def test_a_loop_added_by_hand_can_be_resolved(rekindle, project):
 
 
 def test_doctor_take_over_takes_over(rekindle, project):
-    """--take-over means to fix: it needs no second word."""
+    """--take-over includes the fix: it needs no second option."""
     (folder(project) / "owner.json").write_text('{"v":1,"host":"other-host","gen":4}')
     assert rekindle("doctor", "--take-over")[0] == 0
 
@@ -1067,7 +1067,7 @@ def test_a_broken_owner_record_names_a_way_out(rekindle, project):
 
 
 def test_doctor_names_the_upgrade_for_a_record_of_a_newer_rekindle(rekindle, project):
-    """What --fix cannot fix is not sent to --fix."""
+    """A problem that --fix cannot fix does not name --fix as its solution."""
     record = b'\n1 event {"v":1,"ts":"2026-04-09T12:00:00Z","kind":"loop.parked"}\n'
     private = find_private_project(project).make_agent("trades")
     (private.inbox / "1.seg").write_bytes(record)
@@ -1076,8 +1076,8 @@ def test_doctor_names_the_upgrade_for_a_record_of_a_newer_rekindle(rekindle, pro
     assert "pip install --upgrade" in out
 
 
-def test_a_folder_whose_name_is_no_text_is_no_failure(tmp_path, monkeypatch, capfd):
-    """A name of broken bytes is shown as far as it can be."""
+def test_a_folder_with_a_name_that_is_not_text_does_not_fail(tmp_path, monkeypatch, capfd):
+    """A name of broken bytes is shown as far as possible."""
     place = os.fsencode(tmp_path) + b"/\xff\xfe"
     os.mkdir(place)  # noqa: PTH102 - bytes
     monkeypatch.chdir(os.fsdecode(place))
@@ -1163,8 +1163,8 @@ def test_diff_takes_commits_of_the_trail(rekindle, audited):
         ("-1", 2, ""),
     ],
 )
-def test_diff_of_what_is_no_relay(rekindle, audited, revision, code, said):
-    """Only numbers and ids are taken, and none of it reaches git."""
+def test_diff_refuses_anything_but_a_relay(rekindle, audited, revision, code, said):
+    """Only numbers and ids are accepted, and nothing else reaches git."""
     ended, _, err = rekindle("relay", "diff", revision)
     assert ended == code
     assert said in err
@@ -1220,8 +1220,8 @@ def test_init_offers_what_is_installed(rekindle, tmp_path_factory, monkeypatch):
     assert {row["agent"]: row["harness"] for row in rows} == {"one": "claude-code", "two": "codex"}
 
 
-def test_a_harness_that_there_is_not_is_refused_and_found(rekindle):
-    """By init before it is written, by doctor where somebody wrote it; init says what stands."""
+def test_an_unknown_harness_is_refused_and_found(rekindle):
+    """Init refuses it before writing; doctor finds it in a manifest edited by hand."""
     code, _, err = rekindle("init", "--yes", "--agent", "a", "--harness", "comand")
     assert code == 2
     assert "one of: claude-code, codex, gemini, command" in err
@@ -1235,8 +1235,8 @@ def test_a_harness_that_there_is_not_is_refused_and_found(rekindle):
     assert "there is no harness named 'codx'" in out
 
 
-def test_a_cli_without_hooks_is_sent_to_nobody(rekindle):
-    """Its status says that none are needed; installing them is refused with the reason."""
+def test_a_cli_without_hooks_needs_no_installation(rekindle):
+    """Its status says that no hooks are needed; installing them is refused with the reason."""
     assert rekindle("init", "--yes", "--agent", "a", "--harness", "command")[0] == 0
     assert "needs none" in rekindle("hooks", "status")[1]
     code, _, err = rekindle("hooks", "install")

@@ -29,7 +29,7 @@ def fails(tmp_path, monkeypatch, capfd):
 
 @pytest.fixture
 def breaks(monkeypatch):
-    """Make the next command fail in a way that nobody foresaw."""
+    """Make the next command fail in an unforeseen way."""
 
     def arm(error):
         def broken(*_arguments, **_options):
@@ -55,7 +55,7 @@ def breaks(monkeypatch):
     ],
 )
 def test_a_secret_in_the_wrong_place_is_not_repeated(fails, arguments, code):
-    """Whoever pastes a secret where a name belongs finds it neither on the screen nor in a log."""
+    """A secret pasted in the place of a name is shown neither on the screen nor in a log."""
     ended, said = fails(*arguments)
     assert (ended, TOKEN in said) == (code, False), said
     assert "Error: " in said

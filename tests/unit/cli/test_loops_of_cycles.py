@@ -1,4 +1,4 @@
-"""Cycle after cycle, as a person runs them, with a program that stands in for the agent."""
+"""Cycle after cycle, as a person runs them, with a program in the place of the agent."""
 
 import json
 import subprocess
@@ -88,7 +88,7 @@ def loop(project):
 @pytest.mark.parametrize(
     "made", ["draft.mkdir()", "os.mkfifo(draft)", "draft.symlink_to('/etc/passwd')"]
 )
-def test_what_is_no_file_in_the_draft_s_place_is_moved_aside(loop, made):
+def test_an_odd_object_in_the_draft_s_place_is_moved_aside(loop, made):
     loop.agent(f"{made}\ncommit('a.py')")
     loop.run("--cycles", "3")
     assert [one["how"] for one in loop.ended()] == ["carried"] * 3
@@ -103,7 +103,7 @@ def test_a_draft_that_is_far_too_large_is_kept_and_said(loop):
     assert list((loop.path / ".rekindle/drafts/trades").glob("relay.md.rejected"))
 
 
-def test_an_agent_that_works_and_writes_no_relay_is_no_treadmill(loop):
+def test_an_agent_that_works_and_writes_no_relay_is_not_on_a_treadmill(loop):
     loop.agent("commit(f'part-{number}.py')")
     loop.run("--cycles", "5")
     assert loop.verdicts() == ["progress"] * 5
@@ -168,7 +168,7 @@ def test_commits_of_logs_and_relays_are_no_work(loop, name):
     assert loop.verdicts() == ["", "stalled", "stalled"]
 
 
-def test_a_file_that_was_gone_before_is_no_work(loop):
+def test_a_file_that_was_gone_before_does_not_count_as_work(loop):
     (loop.path / "sub").mkdir()
     (loop.path / "sub" / "gone.txt").write_text("x")
     loop.agent("relay('Write the lexer')")

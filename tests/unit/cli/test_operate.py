@@ -168,7 +168,7 @@ def test_a_handoff_of_an_agent_whose_harness_is_gone_says_so(project):
 
 
 def test_a_task_that_is_done_at_once_was_started(project):
-    """It is no failure that nobody is there any more."""
+    """A supervisor that already finished is not a failure of `up`."""
     (project.path / "go").touch()
     out = project("up", "trades").out
     assert out.removesuffix(", and done and verified\n").removesuffix("\n") == "✓ trades: started"
@@ -243,8 +243,8 @@ def test_an_agent_that_the_manifest_does_not_name_any_more_is_stopped(project, c
     manifest.write_text(before)
 
 
-def test_stop_is_kept_where_nobody_runs(project):
-    """No watchdog starts it; `run` by name does."""
+def test_stop_is_kept_for_an_agent_that_is_not_running(project):
+    """A watchdog does not start it; `run` with its name does."""
     assert project("stop", "trades").out == "✓ trades: is not running, and stays so\n"
     assert "· trades: stopped by the operator\n" in project("watch", "--once").out
     assert "· docs: the operator has not started it\n" in project("watch", "--once").out
@@ -280,7 +280,7 @@ def test_restart_says_who_will_start_it(project):
 
 
 def test_a_supervisor_that_was_killed_is_started_again(project):
-    """By whoever looks; looked at twice, there is one."""
+    """The next check starts it; a second check leaves one supervisor."""
     project("up", "trades")
     project.wait_for_launch("trades")
     project.kill_supervisor("trades")
@@ -344,8 +344,8 @@ def test_a_forged_line_in_the_log_ends_the_agent(project):
     project.wait_for_launch("trades", 1)
 
 
-def test_a_supervisor_goes_on_when_its_log_is_accepted(project):
-    """And obeys a stop that came while it was not."""
+def test_a_supervisor_continues_when_its_log_is_accepted(project):
+    """It then obeys a stop that was given in the meantime."""
     project("up", "trades")
     project.wait_for_launch("trades")
     log = project.path / ".rekindle/agents/trades/ops.jsonl"
@@ -389,7 +389,7 @@ def test_up_takes_the_environment_of_now(project):
 
 
 def test_a_program_that_prints_nothing_is_held_to_a_cap_on_tokens(project):
-    """Its prompt is estimated, also while it runs, and is no reason to end it before its work."""
+    """Its prompt is estimated, also while it runs, and does not end it before its work."""
     agent = AGENT.replace('print("working", flush=True)\n', "")
     (project.path / "agent.py").write_text(agent)
     more = "    budget: {tokens: 10}\n"
@@ -414,8 +414,8 @@ def test_a_program_that_prints_nothing_is_held_to_a_cap_on_tokens(project):
     assert row["spend"]["tokens"]["value"] > 10
 
 
-def test_a_run_that_goes_on_with_a_raised_budget_is_kept_alive(project):
-    """It was over; the operator said otherwise, and its supervisor is looked after again."""
+def test_a_run_that_resumes_with_a_raised_budget_is_kept_alive(project):
+    """The run was over; after the operator's order its supervisor is watched again."""
     project.write(trades="    budget: {tokens: 1}\n")
     spent = project("run", "trades", code=25)
     assert "budget of 1 tokens is spent" in spent.err
@@ -437,8 +437,8 @@ def test_a_run_that_goes_on_with_a_raised_budget_is_kept_alive(project):
     assert runs == 1
 
 
-def test_a_restart_after_a_spent_budget_begins_a_new_run_whoever_starts_it(project):
-    """A watchdog that comes first finds a budget that is whole again."""
+def test_a_restart_after_a_spent_budget_begins_a_new_run_for_any_starter(project):
+    """A watchdog that comes first finds a full budget."""
     project.write(trades="    budget: {tokens: 1}\n")
     project("run", "trades", code=25)
     launches = len(list(project.path.glob("trades-*")))
@@ -526,8 +526,8 @@ def test_up_says_its_word_before_anything_is_started(project):
     assert kinds.index("desired.said") < kinds.index("run.started")
 
 
-def test_a_supervisor_that_cannot_start_is_told_of_by_the_watchdog(project):
-    """Not "started" for ever: its own words, and what mends it is heeded at once."""
+def test_a_supervisor_that_cannot_start_is_reported_by_the_watchdog(project):
+    """Its own message is shown instead of "started", and a fix takes effect at once."""
     project("up", "trades")
     project.wait_for_launch("trades")
     project.kill_supervisor("trades")

@@ -136,7 +136,7 @@ def test_a_review_is_made_once_if_the_supervisor_is_killed_behind_it(loop):
 
 
 def test_a_reviewer_that_does_not_exist_is_refused(loop):
-    loop.has(more="    review: nobody\n")
+    loop.has(more="    review: stranger\n")
     ended = loop.run(code=3)
-    assert "there is no persona named 'nobody'" in ended.err
-    assert "there is no persona named 'nobody'" in loop.project("doctor", code=8).out
+    assert "there is no persona named 'stranger'" in ended.err
+    assert "there is no persona named 'stranger'" in loop.project("doctor", code=8).out

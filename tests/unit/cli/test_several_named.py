@@ -91,8 +91,8 @@ def test_relay_commands_take_the_agent_as_an_argument(rekindle, relays):
     assert "+Write the printer of 0001" in rekindle("relay", "diff", "0001")[1]
 
 
-def test_a_word_that_is_no_agent_is_reported(rekindle, relays):
-    """As an unknown agent, and beside `-a` as what it is not."""
+def test_a_word_that_is_not_an_agent_is_reported(rekindle, relays):
+    """It is an unknown agent, and beside `-a` an unexpected argument."""
     assert "no agent named 'tradez'" in rekindle("relay", "show", "tradez")[2]
     assert "'tradez' is neither an agent, a relay" in rekindle("relay", "diff", "tradez")[2]
     code, _, err = rekindle("relay", "show", "docs", "-a", "trades")

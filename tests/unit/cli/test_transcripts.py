@@ -88,7 +88,7 @@ def test_a_folder_that_was_not_accepted_gets_no_session_of_the_user(told, tmp_pa
 def test_since_a_time(told, since, sessions):
     out, _ = told("transcript", "trades", "--since", since, "--json")
     found = [json.loads(line) for line in out.splitlines()]
-    # One turn has a time that is none: nobody can say that it is too old.
+    # One turn has an invalid time, so it is never too old.
     assert [one["session"] for one in found if one.get("at")] == sessions
 
 
@@ -140,6 +140,6 @@ def test_a_commit_that_is_not_there_is_said_to_be(told):
 
 
 @pytest.mark.timeout(20)
-def test_a_pipe_is_no_transcript(told, tmp_path):
+def test_a_pipe_is_not_a_transcript(told, tmp_path):
     os.mkfifo(tmp_path / "pipe")
     told("summarize", "pipe", "--as", "brief", code=4)

@@ -186,7 +186,7 @@ def test_emphasis_inside_a_part_opens_no_other(line):
 
 @pytest.mark.parametrize("line", ["**Watch:** x", "**Watch**: x", "**Watch**\nx", "**Watch:**\nx"])
 def test_an_unknown_label_is_a_part_of_its_own(line):
-    """A label that we do not know survives, and its text is nobody else's."""
+    """An unknown label survives, and its text stays separate from the other parts."""
     text = f"{TITLE}**Next:** a\n{line}\n**Risk:** b\n"
     found = brief.parse(text)
     assert [part.label for part in found.parts] == ["Next", "Watch", "Risk"]

@@ -26,7 +26,7 @@ CHECKPOINT = """\
 
 ## Resume Instructions
 Go on with step 1. The skeleton
-stands in src/handler.py.
+is in src/handler.py.
 """
 
 TAME = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=60).filter(
@@ -49,7 +49,7 @@ def test_the_specified_form_is_read():
         CheckpointSection.MODIFIED_FILES: "- src/model.py (new)",
         CheckpointSection.REMAINING_WORK: "1. the other half\n2. tests",
         CheckpointSection.RESUME_INSTRUCTIONS: (
-            "Go on with step 1. The skeleton\nstands in src/handler.py."
+            "Go on with step 1. The skeleton\nis in src/handler.py."
         ),
     }
 

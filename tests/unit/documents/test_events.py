@@ -174,7 +174,7 @@ def test_a_newer_event_is_refused_by_its_versions(kind, version):
     "ts", ["2026-04-09T12:00:00", "yesterday", "", 5, None, "99999-01-01T00:00:00Z"]
 )
 def test_a_time_without_a_zone_is_refused(kind, ts):
-    """An event happened at an instant, or it is no event."""
+    """An event without an instant is refused."""
     with pytest.raises(DocumentError, match="event: "):
         events.parse(line(kind=kind, ts=ts))
 
@@ -263,8 +263,8 @@ def test_any_bytes_are_an_event_or_refused(data):
 
 
 @pytest.mark.parametrize("version", ["1", True, None, 1.0, []])
-def test_a_version_that_is_no_number_is_refused(version):
-    """A schema that cannot be read is not taken for ours."""
+def test_a_version_that_is_not_a_number_is_refused(version):
+    """An unreadable schema is not taken for ours."""
     with pytest.raises(DocumentError, match=r"schema version|does not fit"):
         events.parse(line(kind="heartbeat", v=version))
 

@@ -490,8 +490,8 @@ def test_no_duration_is_endless():
 @pytest.mark.parametrize(
     "text", ["", "s", "10", "-1s", "1w", "nans", "infs", "1e999d", 10, None, [], "1 s s"]
 )
-def test_anything_else_is_no_duration(text):
-    """The error shows how one is written."""
+def test_anything_else_is_not_a_duration(text):
+    """The error shows the format of a duration."""
     with pytest.raises(ValueError, match="expected a duration such as 10s"):
         parse_duration(text)
 

@@ -20,8 +20,8 @@ Building the parser
 - history-line
 
 ## Key Decisions Made
-- decision-line: a reason that goes on for a while, so that leaving it out is worth it (2026-04-09)
-- another-line: a reason that goes on for a while, so that leaving it out is worth it (2026-04-10)
+- decision-line: a reason that is quite long, so that leaving it out is worth it (2026-04-09)
+- another-line: a reason that is quite long, so that leaving it out is worth it (2026-04-10)
 
 ## Next Action
 directive-line

@@ -107,7 +107,7 @@ def test_any_bytes_are_a_relay_or_refused(data):
 
 @given(st.dictionaries(st.sampled_from(RelayField), TAME))
 def test_a_composed_relay_reads_back(fields):
-    """What was put into a field is what stands in it."""
+    """Each field reads back as it was written."""
     composed = relay.compose(fields)
     assert relay.parse(relay.render(composed)) == composed
     for field in RelayField:
@@ -224,8 +224,8 @@ def test_only_a_fields_own_name_names_it(title, field):
         "**Next Action**\nx\n",
     ],
 )
-def test_what_is_no_heading_is_no_field(text):
-    """A fence, a comment, a quote or an item may talk about a field without having one."""
+def test_text_outside_a_heading_is_not_a_field(text):
+    """A fence, a comment, a quote or an item may mention a field without being one."""
     assert relay.parse(text).places(RelayField.NEXT_ACTION) == []
     assert directive(text) is None
 
@@ -292,8 +292,8 @@ def test_a_stand_in_directs_only_where_there_is_no_next_action(title):
         *("待定", "无", "暂无。", "没有", "> TBD", "- [ ]", "🚧", "`TBD`"),
     ],
 )
-def test_a_placeholder_is_no_directive(content):
-    """Blank, TBD and their like direct nothing."""
+def test_a_placeholder_is_not_a_directive(content):
+    """Blank, TBD and similar words direct nothing."""
     assert relay.is_placeholder(content)
     assert directive(f"## Next Action\n{content}\n## Open Questions\n") is None
 
@@ -344,7 +344,7 @@ def test_decisions_are_read_from_all_their_sections_once():
     assert [decision.text for decision in relay.parse(text).decisions] == ["a", "b", "c"]
 
 
-def test_a_heading_or_a_rule_is_no_part_of_the_decision_above_it():
+def test_a_heading_or_a_rule_does_not_belong_to_the_decision_above_it():
     """Only the item's own lines are the decision."""
     text = "## Key Decisions\n- a\n### Cycle 2\n- b\n---\n- c\n"
     assert [decision.text for decision in relay.parse(text).decisions] == ["a", "b", "c"]
@@ -361,7 +361,7 @@ def test_prose_and_code_are_no_decisions():
 
 @pytest.mark.parametrize("field", RelayField)
 def test_changing_a_field_leaves_every_other_byte(field):
-    """Also with CRLF, and also sections that nobody knows."""
+    """The same holds for CRLF and for unknown sections."""
     for text in (RELAY, RELAY.replace("\n", "\r\n")):
         before = relay.parse(text)
         after = before.with_content(field, "new\n\n")

@@ -21,7 +21,7 @@ WORDS = st.text(
 
 
 def unit(text):
-    """Its keys, with what systemd's reader leaves of each: no line goes on behind a backslash."""
+    """Return the keys as systemd's reader parses them; no line continues after a backslash."""
     lines = [line for line in text.splitlines() if "=" in line]
     assert not any(line.endswith("\\") for line in lines)
     return [tuple(line.split("=", 1)) for line in lines]

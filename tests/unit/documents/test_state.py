@@ -1,4 +1,4 @@
-"""State: what Phoenix tools write is read, what nobody knows survives, edits are noticed."""
+"""State: files of Phoenix tools are read, unknown fields survive, edits are noticed."""
 
 import json
 from datetime import UTC, datetime, timedelta, timezone
@@ -196,7 +196,7 @@ def test_numbers_are_strings(value, text):
     ],
 )
 def test_a_point_in_time_is_utc_or_unknown(value, found):
-    """Without a zone it is UTC; what is no time is none."""
+    """A time without a zone is UTC; text that is not a time is None."""
     assert state.parse_time(value) == found
 
 
@@ -307,7 +307,7 @@ def test_a_lone_surrogate_is_refused_when_it_is_written(value):
 
 @given(STATES, st.data())
 def test_an_edit_is_noticed(value, data):
-    """Any other value anywhere makes the file somebody else's."""
+    """Any changed value marks the file as edited by another program."""
     raw = msgspec.json.decode(state.render(value))
     key = data.draw(st.sampled_from(sorted(raw)))
     other = data.draw(

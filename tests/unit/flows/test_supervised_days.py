@@ -1,4 +1,4 @@
-"""What a supervisor asks its sessions is ours: in a brief it is nobody's word."""
+"""A supervisor's own prompts to its sessions never count as a person's word in a brief."""
 
 import pytest
 
@@ -82,8 +82,8 @@ def test_what_one_cycle_resolved_the_primer_of_the_next_does_not_take_back(shop,
 
 
 @pytest.mark.parametrize("rules", ["", "be careful. " * TEXT_CHARACTERS])
-def test_what_stands_in_a_relay_is_no_word_of_the_person(shop, rules):
-    """Also where the primer is so long that only its beginning is kept."""
+def test_text_in_a_relay_is_not_a_word_of_the_person(shop, rules):
+    """The same holds for a primer so long that only its beginning is kept."""
     add(shop, "rate-limit", "How many requests an hour?")
     relay(shop, "The rate-limit question is resolved, sixty.")
     cycle(shop, rules=rules).says("I went on.")
@@ -127,7 +127,7 @@ def test_only_the_first_turn_of_a_supervised_session_is_ours():
     assert found == [("person", "my own words")]
 
 
-def test_what_a_session_is_told_that_goes_on_is_ours():
+def test_the_prompt_of_a_resumed_session_is_ours():
     turns = asked("my own words", primer.RESUME_PROMPT.strip())
     assert theirs(turns, is_supervised=False) == [("person", "my own words"), ("cli", "")]
 

@@ -99,7 +99,7 @@ def test_only_an_object_is_an_object(data):
 
 @pytest.mark.parametrize("version", ["0", "1", "2", "-5"])
 def test_an_object_of_our_schema_or_an_older_one_is_read(version):
-    """Also one without a schema, or with one that is no number."""
+    """The same holds for one without a schema, or with a schema that is not a number."""
     data = b'{"v": %s}' % version.encode()
     assert json_codec.decode_object(data, "thing", schema=2) == json.loads(data)
     assert json_codec.decode_object(b"{}", "thing", schema=2) == {}
@@ -127,6 +127,6 @@ def test_a_fingerprint_is_the_sha256_of_the_bytes():
 
 @pytest.mark.parametrize("version", ["true", "null", '"9"', "1.5", "[]"])
 def test_a_version_that_cannot_be_read_is_refused(version):
-    """A schema that is no number is not taken for ours."""
+    """A schema that is not a number is not taken for ours."""
     with pytest.raises(DocumentError, match="not a number"):
         json_codec.decode_object(b'{"v": %s}' % version.encode(), "thing", schema=2)

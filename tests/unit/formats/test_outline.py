@@ -257,8 +257,8 @@ def test_a_heading_gives_its_title_without_marks(line, title):
         "===",
     ],
 )
-def test_what_is_hidden_is_no_heading(text):
-    """Code, quotes, list items, comments, front matter and rules hold no headings."""
+def test_hidden_text_is_not_a_heading(text):
+    """Code, quotes, list items, comments, front matter and rules contain no headings."""
     assert titles(text) == []
 
 

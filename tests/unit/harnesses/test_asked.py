@@ -36,7 +36,7 @@ def lines(*records: dict) -> list[bytes]:
 
 
 def test_claude_code_is_asked():
-    """Nobody's settings, servers, commands or attachments; its budget is its own to keep."""
+    """It runs without a person's settings, servers or commands, and keeps its own budget."""
     made = claude_harness.ask(asked(instructions="Be brief.", schema=SCHEMA, usd_left=0.5))
     assert made.argv == (
         *("claude", "-p", "--output-format=stream-json", "--verbose", "--tools="),
@@ -76,7 +76,7 @@ def test_gemini_is_asked():
 
 
 def test_any_program_is_asked():
-    """It gets its prompt; what else there is stands in files that it may look at."""
+    """It gets its prompt; the rest is in files that it may read."""
     made = command_harness.ask(
         asked(program=("./sum", "up"), instructions="Be brief.", schema=SCHEMA)
     )
@@ -133,7 +133,7 @@ def test_what_does_not_fit_a_command_line_is_refused():
 
 @pytest.mark.parametrize("harness", [*CLIS, command_harness])
 def test_half_of_a_character_can_be_written(harness):
-    """Nobody can say where the words come from."""
+    """The source of the words is unknown, so they may contain half a character."""
     made = harness.ask(asked(instructions="a\ud800b", program=("./sum",)))
     "".join((*made.argv, *made.files.values())).encode()
 

@@ -20,8 +20,8 @@ CLI_ONLY = {"hooks", "told", "read_hook", "usage", "read_transcript", "brake", "
 SESSION = "6f1c2a34-0000-4000-8000-00000000abcd"
 
 
-def test_the_program_as_it_stands_in_the_manifest():
-    """Nothing is added to it, and it is told nothing but its prompt."""
+def test_the_program_is_run_as_it_is_in_the_manifest():
+    """Nothing is added to it, and it is given only its prompt."""
     made = command_harness.command(
         LaunchSpec(session=SESSION, program=("./agent", "--once"), hook=("hook",))
     )
@@ -30,7 +30,7 @@ def test_the_program_as_it_stands_in_the_manifest():
 
 
 def test_in_a_terminal():
-    """The program as it is: nobody knows how it would take a prompt."""
+    """The program starts as it is: how it would take a prompt is unknown."""
     start = LaunchSpec(session=SESSION, program=("./agent",), interactive=True, prompt="Ship it.")
     assert command_harness.command(start).argv == ("./agent",)
 
@@ -44,13 +44,13 @@ def test_in_a_terminal():
         Persona(temperature=0),
     ],
 )
-def test_a_persona_that_nobody_would_enforce(persona):
-    """It is refused: what is trusted and not kept must not pass in silence."""
+def test_a_persona_that_could_not_be_enforced(persona):
+    """It is refused: a rule that is trusted but not enforced must not pass silently."""
     with pytest.raises(UsageError, match="cannot be held to"):
         command_harness.command(LaunchSpec(session=SESSION, program=("./agent",), persona=persona))
 
 
-def test_a_permission_that_nobody_would_enforce():
+def test_a_permission_that_could_not_be_enforced():
     """It is refused by its name."""
     persona = Persona(permissions=Permissions(deny=["Bash"]))
     with pytest.raises(UnenforceableError) as refused:

@@ -77,7 +77,7 @@ def commands(harness: Any) -> Iterator[tuple[str, Callable[[LaunchSpec], Program
     yield "options add up", adding_up
     yield "a mark of ours is set", with_more(environment={"REKINDLE_AGENT": "x"})
     yield "a path for a file", with_more(files={"../a": "x"})
-    yield "a file that nobody reads", with_more(files={"a": "x"})
+    yield "a file that is never read", with_more(files={"a": "x"})
     if harness.CAN.launch_hooks:
         yield "no hooks", begun(hook=())
 
@@ -151,7 +151,7 @@ def personas(harness: Any) -> Iterator[tuple[str, Callable[[LaunchSpec], Program
         lambda start: made(replace(start, persona=Persona()) if start.interactive else start),
     )
     yield "what cannot be kept is dropped", dropping
-    yield "what cannot be kept is no error of ours", in_other_words
+    yield "an unenforceable rule raises a foreign error", in_other_words
     yield "the system prompt is ignored", without_prompt
     yield "the system prompt is a word of its own", as_a_word
     if harness.CAN.resumes:
@@ -172,9 +172,9 @@ def sessions(harness: Any) -> Iterator[tuple[str, Callable[[LaunchSpec], Program
         found = made(start)
         return replace(found, argv=tuple(one for one in found.argv if "0a1b2c3d-" not in one))
 
-    yield "it never goes on", lambda start: made(replace(start, resumes=False))
+    yield "it never resumes", lambda start: made(replace(start, resumes=False))
     yield (
-        "it always goes on",
+        "it always resumes",
         lambda start: made(replace(start, resumes=True, session=start.session or OTHER)),
     )
     yield "another session", lambda start: made(replace(start, session=OTHER))
@@ -243,7 +243,7 @@ def asked(harness: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
     yield "another program is asked", changed(program=("of-my-own",))
     yield "instructions are dropped", changed(instructions="")
     yield "a question is unmarked", {"ask": after(made, unmarked)}
-    yield "a question goes on", with_words(f"--resume={OTHER}")
+    yield "a question resumes", with_words(f"--resume={OTHER}")
     yield "a question is a session", with_words(f"--session-id={OTHER}")
     yield "a question has hooks", with_words("--settings=/scratch/hooks.json")
     yield "instructions are a word of their own", {"ask": as_a_word}
@@ -251,7 +251,7 @@ def asked(harness: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
     yield "whatever is granted is dropped", {"ask": granting}
     yield "some that write are refused", {"ask": narrowly}
     yield (
-        "a file for a question that nobody reads",
+        "a file for a question that is never read",
         {"ask": after(made, lambda one: replace(one, files={**one.files, "a": "x"}))},
     )
 
@@ -465,4 +465,4 @@ def test_a_broken_harness_is_noticed(mutation):
             getattr(broken, test)()
         except Exception:  # noqa: BLE001 - pytest would report any as a failure
             return
-    pytest.fail(f"{name}: nobody notices")
+    pytest.fail(f"{name}: the contract does not notice")

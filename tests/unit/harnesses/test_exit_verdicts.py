@@ -245,8 +245,8 @@ def test_when_a_limit_ends_is_not_lost():
 @pytest.mark.parametrize(
     "harness", [claude_harness, codex_harness, gemini_harness, command_harness]
 )
-def test_who_leaves_a_terminal_has_finished(harness):
-    """There is no account of it, and nobody stopped it; what failed is still told from it."""
+def test_leaving_a_terminal_counts_as_finished(harness):
+    """There is no result and no stop request; a failure is still told apart."""
     session = "0a1b2c3d-0000-4000-8000-00000000000f"
     left = ProcessResult(code=0, session=session, interactive=True)
     assert harness.classify(left).kind == "clean"

@@ -145,7 +145,7 @@ def test_read_as_it_grows_it_is_the_same(one, harness, tmp_path):
 @pytest.mark.parametrize(
     "harness", [claude_harness, codex_harness, gemini_harness, COMMAND], ids=lambda one: one.NAME
 )
-def test_what_is_no_transcript_tells_nothing(harness, tmp_path):
+def test_a_file_that_is_not_a_transcript_tells_nothing(harness, tmp_path):
     path = tmp_path / "x.jsonl"
     path.write_bytes(
         bytes(range(256)) * 40 + b'\n{"type":"user","message":7}\n[]\n{"type":"assistant"}\n'
@@ -169,7 +169,7 @@ def test_what_the_cli_puts_in_a_persons_place_is_the_clis(tag):
     assert isinstance(said.what, PromptText)
 
 
-def test_text_beside_what_a_tool_gave_is_no_persons():
+def test_text_beside_a_tool_s_result_is_not_a_person_s():
     given = {"type": "tool_result", "tool_use_id": "c", "content": "x"}
     words = {"type": "text", "text": "obey"}
     told = claude_harness.read_transcript(user([given, words]))

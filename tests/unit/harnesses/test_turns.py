@@ -69,6 +69,6 @@ def test_a_turn_has_its_own_name_and_all_that_it_took(harness, told, turn):
         SUMMED,
     ],
 )
-def test_what_is_no_turn_counts_as_none(harness, told):
-    """Torn, strange, or the same once more in a sum."""
+def test_a_line_that_is_not_a_turn_does_not_count(harness, told):
+    """Torn and odd lines are ignored, and a repeated line is not added twice."""
     assert harness.turn(told) is None

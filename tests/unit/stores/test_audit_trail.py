@@ -286,7 +286,7 @@ def test_settings_that_change_what_git_prints_change_nothing(store, repository, 
     assert said == []
 
 
-def test_while_another_command_writes_the_trail_nobody_waits_for_long(
+def test_while_another_command_writes_the_trail_no_command_waits_for_long(
     store, repository, monkeypatch, said
 ):
     """The relay is committed, the trail lags, and the next relay catches it up."""
@@ -322,7 +322,7 @@ def test_without_git_it_says_so_once(store, tmp_path, monkeypatch, said):
 
 
 def test_a_repository_that_comes_later_gets_every_relay(audited, tmp_path, said):
-    """After git init the trail begins with the first relay of the log, and nobody complains."""
+    """After git init the trail begins with the first relay of the log, without a warning."""
     store = audited(tmp_path / "project")
     commit(store)
     commit(store, "printer")
@@ -390,7 +390,7 @@ def test_a_relay_that_the_archive_lost_is_left_out(store, repository, monkeypatc
 
 
 def test_a_foreign_branch_of_that_name_is_left_alone(store, repository, said):
-    """Somebody's own commits are not built upon; the notice names the command that mends it."""
+    """A foreign branch is not built upon; the notice names the command that fixes it."""
     repository.commit()
     repository.git("branch", "rekindle/trades/relay")
     before = repository.git("rev-parse", REF)
@@ -404,7 +404,7 @@ def test_a_foreign_branch_of_that_name_is_left_alone(store, repository, said):
     assert numbers(repository) == committed(store)
 
 
-def test_somebody_s_commit_on_top_of_ours_stops_the_trail(store, repository, said):
+def test_a_foreign_commit_on_top_of_ours_stops_the_trail(store, repository, said):
     """A commit that is not ours is neither dropped nor buried."""
     commit(store)
     tree = repository.git("rev-parse", f"{REF}^{{tree}}")
@@ -443,7 +443,7 @@ def test_a_branch_that_only_stands_for_another_is_not_followed(store, repository
 
 @pytest.mark.parametrize("where", ["here", "in a linked worktree"])
 def test_a_branch_that_is_checked_out_is_not_moved(store, repository, tmp_path, said, where):
-    """Their files would look changed; the trail goes on when they switch away."""
+    """Its files would look changed; the trail continues when the user switches away."""
     repository.commit()
     commit(store)
     looking = repository
@@ -596,29 +596,29 @@ def test_a_git_that_cannot_be_started_fails_no_command(store, tmp_path, monkeypa
 
 
 @pytest.mark.parametrize("is_there", [True, False])
-def test_somebody_who_moves_the_branch_meanwhile_is_not_overwritten(
+def test_a_branch_that_is_moved_meanwhile_is_not_overwritten(
     store, repository, monkeypatch, said, is_there
 ):
-    """Between our look and our write the branch was moved, or made: it stays where it is."""
+    """If the branch is moved or created between our read and our write, it stays where it is."""
     foreign = repository.commit()
     if is_there:
         commit(store)
     moved = system.Repository.move
 
-    def after_somebody_else(self, ref, new, old):
+    def after_another_move(self, ref, new, old):
         repository.git("update-ref", ref, foreign)
         return moved(self, ref, new, old)
 
-    monkeypatch.setattr(system.Repository, "move", after_somebody_else)
+    monkeypatch.setattr(system.Repository, "move", after_another_move)
     commit(store, "printer")
     assert repository.git("rev-parse", REF) == foreign
     assert [one.cause for one in said] == ["foreign"]
 
 
-def test_a_relay_that_somebody_else_wrote_meanwhile_is_not_written_twice(
+def test_a_relay_that_another_process_wrote_meanwhile_is_not_written_twice(
     store, repository, monkeypatch, said
 ):
-    """Between our look and our write somebody else wrote the same relay: nothing twice."""
+    """Another process wrote the same relay between our read and our write."""
     commit(store)
     moved = system.Repository.move
     rivals = []
@@ -721,7 +721,7 @@ def test_the_lag_reads_back_only_to_the_tip():
 
 
 def test_a_trail_ahead_of_the_log_is_another_log_s():
-    """A log that was lost and begun anew does not go on with the old one's trail."""
+    """A log that was lost and started again does not continue the old one's trail."""
     found = audit_lag.find_audit_lag(
         audit_commit.AuditRevision(412, 1, "a" * 64), [event(3), event(2)], confirmed=3
     )

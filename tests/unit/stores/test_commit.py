@@ -115,7 +115,7 @@ def test_an_edit_by_hand_is_adopted(store):
 
 
 def test_a_first_relay_written_by_hand_is_adopted(store):
-    """A relay that somebody put there before the first commit counts."""
+    """A relay that a person put there before the first commit counts."""
     relay_file(store).write_text(RELAY)
     heal(store)
     assert store.read("trades").committed.documents["relay"].by == "person"
@@ -220,7 +220,7 @@ def test_an_edit_saved_during_a_commit_is_set_aside(store):
     assert "late edit" in relay_file(store).with_name("consensus.md.rejected").read_text()
 
 
-def test_sections_that_nobody_changed_keep_their_bytes(store):
+def test_unchanged_sections_keep_their_bytes(store):
     """A change of one field leaves CRLF, tabs and unknown sections as they were."""
     text = "# Odd\r\n\tkeep\r\n## Next Action (Cycle #3)\r\nGo\r\n## Budget  \r\n| a |b|\r\n"
     changed = relay.parse(text).with_content(RelayField.NEXT_ACTION, "Stop\r\n")
@@ -275,7 +275,7 @@ def test_a_document_of_a_newer_schema_that_the_log_does_not_name_is_set_aside(st
     assert f"{name}: has schema 2" in event.reason
 
 
-def test_what_somebody_added_to_state_json_is_taken_over(store):
+def test_additions_to_state_json_are_taken_over(store):
     """A loop, a number and an unknown field written by hand become events; nothing is dropped."""
     store.submit("trades", open_loops.propose_loop({}, "old", "Old one", store._clock()))
     path = store.folder("trades").state
@@ -307,7 +307,7 @@ def test_a_resolution_written_into_state_json_counts(store):
     assert b'"by hand"' in store.folder("trades").resolved.read_bytes()
 
 
-def test_a_broken_state_json_is_set_aside_and_made_anew(store):
+def test_a_broken_state_json_is_set_aside_and_rebuilt(store):
     """The log is the truth: a broken projection costs nothing."""
     store.submit("trades", open_loops.propose_loop({}, "old", "Old one", store._clock()))
     path = store.folder("trades").state
@@ -383,7 +383,7 @@ def test_an_edit_of_state_json_during_a_writer_s_life_is_taken_over(store, clock
 
 
 def test_an_adopted_file_keeps_its_inode(store):
-    """An editor or agent that still has the file open goes on writing into the same file."""
+    """An editor or agent that still has the file open keeps writing into the same file."""
     commit(store)
     relay_file(store).write_text(RELAY.replace("parser", "manual"))
     inode = relay_file(store).stat().st_ino
@@ -396,7 +396,7 @@ def test_loops_without_an_id_stay_apart(store):
     """Sentences in any language, and sentences that begin alike, get ids of their own."""
     path = store.folder("trades").state
     raw = msgspec.json.decode(path.read_bytes())
-    long = "the very same beginning of a sentence that goes on and on until it "
+    long = "the very same beginning of a sentence that runs on and on until it "
     raw["open_loops"] = ["检查部署", "修复登录", long + "stops", long + "ends"]
     path.write_bytes(msgspec.json.encode(raw))
     heal(store)
@@ -419,8 +419,8 @@ def test_a_date_changed_by_hand_is_taken_over(store, clock):
 
 
 @pytest.mark.parametrize("version", ['"2"', "2.0", "[]", "true"])
-def test_a_version_that_is_no_number_is_refused(store, version):
-    """A schema that cannot be read is not taken for ours."""
+def test_a_version_that_is_not_a_number_is_refused(store, version):
+    """An unreadable schema is not taken for ours."""
     path = store.folder("trades").state
     path.write_bytes(b'{"v": %s, "agent": "trades"}' % version.encode())
     heal(store)

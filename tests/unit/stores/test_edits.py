@@ -40,7 +40,7 @@ def is_open(store, identity):
 
 
 def test_an_unrelated_edit_does_not_reopen_what_is_resolved_meanwhile(store, clock):
-    """What a file merely still lists, because it is older, is nobody's wish."""
+    """A loop that an older file merely still lists is not a request to reopen it."""
     add(store, "x")
     with store.writer("trades") as writer:
         edit(store, numbers={"aum": "7"})

@@ -225,7 +225,7 @@ def test_an_edit_of_state_json_is_adopted_whatever_is_redacted_in_it(say, store)
 
 
 def test_a_command_says_how_many_secrets_it_replaced(say, tmp_path):
-    """Whoever sets or checks a relay is told that it is not kept word for word."""
+    """The commands that set or check a relay say that it is not kept word for word."""
     made = list(fakes(3, 2))
     (tmp_path / "relay.md").write_text(relay(made[:1]))
     for command in ("check", "set"):

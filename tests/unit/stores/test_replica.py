@@ -1,4 +1,4 @@
-"""A folder whose log somebody else keeps: received, gone on from, and never written to alone."""
+"""A folder whose log another host keeps: received, continued, and never written to alone."""
 
 import pytest
 
@@ -81,7 +81,7 @@ def test_without_its_snapshot_nothing_is_forgotten(here, there):
     assert store.read("trades").committed.loops == there[0].loops
 
 
-def test_a_commit_counts_elsewhere_and_stands_in_the_log_here(here, clock):
+def test_a_commit_counts_elsewhere_and_is_in_the_log_here(here, clock):
     store, elsewhere = here
     with store.writer("trades") as writer:
         writer.commit_relay(relay.parse(RELAY + "\n- one more\n"), by="agent")
@@ -109,7 +109,7 @@ def test_what_was_said_elsewhere_can_be_asked_for(here, clock):
     assert store.read("trades").committed.run.desired == "stopped"
 
 
-def test_whoever_has_lost_the_agent_writes_nothing(here, clock):
+def test_a_host_that_lost_the_agent_writes_nothing(here, clock):
     store, elsewhere = here
     before = store.folder("trades").log.read_bytes()
     elsewhere.is_fenced = True
@@ -118,7 +118,7 @@ def test_whoever_has_lost_the_agent_writes_nothing(here, clock):
     assert store.folder("trades").log.read_bytes() == before
 
 
-def test_whoever_opens_it_without_the_register_is_refused(here, tmp_path, clock):
+def test_opening_it_without_the_register_is_refused(here, tmp_path, clock):
     store, _ = here
     with store.writer("trades"):
         pass
@@ -127,8 +127,8 @@ def test_whoever_opens_it_without_the_register_is_refused(here, tmp_path, clock)
         pass
 
 
-def test_nobody_takes_over_from_a_fleet(here, tmp_path, clock):
-    """It would go on there, and the agent would be two."""
+def test_a_take_over_from_a_fleet_is_refused(here, tmp_path, clock):
+    """The fleet would continue it there, and two supervisors would run the agent."""
     store, _ = here
     with store.writer("trades"):
         pass
@@ -139,7 +139,7 @@ def test_nobody_takes_over_from_a_fleet(here, tmp_path, clock):
         alone.submit("trades", events.HandoffRequested(ts=clock()), take_over=True)
 
 
-def test_a_host_that_was_renamed_goes_on(here, tmp_path, clock):
+def test_a_renamed_host_continues(here, tmp_path, clock):
     store, elsewhere = here
     with store.writer("trades"):
         pass

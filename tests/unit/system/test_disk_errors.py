@@ -1,4 +1,4 @@
-"""What the disk refuses where nobody writes: looks, locks, and the name of this host."""
+"""Disk errors outside of writes: reads, locks, and the name of this host."""
 
 import errno
 import fcntl

@@ -69,7 +69,7 @@ def test_secrets_are_not_told(server):
 
 
 def test_variables_are_resolved_by_the_host_that_sends(server):
-    """One that is not set keeps the others' news from nobody, and is named."""
+    """An unset variable is named, and does not keep the others from being notified."""
     addresses = [f"json://me:$WORD@{server.at.partition('@')[2]}", "$ALERTS", "$GONE"]
     found = Notifier(addresses, environ={"WORD": WORD, "ALERTS": server.at})
     assert found.send("a", "b") == ["address 3 of `notify:` was not notified: $GONE is not set"]
@@ -82,7 +82,7 @@ def test_variables_are_resolved_by_the_host_that_sends(server):
 
 
 def test_each_failure_is_told_by_its_place_and_no_secret_with_it(server):
-    """One that refuses, one that nobody listens at, one that is no address."""
+    """One refuses, one has no listener, one is not an address."""
     urls = [
         f"{server.at}/fail/{WORD}",
         server.at,
@@ -100,8 +100,8 @@ def test_each_failure_is_told_by_its_place_and_no_secret_with_it(server):
     assert len(server.told) == 2
 
 
-def test_a_server_that_does_not_answer_holds_nobody(server, monkeypatch):
-    """The time is for all together; who was told by then was told."""
+def test_a_server_that_does_not_answer_does_not_block(server, monkeypatch):
+    """The timeout is for all together; those notified by then were notified."""
     monkeypatch.setattr(notifications, "NOTIFY_SECONDS", 8.0)
     failures = Notifier([f"{server.at}/hang?rto=3600", server.at]).send("a", "b")
     assert failures == ["address 1 of `notify:` (json) was not notified: it timed out"]

@@ -34,8 +34,8 @@ def tell(**facts):
 """
 
 
-def test_one_that_somebody_stopped_is_told(inside):
-    """It answers to nothing, yet `kill -0` says that it is there."""
+def test_a_stopped_process_is_reported(inside):
+    """It reacts to nothing, yet `kill -0` says that it exists."""
     found = inside(
         PRELUDE
         + """
@@ -84,7 +84,7 @@ busy = look(child)
 os.kill(pid, signal.SIGKILL)
 wait_until(lambda: look(child).tools == 0)
 done = look(child)
-# Once it was waited for: in between, nobody counts it.
+# Once it was waited for: in between, it is not counted.
 kept = wait_until(lambda: look(child).tools_cpu_seconds >= busy.tools_cpu_seconds)
 tell(working=working, tools=busy.tools, own=busy.cpu_seconds < busy.tools_cpu_seconds,
      left=done.tools, kept=kept)
@@ -130,8 +130,8 @@ tell(alone=alone, apart=apart, small=after.moved_bytes < 50_000_000,
     assert found == {"alone": True, "apart": True, "small": True, "waits": 0}
 
 
-def test_one_that_is_gone_has_none(inside):
-    """Ended, and waited for or not; or begun before the host was started anew."""
+def test_a_process_that_is_gone_has_none(inside):
+    """It exited, reaped or not, or was started before the host was rebooted."""
     found = inside(
         PRELUDE
         + """

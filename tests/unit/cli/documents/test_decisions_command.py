@@ -75,7 +75,7 @@ def test_what_was_trimmed_from_below_a_heading_is_found(rekindle, tmp_path):
     assert found(rekindle, "--search", "cash")[0]["status"] == "archived"
 
 
-def test_an_edit_that_nobody_has_committed_counts(rekindle, tmp_path):
+def test_an_uncommitted_edit_counts(rekindle, tmp_path):
     hand_in(rekindle, tmp_path, "- Rye: keeps longer")
     relay = tmp_path / ".rekindle/agents/bakery/memories/consensus.md"
     relay.write_text(relay.read_text().replace("keeps longer", "people like it"))

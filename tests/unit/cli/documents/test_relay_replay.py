@@ -126,7 +126,7 @@ def test_side_branches_removals_and_bare_repositories(rekindle, repository, tmp_
 
 
 def test_reading_a_history_runs_nothing_and_leaves_nothing(rekindle, repository):
-    """Hooks, filters and monitors of a repository that somebody else made stay silent."""
+    """Hooks, filters and monitors of a foreign repository are not run."""
     trap = repository.path / "trap"
     (repository.path / ".gitattributes").write_text("* filter=trap diff=trap\n")
     for key in ("core.fsmonitor", "filter.trap.smudge", "diff.trap.textconv", "core.pager"):
@@ -140,8 +140,8 @@ def test_reading_a_history_runs_nothing_and_leaves_nothing(rekindle, repository)
     assert {name: after[name] for name in kept} == {name: before[name] for name in kept}
 
 
-def test_what_is_no_history_is_refused_with_a_hint(rekindle, repository, tmp_path):
-    """Each with the exit code of its kind, and the line where there is one."""
+def test_an_unreadable_history_is_refused_with_a_hint(rekindle, repository, tmp_path):
+    """Each error has the exit code of its kind, and the line number if there is one."""
     Repository(tmp_path / "empty").init()
     (tmp_path / "broken.jsonl").write_text(jsonl(["Lex"]) + "{\n")
     (tmp_path / "other.jsonl").write_text('{"text": 3}\n')

@@ -72,7 +72,7 @@ def test_without_the_extra_it_is_said_what_to_install(module):
 
 
 def test_the_doctor_warns_of_documents_that_anybody_can_read(project, capsys):
-    """Nothing is broken by it; that nobody answers there is."""
+    """A readable database is only a warning; an engine that does not answer is a problem."""
     say(project, "fleet: {address: '127.0.0.1:9'}")
     assert run(["doctor"]) == 8
     out = capsys.readouterr().out

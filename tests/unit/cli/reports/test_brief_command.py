@@ -69,7 +69,7 @@ def project(tmp_path, monkeypatch, capfd):
         writer.append(
             events.LoopAdded(ts=long_ago, id="empty-files", text="They are refused"),
             events.LoopAdded(ts=long_ago, id="rate-limit", text="How many an hour?"),
-            events.LoopAdded(ts=long_ago, id="old-thing", text="Nobody remembers it"),
+            events.LoopAdded(ts=long_ago, id="old-thing", text="It is long forgotten"),
             events.SessionStarted(
                 ts=clock.read_clock() - timedelta(days=1),
                 session="s-1",
@@ -120,7 +120,7 @@ def test_what_is_due_is_written_once_for_all_agents(project):
     assert out.splitlines() == ["· trades: nothing is due", "· books: nothing is due"]
 
 
-def test_a_watchdog_has_them_written_by_somebody_else(project):
+def test_a_watchdog_leaves_the_writing_to_a_process_of_its_own(project):
     assert run(["watch", "--once"]) == 0
     path = project.store.folder("trades").document("brief")
     deadline = time.monotonic() + 30
@@ -177,7 +177,7 @@ def test_which_agent_must_be_said(project):
     assert "which agent?" in err
 
 
-def test_the_page_shows_every_agent_and_asks_nobody(project):
+def test_the_page_shows_every_agent_and_asks_no_model(project):
     (project.path / "model.py").unlink()
     with project.store.writer("trades") as writer:
         writer.commit_relay(
@@ -264,7 +264,7 @@ def test_a_page_is_written_where_it_was_asked_for(project):
     assert "there is no folder" in project("--html", "no/where.html", code=2)[1]
 
 
-def test_a_folder_whose_name_is_no_text_has_a_page(project, monkeypatch):
+def test_a_folder_with_a_name_that_is_not_text_has_a_page(project, monkeypatch):
     other = project.path.parent / os.fsdecode(b"caf\xe9")
     project.path.rename(other)
     monkeypatch.chdir(other)

@@ -243,7 +243,7 @@ def test_a_run_that_is_over_shows_its_outcome_and_the_next_command(  # noqa: PLR
 
 
 def test_what_was_spent_beside_what_may_be(status):
-    """Money, tokens, hours, and how much of it nobody knows."""
+    """The status shows money, tokens, hours, and how much of the spending is unknown."""
     told = {"tokens": 50_000, "known": "reported"}
     lines, row = status(caps=CAPS, run_usd=1.234, run_tokens=1_234_567, unpriced=2, **told)
     assert lines["spent"] == (

@@ -1,4 +1,4 @@
-"""`rekindle run` as a person runs it, with a program that stands in for the CLI."""
+"""`rekindle run` as a person runs it, with a program in the place of the CLI."""
 
 import json
 import os
@@ -141,8 +141,8 @@ def test_for_programs_the_events_of_the_log_are_printed(project, renamed):
     assert started.out == project("events", "--json", "--last", "0").out
 
 
-def test_a_crash_is_told_and_the_same_session_goes_on(project):
-    """What it had left running is counted, and the next launch is announced as a resume."""
+def test_a_crash_is_reported_and_the_same_session_resumes(project):
+    """Its leftover processes are counted, and the next launch is announced as a resume."""
     project.claude(
         """
         if not os.path.exists("crashed"):
@@ -176,7 +176,7 @@ def test_a_limit_ends_with_what_to_do(project):
 
 
 def test_ctrl_c_in_safe_mode_says_what_leaves_it(project):
-    """The next `run` would be in safe mode again: only a restart goes on."""
+    """The next `run` would be in safe mode again: only a restart leaves it."""
     project.claude('done("Not logged in · Please run /login", ok=False); sys.exit(1)')
     running = project.start("run")
     project.place.wait_for(lambda: "in safe mode" in running.out)
@@ -261,8 +261,8 @@ child.wait()
 """
 
 
-def test_an_agent_works_on_when_nobody_reads_its_output_any_more(project):
-    """A pager that was quit must not end the work, nor leave its launch open."""
+def test_an_agent_keeps_working_when_its_output_is_closed(project):
+    """Quitting a pager must neither stop the work nor leave its launch open."""
     project.claude(
         """
         say(type="assistant", message={"model": "m", "content": [{"type": "text", "text": "hi"}]})
@@ -283,7 +283,7 @@ def test_an_agent_works_on_when_nobody_reads_its_output_any_more(project):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
 def test_a_stop_is_kept_also_where_it_cannot_be_told(project, number):
-    """The terminal closes: it cannot be written to any more, and the stop is no crash."""
+    """The terminal closes and cannot be written to any more; the stop is not taken for a crash."""
     project.claude(
         """
         say(type="assistant", message={"model": "m", "content": [{"type": "text", "text": "hi"}]})

@@ -127,7 +127,7 @@ def test_two_projects_have_two_units(rekindle, tmp_path, monkeypatch):
 
 
 def test_a_variable_that_no_unit_can_hold_is_left_out(rekindle, tmp_path, monkeypatch):
-    """Somebody's prompt of several lines or colours must not stand in the way."""
+    """A prompt variable with several lines or colours must not make the unit invalid."""
     monkeypatch.setenv("LC_STRANGE", "one\x1b[0m")
     monkeypatch.setenv("LC_LINES", "one\ntwo")
     code, _, err = rekindle("install", "--kind", "systemd")

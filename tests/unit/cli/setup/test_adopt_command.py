@@ -33,7 +33,7 @@ STATE = {
     "current_task": "flour",
 }
 RESOLVED = (
-    '{"id": "roof", "reason": "mended", "ts": "2026-05-02T10:00:00Z", "domain": "bakery"}\n'
+    '{"id": "roof", "reason": "fixed", "ts": "2026-05-02T10:00:00Z", "domain": "bakery"}\n'
     '{"id": "miller", "reason": "called", "ts": "2026-04-30T10:00:00Z"}\n'
     "not a line\n"
 )
@@ -91,7 +91,7 @@ def test_a_phoenix_folder_becomes_an_agent(rekindle, tmp_path, phoenix):
     assert kept["current_task"] == "flour"
     done = {row["id"]: row for row in lines(folder / "resolved.jsonl")}
     assert done["oven"]["ts"].startswith("2026-05-01")
-    assert (done["roof"]["reason"], done["roof"]["ts"][:10]) == ("mended", "2026-05-02")
+    assert (done["roof"]["reason"], done["roof"]["ts"][:10]) == ("fixed", "2026-05-02")
     commits = [event for event in log(tmp_path) if event["kind"].endswith(".committed")]
     assert {event["by"] for event in commits} == {"person"}
     for word in ("Order flour", "1 open loop", "ops.jsonl", "1 of the lines"):
@@ -252,7 +252,7 @@ def test_a_loop_of_ours_is_closed_where_they_resolved_it(rekindle, tmp_path, pho
     assert {loop["id"] for loop in kept["open_loops"]} == {"miller", "salt"}
 
 
-def test_our_own_folder_is_no_source(rekindle, tmp_path, phoenix):
+def test_our_own_folder_is_not_a_source(rekindle, tmp_path, phoenix):
     rekindle("adopt", phoenix)
     code, _, err = rekindle("adopt", own(tmp_path))
     assert code == 2

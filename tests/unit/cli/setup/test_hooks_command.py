@@ -153,7 +153,7 @@ def test_what_others_changed_since_stays(rekindle, root, level):
 
 
 def test_a_file_of_our_own_that_others_use_stays(rekindle, root):
-    """Settings that we made and somebody added to are not removed."""
+    """Settings that we created and another tool extended are not removed."""
     path = root / FILES["local"]
     rekindle("hooks", "install")
     path.write_text(json.dumps({"model": "opus", **json.loads(path.read_text())}, indent=2))
@@ -162,7 +162,7 @@ def test_a_file_of_our_own_that_others_use_stays(rekindle, root):
 
 
 def test_without_its_record_only_our_entries_go(rekindle, root):
-    """Somebody cleaned .rekindle up: ours are still found one by one."""
+    """If the record in .rekindle is gone, our entries are still found one by one."""
     path = written(root, "local")
     rekindle("hooks", "install")
     for record in (root / "project/.rekindle").glob("hooks-*"):
@@ -360,7 +360,7 @@ def _twice(root):
         (_twice, "outdated", "twice"),
     ],
 )
-def test_status_and_doctor_name_what_is_broken_and_mend_it(rekindle, root, harm, state, said):
+def test_status_and_doctor_name_what_is_broken_and_fix_it(rekindle, root, harm, state, said):
     """The command after the arrow fixes it, and everything is well then."""
     rekindle("hooks", "install")
     assert states(rekindle)[1]["local"] == "installed"
@@ -554,7 +554,7 @@ def test_a_disk_that_refuses_leaves_the_old_file(rekindle, root, monkeypatch, re
 
 
 def test_a_read_only_file_is_respected(rekindle, root, monkeypatch):
-    """Whoever made it read-only did not mean that its folder lets us replace it."""
+    """A read-only file stays as it is, even if its folder would let us replace it."""
     path = written(root, "local")
     monkeypatch.setattr(install_hooks.os, "access", lambda place, how: False)  # for root too
     code, _, err = rekindle("hooks", "install")
@@ -672,14 +672,14 @@ def test_hooks_that_codex_does_not_run_are_named(with_codex, root, edit, said, f
 
 
 def test_a_person_s_own_hooks_for_codex_need_no_trusted_project(with_codex, root):
-    """They run wherever they are trusted; another's hook that is not is nobody's concern."""
+    """They run in any folder once trusted; an untrusted hook of another tool is not reported."""
     path = root / ITS_FILES["user"]
     path.parent.mkdir()
     path.write_text(MINE)
     with_codex("hooks", "install", "--for", "user")
     config = trusting(root, project="untrusted")
     strangers = [line for line in config.read_text().splitlines() if "post_tool_use:0:0" in line]
-    config.write_text(config.read_text().replace(strangers[0], "[nobody]"))
+    config.write_text(config.read_text().replace(strangers[0], "[stranger]"))
     assert states(with_codex)[1]["user"] == "installed"
 
 
@@ -818,7 +818,7 @@ def test_a_moved_home_of_codex(with_codex, root, monkeypatch):
 
 
 def test_agents_of_two_clis(with_codex, root):
-    """Where the project has two, somebody must say which; what is broken is fixed for its own."""
+    """With two CLIs the user must choose one; a repair touches the chosen CLI only."""
     assert with_codex("init", "--agent", "other", "--harness", "claude-code")[0] == 0
     code, _, err = with_codex("hooks", "uninstall")
     assert (code, "of which CLI?" in err) == (2, True)

@@ -74,8 +74,8 @@ def test_a_project_is_tried_where_its_agents_live(tmp_path, monkeypatch):
     assert f"Trying {tmp_path / '.rekindle'} out" in result.output
 
 
-def test_locks_that_keep_nobody_out_are_seen(tmp_path, monkeypatch):
-    """As on a network file system that grants every lock."""
+def test_locks_that_exclude_no_process_are_seen(tmp_path, monkeypatch):
+    """Such locks occur on a network file system that grants every lock."""
     monkeypatch.setattr(fcntl, "flock", lambda _fd, _how: None)
     found = broken(tmp_path)["a lock excludes other processes"]
     assert found.broken == "two processes held the same lock at once"
@@ -105,8 +105,8 @@ def test_a_folder_that_takes_no_files_ends_with_8(capsys):
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
 @pytest.mark.parametrize("where", ["mkdir", "first trial", "a child"])
-def test_a_full_disk_is_no_verdict_on_it(tmp_path, monkeypatch, capsys, number, where):
-    """Nobody is told to move away from a disk that only needs some space."""
+def test_a_full_disk_is_not_a_verdict_on_it(tmp_path, monkeypatch, capsys, number, where):
+    """The user is not told to move away from a disk that only needs space."""
     full = OSError(number, os.strerror(number))
     parent, replaced = os.getpid(), durable_files.replace_file
 
@@ -130,8 +130,8 @@ def test_a_full_disk_is_no_verdict_on_it(tmp_path, monkeypatch, capsys, number, 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("trial", ["0", "1", "5"])
-def test_whoever_stops_it_finds_nothing_left_behind(place, tmp_path, number, trial):
-    """A `kill` or a terminal that closes ends it as Ctrl-C does: no folder, no process."""
+def test_stopping_it_leaves_nothing_behind(place, tmp_path, number, trial):
+    """A `kill` or a closed terminal ends it as Ctrl-C does: no folder or process is left."""
     tried = tmp_path / "tried"
     tried.mkdir()
     started = place.start(

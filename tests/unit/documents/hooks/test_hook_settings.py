@@ -1,4 +1,4 @@
-"""Our hooks in somebody else's settings: in, found again, out, and not a byte of theirs moved."""
+"""Our hooks in foreign settings: added, found again, removed, without moving a byte of theirs."""
 
 import json
 
@@ -147,7 +147,7 @@ def test_an_empty_file_becomes_one_that_reads_well(text):
 
 
 def test_a_hook_that_was_put_beside_ours_stays():
-    """Somebody's hook in the same entry survives our going."""
+    """A foreign hook in the same entry survives the removal of ours."""
     value = decoded(added("{}"))
     value["hooks"]["SessionEnd"][0]["hooks"].insert(0, FOREIGN)
     after = decoded(removed(json.dumps(value, indent=2)))
@@ -234,7 +234,7 @@ def test_a_text_without_comments_is_read_as_before(text):
 
 
 def test_comments_that_were_written_beside_ours_stay():
-    """Somebody has said something about our hooks: that is not ours to take out."""
+    """A comment on our hooks belongs to the user and is not removed with them."""
     after = hook_settings.add_hooks('{\n  "a": 1\n}\n', HOOKS, "x", comments=True)
     noted = after.replace('"a": 1,', '"a": 1, // one').replace(
         '"SessionEnd"', '/* ! */ "SessionEnd"'
@@ -248,7 +248,7 @@ def test_comments_that_were_written_beside_ours_stay():
 
 
 @pytest.mark.parametrize("text", ['{"a": 1, // x', '{"a": /* 1}', '{"a": "// }', "{a: 1}", "{/}"])
-def test_what_is_no_json_with_comments_either(text):
+def test_invalid_json_with_comments_is_refused(text):
     """It is refused, and nothing is guessed."""
     with pytest.raises(DocumentError, match="is not valid JSON"):
         hook_settings.find_installed(text, "settings.json", comments=True)

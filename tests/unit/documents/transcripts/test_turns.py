@@ -169,7 +169,7 @@ def test_a_secret_at_a_cut_is_redacted_before_it_is_cut_through() -> None:
     assert any(secret in text for text in seen), "the fault never happened"
 
 
-def test_what_a_terminal_obeys_and_what_nobody_sees_is_left_out() -> None:
+def test_control_characters_and_invisible_text_are_left_out() -> None:
     hidden = "a\x1b]0;title\x07b\x1b[31mc\u202ed\u200be\U000e0041f\rg"
     turns = all_of([line(PromptText(hidden)), line(WarningReport(hidden))])
     assert [turn.text for turn in turns] == ["abcdef\ng", "abcdef\ng"]

@@ -16,8 +16,8 @@ from rekindle.fleet.engine.agent_client import AgentClient
         (RPCStatusCode.DEADLINE_EXCEEDED, "no worker answered for agent trades", "start a worker"),
     ],
 )
-def test_only_where_nobody_answers_a_worker_is_asked_for(status, words, hint):
-    """Else the engine's own words say what it is."""
+def test_only_without_an_answer_a_worker_is_asked_for(status, words, hint):
+    """Otherwise the engine's own message names the problem."""
     with (
         pytest.raises(EngineError, match=words) as raised,
         AgentClient(None)._translate_errors("trades"),

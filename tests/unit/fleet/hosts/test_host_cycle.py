@@ -83,8 +83,8 @@ def test_who_was_given_the_lease_has_waited(steps):
     assert len(steps.cycle.known().attempts) == 3
 
 
-def test_what_a_cycle_says_is_for_nobody_else(tmp_path):
-    """Whatever the umask of the worker."""
+def test_the_files_of_a_cycle_are_private(tmp_path):
+    """The umask of the worker does not matter."""
     folder = RekindleFolder(tmp_path).agent("trades")
     folder.run.mkdir(parents=True)
     host_cycle._make_tell(HostFolder(tmp_path, "trades", "a"), "trades")(TroubleReport("no"))
@@ -126,8 +126,8 @@ def engine(monkeypatch):
     return Engine(agent_registry.grant_lease(agent_registry.append_events(kept, created)))
 
 
-def test_who_writes_beside_a_cycle_leaves_its_replica_alone(tmp_path, engine):
-    """It catches up; whoever is alone has it brought anew."""
+def test_a_writer_beside_a_cycle_leaves_its_replica_alone(tmp_path, engine):
+    """The cycle's replica catches up; without a cycle the replica is fetched again."""
     order, place = HostOrder("ns/trades", "trades", 1), HostFolder(tmp_path / "p", "trades", "a")
     with place.supervising(0) as is_alone:
         assert is_alone
@@ -201,7 +201,7 @@ def host(fleet, engine, tmp_path):
 
 
 def by_a_person(fleet):
-    """Somebody pushes to the work branch; returns what."""
+    """Push to the work branch as a person; return the commit."""
     person = Repository(fleet.root / "person")
     person.git("fetch", "-q", fleet.url, make_work_ref("trades"))
     person.git("checkout", "-q", "FETCH_HEAD")
@@ -228,7 +228,7 @@ def test_a_branch_that_a_person_changed_is_taken_again(host, fleet, is_removed):
     assert "rekindle/trades/work" in trouble.words
     assert ("removed" if is_removed else theirs[:12]) in trouble.words
     (fleet.repository("here").path / "more.txt").write_text("more\n")
-    assert host.workspace.push().revision == fleet.work(), "it goes on from there"
+    assert host.workspace.push().revision == fleet.work(), "it continues from there"
 
 
 def test_who_has_lost_the_lease_takes_no_branch_again(host, fleet):
@@ -260,8 +260,8 @@ def test_a_branch_that_cannot_be_taken_again_does_not_hold_the_agent_up(host, fl
     assert [one.words for one in host.told] == [kept.words]
 
 
-def test_somebody_who_pushes_all_the_time_is_given_way_to(host, fleet, monkeypatch):
-    """It is tried a few times; the agent goes on."""
+def test_the_agent_gives_way_to_a_person_who_pushes_all_the_time(host, fleet, monkeypatch):
+    """The push is tried a few times; the agent continues."""
     real = RemoteRepository.push
 
     def outrun(self, *arguments):
@@ -278,8 +278,8 @@ def test_somebody_who_pushes_all_the_time_is_given_way_to(host, fleet, monkeypat
     "answer",
     [EngineCutOff("the worker is gone (x)"), LeaseRefusal("generation 1 was followed by 2")],
 )
-def test_a_lease_that_counts_no_more_is_said_in_the_fleets_words(answer):
-    """It is lost; nobody is told to take over what a fleet hands on by itself."""
+def test_an_expired_lease_is_reported_in_the_fleets_words(answer):
+    """The error does not suggest a take-over, because the fleet hands over by itself."""
     lost = EngineRegister("trades", 1, lambda _: answer)
     with pytest.raises(OwnershipError, match="no longer belongs to this host") as refused:
         lost.commit(1, (), {})

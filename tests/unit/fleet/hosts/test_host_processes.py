@@ -12,8 +12,8 @@ from rekindle.fleet.hosts.host_processes import HostProcess
 
 
 @pytest.mark.timeout(10)
-def test_a_line_that_is_said_to_be_readable_keeps_nobody_waiting():
-    """While a message is read the loop says so once more: nothing is there then."""
+def test_a_line_that_is_reported_as_readable_does_not_block():
+    """While a message is read, the loop reports its line again, and nothing is left to read."""
 
     async def main() -> None:
         ours, theirs = Pipe()

@@ -53,7 +53,7 @@ def test_a_workspace_comes_back_as_it_was_on_another_host(fleet):
     claimed = first.bring(None)
     assert claimed.branch == "main"
     here = fleet.repository("here")
-    here.commit("made.txt", "committed here, pushed by nobody\n")
+    here.commit("made.txt", "committed here, never pushed\n")
     (here.path / "kept.txt").write_text("dirty\n")
     (here.path / "gone.txt").unlink()
     (here.path / "run.sh").chmod(0o755)
@@ -105,7 +105,7 @@ def test_a_snapshot_says_whose_it_is(fleet):
     assert "new.txt" in fleet.remote.git("ls-tree", "--name-only", WORK).splitlines()
     message = document.render(WorkSnapshot("trades", 3, "here", "", ""))
     assert document.parse(message) == WorkSnapshot("trades", 3, "here", "", "")
-    assert document.parse("A commit of somebody\n") is None
+    assert document.parse("A commit of a person\n") is None
 
 
 def test_what_has_not_changed_is_not_pushed_again(fleet):
@@ -127,7 +127,7 @@ def test_what_has_not_changed_is_not_pushed_again(fleet):
 
 @pytest.mark.parametrize("how", ["feature", ""])
 def test_the_branch_that_was_checked_out_is_again(fleet, how):
-    """A branch nobody has pushed, or none at all."""
+    """It may be a branch that was never pushed, or none at all."""
     first = fleet.at("here", 1)
     first.bring(None)
     here = fleet.repository("here")
@@ -182,8 +182,8 @@ def test_who_has_not_claimed_cannot_push(fleet):
     assert refused.value.cause == "unclaimed"
 
 
-def test_another_process_of_the_same_generation_goes_on(fleet):
-    """What is known of the branch stands in the repository, not in an object."""
+def test_another_process_of_the_same_generation_continues(fleet):
+    """The knowledge of the branch is in the repository, not in an object."""
     fleet.at("here", 1).bring(None)
     (fleet.repository("here").path / "new.txt").write_text("new\n")
     assert fleet.at("here", 1).push().revision == fleet.work()
@@ -203,7 +203,7 @@ def test_what_was_pushed_but_not_recorded_is_kept_and_does_not_count(fleet):
 
 
 def test_what_an_earlier_stay_left_here_is_kept_under_a_ref(fleet):
-    """Dirty files and commits that nobody pushed are not in the revision that is brought."""
+    """Dirty files and unpushed commits are not part of the fetched revision."""
     first = fleet.at("here", 1)
     pushed = first.bring(None)
     here = fleet.repository("here")
@@ -368,7 +368,7 @@ def test_an_empty_remote_is_claimed_as_well(fleet, tmp_path):
 
 
 def test_a_remote_whose_default_branch_was_never_pushed(fleet, tmp_path):
-    """As `git init --bare` leaves it: the only branch there is meant; of two, nobody knows."""
+    """`git init --bare` leaves it so: a single branch is used; of two, neither is."""
     fleet.remote.git("symbolic-ref", "HEAD", "refs/heads/master")
     pushed = fleet.at("here", 1).bring(None)
     assert pushed.branch == "main"
@@ -381,7 +381,7 @@ def test_a_remote_whose_default_branch_was_never_pushed(fleet, tmp_path):
 
 
 def test_a_branch_of_an_earlier_life_becomes_a_parent(fleet):
-    """Whatever it counted to: the agent starts anew, from the default branch."""
+    """Whatever it counted to: the agent starts again, from the default branch."""
     earlier = fleet.at("here", 7)
     earlier.bring(None)
     (fleet.repository("here").path / "new.txt").write_text("of the earlier life\n")
@@ -464,7 +464,7 @@ def test_killed_while_it_clones_it_gets_there_the_next_time(  # noqa: PLR0917
 def test_killed_where_a_copy_is_it_gets_there_the_next_time(  # noqa: PLR0917
     fleet, busy, monkeypatch, owner, step, when
 ):
-    """On a host with an old copy, and a commit in it that nobody has pushed."""
+    """The host has an old copy with an unpushed commit."""
     recorded = fleet.at("there", 2).bring(fleet.at("here", 1).push())
     there = fleet.repository("there")
     there.commit("left.txt", "left there\n")
@@ -502,7 +502,7 @@ def test_killed_around_the_files_the_index_is_heads_all_the_same(fleet, monkeypa
 
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_push_whose_answer_was_lost_is_known_for_ours(fleet, monkeypatch, when):
-    """The remote has it or not; either way the next push goes on."""
+    """Whether or not the remote has it, the next push succeeds."""
     workspace = fleet.at("here", 1)
     workspace.bring(None)
     (fleet.repository("here").path / "new.txt").write_text("new\n")
@@ -546,7 +546,7 @@ def test_an_old_owner_that_still_pushes_does_not_keep_the_branch(fleet, monkeypa
 
 
 def test_of_two_generations_that_race_the_newer_one_wins(fleet):
-    """Whoever is first: the older one is refused or overtaken, and can push nothing after it."""
+    """In either order the older one is refused or overtaken, and can push nothing after that."""
     recorded = fleet.at("here", 1).bring(None)
     racing = {host: fleet.at(host, generation) for host, generation in (("a", 2), ("b", 3))}
     for host in racing:  # so that the race is for the branch alone
@@ -578,9 +578,9 @@ def test_of_two_generations_that_race_the_newer_one_wins(fleet):
 @pytest.mark.parametrize(
     "url",
     [
-        "https://somebody:s3cr3t-w0rd@127.0.0.1:9/a.git?token=s3cr3t-w0rd",
+        "https://person:s3cr3t-w0rd@127.0.0.1:9/a.git?token=s3cr3t-w0rd",
         "https://s3cr3t-w0rd@127.0.0.1:9/a.git",
-        "ssh://somebody:s3cr3t-w0rd@127.0.0.1:9/a.git",
+        "ssh://person:s3cr3t-w0rd@127.0.0.1:9/a.git",
         "file:///nowhere/a.git",
         "ext::sh -c s3cr3t-w0rd",
         "--upload-pack=s3cr3t-w0rd",
@@ -604,8 +604,8 @@ def test_a_remote_that_is_out_of_reach_is_a_typed_error(fleet, url):
     assert fleet.at("here", 1).push()
 
 
-def test_a_branch_that_the_remote_protects_is_no_take_over(fleet):
-    """Refused with the branch where we knew it: an obstacle, not another owner."""
+def test_a_protected_branch_is_not_a_take_over(fleet):
+    """The remote refuses while the branch has not moved: an obstacle, not another owner."""
     workspace = fleet.at("here", 1)
     workspace.bring(None)
     hook = fleet.remote.path / "hooks/pre-receive"
@@ -619,7 +619,7 @@ def test_a_branch_that_the_remote_protects_is_no_take_over(fleet):
 
 
 def test_a_transfer_that_hangs_is_ended(fleet, monkeypatch, tmp_path):
-    """A host that does not answer holds nobody up for longer than the limit."""
+    """A host that does not answer blocks a transfer no longer than the limit."""
     script = tmp_path / "hangs"
     script.write_text("#!/bin/sh\nexec sleep 60\n")
     script.chmod(0o755)
@@ -668,8 +668,8 @@ def test_a_folder_that_has_files_but_no_repository_gets_one(fleet):
     assert (folder / ".rekindle/ours").read_text() == "ours"
 
 
-def test_a_folder_of_ours_that_somebody_committed_does_not_travel(fleet):
-    """What is ours on a host is that host's: neither pushed nor overwritten."""
+def test_a_committed_folder_of_ours_does_not_travel(fleet):
+    """Our files on a host belong to that host: neither pushed nor overwritten."""
     person = Repository(fleet.root / "person")
     (person.path / ".rekindle").mkdir()
     person.commit(".rekindle/ours", "by mistake\n")
@@ -871,11 +871,11 @@ def test_a_host_knows_whether_its_disk_still_has_what_it_claimed(fleet):
     here = fleet.repository("here").path
     assert workspace.has(claim.revision)
     assert not fleet.at("here", 1).has(claim.revision), "the claim is a later one's"
-    assert not fleet.at("here", 3).has(claim.revision), "nobody has claimed it for that one"
+    assert not fleet.at("here", 3).has(claim.revision), "it is not claimed for that one"
     shutil.copytree(here, fleet.root / "older")
     (here / "new.txt").write_text("new\n")
     pushed = workspace.push()
-    assert workspace.has(claim.revision), "whoever knows less than was pushed loses nothing"
+    assert workspace.has(claim.revision), "a host that knows less than was pushed loses nothing"
     assert workspace.has(pushed.revision)
     (here / "new.txt").write_text("in hand\n")
     assert workspace.has(pushed.revision), "what was not pushed yet is not to be overwritten"

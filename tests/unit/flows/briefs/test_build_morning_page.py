@@ -1,4 +1,4 @@
-"""The morning page: what was spent in its window, and how an agent is that nobody supervises."""
+"""The morning page: the spending in its window, and the state of an unsupervised agent."""
 
 from datetime import timedelta
 from zoneinfo import ZoneInfo

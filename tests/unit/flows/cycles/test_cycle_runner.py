@@ -415,7 +415,7 @@ def test_another_cli_s_session_is_not_gone_on_with(scene):
         ("SESSION\n\nturn-1\nturn-", False),
         ("SESSION\n", False),
         ("\0" * 4000, False),
-        ("somebody else's\nturn-2\n", False),
+        ("a visitor's\nturn-2\n", False),
         ("", True),
     ],
     ids=["whole", "without its last turn", "emptied", "zeroes", "foreign", "gone"],
@@ -464,8 +464,8 @@ def test_the_usage_of_a_session_that_its_cli_named(scene, tmp_path):
     assert (ended.session, ended.tokens) == (session, 70)
 
 
-def test_a_prompt_that_begins_with_a_slash_is_no_command(scene):
-    """The CLI would run it instead of giving it to the model."""
+def test_a_prompt_that_begins_with_a_slash_is_not_a_command(scene):
+    """The CLI would run it instead of passing it to the model."""
     scene.facts = {"task": "/clear the table", "rules": ""}
     scene.plays(("clean", scene.opens()))
     scene.run()
@@ -473,7 +473,7 @@ def test_a_prompt_that_begins_with_a_slash_is_no_command(scene):
 
 
 def test_what_a_lost_supervisor_left_is_ended_before_anything_is_started(scene):
-    """Found by its mark, recorded as lost with how many there were, then its session goes on."""
+    """It is found by its mark and recorded as lost with its processes; then its session resumes."""
     session = str(uuid.uuid4())
     lose(scene, session=session)
     scene.processes.left["lost-1"] = 3
@@ -488,7 +488,7 @@ def test_what_a_lost_supervisor_left_is_ended_before_anything_is_started(scene):
 
 
 def test_a_launch_of_another_boot_is_looked_for_as_such(scene):
-    """The sweep is told which boot and time it was: whoever looks then leaves all alone."""
+    """The sweep is given the boot and its uptime, so that it leaves other boots alone."""
     lose(scene, boot="an0ther")
     swept = []
     nothing_recorded = {"recorded": [], "program": ""}
@@ -521,7 +521,7 @@ def test_a_lost_launch_is_settled_once(scene):
     ids=["no-program", "no-folder"],
 )
 def test_an_agent_that_cannot_be_started_leaves_no_open_launch(scene, error):
-    """It is over and known why; once that is mended, a fresh session begins."""
+    """The launch is closed with its reason; after a fix, a fresh session begins."""
     scene.processes.plays.append(error)
     with pytest.raises(AgentError) as caught:
         scene.run()
@@ -644,7 +644,7 @@ def test_cycles_are_numbered_over_runs(scene):
 
 
 @pytest.mark.parametrize("kind", ["limit", "overload", "auth", "budget", "interrupted"])
-def test_a_cycle_that_was_stopped_goes_on_with_the_next_run(scene, kind):
+def test_a_stopped_cycle_continues_with_the_next_run(scene, kind):
     """It stays open; the next run resumes its session under the same number."""
     scene.plays((kind, scene.opens()))
     outcome = scene.run()

@@ -56,7 +56,7 @@ def test_files_that_were_written_since_are_artefacts(folder):
         "run.log",
     ],
 )
-def test_what_is_no_result_does_not_count(folder, name):
+def test_a_line_that_is_not_a_result_does_not_count(folder, name):
     folder.write(name)
     assert folder.signs() == WorkSigns()
 

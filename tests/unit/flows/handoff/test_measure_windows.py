@@ -26,7 +26,7 @@ class Silent:
 
 
 @pytest.mark.parametrize("stops", [True, False])
-def test_it_is_ended_when_its_time_is_over_or_somebody_stops_us(tmp_path, monkeypatch, stops):
+def test_it_is_ended_when_its_time_is_over_or_on_a_stop(tmp_path, monkeypatch, stops):
     monkeypatch.setattr(flow, "MEASURE_SECONDS", 3600 if stops else 1)
     began = time.monotonic()
     looked = []

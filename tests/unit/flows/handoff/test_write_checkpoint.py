@@ -1,4 +1,4 @@
-"""A checkpoint for the next session: whoever was to write it, and whatever went wrong with that."""
+"""A checkpoint for the next session is written by any summarizer, and after any failure of one."""
 
 import pytest
 
@@ -37,7 +37,7 @@ def scene(store, clock, tmp_path):
 
 
 def test_a_summarizer_that_cannot_even_be_asked(scene):
-    """The checkpoint is made without it, the log says why, and the work goes on."""
+    """The checkpoint is made without it, the log has the reason, and the work continues."""
     scene.plays(("context-full", scene.opens()), ("clean", scene.opens()))
     wrong = raising(ManifestError("there is no persona named 'nosuch'"))
     assert scene.run(ending=ending(checkpointer=wrong, summarizer=wrong)).why == "cycles"
@@ -67,7 +67,7 @@ def test_a_halt_notifies_in_the_words_of_the_row(scene, once):
     assert words.endswith("\n→ rekindle answer trades-1 retry  (or: stop)")
 
 
-def test_a_checkpoint_forgets_no_launch_whose_cost_nobody_knows(scene):
+def test_a_checkpoint_forgets_no_launch_with_an_unknown_cost(scene):
     said = {"ts": scene.clock(), "cycle": 1}
     ended = events.LaunchEnded(**said, launch="l", session="s", exit="context-full", unpriced=2)
     with scene.store.writer("trades") as writer:

@@ -1,4 +1,4 @@
-"""What a session is told that nobody supervises: once, in time, and never too much."""
+"""An unsupervised session is primed once, in time, and never with too much text."""
 
 import os
 import subprocess
@@ -210,7 +210,7 @@ def test_an_append_that_fails_still_tells(scene, monkeypatch):
 
 
 def test_an_interrupted_session_is_told_of_once(scene):
-    """To the first session that begins anew; from then on it counts as told."""
+    """The first new session is told; from then on the interruption counts as told."""
     scene.began("killed", "1.1.b")
     first = scene.prime("second")
     assert first.startswith(BANNER)
@@ -221,8 +221,8 @@ def test_an_interrupted_session_is_told_of_once(scene):
 
 
 @pytest.mark.parametrize("source", [one for one in SOURCES if one != "startup"])
-def test_only_a_session_that_begins_anew_is_told_of_an_interruption(scene, source):
-    """Who resumes, clears, compacts or forks was not interrupted; the next start still is told."""
+def test_only_a_new_session_is_told_of_an_interruption(scene, source):
+    """A resume, clear, compaction or fork was not interrupted; the next new session is told."""
     scene.began("killed", "1.1.b")
     assert BANNER not in scene.prime("going on", source)
     assert scene.logged(events.SessionLost) == []
@@ -317,7 +317,7 @@ LONG = st.builds(lambda text, times: text * times, WILD, st.sampled_from([1, 3, 
     phases=[Phase.explicit, Phase.reuse, Phase.generate],  # shrinking costs minutes of fsync
 )
 def test_no_primer_is_too_long_for_a_hook(directive, decisions, other, loops, known):
-    """Whatever stands in relay, checkpoint, brief and loops, as a CLI counts; the notice stays."""
+    """With any relay, checkpoint, brief and loops the CLI's limit holds, and the notice stays."""
     with tempfile.TemporaryDirectory() as folder:
         clock = ManualClock()
         store = FileStore(Path(folder), host="here", settings=Settings(), clock=clock)

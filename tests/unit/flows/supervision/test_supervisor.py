@@ -282,8 +282,8 @@ def test_safe_mode_for_changed_settings_reads_them_only_when_they_change(life):
 
 
 @pytest.mark.parametrize("done", [True, False])
-def test_a_watchdog_s_supervisor_is_not_wanted_where_nobody_wants_it_to_run(life, done):
-    """After the end, and after a stop: it starts nothing and writes nothing."""
+def test_a_watchdog_s_supervisor_does_not_run_against_an_order(life, done):
+    """After the end or a stop it starts nothing and writes nothing."""
     if done:
         life.plays = [("clean",)]
         life.run()
@@ -295,7 +295,7 @@ def test_a_watchdog_s_supervisor_is_not_wanted_where_nobody_wants_it_to_run(life
 
 
 def test_a_clean_exit_is_marked_and_the_mark_taken_away(life):
-    """There while nobody is to start it again."""
+    """The marker exists as long as the agent must not be started again."""
     gone = []
     life.plays = [("clean", lambda: gone.append(life.clean_exit))] * 2
     life.run()
@@ -327,7 +327,7 @@ def test_ctrl_c_says_stopped_and_a_signal_from_elsewhere_does_not(life):
 def test_a_stop_that_no_log_takes_ends_the_supervisor_and_is_noted_outside(
     life, monkeypatch, refusal
 ):
-    """Neither a full disk nor a log of somebody else keeps it from ending."""
+    """Neither a full disk nor a foreign log keeps it from exiting."""
     noted = []
     monkeypatch.setattr(life.store, "note_stop", lambda agent, command: noted.append(command))
 
@@ -350,8 +350,8 @@ def test_a_stop_that_no_log_takes_ends_the_supervisor_and_is_noted_outside(
         (False, "ended because its supervisor was stopped"),
     ],
 )
-def test_who_ended_the_session_is_said(life, by_hand, words):
-    """A host that is switched off is nobody's word about the agent."""
+def test_the_cause_of_a_session_s_end_is_recorded(life, by_hand, words):
+    """A host that shuts down gives no order about the agent."""
     life.plays = [("crash", lambda: life.presses(hand=by_hand), 60)]
     assert life.run() == "stopped"
     (ended,) = life.logged(events.LaunchEnded)
@@ -391,8 +391,8 @@ def test_a_fresh_session_is_asked_for_once(life):
     assert not life.store.folder("a").fresh.exists()
 
 
-def test_a_supervisor_that_takes_over_goes_on_with_the_wait(life):
-    """Nobody is woken before the reset, and the wait is written down and told once."""
+def test_a_supervisor_that_takes_over_continues_the_wait(life):
+    """The agent is not woken before the reset, and the wait is logged and reported once."""
     reset = int(life.clock().timestamp()) + 7200
     life.plays = [(LaunchExit("limit", resets_at=reset),), ("clean",)]
     life.after(600, life.is_killed)
@@ -408,14 +408,14 @@ def test_a_supervisor_that_takes_over_goes_on_with_the_wait(life):
 
 @pytest.mark.parametrize("seconds", [-86_400, 86_400])
 def test_a_wait_ends_whichever_way_the_clock_is_set(life, seconds):
-    """Back: after the time that was planned, by the clock that nobody sets."""
+    """Set back, it ends after the planned time by the monotonic clock."""
     life.plays = [(LaunchExit("limit"),), ("clean",)]
     life.after(60, lambda: life.clock.forward(seconds=seconds))
     assert life.run() == "cycles"
     assert life.seconds <= 901
 
 
-def test_a_limit_that_is_not_waited_for_ends_the_run_and_the_next_one_goes_on(life):
+def test_a_limit_without_a_wait_ends_the_run_and_the_next_one_continues(life):
     life.runtime = RuntimeSettings(limits=LimitSettings(wait=False))
     life.plays = [("limit",), ("clean",)]
     assert life.run() == "limit"
@@ -429,7 +429,7 @@ def used(tokens):
 
 
 def test_spending_outlives_the_supervisor_and_ends_the_run(life):
-    """At most one turn too much; what is over is not kept, and goes on when there is more."""
+    """It overshoots by at most one turn; a finished run resumes when the budget is raised."""
     life.facts = {"budget": Budget(tokens=100)}
     life.plays = [("crash", used(60), 10, life.is_killed)]
     with pytest.raises(Killed):
@@ -459,7 +459,7 @@ def test_a_restart_of_a_run_that_is_over_begins_a_new_one(life):
 
 
 def test_spending_is_noted_turn_by_turn_and_where_it_grew(life):
-    """A turn that is told in many pieces is no news each time."""
+    """A turn that is reported in many pieces is not written each time."""
 
     def piece(turn, tokens):
         return UsageReport(WindowUsage(tokens, None, "reported", "m"), turn)
@@ -471,8 +471,8 @@ def test_spending_is_noted_turn_by_turn_and_where_it_grew(life):
     assert life.logged(events.LaunchEnded)[-1].run_tokens == 25_049
 
 
-def test_a_program_that_is_missing_is_no_session_that_cannot_be_brought_back(life):
-    """The CLI is being updated: when it is there again, the same session goes on."""
+def test_a_missing_program_does_not_count_as_a_failed_resume(life):
+    """The CLI is being updated: when it is back, the same session resumes."""
     missing = ProgramMissingError("fake", "No such file or directory")
     life.plays = [("crash", 5), *[(missing,)] * 3, ("clean",)]
     assert life.run() == "cycles"
@@ -505,7 +505,7 @@ def test_a_budget_is_not_kept_to_within_a_tool_call(life):
     assert (asked, life.asked) == (["still calling"], ["ask"])
 
 
-def test_a_call_whose_end_was_lost_is_over_when_the_model_goes_on(life):
+def test_a_call_whose_end_was_lost_is_over_when_the_model_continues(life):
     """Neither the budget nor a hang waits for it any more; calls of one turn belong together."""
     turn = UsageReport(WindowUsage(400, None, "reported", "m", 100), "one")
     again = UsageReport(WindowUsage(400, None, "reported", "m", 100), "two")
@@ -593,26 +593,26 @@ def test_turns_of_the_transcript_close_calls_whose_return_was_not_reported():
     assert set(watched.calls) == {"call 2"}
 
 
-def test_a_stopped_process_is_left_alone_and_has_its_time_when_it_goes_on(life):
-    """Its silence begins anew: it has had no time to say anything."""
+def test_a_stopped_process_is_left_alone_and_has_its_time_after_it_continues(life):
+    """Its silence is counted from zero: it had no time to print anything."""
 
     def stops():
         life.vital = ProcessVitals(stopped=True, cpu_seconds=0.0, tools=0, tools_cpu_seconds=0.0)
 
-    def goes_on():
+    def continues():
         life.vital = IDLE
 
     life.runtime = RuntimeSettings(watch=WatchSettings(silence=Duration(120)))
-    life.plays = [("clean", stops, 3600, goes_on, 100, AssistantText("here"), 10)]
+    life.plays = [("clean", stops, 3600, continues, 100, AssistantText("here"), 10)]
     assert life.run() == "cycles"
     assert [one.ended for one in life.logged(events.HangDetected)] == [False]
-    life.plays = [("crash", stops, 3600, goes_on, 600), ("clean",)]
+    life.plays = [("crash", stops, 3600, continues, 600), ("clean",)]
     assert life.run() == "cycles"
     assert [one.ended for one in life.logged(events.HangDetected)] == [False, False, True]
 
 
-def test_a_program_that_is_being_updated_counts_as_a_crash_where_nobody_sits(life):
-    """Who sits there is told at once."""
+def test_a_program_that_is_being_updated_counts_as_a_crash_without_a_person_present(life):
+    """A person at the terminal is told at once."""
     missing = (ProgramMissingError("fake", "No such file or directory"),)
     life.plays = [missing]
     with pytest.raises(ProgramMissingError):
@@ -637,7 +637,7 @@ def test_two_watchdogs_start_one_supervisor(life):
 
 
 def test_a_restart_in_the_moment_of_the_end_makes_the_marker_void(life):
-    """While somebody is still being told: the operator's later word outranks what is marked."""
+    """During a notification, a later order of the operator outranks the marker."""
     life.facts = {"budget": Budget(tokens=5)}
     life.plays = [("crash", UsageReport(WindowUsage(9, None, "unknown")), 5)]
     notify = life.notified.append
@@ -687,8 +687,8 @@ def test_a_disk_that_was_full_for_a_while_ends_nothing(life, monkeypatch):
     assert [one.exit for one in life.logged(events.LaunchEnded)] == ["lost", "clean"]
 
 
-def test_a_limit_that_is_always_just_ahead_is_told_once_and_paused_for(life):
-    """It says "in 1 s", again and again: the pauses grow, and nobody is told nine times."""
+def test_a_limit_that_is_always_just_ahead_is_reported_once_and_paused_for(life):
+    """It says "in 1 s" again and again: the pauses grow, and it is not reported nine times."""
 
     def limit():
         return (LaunchExit("limit", "limit", resets_at=int(life.clock().timestamp()) + 2),)

@@ -81,8 +81,8 @@ def test_it_is_tried_more_and_more_seldom(watched):
     assert [one.total_seconds() for one in pauses][:7] == [15, 30, 45, 90, 165, 300, 300]
 
 
-def test_what_somebody_did_about_it_counts_at_once(watched):
-    """Whatever stands in the log since: the operator's word, or what its supervisor did."""
+def test_a_reaction_in_the_log_counts_at_once(watched):
+    """It may be an operator's order, or an action of the agent's supervisor."""
     watched.look(20)
     watched.store.submit("a", events.RestartRequested(ts=watched.clock()))
     assert watched.look() == WatchReport("a", started=True, words="its supervisor is gone")
@@ -91,7 +91,7 @@ def test_what_somebody_did_about_it_counts_at_once(watched):
 
 
 def test_one_that_lives_has_come_up(watched):
-    """Also one that writes nothing, in safe mode: killed later, it is no failure."""
+    """It may be silent, as in safe mode: a later kill is not a failed start."""
     watched.look(2)
     with watched.store.supervising("a"):
         assert watched.look() == WatchReport("a", started=False, words="running")
@@ -219,7 +219,7 @@ def test_one_is_begun_at_the_end_of_each_session_where_that_is_wanted(clock):
         assert len(world.begun) == count
 
 
-def test_a_watchdog_that_cannot_have_them_written_says_so_and_goes_on(clock):
+def test_a_watchdog_that_cannot_have_them_written_says_so_and_continues(clock):
     world = Briefed(clock, BriefSettings(at="06:30"))
 
     def fails():

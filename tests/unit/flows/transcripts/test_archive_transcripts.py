@@ -185,7 +185,7 @@ def test_killed_at_any_point_it_keeps_each_turn_once(place, monkeypatch, point):
 
     def dies(*arguments, **named):
         if point == "write_from":
-            real(*arguments, **named)  # the turns are there, and nobody knows
+            real(*arguments, **named)  # the turns are there, and the cursor does not know
         raise Killed
 
     with monkeypatch.context() as patched:
@@ -197,7 +197,7 @@ def test_killed_at_any_point_it_keeps_each_turn_once(place, monkeypatch, point):
     assert place.texts() == ["one", "two", "three", "four"]
 
 
-def test_a_damaged_cursor_is_made_anew_from_the_source(place):
+def test_a_damaged_cursor_is_rebuilt_from_the_source(place):
     place.write(asked("one"), answered("m1", "two"))
     place.keep()
     (place.store.folder("trades").transcripts / f"{SESSION}.json").write_text("{")
@@ -329,7 +329,7 @@ def test_two_names_are_two_files(place):
 
 
 @pytest.mark.timeout(20)
-def test_pipes_and_loops_of_links_hold_nobody_up(place):
+def test_pipes_and_loops_of_links_do_not_block(place):
     place.write(asked("one"))
     aside = place.path.with_suffix("") / "subagents"
     aside.mkdir(parents=True)

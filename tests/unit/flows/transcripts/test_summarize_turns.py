@@ -1,4 +1,4 @@
-"""Turns become a summary: what is asked, what is believed, what is done where nobody answers."""
+"""Turns become a summary: what is asked, what is believed, and what is done without an answer."""
 
 import json
 import shlex
@@ -91,7 +91,7 @@ def test_an_answer_becomes_a_checkpoint_with_the_files_that_git_knows():
     assert (made.how, made.usd, made.tokens, len(model.asked)) == ("headless", 0.25, 100, 1)
 
 
-def test_a_fence_around_the_answer_is_no_fault():
+def test_a_fence_around_the_answer_is_accepted():
     made, _ = make("```json\n" + json.dumps(GOOD) + "\n```")
     assert made.how == "headless"
 
@@ -140,7 +140,7 @@ def test_twice_unusable_it_is_put_together_without_a_model(name):
     assert "Repair the second branch." in found.content(CheckpointSection.RESUME_INSTRUCTIONS)
 
 
-def test_where_nobody_answers_it_is_not_asked_again():
+def test_without_an_answer_it_is_not_asked_again():
     made, model = make(SummaryError("it is gone"), GOOD)
     assert (made.how, made.words, len(model.asked)) == ("mechanical", "it is gone", 1)
 
@@ -205,7 +205,7 @@ def told_of(turns, *texts, known=KNOWN, cap=100_000):
     return [item.text for item in made.summary.sections["Completed Work"]]
 
 
-def test_words_of_the_person_are_only_those_that_nobody_else_has_said():
+def test_words_of_the_person_are_only_those_that_no_other_speaker_said():
     person = Turn(number=1, who="person", text=f"read the notes. {ORDER}, please.")
     tool = Turn(number=2, who="agent", calls=(ToolCall("Read", "notes", "ok", f"x {ORDER} y"),))
     assert told_of([person], ORDER) == [f"the person, turn 1: “{ORDER}”"]
@@ -421,8 +421,8 @@ def test_the_schema_names_the_sections_and_nothing_else():
         summary.parse(json.dumps({"Modified Files": []}), "checkpoint", frozenset({1}))
 
 
-def test_where_no_turn_is_known_nobody_says_that_nothing_was_done():
-    """A program that keeps no transcript has said and done all the same."""
+def test_without_known_turns_the_summary_does_not_claim_that_nothing_was_done():
+    """A program without a transcript may still have said and done something."""
     made = mechanical_summary.summarize_mechanically("relay", [], KnownWork(changed=("made.txt",)))
     told = [item.text for items in made.sections.values() for item in items]
     assert "changed `made.txt`" in told

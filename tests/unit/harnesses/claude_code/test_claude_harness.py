@@ -1,4 +1,4 @@
-"""Claude Code in our words, on recordings of the real one and on bytes that nobody should send."""
+"""Claude Code is parsed on recordings of the real one and on bytes that it should never send."""
 
 import json
 import re
@@ -126,7 +126,7 @@ def test_a_recording(case):
 
 @pytest.mark.parametrize("case", ENDS)
 def test_recordings_tell_nothing_of_the_machine(case):
-    """No path of the machine that recorded them, no key, and nobody's name."""
+    """They contain no path of the recording machine, no key and no person's name."""
     text = (KEPT / f"{case}.jsonl").read_text()
     assert traces(text) == []
     assert not re.search(r"sk-\w|Bearer|\w@(?!builtin)\w+\.", text)
@@ -264,8 +264,8 @@ def test_a_fresh_session():
     assert command.argv == (*headless, f"--session-id={SESSION}")
 
 
-def test_a_session_that_goes_on():
-    """It is named as the one to resume, and gets no system prompt: it has its own already."""
+def test_a_session_that_resumes():
+    """The command names the session to resume and has no system prompt: the session has its own."""
     persona = Persona(system_prompt_file="persona.md", temperature=0.2)
     start = LaunchSpec(session=SESSION, resumes=True, persona=persona, program=("nice", "claude"))
     argv = claude_harness.command(start).argv
@@ -305,8 +305,8 @@ def test_in_a_terminal():
 
 
 @pytest.mark.parametrize("prompt", ["/clear it", "-p", "--help", "!ls", "\n /clear it"])
-def test_a_prompt_in_a_terminal_is_no_command(prompt):
-    """A space before it would be taken away."""
+def test_a_prompt_in_a_terminal_is_not_a_command(prompt):
+    """A space before it would be removed."""
     start = LaunchSpec(session=SESSION, interactive=True, prompt=prompt)
     assert claude_harness.command(start).argv[-1] == f"The task: {prompt}"
 
@@ -434,7 +434,7 @@ def test_usage_of_a_transcript():
 
 
 def test_usage_without_a_window():
-    """Where the model's window was not learnt, nobody guesses."""
+    """If the model's window is unknown, nothing is guessed."""
     used = claude_harness.usage(Recording.load("tool").tail, {f"{MODEL}[1m]": 1_000_000})
     assert (used.tokens, used.window, used.known) == (3230, None, "unknown")
 

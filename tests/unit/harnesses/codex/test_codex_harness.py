@@ -1,4 +1,4 @@
-"""Codex in our words, on recordings of the real one and on bytes that nobody should send."""
+"""Codex is parsed on recordings of the real one and on bytes that it should never send."""
 
 import json
 import re
@@ -208,8 +208,8 @@ def test_a_fresh_session():
     assert codex_harness.command(LaunchSpec(session="")).argv == (*headless, never, "-")
 
 
-def test_a_session_that_goes_on():
-    """It is named as the one to resume, and gets no system prompt: it has its own already."""
+def test_a_session_that_resumes():
+    """The command names the session to resume and has no system prompt: the session has its own."""
     start = LaunchSpec(
         session=SESSION, resumes=True, instructions="be kind", program=("nice", "codex")
     )
@@ -229,21 +229,21 @@ def test_commands_of_the_agent_have_a_path_of_their_own():
 
 
 @pytest.mark.parametrize("session", ["", "latest", f"{SESSION} ", f"{SESSION}\n", SESSION.upper()])
-def test_a_session_that_is_none(session):
-    """What is no id would be taken for a name, and a new session be opened for it."""
+def test_an_invalid_session_id(session):
+    """Codex would take it for a name, and open a new session for it."""
     with pytest.raises(UsageError, match="cannot be a session"):
         codex_harness.command(LaunchSpec(session=session, resumes=True))
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))
 def test_a_system_prompt_arrives_as_it_is(words):
-    """Whatever stands in it, the program reads the same words."""
+    """The program reads the same words, whatever they contain."""
     given = settings(codex_harness.command(LaunchSpec(session="", instructions=words)).argv)
     assert value(given.get("developer_instructions", '""')) == words
 
 
 def test_a_system_prompt_that_is_too_long():
-    """The system would refuse to start it, in words that nobody understands."""
+    """The system would refuse to start it, with an unhelpful error."""
     with pytest.raises(ManifestError, match="too long for Codex"):
         codex_harness.command(LaunchSpec(session="", instructions="x" * 130_000))
 
@@ -361,7 +361,7 @@ def test_a_hook_that_refuses_the_tools_of_servers():
     "rule", ["Bash(rm *)", "Write(src/**)", "Read", "mcp__x__y", "--danger", "Bash(*) ", "bash"]
 )
 def test_a_permission_that_cannot_be_kept(rule):
-    """It is refused by its name: nobody may trust in what is not held."""
+    """It is refused by its name: a permission that is not enforced must not be trusted."""
     persona = Persona(permissions=Permissions(deny=[rule]))
     with pytest.raises(UnenforceableError) as refused:
         codex_harness.command(LaunchSpec(session="", persona=persona))

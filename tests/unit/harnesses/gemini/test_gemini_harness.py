@@ -1,4 +1,4 @@
-"""Gemini CLI in our words, on recordings of the real one and on bytes that nobody should send."""
+"""Gemini CLI is parsed on recordings of the real one and on bytes that it should never send."""
 
 import json
 import re
@@ -247,8 +247,8 @@ def test_a_fresh_session():
     assert command.files == {}
 
 
-def test_a_session_that_goes_on_with_a_persona():
-    """Its rules stand in a file of the launch's own, its prompt in the place of the CLI's."""
+def test_a_session_that_resumes_with_a_persona():
+    """Its rules are in a file of the launch, and its prompt replaces the CLI's."""
     persona = Persona(
         permissions=Permissions(allowed_tools=["Read"]), system_prompt_file="/p/persona.md"
     )
@@ -418,7 +418,7 @@ def test_what_cannot_be_enforced_is_refused(pattern):
 
 @given(st.text())
 def test_any_pattern(pattern):
-    """Whatever stands in the manifest is refused, or is one rule and no more."""
+    """Any pattern in the manifest is refused, or becomes exactly one rule."""
     try:
         made = render_policy(Permissions(allowed_tools=[f"Bash({pattern}:*)"]))
     except UnenforceableError:
@@ -545,8 +545,8 @@ def test_an_agent_that_talks_about_limits():
     assert found.kind == "clean"
 
 
-def test_a_session_that_goes_on_is_kept_where_it_was_begun():
-    """The file that its hook then names has the minute of the second start, and little in it."""
+def test_a_resumed_session_is_kept_in_its_first_file():
+    """The file that its hook names then has the minute of the second start, and little in it."""
     path = f"/g/chats/session-2026-11-15T22-20-{SESSION[:8]}.jsonl"
     told = {"session_id": SESSION, "transcript_path": path}
     payload = json.dumps(told).encode()

@@ -94,7 +94,7 @@ def test_what_the_agent_says_of_itself_is_checked_like_the_rest():
 
 
 LOOPS = tuple(
-    OpenLoop(f"loop-{number}", f"the {number}th thing that nobody has looked at yet", "2026-02-01")
+    OpenLoop(f"loop-{number}", f"the {number}th thing that is still to be looked at", "2026-02-01")
     for number in range(30)
 )
 LONG = BriefContent(

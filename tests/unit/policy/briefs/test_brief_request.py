@@ -92,7 +92,7 @@ def test_thousands_of_loops_leave_room_for_the_day():
     assert "loop-0:" in request.prompt
 
 
-def test_where_nothing_fits_nobody_is_asked():
+def test_if_nothing_fits_no_model_is_asked():
     with pytest.raises(OverBudgetError):
         asked(turns(1), 1_000, words="a rule that holds " * 400)
 

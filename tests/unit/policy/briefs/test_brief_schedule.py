@@ -1,4 +1,4 @@
-"""When a brief is due: once a morning, on any day, whoever was off meanwhile."""
+"""A brief is due once a morning, on any day, even after the host was off."""
 
 from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
@@ -87,7 +87,7 @@ def test_without_work_nothing_is_due():
     assert due("2026-02-18T07:00", **began_after) is None
 
 
-def test_a_brief_that_somebody_asked_for_does_not_close_the_morning():
+def test_a_brief_on_request_does_not_close_the_morning():
     asked = BriefState(1, at("2026-02-16T22:00"), morning="2026-02-17")
     assert due("2026-02-17T06:30", briefed=asked, **WORKED) == DueBrief("2026-02-17", closes=True)
 
@@ -205,7 +205,7 @@ def test_what_is_begun_after_the_moment_is_for_the_next_morning():
 
 
 @pytest.mark.parametrize("limits", [DAILY, ENDING])
-def test_after_a_brief_in_the_evening_the_first_minute_of_a_day_is_no_morning(limits):
+def test_after_a_brief_in_the_evening_the_first_minute_of_a_day_is_not_a_morning(limits):
     yesterday, today = life("2026-02-16T09:00", "2026-02-16T17:00"), life("2026-02-17T09:00")
     evening = BriefState(5, at("2026-02-16T17:01"), morning="2026-02-17")
     found = due(

@@ -67,7 +67,7 @@ DONE = [
     said("schwab-oauth no longer fails: it ran a hundred times."),
 ]
 NOT_DONE = {
-    "somebody else's words": said(
+    "another speaker's words": said(
         "I read it.", calls=(ToolCall("Read", "a", "ok", "schwab-oauth is resolved."),)
     ),
     "a sentence that was read": said(
@@ -91,7 +91,7 @@ NOT_DONE = {
 
 
 @pytest.mark.parametrize("turn", DONE, ids=lambda turn: turn.text[:30])
-def test_what_somebody_calls_done_is_resolved(turn):
+def test_a_loop_that_a_speaker_calls_done_is_resolved(turn):
     after, found = settled(opened(), [turn], closes=CLOSES)
     assert not after.loops["schwab-oauth"].is_open
     assert after.loops["schwab-oauth"].to_resolution().reason == "the connection works"
@@ -99,7 +99,7 @@ def test_what_somebody_calls_done_is_resolved(turn):
 
 
 @pytest.mark.parametrize("name", NOT_DONE)
-def test_what_nobody_calls_done_stays_open_and_is_told(name):
+def test_a_loop_that_no_speaker_calls_done_stays_open_and_is_told(name):
     after, found = settled(opened(), [NOT_DONE[name]], closes=CLOSES)
     assert after.loops["schwab-oauth"].is_open
     assert found.claimed == {"schwab-oauth": "the connection works"}

@@ -62,7 +62,7 @@ def test_a_lost_launch_neither_adds_to_a_row_nor_ends_it():
     assert pause(row("crash", "crash", LOST_EXIT)) is None
 
 
-def test_running_well_for_a_while_begins_anew():
+def test_running_well_for_a_while_resets_the_count():
     """The launch that ran well counts as the first."""
     tried = [*row("crash", "crash", "crash"), *row("crash", seconds=600)]
     assert pause(tried) is None
@@ -115,7 +115,7 @@ def test_a_limit_need_not_be_waited_for():
 
 
 @pytest.mark.parametrize("kind", ["auth", "billing", "budget"])
-def test_what_only_a_person_can_mend(kind):
+def test_what_only_a_person_can_fix(kind):
     assert decide_restart(row(kind), now=NOW, runtime=RuntimeSettings()) == EnterSafeMode(kind)
 
 
@@ -135,7 +135,7 @@ def test_a_window_that_fills_up_again_needs_a_person():
 
 
 def test_windows_that_fill_up_after_hours_of_work_are_ordinary():
-    """Working well for a while begins anew, as for crashes."""
+    """Working well for a while resets the count, as for crashes."""
     hours = row("context-full", "context-full", "context-full", seconds=7200)
     assert decide_restart(hours, now=NOW, runtime=RuntimeSettings()) is None
     assert decide_restart(

@@ -161,7 +161,7 @@ def test_an_older_workflow_still_counts_failed_resumes():
 
 
 def test_a_resumed_session_that_opened_and_crashed_is_resumed_again():
-    """It was brought back, so that crash is no failed resume, however often it happens."""
+    """The resume succeeded, so the crash is not a failed resume, however often it happens."""
     first = attempt("crash", opened=True)
     again = attempt("crash", resumes=True, opened=True)
     for times in range(1, 4):
@@ -184,7 +184,7 @@ def test_a_fresh_session_that_took_over_is_resumed_by_its_own_id():
 
 
 def test_a_lost_resume_neither_counts_nor_clears_the_count():
-    """Of a launch whose supervisor was gone nobody knows how far it came."""
+    """The progress of a launch without a supervisor is unknown."""
     first = attempt("crash", opened=True)
     failed = attempt("crash", resumes=True)
     lost = attempt(LOST_EXIT, resumes=True)
@@ -203,7 +203,7 @@ def test_a_window_that_is_full_twice_in_a_row_ends_the_run():
 
 @pytest.mark.parametrize("kind", PERSON)
 def test_what_stopped_an_earlier_run_does_not_hold_this_one(kind):
-    """A person has said `run` since: the session goes on."""
+    """A person has typed `run` since: the session resumes."""
     stopped = attempt(kind, opened=True, earlier=True)
     assert after(stopped) == ResumeSession("one")
     assert after(stopped, attempt(kind, resumes=True, opened=True)) == EnterSafeMode(kind)

@@ -194,8 +194,8 @@ WRAPPED = (
 
 
 @pytest.mark.parametrize("hint", WRAPPED)
-def test_wraps_anywhere_wake_nobody_early(hint):
-    """Broken in any two places, a message is read as it was, later, or not at all."""
+def test_wraps_anywhere_cause_no_early_wake_up(hint):
+    """Broken in any two places, a message is read correctly, later, or not at all."""
     whole = parse_reset_time(hint, now=NOW, zone=BERLIN)
     assert whole
     for first in range(1, len(hint)):

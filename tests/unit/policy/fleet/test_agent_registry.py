@@ -68,7 +68,7 @@ def test_a_fact_gets_its_place_and_the_generation_of_its_lease():
     assert after.projection.cycle == 1
 
 
-def test_whoever_commits_is_told_what_was_said_meanwhile():
+def test_a_commit_is_answered_with_the_commands_since():
     kept = taken_up(new())
     before = kept.projection.seq
     kept = agent_registry.record_commands(
@@ -195,7 +195,7 @@ def test_a_host_that_has_something_else_is_sent_what_it_lacks(what):
     assert (opened.kept is not None) == (what != "another definition")
 
 
-def test_a_move_is_in_the_log_and_a_return_after_nobody_had_it_is_none():
+def test_a_move_is_in_the_log_and_a_return_without_another_host_is_not():
     kept = agent_registry.release_lease(taken_up(new(), "a"), is_gone=True)
     assert kept.host == ""
     back = taken_up(kept, "a")
@@ -204,8 +204,8 @@ def test_a_move_is_in_the_log_and_a_return_after_nobody_had_it_is_none():
     assert (moved.projection.moved.previous, moved.projection.moved.host) == ("a", "b")
 
 
-def test_what_could_not_be_pushed_is_said_to_whoever_has_it_next():
-    """Also after the next host has pushed: what is there is still not in it."""
+def test_a_failed_push_is_reported_to_the_next_host():
+    """It stays true after the next host has pushed: the missing work is still missing."""
     kept = taken_up(new())
     kept, _ = agent_registry.commit_events(
         kept, commit(kept, events.WorkspacePushFailed(ts=NOW, words="no room"))
@@ -281,7 +281,7 @@ def test_a_commit_of_more_facts_than_are_kept_is_answered_whole():
     ["../../.bashrc", "/etc/passwd", "memories/archive/../../x", "memories/consensus.md", "", "a"],
 )
 def test_a_document_has_its_place_in_the_archive_alone(path):
-    """Whoever receives the agent writes it there."""
+    """The host that receives the agent writes it there."""
     kept = taken_up(new())
     assert agent_registry.explain_unfit_commit(
         kept, commit(kept, relay(1, path), documents={path: "x"})
@@ -300,7 +300,7 @@ def test_what_is_carried_over_fits_a_message_whatever_was_said():
     assert len(validation.encode_json(agent_registry.compact_agent(kept))) < 1_000_000
 
 
-def test_nobody_replaces_what_is_known():
+def test_known_facts_are_never_replaced():
     kept = taken_up(new())
     forged = events.AgentReceived(ts=NOW, seq=99, known={"agent": "other"})
     assert "replace" in agent_registry.explain_unfit_commit(kept, commit(kept, forged))

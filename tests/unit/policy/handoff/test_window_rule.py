@@ -76,7 +76,7 @@ def said(compaction):
 
 
 def test_a_threshold_is_read_strictly():
-    """What nobody can read is an error with its line; nothing is guessed."""
+    """An unreadable threshold is an error with its line; nothing is guessed."""
     assert window_rule.find_threshold(None, RelaySettings()) == 80
     assert window_rule.find_threshold(said('{trigger: "token_limit_1%"}'), RelaySettings()) == 1
     assert window_rule.find_threshold(said('{trigger: "token_limit_100%"}'), RelaySettings()) == 100
@@ -130,7 +130,7 @@ def test_what_a_launch_is_held_to():
     assert rule(claude, None, asked=True) == ("0", {})
 
 
-def test_what_nobody_knows_is_never_due():
+def test_an_unknown_fill_level_is_never_due():
     assert window_rule.is_handoff_due(WindowUsage(160_000, 200_000, "reported"), 80)
     assert not window_rule.is_handoff_due(WindowUsage(159_999, 200_000, "reported"), 80)
     assert not window_rule.is_handoff_due(WindowUsage(999_999, 200_000, "unknown"), 80)
@@ -158,7 +158,7 @@ def test_two_handoffs_that_make_no_room_halt():
 
 
 def test_sessions_that_leave_no_trace_halt():
-    """Two in a row, wherever they begin; not where nobody can see, or a person sits before it."""
+    """Two in a row halt, unless the work cannot be seen or a person is present."""
 
     def found(*work, **how):
         tried = [handed(n, first=10, at=81, work=one) for n, one in enumerate(work)]
@@ -188,7 +188,7 @@ def test_what_a_person_asked_for_is_never_too_much():
 
 
 def test_one_thing_after_the_other():
-    """First the checkpoint, then the fresh session; what halted goes on after a restart."""
+    """First the checkpoint, then the fresh session; a halted run continues after a restart."""
     tried = [handed(1, first=20, at=85)]
 
     def move(run, *, checkpoint=0):
@@ -242,7 +242,7 @@ class Cycle:
         # A spiral: however often it is handed off, the next session begins as full as the last.
         self.spirals = dice.random() < 0.3
         self.base = dice.uniform(0.01, 1.2) * self.at
-        # What is seen of the work: nothing is ever done, each does something, nobody can know.
+        # The visible work: none is ever done, each session does some, or it cannot be known.
         self.work = dice.choice(("idle", "idle", "idle", "idle", "busy", "unseen"))
         self.projection, self.seq = Projection("a"), 0
         self.happened(events.RunStarted(ts=NOW), events.CycleStarted(ts=NOW, cycle=1))
@@ -293,7 +293,7 @@ class Cycle:
                     return
                 case other:
                     raise AssertionError(other)
-        raise AssertionError("it goes on for ever")
+        raise AssertionError("it continues for ever")
 
     def session(self):
         """Readings that climb by jumps, compacted now and then; ends where it is handed off."""

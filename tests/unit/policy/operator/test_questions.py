@@ -75,7 +75,7 @@ class Log:
         return [questions.find_question_state(known, one, now) for one in known.questions.values()]
 
 
-def safe(why="auth", words="nobody is logged in"):
+def safe(why="auth", words="the CLI is not logged in"):
     return events.SafeModeEntered(ts=NOON, why=why, words=words)
 
 
@@ -111,7 +111,7 @@ def test_what_needs_a_person_is_a_question(event, choices, default):
 
 
 @pytest.mark.parametrize("outcome", ["done", "cycles", "limit", "stopped"])
-def test_an_end_that_needs_nobody_asks_nothing(outcome):
+def test_an_end_that_needs_no_person_asks_nothing(outcome):
     assert Log(ended(outcome)).known.questions == {}
 
 

@@ -250,7 +250,7 @@ def test_what_was_folded_is_not_changed_by_folding_on(first, second):
 
 @given(histories())
 def test_a_projection_survives_its_snapshot(history):
-    """Written as JSON and read back it is the same, and goes on the same way."""
+    """Written as JSON and read back it is equal, and folds further events in the same way."""
     before = fold_events(EMPTY, history)
     read = msgspec.json.decode(msgspec.json.encode(before), type=Projection)
     assert read == before

@@ -134,13 +134,13 @@ def test_rewording_keeps_the_id_and_the_day_of_the_first_wording():
 
 
 def test_adding_what_stands_already_changes_nothing():
-    """The same text for the same open loop is no event, however it is wrapped."""
+    """The same text for the same open loop makes no event, however it is wrapped."""
     projection = added("tax", "File it", NOON)
     assert open_loops.propose_loop(projection.loops, "tax", "File\n  it ", NOON + DAY) is None
 
 
 def test_resolving_twice_changes_nothing():
-    """A second resolution is no event and no error."""
+    """A second resolution is neither an event nor an error."""
     projection = resolved("tax", "Filed", NOON, added("tax", "File it", NOON - DAY))
     assert open_loops.resolve_loop(projection.loops, "tax", "Filed again", NOON + DAY) is None
 
@@ -209,7 +209,7 @@ def test_a_mark_is_merged_once():
     assert known["tax"].marks == (mark,)
 
 
-# What somebody writes into state.json
+# Edits of state.json by hand or by another tool
 
 
 def test_what_was_left_out_of_an_edit_stays_open():
@@ -250,8 +250,8 @@ def test_an_edit_adds_rewords_and_resolves():
     assert shown.extra == {"mood": ["calm"]}
 
 
-def test_an_edit_that_resolves_a_loop_nobody_knew_is_kept():
-    """What another tool had resolved before we came is remembered."""
+def test_an_edit_that_resolves_an_unknown_loop_is_kept():
+    """A loop that another tool had resolved before is remembered."""
     edited = State("a", resolved=(Resolution("old", "Done before", "2026-02-27"),))
     projection = adopted(Projection("a"), edited, NOON)
     assert [item.id for item in make_state(projection, NOON, LIMITS).resolved] == ["old"]
@@ -386,8 +386,8 @@ def test_an_edit_is_reproduced_by_the_state_that_follows(earlier, edited, now):
 
 
 @given(st.lists(st.tuples(edits(), moments), max_size=4), moments)
-def test_a_state_that_nobody_edited_is_nothing_to_adopt(earlier, now):
-    """What we wrote ourselves is no news, even after it went through the file."""
+def test_an_unedited_state_is_nothing_to_adopt(earlier, now):
+    """Our own text makes no event, even after it went through the file."""
     projection = Projection("a")
     for one, ts in earlier:
         event = folding.adopt_state(projection, one, ts)

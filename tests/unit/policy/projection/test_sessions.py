@@ -70,14 +70,14 @@ def test_a_clock_that_was_set_back_hides_no_start():
 
 
 def test_a_lost_session_that_was_told_of_is_not_open_any_more():
-    """Telling it is what ends it for good; if it goes on after all, it is open again."""
+    """Telling it ends it for good; if it resumes after all, it is open again."""
     told = events.SessionLost(ts=at(1), session="one")
     assert sessions.select_unended_sessions(folded(began(), told).lives) == {}
     assert "one" in sessions.select_unended_sessions(folded(began(), told, began(minutes=2)).lives)
 
 
 def test_only_a_person_s_own_sessions_are_looked_for():
-    """A launch's session is its supervisor's to bring back, and a visitor's is nobody's."""
+    """A launch's session is its supervisor's to resume, and a visitor's session is left alone."""
     seen = folded(
         began("own"), began("launched", launch="l1"), began("visitor", visitor=True), ended("ended")
     )

@@ -182,8 +182,8 @@ def test_a_secret_that_was_encoded_is_found():
         "tests/test_tokens.py::test_token_roundtrip[abc-True] PASSED",
     ],
 )
-def test_what_is_no_secret_stays(line):
-    """Code, prose, hashes and placeholders that speak of secrets hold none."""
+def test_text_that_is_not_a_secret_stays(line):
+    """Code, prose, hashes and placeholders that mention secrets contain none."""
     assert find_secrets(line) == []
 
 
@@ -202,7 +202,7 @@ def test_a_short_secret_shows_less_of_its_hash():
 
 
 def test_the_manifest_allows_by_text_by_pattern_and_by_label():
-    """Whoever allows a secret need not write it down again: its label is enough."""
+    """A user can allow a secret by its label, without writing it down again."""
     secret = "gh" + "p_" + drawn(RNG, 36)
     for entry in (secret, secret[:8] + "*", render_placeholder("github-token", secret)):
         assert redact_text(f"use {secret}", [entry]) == f"use {secret}"

@@ -16,8 +16,8 @@ CLEAN = Redaction()
 WRITTEN = "Tundra-4711x"
 
 
-def test_an_event_is_redacted_where_somebody_wrote():
-    """Texts, ids and settings lose their secrets; what only names something stays."""
+def test_an_event_is_redacted_in_its_written_texts():
+    """Texts, ids and settings lose their secrets; mere names stay."""
     secret = "gh" + "p_" + drawn(RNG, 36)
     clean = Redaction().event
     added = clean(LoopAdded(ts=clock.read_clock(), id=f"rotate-{secret}", text=f"rotate {secret}"))

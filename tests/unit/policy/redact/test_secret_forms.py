@@ -131,7 +131,7 @@ MAKERS = {
 @pytest.mark.parametrize("maker", MAKERS)
 @pytest.mark.parametrize("form", FORMS)
 def test_a_secret_is_found_in_every_form(form, maker):
-    """Every form with a drawn secret, a hexadecimal one and a password that somebody made up."""
+    """Every form is tried with a random secret, a hexadecimal one and a made-up password."""
     template = FORMS[form]
     if maker == "password" and not PASSWORD.search(template):
         template = TOKEN_NAME.sub("DB_PASSWORD", template)

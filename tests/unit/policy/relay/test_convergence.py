@@ -61,7 +61,7 @@ def test_another_phase_is_another_topic(one, other):
 
 
 @pytest.mark.parametrize("phase", ["", "TBD", "---", "<!-- later -->", "暂无", "🚀"])
-def test_nothing_is_no_topic(phase):
+def test_an_empty_text_is_not_a_topic(phase):
     assert about(phase) == ""
     assert find_topic(relays.parse("## Next Action\nGo on.\n")) == ""
 
@@ -129,8 +129,8 @@ def test_steps_of_the_next_action_are_no_options():
 
 
 SETTLED = [
-    "## Key Decisions Made\nWinner: order by phone\nPre-mortem: nobody answers on Sundays",
-    "## Winner\nOrder by phone\n\n## Pre-mortem\n- nobody answers on Sundays",
+    "## Key Decisions Made\nWinner: order by phone\nPre-mortem: calls fail on Sundays",
+    "## Winner\nOrder by phone\n\n## Pre-mortem\n- calls fail on Sundays",
     "## What We Did This Cycle\n- We chose ordering by phone. The biggest risk is a busy line.",
     "## Key Decisions Made\n- Phone over online: no till needed\n- Risk: the line is busy",
     "## Outcome\n### Winner: ordering by phone\nWhat could go wrong: the line is busy",

@@ -107,7 +107,9 @@ def test_a_decision_that_is_put_up_for_choice_again_is_named(asks, decided):
     assert found.redebated[0].decision.startswith(decided)
     assert decided in found.redebated[0].words
     again = relay(SETTLED, **asks)
-    assert not compare_decisions(again, again).redebated, "what asks already asks nothing anew"
+    assert not compare_decisions(again, again).redebated, (
+        "a directive with a question adds no other"
+    )
 
 
 @pytest.mark.parametrize(
@@ -128,7 +130,7 @@ def test_speaking_of_a_decision_reopens_nothing(asks):
     assert not compare_decisions(relay(SETTLED), relay(SETTLED, **asks)).redebated
 
 
-def test_what_was_decided_anew_is_no_debate():
+def test_a_reversed_decision_is_not_a_debate():
     found = compare_decisions(
         relay("- Flour: rye over wheat"), relay("- Flour: wheat over rye", "- Rye or wheat?")
     )

@@ -133,7 +133,7 @@ def test_no_more_goes_than_must(number):
 
 
 def test_the_reason_and_the_heading_of_what_went_are_told():
-    """Whoever reads the archive knows where each line stood and why it left."""
+    """The archive names the section of each removed line and the reason."""
     found = cut(RELAY, 1)
     told = {
         one.text.strip(): (one.heading, one.reason) for one in found.removed if one.text.strip()
@@ -223,7 +223,7 @@ def test_inside_a_directive_only_done_lines_go():
         "- [x] a\n  more about a\n",
         "- [x] a\n\n  more about a, after a gap\n",
         "- [x] a\n\n\n  - b, after a gap\n",
-        "- [x] a\nthat goes on at the margin\n",
+        "- [x] a\nthat continues at the margin\n",
         "1. ✅ a\n   - b\n     - [ ] c\n",
         "- [x] a\n  ```\n  - [x] code\n  ```\n",
         "- [x] a\n\n  ```\n  code\n  ```\n",
@@ -270,8 +270,8 @@ def test_every_directive_is_left_whole_not_only_the_first():
     )
 
 
-def test_what_stands_in_for_a_directive_is_one():
-    """A hand-over file that calls it Next Steps is protected the same way."""
+def test_next_steps_count_as_a_directive():
+    """A handover file that calls it Next Steps is protected the same way."""
     text = f"# State\n## Next Steps\nShip it\n- [x] a\n## Log\n{FILLER}\n"
     assert kept(text, 1) == "# State\n## Next Steps\nShip it\n"
 
@@ -290,9 +290,9 @@ def test_elsewhere_a_done_item_goes_with_its_details():
 
 
 def test_elsewhere_a_wrapped_done_item_does_not_go_by_half():
-    """A line that goes on at the margin may be another thought: both stay in this round."""
-    text = "## Metrics\n- [x] a\ngoes on\n- [x] b\n## Next Action\nShip it\n"
-    goal = "## Metrics\n- [x] a\ngoes on\n## Next Action\nShip it\n"
+    """A line that continues at the margin may be another thought: both stay in this round."""
+    text = "## Metrics\n- [x] a\ncontinues\n- [x] b\n## Next Action\nShip it\n"
+    goal = "## Metrics\n- [x] a\ncontinues\n## Next Action\nShip it\n"
     assert kept(text, fits(goal)) == goal
 
 

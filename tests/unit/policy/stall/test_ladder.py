@@ -212,7 +212,7 @@ def test_until_is_told_of_only_after_the_cycle_in_which_it_failed():
 
 
 def test_at_the_last_cycle_a_pause_is_the_end_and_is_said():
-    """Nobody is kept waiting in safe mode for a cycle that will not come."""
+    """Safe mode does not wait for a cycle that will not come."""
     found = after(cycle(1, "waiting", about="Ann"), done=1, cap=1)
     assert isinstance(found, StopRun)
     assert (found.why, "Ann" in found.words) == ("waiting", True)

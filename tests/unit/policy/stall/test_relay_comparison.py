@@ -37,7 +37,7 @@ def between(before: str, after: str, work: str = "") -> StallVerdict:
         ("- [ ] Port the parser\n- [ ] Drop yacc", "1. 🔧 port the parser\n2. drop yacc"),
         ("1. 移植解析器\n2. 删除旧语法", "1. **移植解析器**\n2. 删除旧语法"),
         ("第 7 轮：移植解析器", "第 8 轮：移植解析器"),
-        ("Mend the remaining 12 tests", "Mend the remaining 9 tests"),
+        ("Repair the remaining 12 tests", "Repair the remaining 9 tests"),
         (
             "Rewrite the billing page to use the new form",
             "The billing page should use the new form",
@@ -80,7 +80,7 @@ def test_word_for_word_is_told_from_merely_alike():
         ("继续开发：\n- TASK-7: 词法", "继续开发：\n- TASK-8: 语法", "task-8"),
         ("1. 移植解析器\n2. 删除旧语法", "1. ✅ 移植解析器\n2. 删除旧语法", "done: "),
         ("移植解析器到新语法", "撰写版本发布说明", "something else"),
-        ("Mend the bug in module A", "Mend the bug in module B", "of something else: b"),
+        ("Repair the bug in module A", "Repair the bug in module B", "of something else: b"),
         ("Serve GET /users from the cache", "Serve GET /orders from the cache", "/orders"),
         ("Write chapter 3", "Write chapter 4", "chapter4"),
         ("Proof page 12 of the book", "Proof page 13 of the book", "page13"),
@@ -136,8 +136,8 @@ def test_themes_under_an_endless_heading_are_a_treadmill():
         "请负责人审批合同",
     ],
 )
-def test_who_waits_for_somebody_is_waiting(directive):
-    """From the first relay on that says so, and in every one that repeats it."""
+def test_a_relay_that_waits_for_a_person_is_waiting(directive):
+    """It counts from the first relay that says so, and in every one that repeats it."""
     for before in ("Draft the budget.", directive):
         found = between(before, directive)
         assert found.verdict is StallKind.WAITING
@@ -157,8 +157,8 @@ def test_who_waits_for_somebody_is_waiting(directive):
         "编写文档，或等待老板指示",
     ],
 )
-def test_the_word_alone_is_no_wait(directive):
-    """Somebody has to be waited for, and there must be nothing else to do first."""
+def test_the_word_alone_is_not_a_wait(directive):
+    """A relay must wait for a person and have nothing else to do first."""
     assert between("Draft the budget.", directive).verdict is StallKind.PROGRESS
 
 
@@ -171,7 +171,7 @@ def test_waiting_for_something_new_is_progress():
 
 
 def test_the_agent_s_own_part_moves_beside_a_wait():
-    """What is said to be for the agent alone is compared though somebody is waited for."""
+    """The part for the agent alone is compared even while a person is waited for."""
     wait = "### Launch (needs the owner)\n- logo\n\n### Autonomous work\n- test the {}"
     found = between(wait.format("parser tables"), wait.format("lexer"))
     assert found.verdict is StallKind.PROGRESS
@@ -248,7 +248,7 @@ def test_a_directive_in_a_fence_is_one():
 
 
 def test_relays_and_texts_are_judged_alike():
-    """Whoever has parsed them already need not do it again."""
+    """A caller that has parsed them already need not do it again."""
     one, two = relay("Port the parser."), relay("Write the notes.")
     assert compare_relays(one, two) == compare_relays(relays.parse(one), relays.parse(two))
 

@@ -49,7 +49,7 @@ def test_the_table(signs, expected):
 
 
 def test_a_tool_call_is_ended_only_where_that_was_asked_for():
-    """At its time, whether silent or not; never while somebody has stopped the process."""
+    """It ends at its time, whether silent or not; never while the process is stopped."""
     watch = WatchSettings(tool_timeout=Duration(3600))
     assert answer(watch, calling=3599.0) == "say"
     assert answer(watch, calling=3600.0) == "end"

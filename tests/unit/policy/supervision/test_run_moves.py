@@ -124,8 +124,8 @@ def test_the_operator_s_word_comes_first_then_safe_mode():
     )
 
 
-def test_what_is_over_goes_on_when_the_operator_says_so():
-    """By `run`, in the same run; a watchdog then keeps it like any other."""
+def test_a_finished_run_continues_on_an_operator_s_order():
+    """`run` continues it in the same run; a watchdog then keeps it like any other."""
     ended = (STARTED, said("running"), over("budget"))
     assert folded(*ended).is_over
     assert folded(*ended, said("stopped")).is_over
@@ -134,7 +134,7 @@ def test_what_is_over_goes_on_when_the_operator_says_so():
 
 
 def test_a_limit_that_was_not_waited_for_does_not_hold_the_next_run():
-    """`limits.wait: false`: it stopped, the operator says `run`, and it goes on."""
+    """With `limits.wait: false` it stopped, and the operator's `run` resumes it."""
     runtime = RuntimeSettings(limits=LimitSettings(wait=False))
     before = folded(STARTED, said("running"))
     assert move(before, attempt("limit", seq=3), runtime=runtime) == StopRun("limit")

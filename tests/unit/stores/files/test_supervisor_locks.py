@@ -133,7 +133,7 @@ def test_a_supervisor_notices_that_its_folder_is_another(store, clock, damage):
 
 
 def test_a_growing_log_is_the_same_log(store, open_store, clock):
-    """What commands and hooks append is no damage."""
+    """Lines appended by commands and hooks are not damage."""
     with store.supervising("trades"):
         for _ in range(3):
             other = open_store()

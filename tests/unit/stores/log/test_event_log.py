@@ -285,7 +285,7 @@ def test_a_lost_owner_record_does_not_bring_an_old_generation_back(store, open_s
 
 
 def test_a_failed_sync_takes_the_lines_back(store, clock, monkeypatch):
-    """What the disk did not confirm is not acknowledged, not visible, and written anew later."""
+    """Unconfirmed lines are not acknowledged, not visible, and written again later."""
     before = store.folder("trades").log.read_bytes()
     fsync = durable_files.os.fsync
 
@@ -369,7 +369,7 @@ def test_a_reader_stops_at_a_line_that_is_still_being_written(tmp_path, monkeypa
 
 
 def test_a_removed_lock_does_not_make_two_writers(store, clock):
-    """Whoever holds a lock that was deleted writes nothing more."""
+    """A writer whose lock was deleted writes nothing more."""
     with store.writer("trades") as first:
         store.folder("trades").lock.unlink()
         with store.writer("trades") as second:

@@ -62,8 +62,8 @@ def test_a_fold_that_was_killed_before_the_segment_went_folds_nothing_twice(stor
     assert len(logged(store, "heartbeat")) == 2
 
 
-def test_a_fold_that_was_killed_half_way_goes_on_where_it_was(store, clock):
-    """Records behind the log's cursor are folded, those before it are not."""
+def test_a_fold_that_was_killed_half_way_continues_where_it_was(store, clock):
+    """Records after the log's cursor are folded, earlier ones are not."""
     put(store, heartbeat(clock, "one"))
     segment = only_segment(store)
     kept = segment.path.read_bytes()
@@ -86,7 +86,7 @@ def test_a_torn_record_spoils_only_itself(store, clock):
     assert rejected.bytes == len(b'1 event {"v":1,"ts":"2026')
 
 
-def test_a_torn_tail_is_given_up_when_nobody_is_writing_it(store, clock):
+def test_a_torn_tail_is_given_up_once_its_writer_is_gone(store, clock):
     """A tail without its newline is left while it may grow, and rejected once it cannot."""
     put(store, heartbeat(clock))
     segment = only_segment(store)
@@ -104,7 +104,7 @@ def test_a_torn_tail_is_given_up_when_nobody_is_writing_it(store, clock):
 
 
 def test_a_stopped_writer_does_not_stop_the_fold(store, clock):
-    """A segment that somebody still holds is folded, only not removed."""
+    """A segment that a process still holds is folded, only not removed."""
     put(store, heartbeat(clock))
     segment = only_segment(store)
     holding = os.open(segment.path, os.O_RDONLY)
@@ -217,7 +217,7 @@ def test_records_that_look_newer_do_not_fill_the_disk(store, monkeypatch):
 
 
 def test_a_proposed_relay_that_cannot_be_used_is_kept_and_said(store, clock):
-    """A proposal without a directive leaves the old relay and stands in the archive."""
+    """A proposal without a directive leaves the old relay and is kept in the archive."""
     put(store, events.RelayProposed(ts=clock(), text="no directive", by="agent"))
     fold(store)
     (rejected,) = logged(store, "document.rejected")

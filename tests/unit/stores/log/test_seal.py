@@ -644,7 +644,7 @@ def test_the_file_of_the_seal_stays_small(store, monkeypatch):
 
 
 def test_a_late_line_of_another_host_is_cut_off(store, open_store, clock):
-    """It is of a generation that was taken over: it never counts, and stops nobody."""
+    """Its generation was taken over: it never counts, and delays no command."""
     new = open_store("there")
     with new.writer("trades", take_over=True):
         pass

@@ -33,7 +33,7 @@ def test_no_environment_moves_it(name: str) -> None:
 
 
 def test_it_is_private() -> None:
-    """Only its owner can enter it, also if somebody has opened it up."""
+    """Only its owner can enter it, even if its mode was widened before."""
     folder = user_folder.make_user_folder("projects")
     user_folder.find_user_folder().chmod(0o755)
     assert user_folder.make_user_folder("projects") == folder

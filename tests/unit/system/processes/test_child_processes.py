@@ -101,7 +101,7 @@ tell(said=any(one.endswith(b"last words") for one in found), code=child.code)
 
 
 def test_a_program_that_never_stops_talking_leaves_room_to_act(inside):
-    """Who follows is given a moment in between, to see that somebody wants it to stop."""
+    """The caller gets a moment in between, to see a stop request."""
     found = inside(
         PRELUDE
         + """
@@ -121,8 +121,8 @@ tell(code=child.code, in_time=came <= 20_000_000)
     assert found == {"code": -9, "in_time": True}
 
 
-def test_a_prompt_is_given_whole_and_waits_for_nobody(inside):
-    """Five megabytes, to a program that reads them and to one that never does."""
+def test_a_prompt_is_given_whole_without_blocking(inside):
+    """Five megabytes go to a program that reads them and to one that never does."""
     found = inside(
         PRELUDE
         + """
@@ -167,7 +167,7 @@ try:
 except AgentError as error:
     early = str(error)
 lines(child)
-child.ask_to_end()  # too late, and its number may be another's: nobody is signalled
+child.ask_to_end()  # too late: its process id may be reused, so no signal is sent
 tell(early=early, code=child.code)
 """
     )
@@ -219,8 +219,8 @@ tell(codes=codes)
     assert found == {"codes": [3, -signal.SIGKILL]}
 
 
-def test_who_stops_following_ends_it(inside):
-    """An error of ours leaves no agent behind that nobody watches."""
+def test_a_caller_that_stops_following_ends_it(inside):
+    """An error of ours leaves no unwatched agent behind."""
     found = inside(
         PRELUDE
         + """
@@ -249,7 +249,7 @@ tell(names=lines(child)[0].decode())
 
 
 def test_a_program_or_folder_that_is_not_there_is_named(inside):
-    """Each with its own words: one is mended by installing, the other in the manifest."""
+    """Each has its own message: one is fixed by installing, the other in the manifest."""
     found = inside(
         PRELUDE
         + """

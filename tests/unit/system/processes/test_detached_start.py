@@ -88,7 +88,7 @@ tell(gone=gone, children=children, different=len(set(pids)))
 
 
 def test_it_outlives_us(place, tmp_path):
-    """Whoever started it is killed; it goes on."""
+    """The process that started it is killed; it keeps running."""
     code = PRELUDE + "\nbegin(\"open('up', 'w').close()\\nwhile True: signal.pause()\")\n"
     code += "wait_until(lambda: False, 600)\n"
     starter = place.start([sys.executable, "-c", code], env={"PATH": "/usr/bin:/bin"}, cwd=tmp_path)
@@ -121,8 +121,8 @@ tell(sizes=sizes)
     assert cut == [256 * 1024 // 100 * 100 + 5, 99, "600"]
 
 
-def test_what_stands_in_its_way_is_named(inside):
-    """No such program, no such folder, a link where its words should go."""
+def test_an_obstacle_is_named(inside):
+    """It may be a missing program, a missing folder, or a link in the place of its output file."""
     found = inside(
         PRELUDE
         + """

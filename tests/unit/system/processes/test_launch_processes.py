@@ -99,7 +99,7 @@ tell(later=later, lives=lives(pid), now=sweep(), still=lives(pid))
 
 
 def test_nothing_of_another_boot_is_looked_for(inside):
-    """Since then the host was started anew: what bears the mark now was not left behind."""
+    """The host was rebooted since: a process with the mark now was not left behind."""
     found = inside(
         PRELUDE
         + """
@@ -110,8 +110,8 @@ tell(other=sweep(boot="00000000"), none=sweep(boot=""), lives=lives(pid))
     assert found == {"other": 0, "none": 0, "lives": True}
 
 
-def test_who_looks_is_not_ended(inside):
-    """A supervisor that was itself started with the mark goes on."""
+def test_the_searching_process_is_not_ended(inside):
+    """A supervisor that was itself started with the mark keeps running."""
     found = inside(PRELUDE + "\ntell(ended=sweep())\n", REKINDLE_LAUNCH="m1")
     assert found == {"ended": 0}
 
@@ -134,7 +134,7 @@ tell(ended=ended, taken=time.monotonic() - start, goodbye=said(),
     )
     assert found["lives"] == [False] * 3
     assert found["ended"] >= 3
-    assert found["goodbye"] == 1  # whoever listens is asked first
+    assert found["goodbye"] == 1  # a process that handles SIGTERM is asked first
     assert found["taken"] >= 0.1
 
 
@@ -170,8 +170,8 @@ tell(ended=ended, alive=alive, first=lives(first))
     assert found["ended"] >= 2
 
 
-def test_a_zombie_is_no_survivor(inside):
-    """It bears nothing any more and cannot be ended; waiting for it would be without end."""
+def test_a_zombie_is_not_a_survivor(inside):
+    """It has no mark any more and cannot be killed; waiting for it would never end."""
     found = inside(
         PRELUDE
         + """
@@ -185,9 +185,9 @@ tell(state=state, ended=sweep(), code=child.wait())
 
 
 def test_a_process_is_told_from_another_with_its_number(inside, kernel):
-    """Gone, a mere entry, the number given again, another boot: none of them is alive.
+    """Gone, a zombie, a reused process id, another boot: none of them is alive.
 
-    Of one in another namespace nobody knows.
+    For a process in another namespace the answer is unknown.
     """
     found = inside(
         PRELUDE
@@ -231,7 +231,7 @@ def test_a_name_that_no_process_has_is_not_alive(inside, name):
 
 
 def test_a_number_that_was_given_to_another_is_not_signalled(inside):
-    """Between the finding and the ending it ended, and its number went to somebody else."""
+    """Between the search and the signal it exited, and its process id was reused."""
     found = inside(
         PRELUDE
         + """

@@ -151,7 +151,7 @@ def test_a_new_size_is_passed_on(sit):
 
 
 def test_keys_that_make_signals_make_them_for_the_program_alone(sit):
-    """We go on, and have not been told to stop: what is typed is no business of ours."""
+    """We keep running without a stop request: typed keys are meant for the program."""
     desk = sit()
     desk.wait_for("<80x24>")
     desk.type(CTRL_C)
@@ -211,8 +211,8 @@ def test_ctrl_z_stops_it_and_us_and_fg_brings_both_back(sit):
     assert desk.modes == desk.modes_before
 
 
-def test_where_nobody_could_continue_us_ctrl_z_stops_nothing(sit):
-    """As the only program of a window we would stand still for ever."""
+def test_ctrl_z_stops_nothing_if_no_shell_could_continue_us(sit):
+    """As the only program of a window we would stay stopped for ever."""
     desk = sit(shell=ALONE)
     desk.wait_for("<80x24>")
     desk.type(CTRL_Z)
@@ -235,7 +235,7 @@ def test_one_that_is_killed_leaves_the_terminal_as_it_was(sit, number):
 
 
 def test_a_failure_of_ours_leaves_the_terminal_as_it_was(sit, tmp_path):
-    """And nobody behind it: whoever followed the program has given it up."""
+    """The program is gone too: its caller has given it up."""
     desk = sit(how="failing")
     pid = pid_of(desk)
     desk.wait_for("<80x24>")
@@ -249,7 +249,7 @@ def test_a_failure_of_ours_leaves_the_terminal_as_it_was(sit, tmp_path):
 @pytest.mark.parametrize("how", ["", "deaf"])
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_being_asked_to_end_we_ask_the_program(sit, number, how):
-    """Whether or not somebody else notices the signal: it must not leave the terminal behind."""
+    """It must not leave the terminal behind, whether or not another handler sees the signal."""
     desk = sit(how=how)
     desk.wait_for("<80x24>")
     os.kill(desk.job, number)
@@ -283,21 +283,21 @@ def test_a_stopped_one_hears_that_it_is_to_end(sit):
     assert desk.hear() == {"code": 143}
 
 
-def test_a_screen_that_shows_nothing_holds_nobody_up(sit):
-    """A connection that hangs: the program waits, and can be ended all the same."""
+def test_a_screen_that_shows_nothing_does_not_block(sit):
+    """On a hanging connection the program waits, and can still be ended."""
     desk = sit()
     pid = pid_of(desk)
     desk.wait_for("<80x24>")
     desk.type("flood 3000000\r")
     desk.wait_for("xxxx")
     os.kill(desk.job, signal.SIGTERM)
-    assert gone(pid)  # while nobody reads
+    assert gone(pid)  # without a reader
     assert b"<end>" not in desk.shown
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing tells a child")
 def test_it_ends_when_we_are_killed(sit, tmp_path):
-    """Nobody is left to hold what we held: who keeps it company has none of our files open."""
+    """No process keeps our locks: the companion process has none of our files open."""
     desk = sit()
     pid = pid_of(desk)
     desk.wait_for("<80x24>")
@@ -327,7 +327,7 @@ def test_a_program_that_is_not_there_is_named(sit):
 
 
 def test_without_a_terminal_it_is_refused(tmp_path):
-    """In words that say where there is one."""
+    """The error names a program that provides a terminal."""
     ended = subprocess.run(
         [sys.executable, "-c", SUPERVISOR, "", "true"],
         stdin=subprocess.DEVNULL,
