@@ -21,10 +21,7 @@ from rekindle.policy.setup import adoption
 from rekindle.policy.setup.adoption import AdoptionPlan
 from rekindle.stores.files import FileStore
 from rekindle.stores.files.writer import Writer
-from rekindle.stores.foreign_documents import (
-    STATE,
-    FoundDocuments,
-)
+from rekindle.stores.foreign_documents import STATE, FoundDocuments
 
 BY_PERSON = "person"
 

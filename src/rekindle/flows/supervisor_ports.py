@@ -7,21 +7,11 @@ import msgspec
 
 from rekindle.documents.events import WorkSigns
 from rekindle.documents.launches import cli_output
-from rekindle.documents.launches.cli_output import (
-    LaunchExit,
-    OutputItem,
-)
-from rekindle.documents.manifest import (
-    Budget,
-    ModelPrice,
-    Persona,
-)
+from rekindle.documents.launches.cli_output import LaunchExit, OutputItem
+from rekindle.documents.manifest import Budget, ModelPrice, Persona
 from rekindle.policy.exits.stop_reasons import StopReason
 from rekindle.policy.operator.notification_kinds import NotificationKind
-from rekindle.policy.settings.runtime_settings import (
-    FOLD_EVERY_SECONDS,
-    Settings,
-)
+from rekindle.policy.settings.runtime_settings import FOLD_EVERY_SECONDS, Settings
 from rekindle.ports import Harness, Processes
 from rekindle.stores.files import FileStore
 

@@ -17,21 +17,14 @@ from pathlib import Path
 import msgspec
 
 from rekindle.documents import events
-from rekindle.errors import (
-    RekindleError,
-    StoreError,
-    translate_os_errors,
-)
+from rekindle.errors import RekindleError, StoreError, translate_os_errors
 from rekindle.policy.settings.runtime_settings import Settings
 from rekindle.stores.files import FileStore
 from rekindle.stores.folders.private_files import find_private_project
 from rekindle.system import clock
 from rekindle.system.files import durable_files, file_locks
 from rekindle.system.processes import stop_signals
-from rekindle.system.processes.forked_worker import (
-    ForkedChild,
-    LineReporter,
-)
+from rekindle.system.processes.forked_worker import ForkedChild, LineReporter
 
 TORTURE_AGENT = "tortured"
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT)

@@ -13,11 +13,7 @@ from typing import Any
 
 from temporalio import workflow
 from temporalio.common import RetryPolicy, SearchAttributeKey
-from temporalio.exceptions import (
-    ActivityError,
-    ApplicationError,
-    is_cancelled_exception,
-)
+from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_exception
 from temporalio.exceptions import TimeoutError as TimedOutError
 from temporalio.workflow import ActivityCancellationType
 
@@ -37,12 +33,7 @@ with workflow.unsafe.imports_passed_through():
         make_pool_queue,
     )
     from rekindle.policy.exits.backoff import compute_backoff
-    from rekindle.policy.exits.restart import (
-        HANDOFF_EXIT,
-        EnterSafeMode,
-        StopRun,
-        WaitUntil,
-    )
+    from rekindle.policy.exits.restart import HANDOFF_EXIT, EnterSafeMode, StopRun, WaitUntil
     from rekindle.policy.exits.stop_reasons import StopReason
     from rekindle.policy.fleet import agent_registry
     from rekindle.policy.fleet.agent_registry import (
@@ -55,10 +46,7 @@ with workflow.unsafe.imports_passed_through():
     )
     from rekindle.policy.handoff import window_rule
     from rekindle.policy.operator import questions
-    from rekindle.policy.operator.build_row import (
-        RowInputs,
-        build_row,
-    )
+    from rekindle.policy.operator.build_row import RowInputs, build_row
     from rekindle.policy.operator.notification_kinds import NotificationKind
     from rekindle.policy.progress import idle
     from rekindle.policy.settings.runtime_settings import (

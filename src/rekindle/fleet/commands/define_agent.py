@@ -4,34 +4,18 @@ from collections.abc import Callable
 from itertools import zip_longest
 from pathlib import Path, PurePath
 
-from rekindle.config import (
-    Project,
-    read_manifest_text,
-)
-from rekindle.documents.commits.work_commit import (
-    make_work_ref,
-    strip_user,
-)
-from rekindle.documents.events import (
-    AnyEvent,
-    WorkspacePushed,
-)
+from rekindle.config import Project, read_manifest_text
+from rekindle.documents.commits.work_commit import make_work_ref, strip_user
+from rekindle.documents.events import AnyEvent, WorkspacePushed
 from rekindle.documents.manifest import AgentEntry
 from rekindle.errors import ManifestError
 from rekindle.fleet.hosts.host_folder import require_relative
-from rekindle.fleet.hosts.work_branch import (
-    WorkBranch,
-    find_remote,
-)
+from rekindle.fleet.hosts.work_branch import WorkBranch, find_remote
 from rekindle.policy.fleet.agent_registry import AgentDefinition
 from rekindle.policy.handoff import window_rule
 from rekindle.policy.redact.redaction import Redaction
 from rekindle.policy.settings import notify_addresses
-from rekindle.policy.settings.runtime_settings import (
-    AgentDefaults,
-    FleetSettings,
-    TlsSettings,
-)
+from rekindle.policy.settings.runtime_settings import AgentDefaults, FleetSettings, TlsSettings
 from rekindle.policy.supervision.decide import AgentLimits
 from rekindle.stores.folders.agent_folder import RekindleFolder
 from rekindle.system import clock, host

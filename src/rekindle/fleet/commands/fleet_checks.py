@@ -8,10 +8,7 @@ from temporalio.service import RPCError
 from rekindle.config import Project
 from rekindle.documents.commits.work_commit import strip_user
 from rekindle.errors import RekindleError
-from rekindle.fleet.commands.define_agent import (
-    define_agent,
-    find_files_with_secrets,
-)
+from rekindle.fleet.commands.define_agent import define_agent, find_files_with_secrets
 from rekindle.fleet.commands.fleet_store import FleetStore
 from rekindle.fleet.engine import queue_pollers
 from rekindle.fleet.engine.payload_codec import EncryptingCodec

@@ -10,32 +10,17 @@ from temporalio.service import RPCError
 
 from rekindle.config import Project
 from rekindle.documents import events
-from rekindle.documents.events import (
-    AnyEvent,
-    Event,
-)
+from rekindle.documents.events import AnyEvent, Event
 from rekindle.errors import EngineError, OwnershipError, UsageError
-from rekindle.fleet.commands.define_agent import (
-    define_agent,
-    publish_workspace,
-)
-from rekindle.fleet.engine import (
-    queue_pollers,
-    schedules,
-)
-from rekindle.fleet.engine.agent_client import (
-    AgentClient,
-    ListedAgent,
-)
+from rekindle.fleet.commands.define_agent import define_agent, publish_workspace
+from rekindle.fleet.engine import queue_pollers, schedules
+from rekindle.fleet.engine.agent_client import AgentClient, ListedAgent
 from rekindle.fleet.engine.connect import connect
 from rekindle.policy.fleet import agent_registry
 from rekindle.policy.fleet.agent_registry import RegisteredAgent
 from rekindle.policy.projection.fold import Projection
 from rekindle.policy.redact.redaction import Redaction
-from rekindle.policy.settings.runtime_settings import (
-    POLL_SECONDS,
-    FleetSettings,
-)
+from rekindle.policy.settings.runtime_settings import POLL_SECONDS, FleetSettings
 from rekindle.policy.supervision import run_moves as runs
 from rekindle.stores.log.event_log import LogEntry
 from rekindle.stores.log.view import AgentView

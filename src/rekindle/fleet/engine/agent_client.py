@@ -21,10 +21,7 @@ from temporalio.exceptions import ApplicationError, WorkflowAlreadyStartedError
 from temporalio.service import RPCError, RPCStatusCode
 
 from rekindle.documents import events
-from rekindle.documents.events import (
-    AnyEvent,
-    Event,
-)
+from rekindle.documents.events import AnyEvent, Event
 from rekindle.errors import EngineError, NotOnFleetError, OwnershipError, RekindleError
 from rekindle.fleet.agent.host_orders import DECISION_QUEUE
 from rekindle.fleet.agent.workflow import (
@@ -37,10 +34,7 @@ from rekindle.fleet.agent.workflow import (
 )
 from rekindle.fleet.engine.update_errors import is_overlooked
 from rekindle.policy.fleet import agent_registry
-from rekindle.policy.fleet.agent_registry import (
-    AgentDefinition,
-    RegisteredAgent,
-)
+from rekindle.policy.fleet.agent_registry import AgentDefinition, RegisteredAgent
 from rekindle.policy.projection.fold import Projection
 from rekindle.policy.settings.runtime_settings import (
     FLEET_ANSWER_SECONDS,

@@ -10,10 +10,7 @@ from typing import NoReturn
 
 import msgspec
 
-from rekindle.errors import (
-    EngineError,
-    translate_os_errors,
-)
+from rekindle.errors import EngineError, translate_os_errors
 from rekindle.policy.setup import environment
 
 LOOPBACK = "127.0.0.1"

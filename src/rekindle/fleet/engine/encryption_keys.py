@@ -12,10 +12,7 @@ import msgspec
 
 from rekindle.errors import EngineError
 from rekindle.policy.fleet import connection_check
-from rekindle.policy.settings.runtime_settings import (
-    TEXT_BYTES,
-    CodecSettings,
-)
+from rekindle.policy.settings.runtime_settings import TEXT_BYTES, CodecSettings
 from rekindle.system.files import durable_files
 
 KEY_BYTES = 32

@@ -16,11 +16,7 @@ from temporalio.converter import (
 )
 
 from rekindle.fleet.engine.encryption_keys import EncryptionKey
-from rekindle.fleet.engine.payload_codec import (
-    REFUSED_ENCODING,
-    EncryptingCodec,
-    require_accepted,
-)
+from rekindle.fleet.engine.payload_codec import REFUSED_ENCODING, EncryptingCodec, require_accepted
 from rekindle.formats import validation
 
 

@@ -7,10 +7,7 @@ from temporalio.api.taskqueue.v1 import TaskQueue
 from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest
 from temporalio.client import Client
 
-from rekindle.fleet.agent.host_orders import (
-    DECISION_QUEUE,
-    make_pool_queue,
-)
+from rekindle.fleet.agent.host_orders import DECISION_QUEUE, make_pool_queue
 from rekindle.system import clock
 from rekindle.thresholds.fleet_limits import FLEET_POLLER_SECONDS
 

@@ -22,13 +22,7 @@ from temporalio.worker import (
 
 from rekindle.documents import manifest
 from rekindle.errors import RekindleError
-from rekindle.fleet.agent.host_orders import (
-    CUT,
-    FENCED,
-    FULL,
-    HostOrder,
-    HostResult,
-)
+from rekindle.fleet.agent.host_orders import CUT, FENCED, FULL, HostOrder, HostResult
 from rekindle.fleet.agent.workflow import AgentWorkflow
 from rekindle.fleet.hosts import host_cycle
 from rekindle.fleet.hosts.host_folder import HostFolder
@@ -38,12 +32,7 @@ from rekindle.fleet.hosts.host_messages import (
     EngineRequest,
     ProcessFailure,
 )
-from rekindle.fleet.hosts.host_processes import (
-    EngineClient,
-    ForkServer,
-    HostProcess,
-    HostWork,
-)
+from rekindle.fleet.hosts.host_processes import EngineClient, ForkServer, HostProcess, HostWork
 from rekindle.policy.fleet.agent_registry import AgentDefinition
 from rekindle.policy.operator.notification_kinds import parse_notification
 from rekindle.policy.operator.notification_text import make_notice

@@ -14,10 +14,7 @@ from multiprocessing.connection import Connection
 import msgspec
 
 from rekindle.documents import events
-from rekindle.documents.commits.work_commit import (
-    PushedWork,
-    make_work_ref,
-)
+from rekindle.documents.commits.work_commit import PushedWork, make_work_ref
 from rekindle.documents.events import AnyEvent
 from rekindle.errors import (
     EngineError,
@@ -27,29 +24,14 @@ from rekindle.errors import (
     SupervisedError,
     WorkspaceError,
 )
-from rekindle.fleet.agent.host_orders import (
-    HostOrder,
-    HostResult,
-)
+from rekindle.fleet.agent.host_orders import HostOrder, HostResult
 from rekindle.fleet.hosts.host_folder import HostFolder
-from rekindle.fleet.hosts.host_messages import (
-    EngineRegister,
-    ProcessFailure,
-    make_asker,
-)
+from rekindle.fleet.hosts.host_messages import EngineRegister, ProcessFailure, make_asker
 from rekindle.fleet.hosts.work_branch import WorkBranch
 from rekindle.flows.supervision.supervisor_steps import SupervisorSteps
-from rekindle.flows.supervisor_ports import (
-    REPORT_KINDS,
-    SupervisorReport,
-    TroubleReport,
-)
+from rekindle.flows.supervisor_ports import REPORT_KINDS, SupervisorReport, TroubleReport
 from rekindle.policy.exits.restart import WaitUntil
-from rekindle.policy.exits.session_choice import (
-    ResumeSession,
-    StartFresh,
-    choose_session,
-)
+from rekindle.policy.exits.session_choice import ResumeSession, StartFresh, choose_session
 from rekindle.policy.fleet import agent_registry
 from rekindle.policy.fleet.agent_registry import AgentDefinition
 from rekindle.policy.projection.fold import Projection
@@ -62,15 +44,9 @@ from rekindle.policy.settings.runtime_settings import (
     STOP_SECONDS,
 )
 from rekindle.policy.supervision.decide import select_open_launches
-from rekindle.policy.supervision.run_moves import (
-    CloseCycle,
-    HandOff,
-)
+from rekindle.policy.supervision.run_moves import CloseCycle, HandOff
 from rekindle.stores.files import FileStore
-from rekindle.stores.folders.agent_folder import (
-    AgentFolder,
-    RekindleFolder,
-)
+from rekindle.stores.folders.agent_folder import AgentFolder, RekindleFolder
 from rekindle.system import clock
 from rekindle.system.files import durable_files
 from rekindle.system.processes import stop_signals

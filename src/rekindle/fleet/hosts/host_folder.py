@@ -22,10 +22,7 @@ from rekindle.policy.fleet.agent_registry import (
 from rekindle.policy.redact.redaction import Redaction
 from rekindle.policy.settings.runtime_settings import ORPHAN_SECONDS
 from rekindle.ports import EventRegister
-from rekindle.stores.files import (
-    FileStore,
-    replica,
-)
+from rekindle.stores.files import FileStore, replica
 from rekindle.stores.files.ownership import FLEET_PREFIX
 from rekindle.stores.folders.agent_folder import RekindleFolder
 from rekindle.stores.log import view

@@ -19,11 +19,7 @@ from temporalio.client import (
 from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError, RPCStatusCode
 
-from rekindle.fleet.agent.host_orders import (
-    FENCED,
-    HostOrder,
-    HostResult,
-)
+from rekindle.fleet.agent.host_orders import FENCED, HostOrder, HostResult
 from rekindle.fleet.agent.workflow import AgentWorkflow
 from rekindle.fleet.engine.update_errors import is_overlooked
 from rekindle.fleet.hosts.host_folder import HostFolder
@@ -36,10 +32,7 @@ from rekindle.fleet.hosts.host_messages import (
     UnfitRequest,
 )
 from rekindle.policy.fleet.agent_registry import LeaseRequest
-from rekindle.policy.settings.runtime_settings import (
-    FLEET_RPC_SECONDS,
-    STOP_SECONDS,
-)
+from rekindle.policy.settings.runtime_settings import FLEET_RPC_SECONDS, STOP_SECONDS
 from rekindle.thresholds.fleet_limits import (
     FLEET_ASK_AGAIN_SECONDS,
     FLEET_PROBE_SHARE,

@@ -13,20 +13,11 @@ from contextlib import suppress
 from pathlib import Path
 
 from rekindle.documents.commits import work_commit as document
-from rekindle.documents.commits.work_commit import (
-    PushedWork,
-    WorkSnapshot,
-)
+from rekindle.documents.commits.work_commit import PushedWork, WorkSnapshot
 from rekindle.errors import AuditError, StalePushError, WorkspaceError
 from rekindle.formats.identifiers import to_one_line
-from rekindle.policy.settings.runtime_settings import (
-    WORKSPACE_TRIES,
-    WORKTREE_CALL_SECONDS,
-)
-from rekindle.system.git.remote_repository import (
-    RemoteRepository,
-    RemoteState,
-)
+from rekindle.policy.settings.runtime_settings import WORKSPACE_TRIES, WORKTREE_CALL_SECONDS
+from rekindle.system.git.remote_repository import RemoteRepository, RemoteState
 from rekindle.system.git.repository import Repository
 from rekindle.system.git.tree_snapshot import (
     OWN_FOLDER,

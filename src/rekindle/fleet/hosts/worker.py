@@ -10,31 +10,13 @@ from datetime import timedelta
 from pathlib import Path
 
 from temporalio.client import Client
-from temporalio.worker import (
-    FixedSizeSlotSupplier,
-    UnsandboxedWorkflowRunner,
-    Worker,
-    WorkerTuner,
-)
+from temporalio.worker import FixedSizeSlotSupplier, UnsandboxedWorkflowRunner, Worker, WorkerTuner
 
-from rekindle.errors import (
-    OwnershipError,
-    translate_os_errors,
-)
-from rekindle.fleet.agent.host_orders import (
-    DECISION_QUEUE,
-    make_host_queue,
-    make_pool_queue,
-)
-from rekindle.fleet.agent.workflow import (
-    AgentWorkflow,
-    BriefWorkflow,
-)
+from rekindle.errors import OwnershipError, translate_os_errors
+from rekindle.fleet.agent.host_orders import DECISION_QUEUE, make_host_queue, make_pool_queue
+from rekindle.fleet.agent.workflow import AgentWorkflow, BriefWorkflow
 from rekindle.fleet.hosts import host_admission
-from rekindle.fleet.hosts.activities import (
-    Activities,
-    CycleSlots,
-)
+from rekindle.fleet.hosts.activities import Activities, CycleSlots
 from rekindle.fleet.hosts.host_processes import EngineClient
 from rekindle.policy.settings.runtime_settings import (
     FLEET_LEAVE_SECONDS,

@@ -7,10 +7,7 @@ from pathlib import Path
 import msgspec
 
 from rekindle.policy.exits.backoff import double_pause
-from rekindle.policy.settings.runtime_settings import (
-    BRIEF_RETRY_MOST_SECONDS,
-    BRIEF_RETRY_SECONDS,
-)
+from rekindle.policy.settings.runtime_settings import BRIEF_RETRY_MOST_SECONDS, BRIEF_RETRY_SECONDS
 from rekindle.system.files import durable_files
 
 

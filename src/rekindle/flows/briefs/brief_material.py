@@ -13,21 +13,14 @@ from rekindle.documents.state import parse_time
 from rekindle.documents.summaries import day_summary as days
 from rekindle.documents.summaries.day_summary import DaySummary
 from rekindle.documents.transcripts.turns import Turn
-from rekindle.errors import (
-    OverBudgetError,
-)
-from rekindle.flows.briefs.unreported_turns import (
-    SupervisedSessions,
-    UnreportedTurns,
-)
+from rekindle.errors import OverBudgetError
+from rekindle.flows.briefs.unreported_turns import SupervisedSessions, UnreportedTurns
 from rekindle.flows.transcripts.summarize_turns import ask_twice
 from rekindle.policy.briefs import brief_request
 from rekindle.policy.briefs.brief_schedule import DueBrief
 from rekindle.policy.briefs.claim_check import GitWork
 from rekindle.policy.projection import open_loops
-from rekindle.policy.projection.fold import (
-    Projection,
-)
+from rekindle.policy.projection.fold import Projection
 from rekindle.policy.settings.runtime_settings import (
     BRIEF_PIECES,
     BRIEF_TURN_CHARACTERS,
@@ -36,9 +29,7 @@ from rekindle.policy.settings.runtime_settings import (
 from rekindle.policy.summaries.summary_request import SummaryRequest
 from rekindle.stores.files import FileStore
 from rekindle.stores.files.transcript_archive import TranscriptArchive
-from rekindle.summarizers.mechanical_summary import (
-    TurnDigest,
-)
+from rekindle.summarizers.mechanical_summary import TurnDigest
 
 
 class BriefPorts(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,20 +6,10 @@ from datetime import datetime, timedelta, tzinfo
 from rekindle.documents import brief as briefs
 from rekindle.documents import events
 from rekindle.documents import relay as relays
-from rekindle.documents.brief import (
-    Brief,
-    BriefLabel,
-)
-from rekindle.documents.events import (
-    AnyEvent,
-    UnknownEvent,
-)
+from rekindle.documents.brief import Brief, BriefLabel
+from rekindle.documents.events import AnyEvent, UnknownEvent
 from rekindle.documents.relay import RelayField
-from rekindle.documents.screens.agent_row import (
-    STATES,
-    AgentRow,
-    render_spend,
-)
+from rekindle.documents.screens.agent_row import STATES, AgentRow, render_spend
 from rekindle.documents.screens.morning_page import (
     EARLIER,
     MorningEntry,
@@ -37,10 +27,7 @@ from rekindle.policy.operator import questions
 from rekindle.policy.operator.build_row import build_broken_row
 from rekindle.policy.projection import open_loops
 from rekindle.policy.projection.fold import Projection
-from rekindle.policy.settings.runtime_settings import (
-    HEADLINE_CHARACTERS,
-    RuntimeSettings,
-)
+from rekindle.policy.settings.runtime_settings import HEADLINE_CHARACTERS, RuntimeSettings
 from rekindle.stores.files import FileStore
 from rekindle.thresholds.screens import MORNING_LOOPS, MORNING_MOMENTS
 

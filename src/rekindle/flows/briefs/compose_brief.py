@@ -1,31 +1,19 @@
 """Compose the brief of an agent from the material and the open loops."""
 
 from rekindle.documents import relay as relays
-from rekindle.documents.brief import (
-    Brief,
-    BriefLabel,
-)
+from rekindle.documents.brief import Brief, BriefLabel
 from rekindle.documents.summaries.summary import list_carried_items, make_line
-from rekindle.errors import (
-    DocumentError,
-)
+from rekindle.errors import DocumentError
 from rekindle.flows.briefs.brief_material import BriefMaterial, BriefPorts
 from rekindle.policy.briefs import brief_page as policy
 from rekindle.policy.exits import reason_text, stop_reasons
 from rekindle.policy.projection import open_loops
-from rekindle.policy.projection.fold import (
-    Projection,
-)
-from rekindle.policy.settings.runtime_settings import (
-    BRIEF_UNUSABLE,
-)
+from rekindle.policy.projection.fold import Projection
+from rekindle.policy.settings.runtime_settings import BRIEF_UNUSABLE
 from rekindle.policy.summaries.attribution import SourceTexts
 from rekindle.policy.supervision.run_moves import is_done
 from rekindle.stores.files import FileStore
-from rekindle.summarizers.mechanical_summary import (
-    KnownWork,
-    summarize_digest,
-)
+from rekindle.summarizers.mechanical_summary import KnownWork, summarize_digest
 
 
 class BriefComposer:

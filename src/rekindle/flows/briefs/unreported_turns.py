@@ -13,22 +13,13 @@ from datetime import UTC, datetime
 import msgspec
 
 from rekindle.documents.events import BriefedPosition
-from rekindle.documents.transcripts.turns import (
-    Turn,
-    normalize_time,
-)
+from rekindle.documents.transcripts.turns import Turn, normalize_time
 from rekindle.errors import StoreError
 from rekindle.flows.transcripts.session_turns import strip_primers
 from rekindle.formats.json_codec import hash_bytes
 from rekindle.policy.briefs.brief_schedule import BriefState
-from rekindle.policy.settings.runtime_settings import (
-    BRIEF_FIRST_DAYS,
-    BRIEF_OVERLAP_DAYS,
-)
-from rekindle.stores.files.transcript_archive import (
-    ArchivedTranscript,
-    TranscriptArchive,
-)
+from rekindle.policy.settings.runtime_settings import BRIEF_FIRST_DAYS, BRIEF_OVERLAP_DAYS
+from rekindle.stores.files.transcript_archive import ArchivedTranscript, TranscriptArchive
 
 _DAY_SECONDS = 86_400.0
 

@@ -21,35 +21,19 @@ import msgspec
 
 from rekindle.documents import brief as briefs
 from rekindle.documents import events
-from rekindle.documents.brief import (
-    Brief,
-)
+from rekindle.documents.brief import Brief
 from rekindle.documents.events import AnyEvent
 from rekindle.documents.state import parse_time
-from rekindle.errors import (
-    BusyError,
-    DocumentError,
-    NotFoundError,
-    RekindleError,
-)
+from rekindle.errors import BusyError, DocumentError, NotFoundError, RekindleError
 from rekindle.flows.briefs.brief_attempts import read_attempts, record_attempt
 from rekindle.flows.briefs.brief_material import BriefMaterial, BriefPorts, MaterialCollector
 from rekindle.flows.briefs.compose_brief import BriefComposer, explain_failures, is_given_up
 from rekindle.policy.briefs import brief_page as policy
 from rekindle.policy.briefs import brief_schedule
 from rekindle.policy.briefs.brief_schedule import DueBrief
-from rekindle.policy.briefs.loop_changes import (
-    AnswerSources,
-    LoopChanges,
-    settle_loops,
-)
-from rekindle.policy.projection.fold import (
-    Projection,
-    fold_events,
-)
-from rekindle.policy.settings.runtime_settings import (
-    STOP_SECONDS,
-)
+from rekindle.policy.briefs.loop_changes import AnswerSources, LoopChanges, settle_loops
+from rekindle.policy.projection.fold import Projection, fold_events
+from rekindle.policy.settings.runtime_settings import STOP_SECONDS
 from rekindle.policy.setup.adoption import ResolvedLine
 from rekindle.policy.summaries.attribution import SourceTexts
 from rekindle.stores.files import FileStore

@@ -14,26 +14,14 @@ import msgspec
 
 from rekindle.documents import events, primer
 from rekindle.documents import relay as relays
-from rekindle.documents.relay import (
-    Relay,
-    RelayField,
-)
+from rekindle.documents.relay import Relay, RelayField
 from rekindle.documents.summaries import summary
 from rekindle.documents.transcripts.turns import Turn
-from rekindle.errors import (
-    CheckFailedError,
-    DocumentError,
-    ManifestError,
-    SummaryError,
-)
+from rekindle.errors import CheckFailedError, DocumentError, ManifestError, SummaryError
 from rekindle.flows.cycles.judge_cycle import CycleJudge
 from rekindle.flows.cycles.own_relay import OwnRelay
 from rekindle.flows.cycles.until_command import UntilResult
-from rekindle.flows.supervisor_ports import (
-    AgentSpec,
-    SupervisorPorts,
-    TroubleReport,
-)
+from rekindle.flows.supervisor_ports import AgentSpec, SupervisorPorts, TroubleReport
 from rekindle.flows.transcripts.session_turns import read_session_turns
 from rekindle.flows.transcripts.summarize_turns import (
     Summarizer,
@@ -44,20 +32,11 @@ from rekindle.flows.transcripts.summarize_turns import (
 from rekindle.policy.projection import sessions
 from rekindle.policy.projection.fold import Projection
 from rekindle.policy.relay.claimed_end import reports_all_done
-from rekindle.policy.settings.runtime_settings import (
-    RELAY_BYTES,
-    STOP_SECONDS,
-)
-from rekindle.policy.stall.ladder import (
-    LastReview,
-    record_review,
-)
+from rekindle.policy.settings.runtime_settings import RELAY_BYTES, STOP_SECONDS
+from rekindle.policy.stall.ladder import LastReview, record_review
 from rekindle.policy.supervision.budget import RunSpending
 from rekindle.stores.files.writer import Writer
-from rekindle.summarizers.mechanical_summary import (
-    KnownWork,
-    summarize_mechanically,
-)
+from rekindle.summarizers.mechanical_summary import KnownWork, summarize_mechanically
 from rekindle.system.files import durable_files
 
 RELAY_ORIGINS = {"agent": "draft", "summary": "summary", "carried": "carried"}

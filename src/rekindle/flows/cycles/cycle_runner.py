@@ -9,17 +9,9 @@ from pathlib import Path
 
 import msgspec
 
-from rekindle.documents import (
-    events,
-    primer,
-    progress_file,
-)
+from rekindle.documents import events, primer, progress_file
 from rekindle.documents.launches.background_record import render_ended_notice
-from rekindle.documents.launches.cli_output import (
-    LaunchExit,
-    LaunchSpec,
-    SweptProcesses,
-)
+from rekindle.documents.launches.cli_output import LaunchExit, LaunchSpec, SweptProcesses
 from rekindle.errors import ProgramMissingError, RekindleError, StoreError, TamperedLogError
 from rekindle.flows.cycles.own_relay import OwnRelay
 from rekindle.flows.cycles.work_signs import add_resolved
@@ -42,22 +34,13 @@ from rekindle.flows.supervisor_ports import (
 from rekindle.flows.transcripts import transcript_files
 from rekindle.flows.transcripts.archive_transcripts import TranscriptArchiver
 from rekindle.policy.exits import usage_limits
-from rekindle.policy.exits.restart import (
-    HANDOFF_EXIT,
-    LOST_EXIT,
-)
-from rekindle.policy.exits.session_choice import (
-    ResumeSession,
-    StartFresh,
-)
+from rekindle.policy.exits.restart import HANDOFF_EXIT, LOST_EXIT
+from rekindle.policy.exits.session_choice import ResumeSession, StartFresh
 from rekindle.policy.exits.stop_reasons import needs_checkpoint
 from rekindle.policy.handoff import window_rule
 from rekindle.policy.progress.work_progress import find_progress, name_series
 from rekindle.policy.projection import sessions
-from rekindle.policy.projection.fold import (
-    LastActivity,
-    Projection,
-)
+from rekindle.policy.projection.fold import LastActivity, Projection
 from rekindle.policy.projection.sessions import LaunchRecord
 from rekindle.policy.settings.runtime_settings import STOP_SECONDS
 from rekindle.policy.supervision import budget

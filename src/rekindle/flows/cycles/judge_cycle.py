@@ -3,25 +3,12 @@
 import msgspec
 
 from rekindle.documents import relay as relays
-from rekindle.documents.events import (
-    CycleEnded,
-    WorkSigns,
-)
-from rekindle.documents.relay import (
-    Relay,
-    RelayField,
-)
+from rekindle.documents.events import CycleEnded, WorkSigns
+from rekindle.documents.relay import Relay, RelayField
 from rekindle.errors import DocumentError
 from rekindle.flows.cycles.until_command import UntilResult
-from rekindle.flows.cycles.work_signs import (
-    count_commits,
-    count_resolved,
-    list_changed_files,
-)
-from rekindle.flows.supervisor_ports import (
-    AgentSpec,
-    SupervisorPorts,
-)
+from rekindle.flows.cycles.work_signs import count_commits, count_resolved, list_changed_files
+from rekindle.flows.supervisor_ports import AgentSpec, SupervisorPorts
 from rekindle.formats.identifiers import to_one_line
 from rekindle.policy.progress.artefacts import is_artefact
 from rekindle.policy.progress.work_progress import (
@@ -32,17 +19,11 @@ from rekindle.policy.progress.work_progress import (
     name_series,
 )
 from rekindle.policy.projection.fold import Projection
-from rekindle.policy.relay import (
-    convergence,
-    decision_ledger,
-)
+from rekindle.policy.relay import convergence, decision_ledger
 from rekindle.policy.settings.runtime_settings import STALL_TURNS
 from rekindle.policy.stall.ladder import LastReview
 from rekindle.policy.stall.relay_comparison import compare_relays
-from rekindle.policy.stall.verdict import (
-    StallKind,
-    StallVerdict,
-)
+from rekindle.policy.stall.verdict import StallKind, StallVerdict
 from rekindle.system.git.work_status import GitStatus
 from rekindle.thresholds.texts import DID_CHARACTERS
 

@@ -6,37 +6,20 @@ from contextlib import closing
 from pathlib import Path
 
 from rekindle.documents import events
-from rekindle.documents.launches.cli_output import (
-    LAUNCH_VARIABLE,
-    LaunchSpec,
-    ProgramCommand,
-)
+from rekindle.documents.launches.cli_output import LAUNCH_VARIABLE, LaunchSpec, ProgramCommand
 from rekindle.documents.launches.one_shot import ONE_SHOT_VARIABLE
 from rekindle.errors import AgentError, RekindleError, StoppedError
 from rekindle.flows.launches.spend_meter import SpendMeter
 from rekindle.flows.operator.stop_check import StopCheck
-from rekindle.flows.supervisor_ports import (
-    AgentSpec,
-    SupervisorPorts,
-)
-from rekindle.formats.identifiers import (
-    strip_invisible,
-    to_one_line,
-)
+from rekindle.flows.supervisor_ports import AgentSpec, SupervisorPorts
+from rekindle.formats.identifiers import strip_invisible, to_one_line
 from rekindle.policy.supervision import budget
 from rekindle.policy.supervision.budget import RunSpending
-from rekindle.policy.supervision.end_review import (
-    parse_review_verdict,
-    render_review_prompt,
-)
+from rekindle.policy.supervision.end_review import parse_review_verdict, render_review_prompt
 from rekindle.ports import ProcessHandle
 from rekindle.system.files import durable_files
 from rekindle.system.processes import program_search
-from rekindle.thresholds.supervision import (
-    REVIEW_SECONDS,
-    STOP_SECONDS,
-    TICK_SECONDS,
-)
+from rekindle.thresholds.supervision import REVIEW_SECONDS, STOP_SECONDS, TICK_SECONDS
 from rekindle.thresholds.texts import (
     DID_CHARACTERS,
     MARGIN_CHARACTERS,

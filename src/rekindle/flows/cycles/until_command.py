@@ -9,18 +9,9 @@ import msgspec
 
 from rekindle.errors import ProgramMissingError, RekindleError
 from rekindle.flows.operator.stop_check import StopCheck
-from rekindle.flows.supervisor_ports import (
-    AgentSpec,
-    SupervisorPorts,
-)
-from rekindle.formats.identifiers import (
-    strip_invisible,
-    to_one_line,
-)
-from rekindle.policy.exits.refused_end import (
-    NOT_STARTED,
-    render_failure,
-)
+from rekindle.flows.supervisor_ports import AgentSpec, SupervisorPorts
+from rekindle.formats.identifiers import strip_invisible, to_one_line
+from rekindle.policy.exits.refused_end import NOT_STARTED, render_failure
 from rekindle.policy.settings.runtime_settings import UNTIL_SECONDS
 from rekindle.thresholds.supervision import TICK_SECONDS
 from rekindle.thresholds.texts import MARGIN_CHARACTERS, UNTIL_CHARACTERS, UNTIL_LINES

@@ -9,10 +9,7 @@ from rekindle.flows.supervisor_ports import AgentSpec
 from rekindle.policy.settings.runtime_settings import MEASURE_SECONDS
 from rekindle.ports import Processes
 from rekindle.system.processes import program_search
-from rekindle.thresholds.supervision import (
-    MEASURE_LINES,
-    MEASURE_TICK_SECONDS,
-)
+from rekindle.thresholds.supervision import MEASURE_LINES, MEASURE_TICK_SECONDS
 
 
 def measure_windows(

@@ -12,11 +12,7 @@ from rekindle.documents.launches.background_record import render_ended_list
 from rekindle.documents.transcripts.turns import Turn
 from rekindle.errors import OverBudgetError, RekindleError, StoppedError, StoreError
 from rekindle.flows.cycles.close_cycle import CycleEndPorts
-from rekindle.flows.supervisor_ports import (
-    AgentSpec,
-    HandoffReport,
-    SupervisorPorts,
-)
+from rekindle.flows.supervisor_ports import AgentSpec, HandoffReport, SupervisorPorts
 from rekindle.flows.transcripts.session_turns import read_session_turns
 from rekindle.flows.transcripts.summarize_turns import (
     Summarizer,

@@ -5,18 +5,11 @@ from pathlib import Path
 
 from rekindle import __version__
 from rekindle.documents.hooks import hook_settings
-from rekindle.errors import (
-    RekindleError,
-    UsageError,
-    translate_os_errors,
-)
+from rekindle.errors import RekindleError, UsageError, translate_os_errors
 from rekindle.formats import json_codec
 from rekindle.formats.identifiers import to_one_line
 from rekindle.ports import Harness
-from rekindle.system.files import (
-    durable_files,
-    hook_program,
-)
+from rekindle.system.files import durable_files, hook_program
 
 _MODE = 0o644
 _DESCRIPTION = (

@@ -18,11 +18,7 @@ from typing import Literal
 import msgspec
 
 from rekindle.documents.hooks import hook_settings
-from rekindle.documents.hooks.hook_settings import (
-    HookEntries,
-    HookInstallation,
-    InstalledHook,
-)
+from rekindle.documents.hooks.hook_settings import HookEntries, HookInstallation, InstalledHook
 from rekindle.errors import (
     DocumentError,
     RekindleError,
@@ -31,16 +27,8 @@ from rekindle.errors import (
     UsageError,
     translate_os_errors,
 )
-from rekindle.flows.hooks.hook_locations import (
-    HookLevel,
-    HookLocation,
-    list_levels,
-    locate_hooks,
-)
-from rekindle.formats import (
-    json_codec,
-    json_edit,
-)
+from rekindle.flows.hooks.hook_locations import HookLevel, HookLocation, list_levels, locate_hooks
+from rekindle.formats import json_codec, json_edit
 from rekindle.formats.identifiers import to_one_line
 from rekindle.policy.settings.runtime_settings import EDIT_LOCK_SECONDS
 from rekindle.stores.folders import agent_folder

@@ -8,30 +8,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 from rekindle.documents.events import LaunchStarted
-from rekindle.documents.launches.background_record import (
-    BackgroundRecord,
-    RecordedProcess,
-)
+from rekindle.documents.launches.background_record import BackgroundRecord, RecordedProcess
 from rekindle.documents.launches.cli_output import SweptProcesses
 from rekindle.errors import RekindleError
-from rekindle.flows.supervisor_ports import (
-    AgentSpec,
-    SupervisorPorts,
-    TroubleReport,
-)
+from rekindle.flows.supervisor_ports import AgentSpec, SupervisorPorts, TroubleReport
 from rekindle.formats.identifiers import to_one_line
 from rekindle.policy.projection.sessions import LaunchRecords
-from rekindle.policy.settings.runtime_settings import (
-    ORPHAN_SECONDS,
-    RECORD_SECONDS,
-    STOP_SECONDS,
-)
+from rekindle.policy.settings.runtime_settings import ORPHAN_SECONDS, RECORD_SECONDS, STOP_SECONDS
 from rekindle.ports import Processes
 from rekindle.stores.folders import background_file
-from rekindle.thresholds.supervision import (
-    BACKGROUND_COMMAND_CHARACTERS,
-    BACKGROUND_COMMANDS,
-)
+from rekindle.thresholds.supervision import BACKGROUND_COMMAND_CHARACTERS, BACKGROUND_COMMANDS
 
 
 def end_all_processes(

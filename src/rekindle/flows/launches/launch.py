@@ -6,10 +6,7 @@ from types import MappingProxyType
 
 import msgspec
 
-from rekindle.documents.events import (
-    Heartbeat,
-    LaunchStarted,
-)
+from rekindle.documents.events import Heartbeat, LaunchStarted
 from rekindle.documents.launches.cli_output import (
     FOLDER,
     LAUNCH_VARIABLE,
@@ -25,19 +22,13 @@ from rekindle.flows.launches.process_follower import ProcessFollower
 from rekindle.flows.launches.process_output import ProcessOutput
 from rekindle.flows.launches.progress_bounds import ProgressGuard
 from rekindle.flows.launches.spend_meter import SpendMeter
-from rekindle.flows.supervisor_ports import (
-    AgentSpec,
-    SupervisorPorts,
-)
+from rekindle.flows.supervisor_ports import AgentSpec, SupervisorPorts
 from rekindle.flows.transcripts import transcript_files
 from rekindle.policy.progress.idle import IdleWork
 from rekindle.policy.supervision.budget import RunSpending
 from rekindle.policy.text import token_estimate
 from rekindle.ports import ProcessHandle
-from rekindle.system.files import (
-    durable_files,
-    hook_program,
-)
+from rekindle.system.files import durable_files, hook_program
 from rekindle.system.processes import program_search
 
 

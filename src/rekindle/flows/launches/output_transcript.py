@@ -11,27 +11,12 @@ from datetime import datetime
 import msgspec
 
 from rekindle.documents.events import Heartbeat
-from rekindle.documents.launches.cli_output import (
-    AssistantText,
-    OutputItem,
-    ToolCallStarted,
-)
-from rekindle.documents.transcripts.turns import (
-    Speaker,
-    TranscriptCursor,
-    Turn,
-)
+from rekindle.documents.launches.cli_output import AssistantText, OutputItem, ToolCallStarted
+from rekindle.documents.transcripts.turns import Speaker, TranscriptCursor, Turn
 from rekindle.errors import RekindleError
-from rekindle.flows.supervisor_ports import (
-    AgentSpec,
-    SupervisorPorts,
-    TroubleReport,
-)
+from rekindle.flows.supervisor_ports import AgentSpec, SupervisorPorts, TroubleReport
 from rekindle.formats.identifiers import STABLE_ID
-from rekindle.stores.files.transcript_archive import (
-    ArchivedTranscript,
-    TranscriptArchive,
-)
+from rekindle.stores.files.transcript_archive import ArchivedTranscript, TranscriptArchive
 from rekindle.thresholds.storage import (
     TRANSCRIBED_BYTES,
     TRANSCRIBED_EVERY_SECONDS,

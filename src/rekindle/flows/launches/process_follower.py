@@ -1,24 +1,15 @@
-"""Follow a running process: read its output, obey the operator, and detect hangs."""
+"""Follow a running process to its end: read its output, obey the operator, enforce budgets."""
 
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 
-import msgspec
-
 from rekindle.documents import events
 from rekindle.documents.events import LaunchStarted
 from rekindle.documents.launches.cli_output import (
-    AssistantText,
-    FinalReport,
     LaunchExit,
-    OutputItem,
-    ProcessVitals,
-    RefusedCall,
     SessionOpened,
-    ToolCallFinished,
     ToolCallStarted,
     UsageReport,
-    WarningReport,
     WindowUsage,
 )
 from rekindle.errors import (
@@ -29,41 +20,25 @@ from rekindle.errors import (
     TamperedLogError,
 )
 from rekindle.flows.handoff.window_gauge import WindowGauge
+from rekindle.flows.launches.hang_watch import HangWatch
+from rekindle.flows.launches.output_reporter import OutputReporter
 from rekindle.flows.launches.output_transcript import OutputTranscriber
 from rekindle.flows.launches.process_output import ProcessOutput
 from rekindle.flows.launches.progress_bounds import ProgressGuard
 from rekindle.flows.launches.spend_meter import SpendMeter
-from rekindle.flows.supervisor_ports import (
-    AgentSpec,
-    HangReport,
-    RefusedCallReport,
-    SupervisorPorts,
-    TroubleReport,
-)
-from rekindle.flows.transcripts import transcript_files
-from rekindle.formats.identifiers import to_one_line
+from rekindle.flows.launches.transcript_turns import TranscriptTurns
+from rekindle.flows.supervisor_ports import AgentSpec, SupervisorPorts, TroubleReport
 from rekindle.policy.projection.fold import Projection
-from rekindle.policy.settings.runtime_settings import (
-    BUSY_BYTES,
-    BUSY_SHARE,
-    STOP_SECONDS,
-)
-from rekindle.policy.supervision import (
-    budget,
-    hang,
-)
-from rekindle.policy.supervision.hang import ProcessSigns
+from rekindle.policy.settings.runtime_settings import STOP_SECONDS
+from rekindle.policy.supervision import budget
 from rekindle.policy.supervision.run_moves import RunState
 from rekindle.ports import ProcessHandle
 from rekindle.thresholds.supervision import (
-    CALL_HELD_SECONDS,
     HELD_TICK_SECONDS,
     LEAVING_SECONDS,
     STREAM_LAG_SECONDS,
     TICK_SECONDS,
-    WATCH_SILENCE_SHARE,
 )
-from rekindle.thresholds.texts import ABOUT_CHARACTERS
 
 
 class ProcessFollower:
@@ -96,25 +71,20 @@ class ProcessFollower:
         """Whether its hook stopped it between two turns; then a clean exit does not mean that it
         finished.
         """
-        self._calls: dict[str, ToolCallStarted] = {}
-        """Started calls that are not reported yet."""
-        self._called_at = 0.0
-        self._refused: set[str] = set()
         self._is_end_requested = False
         self._asked_at = 0.0
-        now = world.elapsed()
-        self._sign_at = self._folded_at = self._looked_at = self._active_at = now
+        self._folded_at = world.elapsed()
+        self._hang = HangWatch(origin, agent, world, child, watched)
+        self._reporter = OutputReporter(agent, world, watched)
+        self._turns = TranscriptTurns(agent, watched, meter)
         self._transcript = ""
-        self._grown = 0
         self._heard: object = None
-        self._counted_to = 0
-        """Offset in the transcript up to which turns have been counted."""
         self._noted_turns = 0
         """Number of the turns whose spending is in the log."""
-        self._find_transcript()
-        self._vitals: ProcessVitals | None = None
-        self._noticed = ""
-        self._is_excused = False
+        if origin.resumes:
+            life = world.store.read(agent.name).projection.lives.get(origin.session)
+            self._transcript = life.transcript if life is not None else ""
+            self._turns.skip_existing(self._transcript)
         self._trouble = ""
         self._is_handoff_requested = False
         self._run = RunState()
@@ -127,35 +97,32 @@ class ProcessFollower:
         tick = HELD_TICK_SECONDS if waits and not self._agent.stays else TICK_SECONDS
         with closing(self._child.follow(tick)) as lines:
             self._follow_lines(lines)
-        self._report_calls()
+        self._reporter.report_calls()
         # The process may have ended between two checks.
         self._handle_brake()
-        self._count_turns()
+        self._turns.count(self._transcript)
 
     def _follow_lines(self, lines: Iterator[bytes | None]) -> None:
-        watch = self._ports.settings.runtime.watch
         for line in lines:
             now = self._ports.elapsed()
             if line is not None:
-                self._note_activity(now)
+                self._hang.note_activity(now)
                 self._take_line(line, now)
             else:
-                if now - self._called_at > CALL_HELD_SECONDS:
-                    self._report_calls()
+                self._reporter.report_running_calls(now)
                 if now - self._folded_at >= self._fold_interval():
                     self._folded_at = now
                     self._fold_inbox(now)
-                if now - self._looked_at >= min(
-                    watch.interval, watch.silence * WATCH_SILENCE_SHARE
-                ):
-                    self._check_hang(now)
+                is_ending = self.ending is not None
+                if exited := self._hang.check(now, self._transcript, is_ending=is_ending):
+                    self._end_process(exited)
                 if self._transcribe is not None:
                     self._transcribe.show()
                 self._on_tick()
                 self._check_folder()
                 self._obey_commands()
             self._handle_brake()
-            self._count_turns()
+            self._turns.count(self._transcript)
             self._enforce_budget()
 
     def _handle_brake(self) -> None:
@@ -189,45 +156,12 @@ class ProcessFollower:
                 self._gauge.opened(seen)
             if isinstance(seen, ToolCallStarted) and self.was_stopped:
                 self._postpone_stop(now)
-            self._report_item(self._redact_item(seen))
+            self._reporter.report(seen)
             if self._transcribe is not None:
                 self._transcribe.take(seen)
         if not self._agent.harness.CAN.hooks:
             usage = WindowUsage(self._watched.read_and_said, None, "estimated")
             self._meter.take(UsageReport(usage, turn="all input and output"))
-
-    def _report_item(self, seen: OutputItem) -> None:
-        """Report an item of output; a call only once it is clear that it was not refused.
-
-        A refusal comes at once, so a call that takes longer is reported while it runs.
-        """
-        match seen:
-            case ToolCallStarted():
-                self._calls[seen.call] = seen
-                self._called_at = self._ports.elapsed()
-                return
-            case ToolCallFinished():
-                if seen.refused:
-                    self._refused.add(seen.call)
-                elif call := self._calls.pop(seen.call, None):
-                    self._ports.tell(call)
-            case RefusedCall():
-                if call := self._calls.pop(seen.call, None):
-                    words = f"{call.tool} {call.about}"
-                    self._watched.reported_refusals.append(words)
-                    self._ports.tell(RefusedCallReport(words))
-                return  # others are reported when the launch has ended
-            case AssistantText() | WarningReport() | FinalReport():
-                self._report_calls()  # in the order in which it happened
-            case _:
-                pass
-        self._ports.tell(seen)
-
-    def _report_calls(self) -> None:
-        for call in self._calls.values():
-            if call.call not in self._refused:
-                self._ports.tell(call)
-        self._calls.clear()
 
     def _postpone_stop(self, now: float) -> None:
         """Cancel the stop if the process began another turn, so that its calls are not cut off.
@@ -295,10 +229,6 @@ class ProcessFollower:
         if words := budget.describe_reached_cap(spent, cap, began=began, now=self._ports.clock()):
             self._end_process(LaunchExit("interrupted", words))
 
-    def _note_activity(self, now: float) -> None:
-        self._sign_at = self._active_at = now
-        self._noticed = ""
-
     def _fold_interval(self) -> float:
         """Return the seconds between two folds; short until a hook has reported the transcript."""
         is_blind = self._agent.budget is not None and self._agent.harness.CAN.hooks
@@ -330,7 +260,7 @@ class ProcessFollower:
         self._check_handoff_request(projection)
         if projection.heard != self._heard:
             self._heard = projection.heard
-            self._note_activity(now)
+            self._hang.note_activity(now)
 
     def _read_run(self) -> None:
         """Read the operator's commands without writing anything."""
@@ -383,125 +313,3 @@ class ProcessFollower:
         self._noted_turns = self._meter.turns
         if measured := self._gauge.measure(self._origin.launch, known.window):
             append(measured)
-
-    def _find_transcript(self) -> None:
-        """Find a resumed session's transcript. Earlier launches counted its existing turns."""
-        if self._origin.resumes:
-            lives = self._ports.store.read(self._agent.name).projection.lives
-            life = lives.get(self._origin.session)
-            self._transcript = life.transcript if life is not None else ""
-            self._counted_to = (
-                transcript_files.read_size(self._transcript) if self._transcript else 0
-            )
-            self._watched.transcript_began = self._counted_to
-
-    def _count_turns(self) -> None:
-        """Count the turns in the transcript if the output stream does not report them."""
-        if self._watched.usage is not None or not self._transcript:
-            return
-        if transcript_files.read_size(self._transcript) <= self._counted_to:
-            return
-        new_lines = transcript_files.read_lines_since(self._transcript, self._counted_to)
-        self._counted_to += len(new_lines)
-        turns = [
-            used for line in new_lines.splitlines() if (used := self._agent.harness.turn(line))
-        ]
-        if not turns:
-            return
-        self._watched.end_earlier_calls()
-        # The model may be named on separate lines.
-        last = self._agent.harness.usage(transcript_files.read_tail(self._transcript), {})
-        for used in turns:
-            model = used.usage.model or (last.model if last else "")
-            usage = msgspec.structs.replace(used.usage, model=model)
-            self._meter.take(UsageReport(usage, used.turn))
-
-    def _check_hang(self, now: float) -> None:
-        """Check whether the process hangs, and end it or notify the operator if so."""
-        since, self._looked_at = now - self._looked_at, now
-        grown = transcript_files.read_size(self._transcript) if self._transcript else 0
-        if grown != self._grown:
-            self._grown = grown
-            self._note_activity(now)
-        if self._agent.stays:
-            return  # the person at the terminal may be thinking
-        signs = self._collect_signs(now, since)
-        was_excused, self._is_excused = self._is_excused, hang.is_excused(signs)
-        if was_excused and not self._is_excused and not signs.finished:
-            # It had no time for output yet since it was continued or its call returned.
-            self._note_activity(now)
-            signs = msgspec.structs.replace(signs, silent=0.0)
-        judgement = hang.judge_silence(signs, self._ports.settings.runtime.watch)
-        if judgement.answer == "fine" or self.ending is not None:
-            return
-        if judgement.answer == "reap":
-            self._end_process(LaunchExit("clean", judgement.words))
-        elif judgement.words != self._noticed:
-            self._noticed = judgement.words
-            self._report_hang(judgement.words, ended=judgement.answer == "end")
-
-    def _report_hang(self, words: str, *, ended: bool) -> None:
-        noted = events.HangDetected(
-            ts=self._ports.clock(), launch=self._origin.launch, words=words, ended=ended
-        )
-        try:
-            with self._ports.store.writer(self._agent.name) as writer:
-                writer.append(noted)
-        except RekindleError as error:
-            self._ports.tell(TroubleReport(str(error)))
-        self._ports.tell(HangReport(words, ended))
-        self._ports.notify("no sign of life", words)
-        if ended:
-            self._end_process(LaunchExit("hang", words))
-
-    def _collect_signs(self, now: float, since: float) -> ProcessSigns:
-        before, self._vitals = (
-            self._vitals,
-            self._ports.processes.vitals(
-                self._child.pid,
-                self._origin.launch,
-                boot=self._origin.boot,
-                uptime=self._origin.uptime,
-            ),
-        )
-        watched, vitals = self._watched, self._vitals
-        oldest = min(watched.calls.values(), default=None)
-        signs = ProcessSigns(
-            silent=now - self._sign_at,
-            finished=watched.finished is not None,
-            calling=now - oldest if oldest is not None else None,
-            reports=self._agent.harness.CAN.hooks,
-        )
-        if vitals is not None:
-            before = before or vitals
-            seconds = max(since, 1.0)
-            share, most = seconds * BUSY_SHARE, seconds * BUSY_BYTES
-            signs = msgspec.structs.replace(
-                signs,
-                stopped=vitals.stopped,
-                children=vitals.tools,
-                # The sums fall when a tool process ends, which is a sign of life too.
-                children_work=abs(vitals.tools_cpu_seconds - before.tools_cpu_seconds) > share
-                or abs(vitals.tools_moved_bytes - before.tools_moved_bytes) > most,
-                works=vitals.cpu_seconds - before.cpu_seconds > share
-                or vitals.moved_bytes - before.moved_bytes > most,
-            )
-        if signs.stopped or hang.is_working(signs):
-            self._active_at = now
-        return msgspec.structs.replace(signs, idle=now - self._active_at)
-
-    def _redact_item(self, seen: OutputItem) -> OutputItem:
-        """Return the item without secrets, because people see it and logs store it."""
-        redacted = self._ports.store.redaction.text
-        match seen:
-            case AssistantText() | WarningReport():
-                return type(seen)(redacted(seen.text))
-            case ToolCallStarted():
-                short = seen.about.removeprefix(f"{self._agent.folder}/")
-                about = to_one_line(redacted(short), ABOUT_CHARACTERS)
-                return msgspec.structs.replace(seen, about=about, arguments={})
-            case FinalReport():
-                errors = tuple(map(redacted, seen.errors))
-                return msgspec.structs.replace(seen, text=redacted(seen.text), errors=errors)
-            case _:
-                return seen

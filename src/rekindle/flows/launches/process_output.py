@@ -16,10 +16,7 @@ from rekindle.documents.launches.cli_output import (
     WindowUsage,
 )
 from rekindle.policy.text import token_estimate
-from rekindle.thresholds.supervision import (
-    REFUSED_KEPT,
-    TELLING_KEPT,
-)
+from rekindle.thresholds.supervision import REFUSED_KEPT, TELLING_KEPT
 
 
 class ProcessOutput:

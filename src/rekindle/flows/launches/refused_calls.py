@@ -6,19 +6,13 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from rekindle.documents import events
-from rekindle.documents.launches.cli_output import (
-    LaunchExit,
-    RefusedCall,
-)
+from rekindle.documents.launches.cli_output import LaunchExit, RefusedCall
 from rekindle.flows.launches.launch import Launch
 from rekindle.flows.supervisor_ports import AgentSpec
 from rekindle.flows.transcripts import transcript_files
 from rekindle.formats.identifiers import to_one_line
 from rekindle.policy.redact.redaction import Redaction
-from rekindle.policy.setup.permissions import (
-    explain_permit,
-    find_rule,
-)
+from rekindle.policy.setup.permissions import explain_permit, find_rule
 from rekindle.thresholds.texts import ABOUT_CHARACTERS
 
 

@@ -2,12 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from rekindle.documents.launches.cli_output import (
-    FinalReport,
-    OutputItem,
-    UsageReport,
-    WindowUsage,
-)
+from rekindle.documents.launches.cli_output import FinalReport, OutputItem, UsageReport, WindowUsage
 from rekindle.documents.manifest import ModelPrice
 from rekindle.policy.supervision import budget
 from rekindle.policy.supervision.budget import RunSpending

@@ -7,24 +7,14 @@ import msgspec
 from rekindle.documents import events
 from rekindle.documents.launches.cli_output import RefusedCall
 from rekindle.documents.screens.agent_row import render_command
-from rekindle.flows.supervisor_ports import (
-    AgentSpec,
-    RefusedCallReport,
-    SupervisorPorts,
-)
+from rekindle.flows.supervisor_ports import AgentSpec, RefusedCallReport, SupervisorPorts
 from rekindle.formats.identifiers import to_one_line
 from rekindle.policy.exits import stop_reasons
 from rekindle.policy.exits.stop_reasons import StopReason
 from rekindle.policy.operator import questions
-from rekindle.policy.operator.build_row import (
-    RowInputs,
-    build_row,
-)
+from rekindle.policy.operator.build_row import RowInputs, build_row
 from rekindle.policy.operator.questions import RETRY
-from rekindle.policy.projection.fold import (
-    Projection,
-    fold_events,
-)
+from rekindle.policy.projection.fold import Projection, fold_events
 from rekindle.policy.settings.runtime_settings import STOP_SECONDS
 from rekindle.system import host
 from rekindle.thresholds.texts import ABOUT_CHARACTERS

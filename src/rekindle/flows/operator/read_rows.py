@@ -8,12 +8,7 @@ import msgspec
 from rekindle.documents.manifest import AgentEntry
 from rekindle.documents.screens.agent_row import AgentRow
 from rekindle.errors import RekindleError
-from rekindle.policy.operator.build_row import (
-    RowInputs,
-    build_broken_row,
-    build_new_row,
-    build_row,
-)
+from rekindle.policy.operator.build_row import RowInputs, build_broken_row, build_new_row, build_row
 from rekindle.policy.settings.runtime_settings import RuntimeSettings
 from rekindle.stores.files import FileStore, ownership
 from rekindle.stores.files.ownership import AgentOwner

@@ -5,21 +5,12 @@ from datetime import datetime
 
 from rekindle.documents import primer
 from rekindle.documents import relay as relays
-from rekindle.documents.launches.background_record import (
-    render_ended_list,
-    render_ended_notice,
-)
-from rekindle.documents.primer import (
-    LostSession,
-    Primer,
-)
+from rekindle.documents.launches.background_record import render_ended_list, render_ended_notice
+from rekindle.documents.primer import LostSession, Primer
 from rekindle.documents.relay import Relay
 from rekindle.documents.state import OpenLoop
 from rekindle.errors import DocumentError
-from rekindle.policy.projection import (
-    open_loops,
-    sessions,
-)
+from rekindle.policy.projection import open_loops, sessions
 from rekindle.policy.projection.fold import Projection
 from rekindle.policy.relay import trim
 from rekindle.policy.settings.runtime_settings import Settings

@@ -11,15 +11,8 @@ from rekindle.documents.checkpoint import CheckpointSection
 from rekindle.documents.events import SessionStarted
 from rekindle.errors import DocumentError, RekindleError
 from rekindle.flows.priming.compose_primer import compose_primer
-from rekindle.policy.projection import (
-    open_loops,
-    sessions,
-)
-from rekindle.policy.settings.runtime_settings import (
-    HOOK_CHARACTERS,
-    SAME_START_SECONDS,
-    Settings,
-)
+from rekindle.policy.projection import open_loops, sessions
+from rekindle.policy.settings.runtime_settings import HOOK_CHARACTERS, SAME_START_SECONDS, Settings
 from rekindle.stores.files import FileStore
 from rekindle.stores.log.view import AgentView
 from rekindle.thresholds.supervision import PRIME_LOCK_SECONDS

@@ -21,34 +21,18 @@ from rekindle.flows.supervisor_ports import (
     WaitReport,
 )
 from rekindle.policy.exits import reason_text, stop_reasons
-from rekindle.policy.exits.restart import (
-    EnterSafeMode,
-    StopRun,
-    WaitUntil,
-)
-from rekindle.policy.exits.session_choice import (
-    ResumeSession,
-    StartFresh,
-    choose_session,
-)
+from rekindle.policy.exits.restart import EnterSafeMode, StopRun, WaitUntil
+from rekindle.policy.exits.session_choice import ResumeSession, StartFresh, choose_session
 from rekindle.policy.exits.stop_reasons import REACTIONS, STOP_REASONS, Outcome, StopReason
 from rekindle.policy.operator import questions
-from rekindle.policy.operator.build_row import (
-    DOCTOR,
-    explain_safe_mode,
-)
+from rekindle.policy.operator.build_row import DOCTOR, explain_safe_mode
 from rekindle.policy.progress import idle
 from rekindle.policy.projection import sessions
 from rekindle.policy.projection.fold import Projection
 from rekindle.policy.settings.runtime_settings import POLL_SECONDS
 from rekindle.policy.supervision import run_moves as policy
 from rekindle.policy.supervision.decide import measure_idle_work
-from rekindle.policy.supervision.run_moves import (
-    CloseCycle,
-    HandOff,
-    Move,
-    RunState,
-)
+from rekindle.policy.supervision.run_moves import CloseCycle, HandOff, Move, RunState
 
 
 class RunResult(msgspec.Struct, frozen=True):

@@ -9,40 +9,20 @@ from collections.abc import Mapping
 from rekindle.documents import events
 from rekindle.documents.launches.cli_output import LaunchExit
 from rekindle.errors import OverBudgetError, StoppedError
-from rekindle.flows.cycles.close_cycle import (
-    CycleCloser,
-    CycleEndPorts,
-)
+from rekindle.flows.cycles.close_cycle import CycleCloser, CycleEndPorts
 from rekindle.flows.cycles.cycle_runner import CycleRunner
 from rekindle.flows.cycles.until_command import UNTIL_STOPPED
 from rekindle.flows.handoff.write_checkpoint import CheckpointWriter
-from rekindle.flows.supervisor_ports import (
-    AgentSpec,
-    CycleReport,
-    SupervisorPorts,
-)
+from rekindle.flows.supervisor_ports import AgentSpec, CycleReport, SupervisorPorts
 from rekindle.policy.exits.refused_end import explain_refusal
-from rekindle.policy.exits.restart import (
-    EnterSafeMode,
-    StopRun,
-)
-from rekindle.policy.exits.session_choice import (
-    ResumeSession,
-    StartFresh,
-)
+from rekindle.policy.exits.restart import EnterSafeMode, StopRun
+from rekindle.policy.exits.session_choice import ResumeSession, StartFresh
 from rekindle.policy.handoff import window_rule
 from rekindle.policy.projection import sessions
 from rekindle.policy.projection.fold import Projection
 from rekindle.policy.stall import ladder
-from rekindle.policy.supervision.decide import (
-    AgentLimits,
-    decide_move,
-    select_open_launches,
-)
-from rekindle.policy.supervision.run_moves import (
-    Move,
-    RunState,
-)
+from rekindle.policy.supervision.decide import AgentLimits, decide_move, select_open_launches
+from rekindle.policy.supervision.run_moves import Move, RunState
 
 
 class SupervisorSteps:

@@ -22,10 +22,7 @@ from rekindle.policy.settings.runtime_settings import (
 )
 from rekindle.policy.supervision import watchdog_table
 from rekindle.policy.supervision.run_moves import TAMPERED_REASON
-from rekindle.policy.supervision.watchdog_table import (
-    StartAttempt,
-    WatchFacts,
-)
+from rekindle.policy.supervision.watchdog_table import StartAttempt, WatchFacts
 from rekindle.stores.files import FileStore
 
 

@@ -8,26 +8,14 @@ from itertools import islice
 
 import msgspec
 
-from rekindle.documents.transcripts.turns import (
-    SubagentTranscripts,
-    Turn,
-)
+from rekindle.documents.transcripts.turns import SubagentTranscripts, Turn
 from rekindle.flows.transcripts import transcript_files
-from rekindle.flows.transcripts.transcript_reader import (
-    TranscriptReader,
-    detect_harness,
-)
-from rekindle.formats.identifiers import (
-    STABLE_ID,
-    derive_id,
-)
+from rekindle.flows.transcripts.transcript_reader import TranscriptReader, detect_harness
+from rekindle.formats.identifiers import STABLE_ID, derive_id
 from rekindle.policy.settings.runtime_settings import ARCHIVE_STEP_BYTES
 from rekindle.ports import Harness
 from rekindle.stores.files import FileStore
-from rekindle.stores.files.transcript_archive import (
-    ArchivedTranscript,
-    TranscriptArchive,
-)
+from rekindle.stores.files.transcript_archive import ArchivedTranscript, TranscriptArchive
 from rekindle.thresholds.storage import ARCHIVE_FILES
 
 _ENDING = ".jsonl"

@@ -11,11 +11,7 @@ import msgspec
 from rekindle.documents import primer
 from rekindle.documents.transcripts.turns import Turn
 from rekindle.errors import StoreError
-from rekindle.flows.supervisor_ports import (
-    AgentSpec,
-    SupervisorPorts,
-    TroubleReport,
-)
+from rekindle.flows.supervisor_ports import AgentSpec, SupervisorPorts, TroubleReport
 from rekindle.flows.transcripts.transcript_reader import TranscriptReader
 from rekindle.stores.files.transcript_archive import TranscriptArchive
 

@@ -17,10 +17,7 @@ from rekindle.documents.checkpoint import CheckpointSection
 from rekindle.documents.launches.one_shot import OneShotAnswer
 from rekindle.documents.relay import RelayField
 from rekindle.documents.summaries import summary as summaries
-from rekindle.documents.summaries.summary import (
-    Summary,
-    SummaryKind,
-)
+from rekindle.documents.summaries.summary import Summary, SummaryKind
 from rekindle.documents.transcripts.turns import Turn
 from rekindle.errors import DocumentError, SummaryError
 from rekindle.policy.summaries import summary_request as policy
@@ -28,10 +25,7 @@ from rekindle.policy.summaries.attribution import attribute_lines
 from rekindle.policy.summaries.summary_request import SummaryRequest
 from rekindle.policy.supervision.budget import RunSpending
 from rekindle.summarizers import mechanical_summary
-from rekindle.summarizers.mechanical_summary import (
-    KnownWork,
-    TurnDigest,
-)
+from rekindle.summarizers.mechanical_summary import KnownWork, TurnDigest
 
 T = TypeVar("T")
 

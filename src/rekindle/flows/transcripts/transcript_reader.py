@@ -7,12 +7,7 @@ from typing import BinaryIO
 import msgspec
 
 from rekindle.documents.transcripts.turn_builder import TurnBuilder
-from rekindle.documents.transcripts.turns import (
-    Passage,
-    TranscriptCursor,
-    Turn,
-    normalize_time,
-)
+from rekindle.documents.transcripts.turns import Passage, TranscriptCursor, Turn, normalize_time
 from rekindle.flows.transcripts import transcript_files
 from rekindle.formats.json_codec import hash_bytes
 from rekindle.ports import Harness

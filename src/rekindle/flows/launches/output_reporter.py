@@ -1,0 +1,85 @@
+"""Report a launch's output as it comes, without secrets and without refused calls."""
+
+import msgspec
+
+from rekindle.documents.launches.cli_output import (
+    AssistantText,
+    FinalReport,
+    OutputItem,
+    RefusedCall,
+    ToolCallFinished,
+    ToolCallStarted,
+    WarningReport,
+)
+from rekindle.flows.launches.process_output import ProcessOutput
+from rekindle.flows.supervisor_ports import AgentSpec, RefusedCallReport, SupervisorPorts
+from rekindle.formats.identifiers import to_one_line
+from rekindle.thresholds.supervision import CALL_HELD_SECONDS
+from rekindle.thresholds.texts import ABOUT_CHARACTERS
+
+
+class OutputReporter:
+    """Reports the output of one launch to the supervisor's screen and log."""
+
+    def __init__(self, agent: AgentSpec, world: SupervisorPorts, watched: ProcessOutput) -> None:
+        self._agent, self._ports, self._watched = agent, world, watched
+        self._calls: dict[str, ToolCallStarted] = {}
+        """Started calls that are not reported yet."""
+        self._called_at = 0.0
+        self._refused: set[str] = set()
+
+    def report(self, item: OutputItem) -> None:
+        """Report an item of output; a call only once it is clear that it was not refused.
+
+        A refusal comes at once, so a call that takes longer is reported while it runs.
+        """
+        seen = self._redact(item)
+        match seen:
+            case ToolCallStarted():
+                self._calls[seen.call] = seen
+                self._called_at = self._ports.elapsed()
+                return
+            case ToolCallFinished():
+                if seen.refused:
+                    self._refused.add(seen.call)
+                elif call := self._calls.pop(seen.call, None):
+                    self._ports.tell(call)
+            case RefusedCall():
+                if call := self._calls.pop(seen.call, None):
+                    words = f"{call.tool} {call.about}"
+                    self._watched.reported_refusals.append(words)
+                    self._ports.tell(RefusedCallReport(words))
+                return  # others are reported when the launch has ended
+            case AssistantText() | WarningReport() | FinalReport():
+                self.report_calls()  # in the order in which it happened
+            case _:
+                pass
+        self._ports.tell(seen)
+
+    def report_running_calls(self, now: float) -> None:
+        """Report the calls that run for so long that they were not refused."""
+        if now - self._called_at > CALL_HELD_SECONDS:
+            self.report_calls()
+
+    def report_calls(self) -> None:
+        """Report the started calls that were not refused."""
+        for call in self._calls.values():
+            if call.call not in self._refused:
+                self._ports.tell(call)
+        self._calls.clear()
+
+    def _redact(self, seen: OutputItem) -> OutputItem:
+        """Return the item without secrets, because people see it and logs store it."""
+        redacted = self._ports.store.redaction.text
+        match seen:
+            case AssistantText() | WarningReport():
+                return type(seen)(redacted(seen.text))
+            case ToolCallStarted():
+                short = seen.about.removeprefix(f"{self._agent.folder}/")
+                about = to_one_line(redacted(short), ABOUT_CHARACTERS)
+                return msgspec.structs.replace(seen, about=about, arguments={})
+            case FinalReport():
+                errors = tuple(map(redacted, seen.errors))
+                return msgspec.structs.replace(seen, text=redacted(seen.text), errors=errors)
+            case _:
+                return seen
