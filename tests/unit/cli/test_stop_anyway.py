@@ -182,3 +182,9 @@ def test_an_owner_that_was_planted_ends_the_supervisor_and_starts_no_other(folde
     folder.start("watch", "--once").wait()
     folder("up", code=AGENT_ERROR)
     assert folder.pids() == []
+
+
+def test_the_agent_ends_when_another_host_has_taken_it_over(folder):
+    """Else it would work beside the other host's until its launch ends."""
+    folder.plant_owner()
+    folder.require_end()

@@ -13,7 +13,9 @@ from rekindle.documents.launches.cli_output import (
     WindowUsage,
 )
 from rekindle.errors import (
+    FencedError,
     FolderLostError,
+    ForeignOwnerError,
     LogMissingError,
     RekindleError,
     StoreError,
@@ -245,7 +247,7 @@ class ProcessFollower:
                     writer.append(sign)
                     self._heard = writer.projection.heard
                 projection = writer.projection
-        except (TamperedLogError, LogMissingError) as error:
+        except (TamperedLogError, LogMissingError, FencedError, ForeignOwnerError) as error:
             self._end_process(LaunchExit("interrupted", str(error)))
             return
         except RekindleError as error:
