@@ -53,7 +53,9 @@ Every event has these fields:
 
 
 def page() -> str:
-    meanings = read_meanings(Path(events.__file__))
+    meanings: dict[str, dict[str, str]] = {}
+    for module in Path(events.__file__).parent.glob("*.py"):
+        meanings |= read_meanings(module)
     parts = [_HEAD, "| kind | meaning |", "|---|---|"]
     parts += [
         f"| [`{_tag(kind)}`](#{_anchor(kind)}) | {kind.summary} |" for kind in events.EVENT_KINDS

@@ -276,7 +276,15 @@ def test_unknown_fields_of_a_record_are_kept_beside_the_known():
     assert b'"prio":3' in events.render(found)
 
 
-SOURCE = Path(events.__file__).read_text(encoding="utf-8")
+FOLDER = Path(events.__file__).parent
+MODULES = [FOLDER / "event.py", *FOLDER.glob("*_events.py"), FOLDER / "__init__.py"]
+SOURCE = re.sub(
+    r"^from rekindle\.documents\.events\.\w+ import (?:\([^)]*\)|.*)\n",
+    "",
+    "".join(module.read_text(encoding="utf-8") for module in MODULES),
+    flags=re.MULTILINE,
+)
+"""All modules of events as one, without their imports of each other."""
 NEW_KIND = """
 class MoonRisen(Event, frozen=True, kw_only=True{tag}):
 {body}

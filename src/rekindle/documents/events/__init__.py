@@ -1,0 +1,307 @@
+"""Events: the facts of an agent's life, each one line of JSON.
+
+The union `AnyEvent` is closed: it lists every kind. Each kind has an explicit tag, which commands
+print and programs read, and a summary for the reference; the import fails if either is missing. A
+log written by a later Rekindle of the same schema may have kinds that this one does not know. They
+are read as `UnknownEvent`, change nothing, and stay in the log.
+
+The log assigns `seq`, `gen` and `at` when it accepts an event; in the inbox they have no value.
+"""
+
+import re
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any, get_args
+
+import msgspec
+
+from rekindle.documents.events.document_events import (
+    BriefCommitted,
+    BriefedPosition,
+    BriefMade,
+    CheckpointCommitted,
+    DocumentCommitted,
+    DocumentRejected,
+    InboxRejected,
+    LoopAdded,
+    LoopCorrection,
+    LoopResolved,
+    RelayCommitted,
+    RelayProposed,
+    SourceAdopted,
+    StateAdopted,
+)
+from rekindle.documents.events.event import (
+    SCHEMA,
+    Event,
+    UnknownEvent,
+)
+from rekindle.documents.events.handoff_events import (
+    HandoffFailed,
+    HandoffHalted,
+    HandoffResumed,
+    HandoffTriggered,
+    SummaryMade,
+    WindowMeasured,
+    WindowSizeReported,
+)
+from rekindle.documents.events.operator_events import (
+    AnswerEffect,
+    DesiredSet,
+    HandoffRequested,
+    PersonAnswered,
+    QuestionAnswered,
+    QuestionAsked,
+    RestartRequested,
+)
+from rekindle.documents.events.ownership_events import (
+    AgentCreated,
+    AgentReceived,
+    OwnerChanged,
+    WorkspacePushed,
+    WorkspacePushFailed,
+)
+from rekindle.documents.events.run_events import (
+    CallRefused,
+    CycleEnded,
+    CycleStarted,
+    HangDetected,
+    LaunchEnded,
+    LaunchStarted,
+    ReviewMade,
+    RunEnded,
+    RunStarted,
+    SafeModeEntered,
+    SpendRecorded,
+    WaitStarted,
+    WorkSigns,
+)
+from rekindle.documents.events.session_events import (
+    Heartbeat,
+    PrimerGiven,
+    PromptSubmitted,
+    SessionCompacted,
+    SessionEnded,
+    SessionLost,
+    SessionStarted,
+)
+from rekindle.errors import DocumentError
+from rekindle.formats import json_codec
+
+__all__ = [
+    "EVENT_KINDS",
+    "HOOK_REPORTS",
+    "OPERATOR_COMMANDS",
+    "SCHEMA",
+    "AgentCreated",
+    "AgentReceived",
+    "AnswerEffect",
+    "AnyEvent",
+    "BriefCommitted",
+    "BriefMade",
+    "BriefedPosition",
+    "CallRefused",
+    "CheckpointCommitted",
+    "CycleEnded",
+    "CycleStarted",
+    "DesiredSet",
+    "DocumentCommitted",
+    "DocumentRejected",
+    "Event",
+    "HandoffFailed",
+    "HandoffHalted",
+    "HandoffRequested",
+    "HandoffResumed",
+    "HandoffTriggered",
+    "HangDetected",
+    "Heartbeat",
+    "InboxRejected",
+    "LaunchEnded",
+    "LaunchStarted",
+    "LoopAdded",
+    "LoopCorrection",
+    "LoopResolved",
+    "OwnerChanged",
+    "PersonAnswered",
+    "PrimerGiven",
+    "PromptSubmitted",
+    "QuestionAnswered",
+    "QuestionAsked",
+    "RelayCommitted",
+    "RelayProposed",
+    "RestartRequested",
+    "ReviewMade",
+    "RunEnded",
+    "RunStarted",
+    "SafeModeEntered",
+    "SessionCompacted",
+    "SessionEnded",
+    "SessionLost",
+    "SessionStarted",
+    "SourceAdopted",
+    "SpendRecorded",
+    "StateAdopted",
+    "SummaryMade",
+    "UnknownEvent",
+    "WaitStarted",
+    "WindowMeasured",
+    "WindowSizeReported",
+    "WorkSigns",
+    "WorkspacePushFailed",
+    "WorkspacePushed",
+    "parse",
+    "parse_untrusted",
+    "render",
+]
+
+OPERATOR_COMMANDS = (
+    DesiredSet,
+    RestartRequested,
+    PersonAnswered,
+    QuestionAnswered,
+    HandoffRequested,
+)
+"""Commands of the operator; records of these kinds count only from outside the workspace."""
+
+HOOK_REPORTS = (SessionStarted, SessionEnded, PromptSubmitted, SessionCompacted, Heartbeat)
+"""Events of a session that a CLI's hooks report."""
+
+AnyEvent = (
+    AgentCreated
+    | AgentReceived
+    | OwnerChanged
+    | WorkspacePushed
+    | WorkspacePushFailed
+    | SessionStarted
+    | SessionLost
+    | SessionEnded
+    | PromptSubmitted
+    | SessionCompacted
+    | Heartbeat
+    | PrimerGiven
+    | CycleStarted
+    | CycleEnded
+    | LaunchStarted
+    | LaunchEnded
+    | CallRefused
+    | DesiredSet
+    | RestartRequested
+    | PersonAnswered
+    | QuestionAsked
+    | QuestionAnswered
+    | RunStarted
+    | RunEnded
+    | SafeModeEntered
+    | WaitStarted
+    | HangDetected
+    | WindowSizeReported
+    | WindowMeasured
+    | HandoffRequested
+    | HandoffTriggered
+    | HandoffResumed
+    | HandoffFailed
+    | HandoffHalted
+    | SpendRecorded
+    | SummaryMade
+    | ReviewMade
+    | LoopAdded
+    | LoopResolved
+    | StateAdopted
+    | SourceAdopted
+    | RelayProposed
+    | RelayCommitted
+    | CheckpointCommitted
+    | BriefCommitted
+    | BriefMade
+    | DocumentRejected
+    | InboxRejected
+)
+
+EVENT_KINDS: tuple[type[Event], ...] = get_args(AnyEvent)
+_TAG = re.compile(r"[a-z_]+(\.[a-z_]+)*")
+
+
+def _require_rows(kinds: tuple[type[Event], ...]) -> None:
+    """Raise TypeError for a kind without its own tag or summary, or one missing from AnyEvent."""
+    for kind in kinds:
+        if not _TAG.fullmatch(str(kind.__struct_config__.tag)) or not vars(kind).get("summary"):
+            raise TypeError(f"event {kind.__name__}: needs a `tag=` and a `summary` of its own")
+    if unlisted := [one.__name__ for one in _find_innermost(Event) if one not in kinds]:
+        raise TypeError(f"events {', '.join(unlisted)}: not in AnyEvent")
+
+
+def _find_innermost(kind: type[Event]) -> Iterator[type[Event]]:
+    below = kind.__subclasses__()
+    for one in below:
+        yield from _find_innermost(one)
+    if not below:
+        yield kind
+
+
+_require_rows(EVENT_KINDS)
+_decoder: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)
+_EARLIEST, _LATEST = 1970, 9000
+_ORDER = ("v", "seq", "gen", "ts", "kind")
+
+
+def parse(line: bytes) -> AnyEvent | UnknownEvent:
+    """Return the event in a line of the log or of the inbox.
+
+    An unknown kind of the current schema is not an error.
+    """
+    try:
+        event = _decoder.decode(line)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        return _parse_unknown(line, error)
+    json_codec.refuse_newer_schema(event.v, "event", SCHEMA)
+    _require_time(event.ts)
+    return event
+
+
+def parse_untrusted(line: bytes) -> AnyEvent | UnknownEvent:
+    """Return the event in an inbox record, with its unknown fields.
+
+    A record cannot claim a position in the log: `seq`, `gen` and `at` are reset.
+    """
+    event = parse(line)
+    if isinstance(event, UnknownEvent):
+        return msgspec.structs.replace(event, seq=0, gen=0, at="")
+    raw = json_codec.decode_object(line, "event", schema=SCHEMA)
+    return msgspec.structs.replace(event, seq=0, gen=0, at="", more=_select_unknown(event, raw))
+
+
+def render(event: Event) -> bytes:
+    """Return the event as a line without its newline, the fields common to all events first."""
+    fields = msgspec.to_builtins(event)
+    fields["v"] = event.v
+    head = {key: fields.pop(key) for key in _ORDER if key in fields}
+    more = _select_unknown(event, fields.pop("more", {}))
+    return json_codec.encode(head | fields | more, "event")
+
+
+def _select_unknown(event: Event, fields: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields that the event's kind does not have; they must never override its own."""
+    known = {field.encode_name for field in msgspec.structs.fields(event)} | {"kind"}
+    return {key: value for key, value in fields.items() if key not in known}
+
+
+def _parse_unknown(line: bytes, error: Exception) -> UnknownEvent:
+    raw = json_codec.decode_object(line, "event", schema=SCHEMA)
+    kind = raw.get("kind")
+    known = {str(cls.__struct_config__.tag) for cls in EVENT_KINDS}
+    if not isinstance(kind, str) or kind in known:
+        raise DocumentError("event", f"does not fit its kind ({error})") from error
+    try:
+        found = msgspec.convert(raw, UnknownEvent)
+    except msgspec.ValidationError as unfit:
+        raise DocumentError("event", f"does not fit its kind ({unfit})") from unfit
+    _require_time(found.ts)
+    return found
+
+
+def _require_time(ts: datetime) -> None:
+    """Require a time zone, and a year with room on both sides so that later times can follow."""
+    if ts.tzinfo is None:
+        raise DocumentError("event", "its time has no zone")
+    if not _EARLIEST <= ts.year <= _LATEST:
+        raise DocumentError("event", f"its time is out of range ({ts.year})")

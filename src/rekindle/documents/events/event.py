@@ -1,0 +1,38 @@
+"""The base of all events, and events of unknown kinds."""
+
+from datetime import datetime
+from typing import Any, ClassVar
+
+import msgspec
+
+SCHEMA = 1
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", omit_defaults=True):
+    ts: datetime
+    v: int = SCHEMA
+    seq: int = 0
+    """Position in the log, from 1."""
+    gen: int = 0
+    """Generation of the writer. The log refuses late events of an older generation."""
+    at: str = ""
+    """`segment:offset` of the end of its inbox record, so that no record is folded twice."""
+
+    more: dict[str, Any] = {}
+    """Unknown fields of an inbox record; the log keeps them beside the known ones."""
+
+    summary: ClassVar[str] = ""
+
+    @property
+    def kind(self) -> str:
+        return str(self.__struct_config__.tag)
+
+
+class UnknownEvent(msgspec.Struct, frozen=True):
+    """An event of a kind that only a later Rekindle knows."""
+
+    kind: str
+    ts: datetime
+    seq: int = 0
+    gen: int = 0
+    at: str = ""

@@ -1,0 +1,85 @@
+"""Commands of the operator, and questions to a person."""
+
+from datetime import datetime
+from typing import Any, Literal
+
+from rekindle.documents.events.event import Event
+
+
+class DesiredSet(Event, frozen=True, kw_only=True, tag="desired.said"):
+    summary = "The operator decided whether the agent should run; this overrides every marker."
+    desired: Literal["running", "stopped"]
+    cycles: int | None = None
+    """Maximum number of cycles of the run, 0 for no limit; None leaves it unchanged."""
+    unbounded: bool | None = None
+    """Whether the run continues without progress (`--budget none`); None leaves it unchanged."""
+
+
+class RestartRequested(Event, frozen=True, kw_only=True, tag="restart.asked"):
+    summary = "The operator asked for another start now, whatever prevented it."
+    fresh: bool = False
+    """Whether to start a fresh session instead of resuming the current one."""
+    once: bool = False
+    """Whether the restart is for one run only; earlier cycles still count against the agent."""
+
+
+class PersonAnswered(Event, frozen=True, kw_only=True, tag="person.answered"):
+    summary = "A person answered the agent; the next cycle receives the answer."
+    text: str
+    asked: str = ""
+    """The thing that the agent waited for."""
+
+
+class QuestionAsked(Event, frozen=True, kw_only=True, tag="question.asked"):
+    summary = "A person is asked for a decision; the first answer counts."
+    question: str
+    """Id of the question: the agent's name and `number`."""
+    number: int
+    """Number of the question within the agent, from 1; never used again."""
+    about: str
+    """Reason why the agent needs a person: permission, or the reason of safe mode or of a run's
+    end.
+    """
+    text: str = ""
+    """The question, in one sentence."""
+    request: dict[str, Any] = {}
+    """Exact request: the refused call with its arguments, or the cap that was reached."""
+    choices: tuple[str, ...]
+    """Possible answers; TEXT means any text, AMOUNT a number."""
+    default: str
+    """Choice that applies at the deadline."""
+    deadline: datetime | None = None
+    """Time at which the default applies; None for never."""
+    launch: str = ""
+    """Id of the launch that the question is about; empty if it is about none."""
+
+
+AnswerEffect = Literal["restart", "continue", "stop", "finish", "note"]
+"""Effect of an answer: start again, continue a run that is over, stop, end the run as done, or only
+inform the agent.
+"""
+
+
+class QuestionAnswered(Event, frozen=True, kw_only=True, tag="question.answered"):
+    summary = "A question was answered, by a person or by its deadline."
+    question: str
+    effect: AnswerEffect
+    choice: str = ""
+    """Selected choice; empty if the answer is `text`."""
+    text: str = ""
+    """Message for the next cycle; empty if there is none."""
+    asked: str = ""
+    """The question, repeated for the next cycle."""
+    budget: dict[str, float] = {}
+    """Caps that the answer sets for this run, by `usd`, `tokens` or `hours`."""
+    by: str = ""
+    """Name of the user who answered; empty if the deadline passed."""
+    host: str = ""
+    origin: str = ""
+    """Origin of the answer: terminal, command or deadline."""
+    refused: str = ""
+    """Reason why the answer does not count; empty if it counts."""
+
+
+class HandoffRequested(Event, frozen=True, kw_only=True, tag="handoff.asked"):
+    summary = "The operator asked for a handoff to a fresh session."

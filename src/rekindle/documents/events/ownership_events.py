@@ -1,0 +1,41 @@
+"""Events of an agent's owner, and of the workspace that it pushes."""
+
+from typing import Any
+
+from rekindle.documents.events.event import Event
+
+
+class AgentCreated(Event, frozen=True, kw_only=True, tag="agent.created"):
+    summary = "An agent's folder was created."
+    agent: str
+
+
+class AgentReceived(Event, frozen=True, kw_only=True, tag="agent.received"):
+    summary = "The state of an agent from elsewhere; this log continues from it."
+    known: dict[str, Any]
+    """Projection of all events up to this one."""
+
+
+class OwnerChanged(Event, frozen=True, kw_only=True, tag="owner.changed"):
+    summary = "A host took the agent over; from here on older generations are refused."
+    host: str
+    previous: str
+    left: str = ""
+    """Reason why the latest work stays on the previous host unpushed; empty if it was pushed."""
+
+
+class WorkspacePushed(Event, frozen=True, kw_only=True, tag="workspace.pushed"):
+    summary = "The agent's workspace was pushed; another host can continue from it."
+    revision: str
+    """Commit that holds the work tree, including uncommitted changes."""
+    head: str = ""
+    """Commit that was checked out; empty if there was none yet."""
+    branch: str = ""
+    """Branch that was checked out; empty if none was."""
+    claim: int = 0
+    """Generation for which the host had claimed the work branch."""
+
+
+class WorkspacePushFailed(Event, frozen=True, kw_only=True, tag="workspace.kept"):
+    summary = "The agent's workspace could not be pushed; it exists only on its host."
+    words: str

@@ -1,0 +1,205 @@
+"""Events of runs, their cycles and their launches."""
+
+from datetime import datetime
+
+import msgspec
+
+from rekindle.documents.events.event import Event
+
+
+class WorkSigns(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Signs of work since a launch or a cycle began; input to `policy.progress.work_progress`."""
+
+    commits: int = 0
+    artefacts: tuple[str, ...] = ()
+    """Names of changed result files, with each number replaced by `#`."""
+    resolved: int = 0
+    """Number of resolved loops."""
+    decisions: int = 0
+    asks_else: bool = False
+    """Whether the relay asks for something other than the previous one."""
+
+
+class RunStarted(Event, frozen=True, kw_only=True, tag="run.started"):
+    summary = "A run started: its spending and its crashes are counted from here."
+    cycle: int = 0
+    """Number of the last cycle before the run."""
+
+
+class RunEnded(Event, frozen=True, kw_only=True, tag="run.ended"):
+    summary = "A run is over: the agent starts again only at the operator's request."
+    outcome: str
+    """done, budget, or the cause of a wait that the run does not make."""
+    words: str = ""
+
+
+class CycleStarted(Event, frozen=True, kw_only=True, tag="cycle.started"):
+    summary = "A cycle started: the agent reads the relay, then works."
+    cycle: int
+    relay: str = ""
+    """Archive path of the relay that the cycle started with; empty if there was none."""
+    head: str = ""
+    """Commit that was checked out in the agent's folder; empty if unknown."""
+
+
+class CycleEnded(Event, frozen=True, kw_only=True, tag="cycle.ended"):
+    summary = "A cycle ended: its results were committed and compared with the previous ones."
+    cycle: int
+    words: str = ""
+    """Reason for the verdict."""
+    how: str = ""
+    """Origin of the cycle's relay: draft, edit, summary or carried; empty if there is no relay."""
+    relay: str = ""
+    """Archive path of the relay that the cycle ended with."""
+    verdict: str = ""
+    """progress, stalled, treadmill, waiting or unusable; empty if there was nothing to compare."""
+    about: str = ""
+    """The repeated request, or the thing that the agent waits for."""
+    is_equal: bool = False
+    """Whether the request was repeated in the same words, not only in similar ones."""
+    did: str = ""
+    """Work of the cycle, on one line."""
+    evidence: str = ""
+    """Evidence of work apart from the relay, as text."""
+    topic: str = ""
+    owed: str = ""
+    """Result that the stage asked for and the cycle did not deliver; empty if complete."""
+    redebated: str = ""
+    """Earlier decisions that the relay opens for debate again, one per line."""
+    until: str = ""
+    """Result of the `until` command, `passed` or `failed`; empty if there is no such command."""
+    until_words: str = ""
+    """Reason why the `until` command failed, with the end of its output."""
+    claimed: bool = False
+    """Whether the relay reports that the work is done."""
+    review: str = ""
+    """Verdict of the reviewer, `passed`, `failed` or `unavailable`; empty without a review."""
+    review_words: str = ""
+    """Work that the reviewer misses, or the reason why there is no answer."""
+    seconds: float = 0.0
+    signs: WorkSigns | None = None
+    """Signs of work since the cycle began."""
+
+
+class LaunchStarted(Event, frozen=True, kw_only=True, tag="launch.started"):
+    summary = "A process of a session is about to be started."
+    launch: str
+    """Id of the launch, found in the environment of every process that it starts."""
+    cycle: int
+    session: str
+    harness: str
+    resumes: bool = False
+    recovery: bool = False
+    """Whether this is a fresh session that takes over from an interrupted one."""
+    why: str = ""
+    """Reason for a fresh session although there was one to resume."""
+    boot: str = ""
+    """Boot id of the host. With `uptime`, in seconds, it rules out older processes."""
+    uptime: float = 0.0
+    head: str = ""
+    """Commit that was checked out; empty if unknown."""
+
+
+class LaunchEnded(Event, frozen=True, kw_only=True, tag="launch.ended"):
+    summary = "A process of a session ended, along with the processes that it left behind."
+    launch: str
+    cycle: int
+    session: str
+    exit: str
+    """clean, crash, resume-failed, limit, …; lost if the supervisor died before it."""
+    resumes: bool = False
+    started: bool = True
+    """Whether the program could be started."""
+    opened: bool = False
+    """Whether the program began to work on its session."""
+    words: str = ""
+    hint: str = ""
+    resets_at: int | None = None
+    code: int | None = None
+    refused: int = 0
+    """Number of tool calls that the CLI refused."""
+    swept: int = 0
+    """Number of processes that the launch left behind."""
+    ended: tuple[str, ...] = ()
+    """Command lines of the first of those processes."""
+    seconds: float = 0.0
+    """Duration by a monotonic clock, in seconds."""
+    usd: float | None = None
+    """Cost in dollars as the CLI reports it."""
+    tokens: int | None = None
+    window: int | None = None
+    known: str = ""
+    """Source of the fill of the window: reported, exact, estimated or unknown."""
+    run_usd: float = 0.0
+    run_tokens: int = 0
+    """Tokens that the whole run has used so far."""
+    unpriced: int = 0
+    """Number of launches of the run whose cost is unknown."""
+    billed: bool | None = None
+    """Whether the account is billed per token; None if the CLI does not show it."""
+    signs: WorkSigns | None = None
+    """Signs of work since the launch began, or since the start of `fruitless`; None if unknown."""
+    fruitless: float | None = None
+    """Seconds from the last progress seen during the launch to its end; None if none was seen."""
+
+
+class CallRefused(Event, frozen=True, kw_only=True, tag="call.refused"):
+    summary = "The CLI refused a tool call because nothing permits it."
+    launch: str
+    cycle: int
+    tool: str
+    about: str = ""
+    """Input of the tool, on one line."""
+    permission: str = ""
+    """Name under which a persona permits the tool; empty if it is `tool` itself."""
+    denied: bool = False
+    """Whether the persona's `deny` or the protection of Rekindle's files refused the call."""
+    of_run: int
+    """Number of refused calls of the whole run so far."""
+
+
+class SafeModeEntered(Event, frozen=True, kw_only=True, tag="safe_mode.entered"):
+    summary = "The agent is paused, runs nothing, and waits for a person."
+    why: str
+    words: str = ""
+
+
+class WaitStarted(Event, frozen=True, kw_only=True, tag="wait.started"):
+    summary = "Nothing starts before a given time: a pause, an outage, a usage limit."
+    why: str
+    until: datetime
+
+
+class HangDetected(Event, frozen=True, kw_only=True, tag="hang.noticed"):
+    summary = "A process has been silent for a long time."
+    launch: str
+    words: str
+    ended: bool = False
+    """Whether the supervisor ended the process; otherwise it only reported the hang."""
+
+
+class ReviewMade(Event, frozen=True, kw_only=True, tag="review.made"):
+    summary = "Another persona reviewed whether the work is done, before the run may end."
+    cycle: int
+    persona: str = ""
+    verdict: str = ""
+    """`passed`, `failed`, or `unavailable` if there is no answer."""
+    words: str = ""
+    """Work that the reviewer misses, or the reason why there is no answer."""
+    usd: float | None = None
+    tokens: int = 0
+    """Tokens that the review used."""
+    seconds: float = 0.0
+    run_usd: float = 0.0
+    run_tokens: int = 0
+    """Tokens that the run has used, including this review."""
+    unpriced: int = 0
+    """Number of launches of the run whose cost is unknown."""
+
+
+class SpendRecorded(Event, frozen=True, kw_only=True, tag="spend.noted"):
+    summary = "The spend of the run so far, including the turns of the running process."
+    launch: str
+    tokens: int
+    usd: float = 0.0
+    unpriced: int = 0

@@ -1,0 +1,62 @@
+"""Events of sessions, most of them reported by the hooks of a CLI."""
+
+from rekindle.documents.events.event import Event
+
+
+class SessionStarted(Event, frozen=True, kw_only=True, tag="session.started"):
+    summary = "A session of a harness started or continued: by resume, clear, compact or fork."
+    session: str
+    harness: str
+    source: str = ""
+    launch: str = ""
+    """Id of the launch that the session belongs to; empty for a person's own session."""
+    process: str = ""
+    """Identity of the session's process: pid, start time and boot id."""
+    transcript: str = ""
+    visitor: bool = False
+    """Whether this is a person's own session beside a supervised one; Rekindle leaves it alone."""
+
+
+class SessionLost(Event, frozen=True, kw_only=True, tag="session.lost"):
+    summary = "A session ended without a report, with its process; a later session was told."
+    session: str
+
+
+class SessionEnded(Event, frozen=True, kw_only=True, tag="session.ended"):
+    summary = "A session reported its end; a killed one never does."
+    session: str
+    reason: str = ""
+    visitor: bool = False
+
+
+class PromptSubmitted(Event, frozen=True, kw_only=True, tag="prompt.submitted"):
+    summary = "A prompt was submitted to the session."
+    session: str
+    text: str
+    call: str = ""
+    """Id of the prompt, which identifies duplicates from hooks that are installed twice."""
+    visitor: bool = False
+
+
+class SessionCompacted(Event, frozen=True, kw_only=True, tag="session.compacted"):
+    summary = "A harness is about to compact its context."
+    session: str
+    trigger: str = ""
+    visitor: bool = False
+
+
+class Heartbeat(Event, frozen=True, kw_only=True, tag="heartbeat"):
+    summary = "A session showed a sign of life: a tool call ended."
+    session: str = ""
+    tool: str = ""
+    call: str = ""
+    """Id of the tool call, which identifies duplicates from hooks that are installed twice."""
+    visitor: bool = False
+
+
+class PrimerGiven(Event, frozen=True, kw_only=True, tag="primer.given"):
+    summary = "A session received the state of the work."
+    session: str
+    source: str
+    characters: int
+    recovery: bool = False
