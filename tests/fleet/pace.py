@@ -48,10 +48,8 @@ from rekindle.policy.fleet.agent_registry import (
     hash_projection,
     make_draft_name,
 )
-from rekindle.policy.projection.fold import (
-    Projection,
-    fold_events,
-)
+from rekindle.policy.projection.fold import fold_events
+from rekindle.policy.projection.projection import Projection
 from rekindle.policy.supervision import run_moves as runs
 from rekindle.system import clock
 

@@ -29,7 +29,7 @@ from rekindle.fleet.engine.payload_converter import make_data_converter
 from rekindle.formats.validation import Duration
 from rekindle.policy.fleet.agent_registry import RegisteredAgent
 from rekindle.policy.operator import questions
-from rekindle.policy.projection.fold import Projection
+from rekindle.policy.projection.projection import Projection
 from rekindle.policy.settings.runtime_settings import (
     QuestionSettings,
     RestartSettings,

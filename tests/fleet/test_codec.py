@@ -21,7 +21,7 @@ from rekindle.fleet.engine.payload_codec import (
     EncryptingCodec,
 )
 from rekindle.fleet.engine.payload_converter import StructConverter
-from rekindle.policy.projection.fold import Projection
+from rekindle.policy.projection.projection import Projection
 from rekindle.policy.settings import runtime_settings
 from rekindle.policy.settings.runtime_settings import (
     FleetSettings,

@@ -36,7 +36,7 @@ from rekindle.policy.fleet.agent_registry import (
     RegisteredAgent,
     append_events,
 )
-from rekindle.policy.projection.fold import Projection
+from rekindle.policy.projection.projection import Projection
 from rekindle.policy.settings.runtime_settings import FLEET_BEAT_SHARE
 from rekindle.policy.supervision import run_moves as runs
 from rekindle.system import clock

@@ -15,7 +15,7 @@ from rekindle.documents import relay as relays
 from rekindle.documents.events import AnyEvent
 from rekindle.documents.relay import Relay
 from rekindle.formats import json_codec
-from rekindle.policy.projection import fold
+from rekindle.policy.projection import state_document
 from rekindle.policy.relay import trim
 from rekindle.policy.setup import adoption
 from rekindle.policy.setup.adoption import AdoptionPlan
@@ -103,7 +103,7 @@ def _adopt_state(
         last_active=_clamp_time(edited.last_active, now),
     )
     writer.append(*past)
-    adopted: AnyEvent | None = fold.adopt_state(writer.projection, edited, now)
+    adopted: AnyEvent | None = state_document.adopt_state(writer.projection, edited, now)
     if adopted is not None:
         writer.append(adopted)
     counts = {

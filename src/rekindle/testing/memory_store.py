@@ -22,13 +22,9 @@ from rekindle.documents.events import (
 from rekindle.documents.launches.background_record import BackgroundRecord
 from rekindle.errors import BusyError, SupervisedError
 from rekindle.policy.operator import questions
-from rekindle.policy.projection.fold import (
-    Projection,
-    fold_events,
-    is_repeated,
-    make_report_key,
-    prune_projection,
-)
+from rekindle.policy.projection.fold import fold_events
+from rekindle.policy.projection.hook_reports import is_repeated, make_report_key
+from rekindle.policy.projection.projection import Projection, prune_projection
 from rekindle.policy.redact.redaction import Redaction
 from rekindle.policy.settings.runtime_settings import LOCK_WAIT_SECONDS
 

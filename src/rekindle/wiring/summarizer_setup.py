@@ -16,7 +16,7 @@ from rekindle.flows.transcripts.summarize_turns import Summarizer
 from rekindle.formats.identifiers import to_one_line
 from rekindle.harnesses import command_harness
 from rekindle.policy.projection import open_loops
-from rekindle.policy.projection.fold import Projection
+from rekindle.policy.projection.projection import Projection
 from rekindle.policy.settings.runtime_settings import AgentDefaults
 from rekindle.policy.setup import environment
 from rekindle.ports import Harness

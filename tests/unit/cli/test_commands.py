@@ -1280,5 +1280,5 @@ def test_who_only_looks_and_who_waits_for_a_primer_pay_for_no_tables_of_words(re
         ran = subprocess.run(asked, input=given, capture_output=True, check=True)
         assert shows in ran.stdout
         imported = {line.rpartition("|")[2].strip() for line in ran.stderr.decode().splitlines()}
-        assert "rekindle.policy.projection.fold" in imported
+        assert "rekindle.policy.projection.projection" in imported
         assert not imported & HEAVY, module

@@ -12,7 +12,7 @@ from rekindle.flows.operator.ask_operator import QuestionAsker
 from rekindle.flows.supervisor_ports import SafeModeReport
 from rekindle.formats.validation import Duration
 from rekindle.policy.operator import questions
-from rekindle.policy.projection.fold import Projection
+from rekindle.policy.projection.projection import Projection
 from rekindle.policy.settings.runtime_settings import (
     QuestionSettings,
     RuntimeSettings,

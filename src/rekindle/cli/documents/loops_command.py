@@ -22,7 +22,7 @@ from rekindle.documents.events import (
 )
 from rekindle.documents.state import OpenLoop
 from rekindle.policy.projection import open_loops as policy
-from rekindle.policy.projection.fold import Projection
+from rekindle.policy.projection.projection import Projection
 from rekindle.system import clock
 
 

@@ -30,7 +30,7 @@ from rekindle.config import Project
 from rekindle.documents.transcripts.turns import Turn
 from rekindle.errors import BusyError, RekindleError, StoreError
 from rekindle.flows.transcripts import transcript_files as files
-from rekindle.policy.projection.fold import Projection
+from rekindle.policy.projection.projection import Projection
 from rekindle.policy.settings.runtime_settings import POLL_SECONDS
 from rekindle.stores.files import FileStore
 from rekindle.stores.files.transcript_archive import (

@@ -22,7 +22,7 @@ from rekindle.policy.operator.build_row import (
     build_row,
 )
 from rekindle.policy.projection import sessions
-from rekindle.policy.projection.fold import Projection
+from rekindle.policy.projection.projection import Projection
 from rekindle.policy.projection.sessions import LaunchRecord
 from rekindle.policy.settings.runtime_settings import FLEET_STATUS_AGENTS
 from rekindle.policy.stall import ladder

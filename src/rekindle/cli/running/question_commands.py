@@ -54,7 +54,7 @@ from rekindle.formats.identifiers import (
 )
 from rekindle.policy.operator import questions as policy
 from rekindle.policy.operator.build_row import RowInputs, build_row
-from rekindle.policy.projection.fold import Projection
+from rekindle.policy.projection.projection import Projection
 from rekindle.policy.settings.runtime_settings import (
     LOCK_WAIT_SECONDS,
     AgentDefaults,

@@ -18,7 +18,7 @@ from rekindle.fleet.engine.agent_client import AgentClient, ListedAgent
 from rekindle.fleet.engine.connect import connect
 from rekindle.policy.fleet import agent_registry
 from rekindle.policy.fleet.agent_registry import RegisteredAgent
-from rekindle.policy.projection.fold import Projection
+from rekindle.policy.projection.projection import Projection
 from rekindle.policy.redact.redaction import Redaction
 from rekindle.policy.settings.runtime_settings import POLL_SECONDS, FleetSettings
 from rekindle.policy.supervision import run_moves as runs

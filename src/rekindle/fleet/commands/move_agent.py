@@ -15,7 +15,7 @@ from rekindle.fleet.commands.fleet_store import FleetStore
 from rekindle.fleet.engine import schedules
 from rekindle.policy.fleet import agent_registry
 from rekindle.policy.fleet.agent_registry import RegisteredAgent
-from rekindle.policy.projection.fold import Projection, prune_projection
+from rekindle.policy.projection.projection import Projection, prune_projection
 from rekindle.policy.settings.runtime_settings import STOP_SECONDS, FleetSettings
 from rekindle.stores.files import FileStore, ownership, replica
 from rekindle.stores.folders.agent_folder import AgentFolder

@@ -35,7 +35,7 @@ from rekindle.fleet.agent.workflow import (
 from rekindle.fleet.engine.update_errors import is_overlooked
 from rekindle.policy.fleet import agent_registry
 from rekindle.policy.fleet.agent_registry import AgentDefinition, RegisteredAgent
-from rekindle.policy.projection.fold import Projection
+from rekindle.policy.projection.projection import Projection
 from rekindle.policy.settings.runtime_settings import (
     FLEET_ANSWER_SECONDS,
     FLEET_RPC_SECONDS,

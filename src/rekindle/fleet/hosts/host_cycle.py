@@ -34,7 +34,7 @@ from rekindle.policy.exits.restart import WaitUntil
 from rekindle.policy.exits.session_choice import ResumeSession, StartFresh, choose_session
 from rekindle.policy.fleet import agent_registry
 from rekindle.policy.fleet.agent_registry import AgentDefinition
-from rekindle.policy.projection.fold import Projection
+from rekindle.policy.projection.projection import Projection
 from rekindle.policy.projection.sessions import select_cycle_launches
 from rekindle.policy.redact.redaction import Redaction
 from rekindle.policy.settings.runtime_settings import (

@@ -20,7 +20,7 @@ from rekindle.policy.briefs import brief_request
 from rekindle.policy.briefs.brief_schedule import DueBrief
 from rekindle.policy.briefs.claim_check import GitWork
 from rekindle.policy.projection import open_loops
-from rekindle.policy.projection.fold import Projection
+from rekindle.policy.projection.projection import Projection
 from rekindle.policy.settings.runtime_settings import (
     BRIEF_PIECES,
     BRIEF_TURN_CHARACTERS,

@@ -26,7 +26,7 @@ from rekindle.policy.briefs.timeline import make_timeline
 from rekindle.policy.operator import questions
 from rekindle.policy.operator.build_row import build_broken_row
 from rekindle.policy.projection import open_loops
-from rekindle.policy.projection.fold import Projection
+from rekindle.policy.projection.projection import Projection
 from rekindle.policy.settings.runtime_settings import HEADLINE_CHARACTERS, RuntimeSettings
 from rekindle.stores.files import FileStore
 from rekindle.thresholds.screens import MORNING_LOOPS, MORNING_MOMENTS

@@ -8,7 +8,7 @@ from rekindle.flows.briefs.brief_material import BriefMaterial, BriefPorts
 from rekindle.policy.briefs import brief_page as policy
 from rekindle.policy.exits import reason_text, stop_reasons
 from rekindle.policy.projection import open_loops
-from rekindle.policy.projection.fold import Projection
+from rekindle.policy.projection.projection import Projection
 from rekindle.policy.settings.runtime_settings import BRIEF_UNUSABLE
 from rekindle.policy.summaries.attribution import SourceTexts
 from rekindle.policy.supervision.run_moves import is_done

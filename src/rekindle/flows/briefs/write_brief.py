@@ -32,7 +32,8 @@ from rekindle.policy.briefs import brief_page as policy
 from rekindle.policy.briefs import brief_schedule
 from rekindle.policy.briefs.brief_schedule import DueBrief
 from rekindle.policy.briefs.loop_changes import AnswerSources, LoopChanges, settle_loops
-from rekindle.policy.projection.fold import Projection, fold_events
+from rekindle.policy.projection.fold import fold_events
+from rekindle.policy.projection.projection import Projection
 from rekindle.policy.settings.runtime_settings import STOP_SECONDS
 from rekindle.policy.setup.adoption import ResolvedLine
 from rekindle.policy.summaries.attribution import SourceTexts

@@ -30,7 +30,7 @@ from rekindle.flows.transcripts.summarize_turns import (
     render_document,
 )
 from rekindle.policy.projection import sessions
-from rekindle.policy.projection.fold import Projection
+from rekindle.policy.projection.projection import Projection
 from rekindle.policy.relay.claimed_end import reports_all_done
 from rekindle.policy.settings.runtime_settings import RELAY_BYTES, STOP_SECONDS
 from rekindle.policy.stall.ladder import LastReview, record_review

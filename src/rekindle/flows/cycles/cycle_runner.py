@@ -40,7 +40,7 @@ from rekindle.policy.exits.stop_reasons import needs_checkpoint
 from rekindle.policy.handoff import window_rule
 from rekindle.policy.progress.work_progress import find_progress, name_series
 from rekindle.policy.projection import sessions
-from rekindle.policy.projection.fold import LastActivity, Projection
+from rekindle.policy.projection.projection import LastActivity, Projection
 from rekindle.policy.projection.sessions import LaunchRecord
 from rekindle.policy.settings.runtime_settings import STOP_SECONDS
 from rekindle.policy.supervision import budget

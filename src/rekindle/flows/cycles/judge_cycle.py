@@ -18,7 +18,7 @@ from rekindle.policy.progress.work_progress import (
     make_artefact_name,
     name_series,
 )
-from rekindle.policy.projection.fold import Projection
+from rekindle.policy.projection.projection import Projection
 from rekindle.policy.relay import convergence, decision_ledger
 from rekindle.policy.settings.runtime_settings import STALL_TURNS
 from rekindle.policy.stall.ladder import LastReview

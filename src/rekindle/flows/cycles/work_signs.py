@@ -7,7 +7,7 @@ import msgspec
 from rekindle.documents.events import WorkSigns
 from rekindle.policy.progress.artefacts import is_artefact
 from rekindle.policy.progress.work_progress import list_artefact_names
-from rekindle.policy.projection.fold import Projection
+from rekindle.policy.projection.projection import Projection
 from rekindle.system.files.changed_files import list_changed
 from rekindle.system.git.work_status import GitStatus
 

@@ -13,7 +13,7 @@ from rekindle.flows.transcripts import transcript_files
 from rekindle.flows.transcripts.archive_transcripts import list_subagent_files
 from rekindle.policy.handoff import window_rule
 from rekindle.policy.handoff.window_rule import BrakeRule
-from rekindle.policy.projection.fold import WindowFill
+from rekindle.policy.projection.projection import WindowFill
 from rekindle.system.files import durable_files
 
 

@@ -30,7 +30,7 @@ from rekindle.flows.launches.progress_bounds import ProgressGuard
 from rekindle.flows.launches.spend_meter import SpendMeter
 from rekindle.flows.launches.transcript_turns import TranscriptTurns
 from rekindle.flows.supervisor_ports import AgentSpec, SupervisorPorts, TroubleReport
-from rekindle.policy.projection.fold import Projection
+from rekindle.policy.projection.projection import Projection
 from rekindle.policy.settings.runtime_settings import STOP_SECONDS
 from rekindle.policy.supervision import budget
 from rekindle.policy.supervision.run_moves import RunState

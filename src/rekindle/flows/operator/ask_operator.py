@@ -14,7 +14,8 @@ from rekindle.policy.exits.stop_reasons import StopReason
 from rekindle.policy.operator import questions
 from rekindle.policy.operator.build_row import RowInputs, build_row
 from rekindle.policy.operator.questions import RETRY
-from rekindle.policy.projection.fold import Projection, fold_events
+from rekindle.policy.projection.fold import fold_events
+from rekindle.policy.projection.projection import Projection
 from rekindle.policy.settings.runtime_settings import STOP_SECONDS
 from rekindle.system import host
 from rekindle.thresholds.texts import ABOUT_CHARACTERS

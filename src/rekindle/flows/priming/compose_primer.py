@@ -11,7 +11,7 @@ from rekindle.documents.relay import Relay
 from rekindle.documents.state import OpenLoop
 from rekindle.errors import DocumentError
 from rekindle.policy.projection import open_loops, sessions
-from rekindle.policy.projection.fold import Projection
+from rekindle.policy.projection.projection import Projection
 from rekindle.policy.relay import trim
 from rekindle.policy.settings.runtime_settings import Settings
 from rekindle.policy.stall import ladder

@@ -28,7 +28,7 @@ from rekindle.policy.operator import questions
 from rekindle.policy.operator.build_row import DOCTOR, explain_safe_mode
 from rekindle.policy.progress import idle
 from rekindle.policy.projection import sessions
-from rekindle.policy.projection.fold import Projection
+from rekindle.policy.projection.projection import Projection
 from rekindle.policy.settings.runtime_settings import POLL_SECONDS
 from rekindle.policy.supervision import run_moves as policy
 from rekindle.policy.supervision.decide import measure_idle_work

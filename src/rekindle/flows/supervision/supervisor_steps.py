@@ -19,7 +19,7 @@ from rekindle.policy.exits.restart import EnterSafeMode, StopRun
 from rekindle.policy.exits.session_choice import ResumeSession, StartFresh
 from rekindle.policy.handoff import window_rule
 from rekindle.policy.projection import sessions
-from rekindle.policy.projection.fold import Projection
+from rekindle.policy.projection.projection import Projection
 from rekindle.policy.stall import ladder
 from rekindle.policy.supervision.decide import AgentLimits, decide_move, select_open_launches
 from rekindle.policy.supervision.run_moves import Move, RunState

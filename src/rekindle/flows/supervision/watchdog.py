@@ -13,7 +13,7 @@ import msgspec
 from rekindle.errors import RekindleError
 from rekindle.policy.briefs import brief_schedule
 from rekindle.policy.briefs.brief_schedule import DueBrief
-from rekindle.policy.projection.fold import Projection
+from rekindle.policy.projection.projection import Projection
 from rekindle.policy.settings.runtime_settings import (
     ARCHIVE_EVERY_SECONDS,
     BRIEF_RETRY_SECONDS,

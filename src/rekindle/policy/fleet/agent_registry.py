@@ -21,12 +21,9 @@ from rekindle.errors import DocumentError
 from rekindle.formats import validation
 from rekindle.formats.json_codec import hash_bytes
 from rekindle.policy.operator import questions
-from rekindle.policy.projection.fold import (
-    Projection,
-    fold_events,
-    keep_newest_reports,
-    prune_projection,
-)
+from rekindle.policy.projection.fold import fold_events
+from rekindle.policy.projection.hook_reports import keep_newest_reports
+from rekindle.policy.projection.projection import Projection, prune_projection
 from rekindle.policy.settings.runtime_settings import (
     FLEET_COMMIT_BYTES,
     FLEET_CURSORS_KEPT,

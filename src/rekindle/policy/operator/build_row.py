@@ -23,7 +23,7 @@ from rekindle.policy.projection import (
     open_loops,
     sessions,
 )
-from rekindle.policy.projection.fold import Projection
+from rekindle.policy.projection.projection import Projection
 from rekindle.policy.projection.sessions import LaunchRecord
 from rekindle.policy.settings.runtime_settings import LoopSettings
 from rekindle.policy.supervision.budget import raise_caps

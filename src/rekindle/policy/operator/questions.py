@@ -27,7 +27,7 @@ from rekindle.formats.identifiers import to_one_line
 from rekindle.policy.exits import reason_text, stop_reasons
 from rekindle.policy.exits.stop_reasons import STOP_REASONS
 from rekindle.policy.projection import open_loops
-from rekindle.policy.projection.fold import Projection
+from rekindle.policy.projection.projection import Projection
 from rekindle.policy.setup.permissions import find_rule
 from rekindle.policy.supervision import budget
 from rekindle.policy.supervision.run_moves import RunState

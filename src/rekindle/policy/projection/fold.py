@@ -5,7 +5,7 @@ marks, everything else is the latest by time or by position in the log. Therefor
 the inbox to the log without a lock, and a crashed fold can be repeated.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
@@ -14,37 +14,28 @@ import msgspec
 from rekindle.documents import events
 from rekindle.documents.events import (
     AnyEvent,
-    CycleEnded,
     UnknownEvent,
 )
-from rekindle.documents.state import State
 from rekindle.policy.briefs import brief_schedule
-from rekindle.policy.briefs.brief_schedule import BriefState
 from rekindle.policy.projection import (
     open_loops,
     sessions,
 )
-from rekindle.policy.projection.open_loops import (
-    Loop,
-    LoopMark,
+from rekindle.policy.projection.hook_reports import make_report_key
+from rekindle.policy.projection.open_loops import LoopMark
+from rekindle.policy.projection.projection import (
+    CommittedDocument,
+    KnownWindow,
+    LastActivity,
+    OwnerMove,
+    Projection,
+    ProjectionFields,
+    TimedValue,
+    WindowFill,
 )
-from rekindle.policy.projection.sessions import (
-    LaunchRecord,
-    SessionRecord,
-)
-from rekindle.policy.settings import runtime_settings
 from rekindle.policy.stall import ladder
-from rekindle.policy.stall.ladder import (
-    CycleBeginning,
-    LastAnswer,
-)
+from rekindle.policy.stall.ladder import LastAnswer
 from rekindle.policy.supervision import run_moves as runs
-from rekindle.policy.supervision.run_moves import RunState
-from rekindle.thresholds.supervision import (
-    QUESTIONS_KEPT,
-    REPORTS_KEPT,
-    SAME_START_SECONDS,
-)
 
 SessionEvent = (
     events.SessionStarted
@@ -55,354 +46,30 @@ SessionEvent = (
 )
 
 
-class TimedValue(msgspec.Struct, frozen=True):
-    """The latest value of one key."""
-
-    ts: datetime
-    value: Any
-
-
-class CommittedDocument(msgspec.Struct, frozen=True):
-    """The last commit of a document, with the details that readers need without the archive."""
-
-    seq: int
-    ts: datetime
-    sha256: str
-    previous: str
-    path: str
-    by: str
-    tokens: int
-    headline: str
-    trimmed: str = ""
-    over_cap: bool = False
-    is_said: bool = False
-    """Whether a person set it with a command."""
-    session: str = ""
-    """For a checkpoint, the only session that may use it; empty for any."""
-
-
-class LastActivity(msgspec.Struct, frozen=True, order=True):
-    """The last report of a session, by its position in the log, regardless of the clock."""
-
-    seq: int = 0
-    at: float = 0.0
-    """Unix time."""
-
-
-class KnownWindow(msgspec.Struct, frozen=True, order=True):
-    seq: int
-    window: int
-
-
-class WindowFill(msgspec.Struct, frozen=True, order=True):
-    """How full the window of the last session was when it was last measured."""
-
-    seq: int = 0
-    tokens: int = 0
-    window: int = 0
-    """Size in tokens; 0 if unknown."""
-    known: str = "unknown"
-
-
-class OwnerMove(msgspec.Struct, frozen=True, order=True):
-    """The last time that another host took over the agent."""
-
-    seq: int = 0
-    host: str = ""
-    previous: str = ""
-    left: str = ""
-
-
-class LostEvents(msgspec.Struct, frozen=True):
-    """Events that were in the log and can no longer be read."""
-
-    after: int
-    """Sequence number of the last event before them."""
-    before: int = 0
-    """Sequence number of the next readable event; 0 if there is no gap in the numbers."""
-
-
-class Projection(msgspec.Struct, frozen=True):
-    agent: str
-    seq: int = 0
-    gen: int = 0
-    last_active: datetime | None = None
-    loops: dict[str, Loop] = {}
-    numbers: dict[str, TimedValue] = {}
-    extra: dict[str, TimedValue] = {}
-    documents: dict[str, CommittedDocument] = {}
-    cursors: dict[str, int] = {}
-    """Offset up to which each inbox segment was folded into the log."""
-    seen: dict[str, datetime] = {}
-    """Recent reports of hooks, with their times. Hooks that are installed twice report everything
-    twice.
-    """
-    lives: dict[str, SessionRecord] = {}
-    attempts: dict[str, LaunchRecord] = {}
-    cycle: int = 0
-    """The last started cycle."""
-    cycle_ended: int = 0
-    run: RunState = RunState()
-    heard: LastActivity = LastActivity()
-    began: CycleBeginning = CycleBeginning()
-    ended: dict[int, CycleEnded] = {}
-    """The last ended cycles, by number."""
-    answer: LastAnswer = LastAnswer()
-    windows: dict[str, dict[str, KnownWindow]] = {}
-    """Window size of each model, by harness, as its CLI last reported."""
-    handoff_asked: int = 0
-    """Log position of the last request for a handoff."""
-    briefed: BriefState = BriefState()
-    moved: OwnerMove = OwnerMove()
-    workspace: events.WorkspacePushed | None = None
-    unpushed: events.WorkspacePushFailed | None = None
-    """Why the current work exists only on its host; None if it was pushed."""
-    fresh_asked: int = 0
-    """Log position of the last request for a fresh session."""
-    loss: LostEvents | None = None
-    """The last loss of events."""
-    questions: dict[str, events.QuestionAsked] = {}
-    """The last questions to a person, by id."""
-    answers: dict[str, events.QuestionAnswered] = {}
-    """The valid answer to each question, by id."""
-    window: WindowFill = WindowFill()
-    reviewed: ladder.LastReview = ladder.LastReview()
-
-    @property
-    def may_miss_stop(self) -> bool:
-        """Whether the agent should run, but lost events may contain a later stop."""
-        word = max(self.run.wanted, self.run.restarted)
-        is_wanted = self.run.desired == "running"
-        return is_wanted and self.loss is not None and word <= self.loss.after
-
-    @property
-    def is_cycle_open(self) -> bool:
-        return self.cycle > self.cycle_ended
-
-    @property
-    def current_cycle(self) -> int:
-        """The open cycle, or the next one."""
-        return self.cycle if self.is_cycle_open else self.cycle + 1
-
-    @property
-    def last_ended_cycle(self) -> CycleEnded | None:
-        """The last ended cycle, or None."""
-        return self.ended[max(self.ended)] if self.ended else None
-
-    @property
-    def new_answers(self) -> list[LastAnswer]:
-        """Answers of a person since the last ended cycle, which no cycle has used yet."""
-        last = self.last_ended_cycle
-        recorded = [
-            LastAnswer(answer.seq, answer.text, answer.asked)
-            for answer in self.answers.values()
-            if answer.text
-        ]
-        return sorted(
-            answer for answer in (self.answer, *recorded) if answer.seq > (last.seq if last else 0)
-        )
-
-
 def fold_events(before: Projection, happened: Iterable[AnyEvent | UnknownEvent]) -> Projection:
-    now = _ProjectionBuilder(before)
+    """Return the projection with more events."""
+    now = _start_building(before)
     for event in happened:
         if isinstance(event, events.AgentReceived) and event.seq >= now.seq:
             # The event contains everything before it.
-            now = _ProjectionBuilder(msgspec.convert(event.known, Projection, str_keys=True))
-        now.take(event)
-    return now.projection()
+            now = _start_building(msgspec.convert(event.known, Projection, str_keys=True))
+        now.apply(event)
+    return Projection(*msgspec.structs.astuple(now))
 
 
-def make_report_key(event: AnyEvent | UnknownEvent) -> str:  # noqa: PLR0911 - one for each kind of report
-    """Return the key that identical reports of hooks share; empty if every report counts."""
-    match event:
-        case events.Heartbeat() if event.call:
-            return f"call {event.session} {event.call}"
-        case events.PromptSubmitted() if event.call:
-            return f"prompt {event.session} {event.call}"
-        case events.SessionStarted() if event.process or event.source == "compact":
-            return f"start {event.session} {event.source} {event.process}"
-        case events.SessionCompacted():
-            return f"compacted {event.session} {event.trigger}"
-        case events.SessionEnded():
-            return f"end {event.session} {event.reason}"
-        case events.PrimerGiven():
-            return f"primer {event.session} {event.source}"
-        case _:
-            return ""
-
-
-def is_repeated(seen: Mapping[str, datetime], event: AnyEvent | UnknownEvent) -> bool:
-    """Return whether another hook has reported the same event; hooks may exist at three levels.
-
-    A session can be compacted, and end after a resume, more than once. For these, only reports
-    within moments of each other are the same.
-    """
-    before = seen.get(make_report_key(event))
-    if before is None:
-        return False
-    is_close = abs((event.ts - before).total_seconds()) < SAME_START_SECONDS
-    match event:
-        case events.SessionStarted(source="compact") | events.SessionCompacted():
-            return is_close
-        case events.SessionEnded():
-            starts = f"start {event.session} "
-            resumed = any(at > before for key, at in seen.items() if key.startswith(starts))
-            return is_close and not resumed
-        case _:
-            return True
-
-
-def keep_newest_reports(seen: dict[str, datetime], most: int = REPORTS_KEPT) -> dict[str, datetime]:
-    """Return the newest reports. Duplicates arrive within moments, so older ones are not needed."""
-    newest = sorted(seen.items(), key=lambda item: (item[1], item[0]))[-most:]
-    return dict(newest)
-
-
-def prune_projection(projection: Projection) -> Projection:
-    """Return the projection for a snapshot, without old entries."""
-    return msgspec.structs.replace(
-        projection,
-        seen=keep_newest_reports(projection.seen),
-        lives=sessions.prune_sessions(projection.lives),
-        attempts=sessions.prune_launches(projection.attempts),
-        briefed=brief_schedule.prune_brief_state(projection.briefed),
-        questions=(newest := _prune_questions(projection)),
-        answers={name: answer for name, answer in projection.answers.items() if name in newest},
-    )
-
-
-def _prune_questions(projection: Projection) -> dict[str, events.QuestionAsked]:
-    newest = sorted(projection.questions.values(), key=lambda question: question.seq)
-    return {question.question: question for question in newest[-QUESTIONS_KEPT:]}
-
-
-def make_state(
-    projection: Projection, now: datetime, limits: runtime_settings.LoopSettings
-) -> State:
-    """Return the projection as readers of state.json see it."""
-    return State(
-        agent=projection.agent,
-        seq=projection.seq,
-        last_active=projection.last_active,
-        open_loops=open_loops.list_open_loops(projection.loops, now, limits),
-        resolved=open_loops.list_recently_resolved(projection.loops, now, limits),
-        numbers={key: entry.value for key, entry in projection.numbers.items()},
-        extra={key: entry.value for key, entry in projection.extra.items()},
-    )
-
-
-def adopt_state(projection: Projection, edited: State, now: datetime) -> events.StateAdopted | None:
-    """Return the event that adopts an edit of state.json; None if nothing changed.
-
-    `projection` is the one that the file was written from. With a newer one, every change since
-    would look like an edit that undoes it.
-    """
-    adopted_loops = open_loops.adopt_loops(projection.loops, edited, now)
-    numbers = _find_changed_values(projection.numbers, edited.numbers)
-    extra = _find_changed_values(projection.extra, edited.extra)
-    replaced = [
-        known[key].ts
-        for known, news in ((projection.numbers, numbers), (projection.extra, extra))
-        for key in news
-        if key in known
+def _start_building(before: Projection) -> "_ProjectionBuilder":
+    """Return a copy that can change; its dictionaries are copied once, not per event."""
+    values: list[Any] = [
+        dict(value) if isinstance(value, dict) else value
+        for value in msgspec.structs.astuple(before)
     ]
-    adopted = msgspec.structs.replace(
-        adopted_loops,
-        ts=open_loops.stamp_after(adopted_loops.ts, *replaced),
-        numbers=numbers,
-        extra=extra,
-        last_active=edited.last_active,
-    )
-    is_later = edited.last_active is not None and (
-        projection.last_active is None or edited.last_active > projection.last_active
-    )
-    has_loops = adopted.open_loops or adopted.resolved or adopted.corrections
-    return adopted if has_loops or adopted.numbers or adopted.extra or is_later else None
+    return _ProjectionBuilder(*values)
 
 
-def _find_changed_values(known: dict[str, TimedValue], said: dict[str, Any]) -> dict[str, Any]:
-    return {
-        key: value
-        for key, value in said.items()
-        if key not in known
-        or open_loops.encode_value(known[key].value) != open_loops.encode_value(value)
-    }
+class _ProjectionBuilder(ProjectionFields):
+    """A projection under construction."""
 
-
-class _ProjectionBuilder:
-    """A projection under construction; dictionaries are copied once, not per event."""
-
-    def __init__(self, before: Projection) -> None:
-        self._before = before
-        self.agent = before.agent
-        self.seq = before.seq
-        self.gen = before.gen
-        self.last_active = before.last_active
-        self.loops = dict(before.loops)
-        self.numbers = dict(before.numbers)
-        self.extra = dict(before.extra)
-        self.documents = dict(before.documents)
-        self.cursors = dict(before.cursors)
-        self.seen = dict(before.seen)
-        self.lives = dict(before.lives)
-        self.attempts = dict(before.attempts)
-        self.cycle = before.cycle
-        self.cycle_ended = before.cycle_ended
-        self.run = before.run
-        self.heard = before.heard
-        self.began = before.began
-        self.ended = dict(before.ended)
-        self.answer = before.answer
-        self.windows = dict(before.windows)
-        self.handoff_asked = before.handoff_asked
-        self.briefed = before.briefed
-        self.moved = before.moved
-        self.workspace = before.workspace
-        self.unpushed = before.unpushed
-        self.fresh_asked = before.fresh_asked
-        self.loss = before.loss
-        self.questions = dict(before.questions)
-        self.answers = dict(before.answers)
-        self.window = before.window
-        self.reviewed = before.reviewed
-
-    def projection(self) -> Projection:
-        return Projection(
-            self.agent,
-            self.seq,
-            self.gen,
-            self.last_active,
-            self.loops,
-            self.numbers,
-            self.extra,
-            self.documents,
-            self.cursors,
-            self.seen,
-            self.lives,
-            self.attempts,
-            self.cycle,
-            self.cycle_ended,
-            self.run,
-            self.heard,
-            self.began,
-            self.ended,
-            self.answer,
-            self.windows,
-            self.handoff_asked,
-            self.briefed,
-            self.moved,
-            self.workspace,
-            self.unpushed,
-            self.fresh_asked,
-            self.loss,
-            self.questions,
-            self.answers,
-            self.window,
-            self.reviewed,
-        )
-
-    def take(self, event: AnyEvent | UnknownEvent) -> None:
+    def apply(self, event: AnyEvent | UnknownEvent) -> None:
         self._advance_position(event)
         if isinstance(event, events.HOOK_REPORTS):
             self._apply_session(event)
@@ -623,8 +290,8 @@ class _ProjectionBuilder:
             )
 
 
-def _keep_latest(known: dict[str, TimedValue], said: dict[str, Any], ts: datetime) -> None:
-    for key, value in said.items():
+def _keep_latest(known: dict[str, TimedValue], new: dict[str, Any], ts: datetime) -> None:
+    for key, value in new.items():
         before = known.get(key)
         if before is None or _order_value(ts, value) > _order_value(before.ts, before.value):
             known[key] = TimedValue(ts, value)

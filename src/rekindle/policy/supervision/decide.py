@@ -7,7 +7,7 @@ import msgspec
 from rekindle.documents.manifest import Budget
 from rekindle.policy.progress import idle
 from rekindle.policy.projection import sessions
-from rekindle.policy.projection.fold import Projection
+from rekindle.policy.projection.projection import Projection
 from rekindle.policy.settings.runtime_settings import RuntimeSettings
 from rekindle.policy.supervision import run_moves
 

@@ -30,7 +30,7 @@ from rekindle.errors import (
 )
 from rekindle.formats import json_codec
 from rekindle.policy.projection import open_loops
-from rekindle.policy.projection.fold import Projection
+from rekindle.policy.projection.projection import Projection
 from rekindle.policy.redact.redaction import Redaction
 from rekindle.policy.settings.runtime_settings import (
     COLD_LOG_BYTES,

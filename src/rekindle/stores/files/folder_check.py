@@ -23,10 +23,7 @@ from rekindle.errors import (
 )
 from rekindle.formats import json_codec
 from rekindle.formats.identifiers import to_one_line
-from rekindle.policy.projection.fold import (
-    CommittedDocument,
-    LostEvents,
-)
+from rekindle.policy.projection.projection import CommittedDocument, LostEvents
 from rekindle.policy.redact.redaction import Redaction
 from rekindle.stores.files import ownership
 from rekindle.stores.folders.agent_folder import AgentFolder

@@ -16,7 +16,7 @@ from rekindle.documents import (
 from rekindle.documents import relay as relays
 from rekindle.errors import CheckFailedError, DocumentError, OversizedError
 from rekindle.formats import json_codec
-from rekindle.policy.projection.fold import Projection
+from rekindle.policy.projection.projection import Projection
 from rekindle.stores.files.writer import Writer
 from rekindle.system.files import durable_files
 

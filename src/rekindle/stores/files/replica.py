@@ -10,11 +10,8 @@ from rekindle.documents import events
 from rekindle.errors import BusyError
 from rekindle.formats import json_codec
 from rekindle.policy.fleet import agent_registry
-from rekindle.policy.projection.fold import (
-    Projection,
-    fold_events,
-    prune_projection,
-)
+from rekindle.policy.projection.fold import fold_events
+from rekindle.policy.projection.projection import Projection, prune_projection
 from rekindle.policy.settings.runtime_settings import STOP_SECONDS
 from rekindle.stores.folders.agent_folder import AgentFolder
 from rekindle.stores.log import (

@@ -42,15 +42,10 @@ from rekindle.formats import json_codec
 from rekindle.formats.identifiers import to_one_line
 from rekindle.policy.operator import questions
 from rekindle.policy.projection import open_loops
-from rekindle.policy.projection.fold import (
-    CommittedDocument,
-    Projection,
-    adopt_state,
-    fold_events,
-    is_repeated,
-    make_report_key,
-    make_state,
-)
+from rekindle.policy.projection.fold import fold_events
+from rekindle.policy.projection.hook_reports import is_repeated, make_report_key
+from rekindle.policy.projection.projection import CommittedDocument, Projection
+from rekindle.policy.projection.state_document import adopt_state, make_state
 from rekindle.policy.redact.redaction import Redaction
 from rekindle.policy.relay import (
     relay_check,

@@ -22,7 +22,7 @@ from rekindle.errors import (
     translate_os_errors,
 )
 from rekindle.formats.json_codec import hash_bytes
-from rekindle.policy.projection.fold import LostEvents
+from rekindle.policy.projection.projection import LostEvents
 from rekindle.stores.log import seal
 from rekindle.stores.log.seal import ChainPosition
 from rekindle.system.files import durable_files

@@ -14,7 +14,7 @@ import msgspec
 
 from rekindle.documents import events
 from rekindle.errors import DocumentError, NewerSchemaError
-from rekindle.policy.projection.fold import Projection
+from rekindle.policy.projection.projection import Projection
 from rekindle.policy.supervision.budget import RunSpending
 from rekindle.stores.folders import rejected_files, spending_file
 from rekindle.stores.folders.agent_folder import AgentFolder

@@ -6,7 +6,7 @@ number were used again, the command in an old notification would answer another 
 
 import re
 
-from rekindle.policy.projection.fold import Projection
+from rekindle.policy.projection.projection import Projection
 from rekindle.stores.folders.agent_folder import AgentFolder
 from rekindle.stores.log import event_log
 from rekindle.system.files import durable_files

@@ -9,10 +9,7 @@ import msgspec
 from rekindle.documents import events
 from rekindle.errors import OversizedError
 from rekindle.formats import json_codec
-from rekindle.policy.projection.fold import (
-    Projection,
-    prune_projection,
-)
+from rekindle.policy.projection.projection import Projection, prune_projection
 from rekindle.stores.folders.agent_folder import AgentFolder
 from rekindle.stores.log import (
     event_log,

@@ -17,10 +17,8 @@ from rekindle.documents.events import (
 )
 from rekindle.errors import DocumentError, LogMissingError, TamperedLogError
 from rekindle.policy.projection import open_loops
-from rekindle.policy.projection.fold import (
-    Projection,
-    fold_events,
-)
+from rekindle.policy.projection.fold import fold_events
+from rekindle.policy.projection.projection import Projection
 from rekindle.policy.redact.redaction import Redaction
 from rekindle.policy.supervision.run_moves import (
     TAMPERED_REASON,

@@ -16,7 +16,7 @@ from rekindle.cli import main
 from rekindle.cli.reports.status_rows import FileRowReader
 from rekindle.documents import events
 from rekindle.policy.operator import questions
-from rekindle.policy.projection.fold import Projection
+from rekindle.policy.projection.projection import Projection
 from rekindle.policy.settings.runtime_settings import Settings
 from rekindle.stores.files import FileStore
 from rekindle.system import (

@@ -30,7 +30,7 @@ from rekindle.policy.fleet.agent_registry import (
     LeaseRequest,
     RegisteredAgent,
 )
-from rekindle.policy.projection.fold import Projection
+from rekindle.policy.projection.projection import Projection
 from rekindle.policy.redact.redaction import Redaction
 from rekindle.policy.settings.runtime_settings import FLEET_DOCUMENT_BYTES
 from rekindle.stores.folders.agent_folder import RekindleFolder

@@ -42,10 +42,8 @@ from rekindle.harnesses.gemini.gemini_policy import (
     render_policy,
 )
 from rekindle.policy.exits import usage_limits
-from rekindle.policy.projection.fold import (
-    Projection,
-    fold_events,
-)
+from rekindle.policy.projection.fold import fold_events
+from rekindle.policy.projection.projection import Projection
 
 SESSION = "6f1c2a34-0000-4000-8000-00000000abcd"
 OTHER = "6f1c2a34-0000-4000-8000-00000000dcba"

@@ -18,10 +18,8 @@ from rekindle.policy.briefs.loop_changes import (
     AnswerSources,
     settle_loops,
 )
-from rekindle.policy.projection.fold import (
-    Projection,
-    fold_events,
-)
+from rekindle.policy.projection.fold import fold_events
+from rekindle.policy.projection.projection import Projection
 from rekindle.policy.summaries.attribution import SourceTexts
 
 MONDAY = datetime(2026, 3, 2, 9, tzinfo=UTC)

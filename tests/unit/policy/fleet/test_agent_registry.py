@@ -16,10 +16,8 @@ from rekindle.policy.fleet.agent_registry import (
     LeaseRequest,
     RegisteredAgent,
 )
-from rekindle.policy.projection.fold import (
-    Projection,
-    fold_events,
-)
+from rekindle.policy.projection.fold import fold_events
+from rekindle.policy.projection.projection import Projection
 from rekindle.policy.settings.runtime_settings import (
     FLEET_DOCUMENT_BYTES,
     FLEET_EVENTS_KEPT,

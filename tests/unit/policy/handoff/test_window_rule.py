@@ -18,11 +18,8 @@ from rekindle.policy.exits.restart import (
 )
 from rekindle.policy.exits.session_choice import StartFresh
 from rekindle.policy.handoff import window_rule
-from rekindle.policy.projection import (
-    fold,
-    sessions,
-)
-from rekindle.policy.projection.fold import Projection
+from rekindle.policy.projection import fold, projection, sessions
+from rekindle.policy.projection.projection import Projection
 from rekindle.policy.projection.sessions import LaunchRecord
 from rekindle.policy.settings.runtime_settings import (
     HANDOFFS_MANY,
@@ -195,13 +192,13 @@ def test_one_thing_after_the_other():
         told = {"now": NOW, "runtime": RuntimeSettings(), "threshold": 80, "checkpoint": checkpoint}
         return decide_next_move(run, tried, **told)
 
-    run = fold.RunState(began=0)
+    run = projection.RunState(began=0)
     assert move(run) == HandOff()
     assert move(run, checkpoint=1) == HandOff(), "that one is of an earlier session"
     assert move(run, checkpoint=3) == StartFresh(recovery=False)
     tried = [handed(1, first=85, at=85)]
     assert isinstance(move(run), EnterSafeMode)
-    assert move(fold.RunState(began=0, restarted=5)) == HandOff()
+    assert move(projection.RunState(began=0, restarted=5)) == HandOff()
 
 
 def happened(*told):

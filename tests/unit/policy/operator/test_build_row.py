@@ -15,7 +15,8 @@ from rekindle.policy.operator.build_row import (
     build_new_row,
     build_row,
 )
-from rekindle.policy.projection.fold import Projection, fold_events
+from rekindle.policy.projection.fold import fold_events
+from rekindle.policy.projection.projection import Projection
 
 NOW = datetime(2026, 4, 9, 12, 0, tzinfo=UTC)
 

@@ -23,11 +23,8 @@ from rekindle.policy.operator.build_row import (
     build_row,
 )
 from rekindle.policy.operator.questions import QuestionTerms
-from rekindle.policy.projection.fold import (
-    Projection,
-    fold_events,
-    prune_projection,
-)
+from rekindle.policy.projection.fold import fold_events
+from rekindle.policy.projection.projection import Projection, prune_projection
 from rekindle.policy.settings.runtime_settings import RuntimeSettings
 from rekindle.policy.supervision.run_moves import (
     decide_next_move,

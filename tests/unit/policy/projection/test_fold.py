@@ -16,11 +16,9 @@ from rekindle.documents.events import (
 )
 from rekindle.documents.state import OpenLoop, Resolution
 from rekindle.policy.projection import open_loops
-from rekindle.policy.projection.fold import (
-    Projection,
-    fold_events,
-    make_state,
-)
+from rekindle.policy.projection.fold import fold_events
+from rekindle.policy.projection.projection import Projection
+from rekindle.policy.projection.state_document import make_state
 from rekindle.policy.settings.runtime_settings import LoopSettings
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -7,10 +7,8 @@ from hypothesis import strategies as st
 
 from rekindle.documents import events
 from rekindle.policy.projection import sessions
-from rekindle.policy.projection.fold import (
-    Projection,
-    fold_events,
-)
+from rekindle.policy.projection.fold import fold_events
+from rekindle.policy.projection.projection import Projection
 from rekindle.policy.projection.sessions import (
     LaunchRecord,
     SessionRecord,

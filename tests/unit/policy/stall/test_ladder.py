@@ -13,7 +13,7 @@ from rekindle.policy.exits.restart import (
     StopRun,
 )
 from rekindle.policy.projection import fold
-from rekindle.policy.projection.fold import Projection
+from rekindle.policy.projection.projection import Projection
 from rekindle.policy.settings.runtime_settings import (
     CYCLES_KEPT,
     StallSettings,

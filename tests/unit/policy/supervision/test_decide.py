@@ -10,7 +10,8 @@ from rekindle.documents.manifest import Budget
 from rekindle.policy.exits.restart import EnterSafeMode
 from rekindle.policy.exits.session_choice import StartFresh
 from rekindle.policy.progress.idle import IdleWork
-from rekindle.policy.projection.fold import Projection, fold_events
+from rekindle.policy.projection.fold import fold_events
+from rekindle.policy.projection.projection import Projection
 from rekindle.policy.projection.sessions import LaunchRecord
 from rekindle.policy.supervision.decide import (
     AgentLimits,

@@ -16,10 +16,8 @@ from rekindle.policy.exits.session_choice import (
     ResumeSession,
     StartFresh,
 )
-from rekindle.policy.projection.fold import (
-    Projection,
-    fold_events,
-)
+from rekindle.policy.projection.fold import fold_events
+from rekindle.policy.projection.projection import Projection
 from rekindle.policy.projection.sessions import LaunchRecord
 from rekindle.policy.settings.runtime_settings import (
     LimitSettings,

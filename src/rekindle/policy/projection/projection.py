@@ -1,0 +1,191 @@
+"""The state of an agent, computed from its log."""
+
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from rekindle.documents import events
+from rekindle.documents.events import CycleEnded
+from rekindle.policy.briefs import brief_schedule
+from rekindle.policy.briefs.brief_schedule import BriefState
+from rekindle.policy.projection import sessions
+from rekindle.policy.projection.hook_reports import keep_newest_reports
+from rekindle.policy.projection.open_loops import Loop
+from rekindle.policy.projection.sessions import LaunchRecord, SessionRecord
+from rekindle.policy.stall import ladder
+from rekindle.policy.stall.ladder import CycleBeginning, LastAnswer
+from rekindle.policy.supervision.run_moves import RunState
+from rekindle.thresholds.supervision import QUESTIONS_KEPT
+
+
+class TimedValue(msgspec.Struct, frozen=True):
+    """The latest value of one key."""
+
+    ts: datetime
+    value: Any
+
+
+class CommittedDocument(msgspec.Struct, frozen=True):
+    """The last commit of a document, with the details that readers need without the archive."""
+
+    seq: int
+    ts: datetime
+    sha256: str
+    previous: str
+    path: str
+    by: str
+    tokens: int
+    headline: str
+    trimmed: str = ""
+    over_cap: bool = False
+    is_said: bool = False
+    """Whether a person set it with a command."""
+    session: str = ""
+    """For a checkpoint, the only session that may use it; empty for any."""
+
+
+class LastActivity(msgspec.Struct, frozen=True, order=True):
+    """The last report of a session, by its position in the log, regardless of the clock."""
+
+    seq: int = 0
+    at: float = 0.0
+    """Unix time."""
+
+
+class KnownWindow(msgspec.Struct, frozen=True, order=True):
+    seq: int
+    window: int
+
+
+class WindowFill(msgspec.Struct, frozen=True, order=True):
+    """How full the window of the last session was when it was last measured."""
+
+    seq: int = 0
+    tokens: int = 0
+    window: int = 0
+    """Size in tokens; 0 if unknown."""
+    known: str = "unknown"
+
+
+class OwnerMove(msgspec.Struct, frozen=True, order=True):
+    """The last time that another host took over the agent."""
+
+    seq: int = 0
+    host: str = ""
+    previous: str = ""
+    left: str = ""
+
+
+class LostEvents(msgspec.Struct, frozen=True):
+    """Events that were in the log and can no longer be read."""
+
+    after: int
+    """Sequence number of the last event before them."""
+    before: int = 0
+    """Sequence number of the next readable event; 0 if there is no gap in the numbers."""
+
+
+class ProjectionFields(msgspec.Struct):
+    """Fields of a projection, shared with the mutable copy that a fold works on."""
+
+    agent: str
+    seq: int = 0
+    gen: int = 0
+    last_active: datetime | None = None
+    loops: dict[str, Loop] = {}
+    numbers: dict[str, TimedValue] = {}
+    extra: dict[str, TimedValue] = {}
+    documents: dict[str, CommittedDocument] = {}
+    cursors: dict[str, int] = {}
+    """Offset up to which each inbox segment was folded into the log."""
+    seen: dict[str, datetime] = {}
+    """Recent reports of hooks, with their times. Hooks that are installed twice report everything
+    twice.
+    """
+    lives: dict[str, SessionRecord] = {}
+    attempts: dict[str, LaunchRecord] = {}
+    cycle: int = 0
+    """The last started cycle."""
+    cycle_ended: int = 0
+    run: RunState = RunState()
+    heard: LastActivity = LastActivity()
+    began: CycleBeginning = CycleBeginning()
+    ended: dict[int, CycleEnded] = {}
+    """The last ended cycles, by number."""
+    answer: LastAnswer = LastAnswer()
+    windows: dict[str, dict[str, KnownWindow]] = {}
+    """Window size of each model, by harness, as its CLI last reported."""
+    handoff_asked: int = 0
+    """Log position of the last request for a handoff."""
+    briefed: BriefState = BriefState()
+    moved: OwnerMove = OwnerMove()
+    workspace: events.WorkspacePushed | None = None
+    unpushed: events.WorkspacePushFailed | None = None
+    """Why the current work exists only on its host; None if it was pushed."""
+    fresh_asked: int = 0
+    """Log position of the last request for a fresh session."""
+    loss: LostEvents | None = None
+    """The last loss of events."""
+    questions: dict[str, events.QuestionAsked] = {}
+    """The last questions to a person, by id."""
+    answers: dict[str, events.QuestionAnswered] = {}
+    """The valid answer to each question, by id."""
+    window: WindowFill = WindowFill()
+    reviewed: ladder.LastReview = ladder.LastReview()
+
+    @property
+    def may_miss_stop(self) -> bool:
+        """Whether the agent should run, but lost events may contain a later stop."""
+        word = max(self.run.wanted, self.run.restarted)
+        is_wanted = self.run.desired == "running"
+        return is_wanted and self.loss is not None and word <= self.loss.after
+
+    @property
+    def is_cycle_open(self) -> bool:
+        return self.cycle > self.cycle_ended
+
+    @property
+    def current_cycle(self) -> int:
+        """The open cycle, or the next one."""
+        return self.cycle if self.is_cycle_open else self.cycle + 1
+
+    @property
+    def last_ended_cycle(self) -> CycleEnded | None:
+        """The last ended cycle, or None."""
+        return self.ended[max(self.ended)] if self.ended else None
+
+    @property
+    def new_answers(self) -> list[LastAnswer]:
+        """Answers of a person since the last ended cycle, which no cycle has used yet."""
+        last = self.last_ended_cycle
+        recorded = [
+            LastAnswer(answer.seq, answer.text, answer.asked)
+            for answer in self.answers.values()
+            if answer.text
+        ]
+        return sorted(
+            answer for answer in (self.answer, *recorded) if answer.seq > (last.seq if last else 0)
+        )
+
+
+class Projection(ProjectionFields, frozen=True):  # type: ignore[misc]  # msgspec permits it
+    """The state of an agent after an event of its log."""
+
+
+def prune_projection(projection: Projection) -> Projection:
+    """Return the projection for a snapshot, without old entries."""
+    return msgspec.structs.replace(
+        projection,
+        seen=keep_newest_reports(projection.seen),
+        lives=sessions.prune_sessions(projection.lives),
+        attempts=sessions.prune_launches(projection.attempts),
+        briefed=brief_schedule.prune_brief_state(projection.briefed),
+        questions=(newest := _prune_questions(projection)),
+        answers={name: answer for name, answer in projection.answers.items() if name in newest},
+    )
+
+
+def _prune_questions(projection: Projection) -> dict[str, events.QuestionAsked]:
+    newest = sorted(projection.questions.values(), key=lambda question: question.seq)
+    return {question.question: question for question in newest[-QUESTIONS_KEPT:]}

@@ -1,0 +1,75 @@
+"""Properties that a projection derives from its fields."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from rekindle.documents import events
+from rekindle.policy.projection.projection import LostEvents, Projection, prune_projection
+from rekindle.policy.stall.ladder import LastAnswer
+from rekindle.policy.supervision.run_moves import OperatorCommand, RunState
+from rekindle.thresholds.supervision import QUESTIONS_KEPT
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+def test_a_projection_does_not_change():
+    with pytest.raises(AttributeError, match="immutable"):
+        Projection("a").seq = 1
+
+
+@pytest.mark.parametrize(
+    ("cycle", "ended", "is_open", "current"), [(0, 0, False, 1), (3, 2, True, 3), (3, 3, False, 4)]
+)
+def test_the_current_cycle_is_the_open_or_the_next_one(cycle, ended, is_open, current):
+    known = Projection("a", cycle=cycle, cycle_ended=ended)
+    assert (known.is_cycle_open, known.current_cycle) == (is_open, current)
+
+
+@pytest.mark.parametrize(
+    ("desired", "lost", "wanted", "expected"),
+    [
+        ("running", None, 5, False),
+        ("running", LostEvents(after=5), 5, True),
+        ("running", LostEvents(after=4), 5, False),
+        ("stopped", LostEvents(after=5), 5, False),
+    ],
+)
+def test_a_stop_may_be_lost_only_after_the_command_to_run(desired, lost, wanted, expected):
+    run = RunState(said=OperatorCommand(NOON, desired), wanted=wanted)
+    assert Projection("a", run=run, loss=lost).may_miss_stop is expected
+
+
+def test_answers_are_new_until_a_cycle_ends_after_them():
+    answers = {
+        "a-1": events.QuestionAnswered(ts=NOON, question="a-1", effect="restart", text="x", seq=4)
+    }
+    known = Projection("a", answers=answers, answer=LastAnswer(2, "y"))
+    assert [answer.text for answer in known.new_answers] == ["y", "x"]
+    ended = {1: events.CycleEnded(ts=NOON, cycle=1, seq=3)}
+    later = Projection("a", answers=answers, answer=LastAnswer(2, "y"), ended=ended)
+    assert [answer.text for answer in later.new_answers] == ["x"]
+    assert later.last_ended_cycle == ended[1]
+
+
+def test_a_snapshot_has_the_newest_questions_and_their_answers():
+    count = QUESTIONS_KEPT + 1
+    questions = {
+        f"a-{number}": events.QuestionAsked(
+            ts=NOON,
+            question=f"a-{number}",
+            number=number,
+            about="crash",
+            choices=("retry", "stop"),
+            default="stop",
+            seq=number,
+        )
+        for number in range(1, count + 1)
+    }
+    answers = {
+        name: events.QuestionAnswered(ts=NOON, question=name, effect="note") for name in questions
+    }
+    small = prune_projection(Projection("a", questions=questions, answers=answers))
+    assert "a-1" not in small.questions
+    assert len(small.questions) == QUESTIONS_KEPT
+    assert small.answers.keys() == small.questions.keys()
