@@ -258,7 +258,8 @@ def test_restart_says_who_will_start_it(project):
         assert project("restart", "trades", *options).out.startswith(
             "· trades: nothing is running: it was never started\nNext: `rekindle run trades`"
         )
-    assert not (project.path / ".rekindle/agents/trades/ops.jsonl").exists()
+    [created] = project("events", "--agent", "trades", "--json").out.splitlines()
+    assert json.loads(created)["kind"] == "agent.created"
     assert "· trades: the operator has not started it\n" in project("watch", "--once").out
     project("stop", "trades")
     assert project("restart", "trades").out.startswith(
