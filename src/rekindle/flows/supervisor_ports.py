@@ -138,6 +138,13 @@ class WaitReport(msgspec.Struct, frozen=True):
     until: datetime
 
 
+class SkippedWaitReport(msgspec.Struct, frozen=True):
+    """The agent is started before the end of a wait, because the operator stopped the wait."""
+
+    why: str
+    until: datetime
+
+
 class SafeModeReport(msgspec.Struct, frozen=True):
     """The agent is in safe mode: nothing runs until a person decides."""
 
@@ -160,6 +167,7 @@ SupervisorReport = (
     | HangReport
     | SettingsReport
     | WaitReport
+    | SkippedWaitReport
     | SafeModeReport
 )
 
@@ -171,6 +179,7 @@ REPORT_KINDS: Mapping[type[SupervisorReport], str] = {
     CycleReport: "cycle.ended",
     HangReport: "hang.noticed",
     WaitReport: "wait.started",
+    SkippedWaitReport: "wait.skipped",
     SafeModeReport: "safe_mode.entered",
     SettingsReport: "settings.changed",
     RefusedCallReport: "call.refused",

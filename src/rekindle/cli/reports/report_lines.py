@@ -23,6 +23,7 @@ from rekindle.flows.supervisor_ports import (
     LaunchReport,
     RefusedCallReport,
     SafeModeReport,
+    SkippedWaitReport,
     SupervisorReport,
     WaitReport,
 )
@@ -78,11 +79,8 @@ def _describe(report: SupervisorReport, name: str, *, has_keyboard: bool) -> Ite
             yield ReportLine(f"! {report.words}", "margin", {"fg": "yellow"})
         case RefusedCallReport():
             yield from _describe_refusal(report)
-        case WaitReport():
-            at = f"{report.until.astimezone():%Y-%m-%d %H:%M:%S}"
-            yield ReportLine(
-                f"waiting until {at}: {reason_text.explain_reason(report.why)}", "agent"
-            )
+        case WaitReport() | SkippedWaitReport():
+            yield ReportLine(_describe_wait(report), "agent")
         case SafeModeReport():
             outcome = stop_reasons.find_outcome(report.why).words
             words = reason_text.explain_reason(report.why, report.words)
@@ -94,6 +92,12 @@ def _describe(report: SupervisorReport, name: str, *, has_keyboard: bool) -> Ite
             yield ReportLine(f"→ {hint}")
         case _:
             yield from _describe_output(report)
+
+
+def _describe_wait(report: WaitReport | SkippedWaitReport) -> str:
+    at = f"{report.until.astimezone():%Y-%m-%d %H:%M:%S}"
+    start = "started now; it was " if isinstance(report, SkippedWaitReport) else ""
+    return f"{start}waiting until {at}: {reason_text.explain_reason(report.why)}"
 
 
 def _describe_output(report: SupervisorReport) -> Iterator[ReportLine]:

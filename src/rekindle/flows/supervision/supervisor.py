@@ -16,6 +16,7 @@ from rekindle.flows.supervision.supervisor_steps import SupervisorSteps
 from rekindle.flows.supervisor_ports import (
     AgentSpec,
     SafeModeReport,
+    SkippedWaitReport,
     SupervisorPorts,
     TroubleReport,
     WaitReport,
@@ -255,6 +256,7 @@ class Supervisor:
     def _start_launch(self, step: StartFresh | ResumeSession, known: Projection) -> None:
         if self._ports.interrupted():
             return
+        self._report_skipped_wait(known)
         is_first, self._has_launched = not self._has_launched, True
         try:
             self._steps.launch(step, known)
@@ -264,6 +266,13 @@ class Supervisor:
             # update.
             if not self._kept and is_first:
                 raise
+
+    def _report_skipped_wait(self, known: Projection) -> None:
+        """Report a wait that the operator stopped: a start by the operator does not resume it."""
+        newest = sessions.find_newest_launch(known.attempts)
+        wait = known.run.waits(newest.seq if newest else 0)
+        if wait and known.run.stopped > wait.seq and wait.until > self._ports.clock():
+            self._ports.tell(SkippedWaitReport(wait.why, wait.until))
 
     def _enter_halt(self, number: int, move: EnterSafeMode) -> RunResult | None:
         self._steps.enter_safe_mode(number, move)

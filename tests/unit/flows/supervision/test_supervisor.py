@@ -29,6 +29,7 @@ from rekindle.flows.supervisor_ports import (
     REPORT_KINDS,
     AgentSpec,
     SafeModeReport,
+    SkippedWaitReport,
     SupervisorPorts,
     SupervisorReport,
     WaitReport,
@@ -404,6 +405,26 @@ def test_a_supervisor_that_takes_over_continues_the_wait(life):
     assert len(life.logged(events.WaitStarted)) == 1
     assert life.notified == ["limit", "cycles"]
     assert [type(one) for one in life.told].count(WaitReport) == 2
+
+
+def test_a_wait_that_the_operator_stopped_is_reported_and_not_resumed(life):
+    """A limit is waited for: the program would be refused again."""
+    life.plays = [("crash",), ("crash",), ("clean",)]
+    life.after(3, lambda: life.presses(hand=True))
+    assert life.run() == "stopped"
+    [wait], life.signals = life.logged(events.WaitStarted), 0
+    assert life.run() == "cycles"
+    assert (wait.until - life.logged(events.LaunchStarted)[-1].ts).total_seconds() > 5
+    [skipped] = [one for one in life.told if isinstance(one, SkippedWaitReport)]
+    assert skipped == SkippedWaitReport("crash", wait.until)
+    reset = int(life.clock().timestamp()) + 7200
+    life.plays = [(LaunchExit("limit", resets_at=reset),), ("clean",)]
+    life.after(600, lambda: life.presses(hand=True))
+    assert life.run() == "stopped"
+    life.signals = 0
+    assert life.run() == "cycles"
+    assert life.logged(events.LaunchStarted)[-1].ts.timestamp() >= reset
+    assert [type(one) for one in life.told].count(SkippedWaitReport) == 1
 
 
 @pytest.mark.parametrize("seconds", [-86_400, 86_400])
