@@ -273,7 +273,7 @@ def examine(where: str, scenario: Scenario, project: Path, said: bytes) -> None:
     store = open_store(config.load_project(project))
     folder = store.folder("trades")
     nothing_torn(where, store)
-    condition = store.log_condition("trades")
+    condition = store.read("trades").condition
     assert condition == "sealed", f"{where}: the log passes for {condition}"
     if said == b"acknowledged":
         assert happened(scenario, project), f"{where}: acknowledged, but lost"

@@ -52,7 +52,7 @@ def stopped(store, clock):
     say(store, "running", clock)
     add(store, "second", clock)
     say(store, "stopped", clock)
-    assert store.log_condition("trades") == "sealed"
+    assert store.read("trades").condition == "sealed"
     return store
 
 
@@ -126,7 +126,7 @@ def test_the_operator_accepts_it(stopped, open_store, clock, damage):
     assert store.accept_log("trades")
     assert not store.accept_log("trades")
     for reader in (store, stopped, open_store()):
-        assert reader.log_condition("trades") == "sealed"
+        assert reader.read("trades").condition == "sealed"
         assert not reader.read("trades").projection.run.is_safe
     assert add(store, "after", clock)
     (noted,) = [
@@ -161,7 +161,7 @@ def test_a_project_that_was_moved_and_moved_back_keeps_its_history(stopped, open
     whole = folder.log.read_bytes()
     append(folder, numbered(stopped, events.CycleEnded(ts=clock(), cycle=7)))
     store = open_store()
-    assert store.log_condition("trades") == "appended"
+    assert store.read("trades").condition == "appended"
     assert store.accept_log("trades")
     after = store.read("trades").committed
     assert folder.log.read_bytes().startswith(whole)
@@ -246,7 +246,7 @@ def test_acceptance_takes_no_decision_that_was_not_sealed(
     hide(folder)
     store = open_store()
     assert store.accept_log("trades")
-    assert store.log_condition("trades") == "sealed"
+    assert store.read("trades").condition == "sealed"
     after = store.read("trades").committed
     assert (after.new_answers, after.questions, after.answers) == ([], {}, {})
     assert (after.handoff_asked, after.fresh_asked, after.run.raised) == (0, 0, ())
@@ -300,7 +300,7 @@ def test_what_the_snapshot_knows_outlives_a_rewritten_log(stopped, open_store, c
     change_a_byte(folder)
     folder.log.write_bytes(folder.log.read_bytes().replace(b'"stopped"', b'"running"'))
     store = open_store()
-    assert store.log_condition("trades") == "rewritten"
+    assert store.read("trades").condition == "rewritten"
     assert store.accept_log("trades")
     for reader in (store, open_store()):
         after = reader.read("trades").committed
@@ -444,7 +444,7 @@ def test_spending_outlives_a_command_that_is_killed_while_it_accepts(
         with pytest.raises(KeyboardInterrupt):
             open_store().accept_log("trades")
     store = open_store()
-    assert store.log_condition("trades") == "sealed"
+    assert store.read("trades").condition == "sealed"
     with store.writer("trades"):
         pass
     spent = store.read("trades").committed.run.run_spending()
@@ -526,11 +526,11 @@ def test_history_before_the_snapshot_is_verified_by_doctor(stopped, open_store, 
     folder = stopped.folder("trades")
     folder.log.write_bytes(folder.log.read_bytes().replace(b'"stopped"', b'"running"'))
     store = open_store()
-    assert store.log_condition("trades") == "sealed"
+    assert store.read("trades").condition == "sealed"
     assert store.read("trades").projection.run.desired == "stopped"
     assert any("changed before its last snapshot" in one.what for one in store.inspect("trades"))
     folder.snapshot.unlink()
-    assert open_store().log_condition("trades") == "rewritten"
+    assert open_store().read("trades").condition == "rewritten"
 
 
 @pytest.mark.parametrize("kept", ["nothing", "a part of a line", "a line", "all but one byte"])
@@ -562,14 +562,14 @@ def test_an_append_whose_confirmation_is_lost_counts(store, open_store, clock, m
     assert "kept" in open_store().read("trades").committed.loops
     assert seal.read_seal(store.folder("trades").private.seal).then is not None
     add(store, "next", clock)
-    assert open_store().log_condition("trades") == "sealed"
+    assert open_store().read("trades").condition == "sealed"
 
 
 def test_a_confirmed_append_cannot_be_taken_back(stopped, open_store):
     """Cutting the log back to where it was before the stop is not an append that was cut short."""
     assert seal.read_seal(stopped.folder("trades").private.seal).then is None
     truncate(stopped.folder("trades"), b"")
-    assert open_store().log_condition("trades") == "rewritten"
+    assert open_store().read("trades").condition == "rewritten"
 
 
 def test_a_full_user_folder_refuses_before_the_log_changes(store, clock, monkeypatch):
@@ -584,7 +584,7 @@ def test_a_full_user_folder_refuses_before_the_log_changes(store, clock, monkeyp
             writer.append(events.Heartbeat(ts=clock()))
     assert store.folder("trades").log.read_bytes() == before
     assert add(store, "after", clock)
-    assert store.log_condition("trades") == "sealed"
+    assert store.read("trades").condition == "sealed"
 
 
 def test_a_failed_append_leaves_the_log_sealed(store, open_store, clock, monkeypatch):
@@ -599,9 +599,9 @@ def test_a_failed_append_leaves_the_log_sealed(store, open_store, clock, monkeyp
         patch.setattr(durable_files, "append_durably", failing)
         with pytest.raises(StoreError), store.writer("trades") as writer:
             writer.append(events.Heartbeat(ts=clock()))
-    assert open_store().log_condition("trades") == "sealed"
+    assert open_store().read("trades").condition == "sealed"
     assert add(store, "after", clock)
-    assert open_store().log_condition("trades") == "sealed"
+    assert open_store().read("trades").condition == "sealed"
 
 
 def test_a_line_that_slips_in_between_is_not_covered(store, open_store, clock, monkeypatch):
@@ -624,9 +624,9 @@ def test_a_line_that_slips_in_between_is_not_covered(store, open_store, clock, m
 def test_a_torn_record_falls_back_to_the_one_before(store, open_store, clock, garbage):
     with store.folder("trades").private.seal.open("ab") as file:
         file.write(garbage)
-    assert open_store().log_condition("trades") == "sealed"
+    assert open_store().read("trades").condition == "sealed"
     assert add(store, "after", clock)
-    assert open_store().log_condition("trades") == "sealed"
+    assert open_store().read("trades").condition == "sealed"
 
 
 def test_the_file_of_the_seal_stays_small(store, monkeypatch):
@@ -650,7 +650,7 @@ def test_a_late_line_of_another_host_is_cut_off(store, open_store, clock):
         pass
     late = events.DesiredSet(ts=clock(), desired="running", seq=3, gen=1)
     append(store.folder("trades"), events.render(late) + b"\n")
-    assert new.log_condition("trades") == "sealed"
+    assert new.read("trades").condition == "sealed"
     assert add(new, "after", clock)
     assert b"desired" not in store.folder("trades").log.read_bytes()
 

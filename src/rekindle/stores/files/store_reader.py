@@ -1,0 +1,201 @@
+"""Reads of a project's agents: their views, logs and documents, without waiting for a writer."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Protocol
+
+from rekindle.documents.events import (
+    AnyEvent,
+    RelayCommitted,
+    UnknownEvent,
+)
+from rekindle.errors import (
+    AuditError,
+    RekindleError,
+    StoreError,
+)
+from rekindle.formats import json_codec
+from rekindle.policy.projection import open_loops
+from rekindle.policy.projection.projection import Projection
+from rekindle.policy.redact.redaction import Redaction
+from rekindle.policy.settings.runtime_settings import COLD_LOG_BYTES
+from rekindle.stores.files import (
+    folder_check,
+    ownership,
+)
+from rekindle.stores.files.supervised_folders import SupervisedFolders
+from rekindle.stores.folders.agent_folder import AgentFolder
+from rekindle.stores.folders.private_files import PrivateProject
+from rekindle.stores.log import (
+    event_log,
+    inbox,
+    snapshot,
+    view,
+)
+from rekindle.stores.log.view import AgentView
+from rekindle.system.files import durable_files, file_locks
+
+
+class AuditStore(Protocol):
+    """A second copy of committed relays, for independent checks."""
+
+    def follow(self, folder: AgentFolder, confirmed: int, *, is_asked_for: bool = False) -> int: ...
+
+    def inspect(self, folder: AgentFolder, confirmed: int) -> list[folder_check.FolderProblem]: ...
+
+    def commits(self, folder: AgentFolder) -> dict[tuple[int, str], str]: ...
+
+    def read(self, oid: str) -> bytes: ...
+
+
+class StoreReader(SupervisedFolders):
+    """The agents of one project, as commands that only read see them."""
+
+    def __init__(
+        self,
+        project: Path,
+        private: PrivateProject | None,
+        *,
+        host: str,
+        harnesses: inbox.HookParsers | None = None,
+        redaction: Redaction | None = None,
+        audit: AuditStore | None = None,
+    ) -> None:
+        super().__init__(project, private)
+        self.redaction = redaction or Redaction()
+        self._host = host
+        self._harnesses = {} if harnesses is None else harnesses
+        self._audit = audit
+        self._seen: dict[str, AgentView] = {}
+        """The last view of each agent, reused because a supervisor reads it many times a minute."""
+
+    def read(self, agent: str) -> AgentView:
+        """Return the agent's current view, including records not folded yet. Never waits."""
+        return self._read_current(self.folder(agent))
+
+    def has_history(self, agent: str) -> bool:
+        """Return whether the agent has any event here besides its creation."""
+        if not durable_files.path_exists(self.folder(agent).log):
+            return False
+        seen = self.read(agent)
+        return seen.committed.seq > 1 or bool(seen.pending)
+
+    def last_question(self, agent: str) -> int:
+        """Return the number of the agent's last question, independent of the log; 0 if unknown."""
+        from rekindle.stores.log import question_numbers  # noqa: PLC0415 - only questions need it
+
+        return question_numbers.load(self.folder(agent))
+
+    def events_since(self, agent: str, offset: int) -> event_log.LogTail:
+        """Return the events from an offset in the log on, for commands that follow it."""
+        return event_log.read_log(self.folder(agent).log, offset)
+
+    def entries_since(self, agent: str, offset: int) -> Iterator[event_log.LogEntry]:
+        """Return the log's raw entries from an offset on."""
+        return event_log.read_entries(self.folder(agent).log, offset)
+
+    def newest_entries(self, agent: str) -> Iterator[event_log.LogEntry]:
+        """Yield the log's raw entries, newest first; reading stops when the caller does."""
+        return event_log.read_backwards(self.folder(agent).log)
+
+    def newest_events(self, agent: str) -> Iterator[AnyEvent | UnknownEvent]:
+        return (entry.event for entry in self.newest_entries(agent))
+
+    def document(self, agent: str, name: str) -> bytes | None:
+        """Return a document as readers should see it: an edit counts, an outdated file does not.
+
+        An edit may hold secrets until a writer adopts it, so it is redacted here.
+        """
+        folder = self.folder(agent)
+        seen = self._read_current(folder)
+        if name == "relay" and seen.proposed is not None:
+            return seen.proposed.text.encode()
+        last_commit = seen.committed.documents.get(name)
+        condition = folder_check.compare_document(folder, name, last_commit)
+        if last_commit and condition in {"missing", "behind"}:
+            copy = durable_files.read_bytes(folder.path / last_commit.path)
+            if copy is None:
+                raise StoreError(
+                    last_commit.path,
+                    f"the {name} and its copy in the archive are gone",
+                    hint=f"restore it from a backup, or set the {name} again",
+                )
+            return copy
+        data = durable_files.read_bytes(folder.document(name))
+        return data if data is None or condition == "clean" else self.redaction.data(data)
+
+    def has_edited_state(self, agent: str) -> bool:
+        """Return whether state.json was edited since Rekindle last wrote it."""
+        data = durable_files.read_bytes(self.folder(agent).state)
+        return data is not None and folder_check.is_state_edited(data)
+
+    def inspect(self, agent: str) -> list[folder_check.FolderProblem]:
+        """Return the problems of an agent's folder, each with the command that fixes it."""
+        folder = self.folder(agent)
+        problems = folder_check.inspect_folder(folder, self._host, self._harnesses, self.redaction)
+        with suppress(RekindleError):  # an unreadable log was already reported above
+            committed = self.read(agent).committed
+            if self._audit and find_relay_seq(committed):
+                problems += self._audit.inspect(folder, committed.seq)
+        return problems
+
+    def archived(self, agent: str, path: str) -> bytes | None:
+        """Return a document's copy from the archive."""
+        return durable_files.read_bytes(self.folder(agent).path / path)
+
+    def committed_relay(self, agent: str, event: RelayCommitted) -> bytes | None:
+        """Return a past relay, from the archive or else from the audit trail."""
+        data = self.archived(agent, event.path)
+        if data is not None:
+            return data
+        commit = self.audit_commits(agent).get((event.seq, event.sha256))
+        with suppress(AuditError):
+            data = self._audit.read(commit) if self._audit and commit else None
+        return data if data and json_codec.hash_bytes(data) == event.sha256 else None
+
+    def audit_commits(self, agent: str) -> dict[tuple[int, str], str]:
+        """Return the git commit of each relay that has one, by the event's number and hash."""
+        if self._audit is None:
+            return {}
+        try:
+            return self._audit.commits(self.folder(agent))
+        except AuditError:
+            return {}
+
+    def _has_edited_relay(self, agent: str) -> bool:
+        last_commit = self.read(agent).committed.documents.get("relay")
+        return folder_check.compare_document(self.folder(agent), "relay", last_commit) == "edited"
+
+    def _read_current(self, folder: AgentFolder) -> AgentView:
+        held = self._held.get(folder.name)
+        if held is not None:
+            held.check()
+        before, noted = self._seen.get(folder.name), self._read_stop(folder)
+        current = view.read_view(folder, self._harnesses, self.redaction, before, noted)
+        if held is not None:
+            held.check()  # the view is of this log, not of a replacement
+            held.remember_log(current.end)
+        self._seen[folder.name] = current
+        if current.end - current.snapshot_end >= COLD_LOG_BYTES and not current.is_tampered:
+            self._keep_snapshot(folder, current)
+        return current
+
+    def _keep_snapshot(self, folder: AgentFolder, seen: AgentView) -> None:
+        """Save a snapshot of a long log for the next reader, if its writer is idle."""
+        with suppress(RekindleError), file_locks.hold_lock(folder.lock, 0.0) as lock:
+            owner = ownership.read_owner(folder)
+            if lock is None or owner is None or owner.host != self._host:
+                return
+            # Appended now: the next writer starts from the snapshot and does not see these events.
+            resolving = [*seen.resolving, *open_loops.select_resolving_events(seen.tail)]
+            from rekindle.stores.files import resolved_file  # noqa: PLC0415 - few readers need it
+
+            resolved_file.append_resolutions(folder, resolving, seen.committed.seq)
+            snapshot.save_snapshot(folder, seen.committed, seen.end, seen.chain)
+
+
+def find_relay_seq(projection: Projection) -> int:
+    """Return the number of the event that committed the relay; 0 if there is none."""
+    last_commit = projection.documents.get("relay")
+    return last_commit.seq if last_commit else 0
