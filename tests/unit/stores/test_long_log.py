@@ -11,7 +11,7 @@ from rekindle.documents import events
 from rekindle.policy.projection import open_loops
 from rekindle.policy.settings.runtime_settings import Settings
 from rekindle.stores.files import FileStore
-from rekindle.stores.files import file_store as stores
+from rekindle.stores.files import store_reader as stores
 from rekindle.stores.log import (
     event_log,
     view,

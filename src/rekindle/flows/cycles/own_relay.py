@@ -13,8 +13,8 @@ from rekindle.documents import relay as relays
 from rekindle.errors import CheckFailedError, DocumentError, RekindleError
 from rekindle.flows.supervisor_ports import AgentSpec, SupervisorPorts, TroubleReport
 from rekindle.policy.settings.runtime_settings import RELAY_BYTES, STOP_SECONDS
+from rekindle.stores.files.document_writer import find_archived_digest
 from rekindle.stores.files.recovery import author_of_edit
-from rekindle.stores.files.writer import find_archived_digest
 from rekindle.system.files import durable_files, inside_folder
 
 

@@ -22,18 +22,14 @@ from rekindle.policy.settings.runtime_settings import (
     LOCK_WAIT_SECONDS,
     Settings,
 )
-from rekindle.stores.files import (
-    ownership,
-)
+from rekindle.stores.files import ownership
 from rekindle.stores.files.store_reader import (
     AuditStore,
     StoreReader,
     find_relay_seq,
 )
 from rekindle.stores.folders import private_files, spending_file
-from rekindle.stores.folders.agent_folder import (
-    AgentFolder,
-)
+from rekindle.stores.folders.agent_folder import AgentFolder
 from rekindle.stores.folders.private_files import PrivateProject
 from rekindle.stores.log import (
     inbox,
