@@ -297,19 +297,19 @@ def _run_steps(here: HostedAgent, order: HostOrder, interruption: Interruption) 
         fold_every=FLEET_FOLD_SECONDS,
     )
     # If a launch has no recorded end, the engine could not know which wait to apply.
-    is_first = all(one.exit for one in select_open_launches(steps.cycle.known()))
+    is_first = all(one.exit for one in select_open_launches(steps.log.known()))
     steps.cycle.settle()
     try:
         while not interruption.count and _run_step(steps, is_first=is_first):
             is_first = False
     finally:
         steps.cycle.end_kept_processes()  # another host may run the next cycle
-    return HostResult(steps.cycle.known().seq, is_leaving=bool(interruption.count))
+    return HostResult(steps.log.known().seq, is_leaving=bool(interruption.count))
 
 
 def _run_step(steps: SupervisorSteps, *, is_first: bool) -> bool:
     """Take one step; return False if the cycle ended or the engine has to decide the next step."""
-    known = steps.cycle.known()
+    known = steps.log.known()
     move = steps.decide(known)
     if is_first and isinstance(move, WaitUntil):
         # The engine waited before it granted the lease, so only this host's clock is behind.

@@ -82,11 +82,11 @@ class Supervisor:
     def _load_agent(self, agent: AgentSpec, last: LaunchExit | None = None) -> None:
         self._agent = agent
         self._steps = SupervisorSteps(agent, self._ports, self._ends, last)
-        self._cycle = self._steps.cycle
+        self._cycle, self._log = self._steps.cycle, self._steps.log
 
     def run(self) -> RunResult:
         with self._ports.store.supervising(self._agent.name):
-            projection = self._cycle.known()
+            projection = self._log.known()
             # Checked under the lock, because a command may have arrived since the caller checked.
             if self._said and (projection.run.desired != "running" or projection.run.is_over):
                 return RunResult(projection.cycle, None)
@@ -154,7 +154,7 @@ class Supervisor:
 
     def _begin_run(self) -> None:
         """Record the operator's command, and start a new run if the last one is over."""
-        folder, projection = self._ports.store.folder(self._agent.name), self._cycle.known()
+        folder, projection = self._ports.store.folder(self._agent.name), self._log.known()
         run = projection.run
         folder.remove(folder.clean_exit)
         now = self._ports.clock()
@@ -169,12 +169,12 @@ class Supervisor:
         if policy.is_new_run(run, projection.attempts.values()):
             new_events.append(events.RunStarted(ts=now, cycle=projection.cycle_ended))
         if new_events:
-            self._cycle.append(*new_events)
+            self._log.append(*new_events)
 
     def _run_step(self) -> RunResult | None:  # noqa: C901, PLR0911, PLR0912 - one for each kind of move
         """Take the next step, and return the result if it ends the run."""
-        self._cycle.person.apply_defaults()
-        projection = self._cycle.known()
+        self._log.person.apply_defaults()
+        projection = self._log.known()
         number = projection.current_cycle
         if projection.run.is_over:  # a person accepted the end that the agent reported
             ended = StopRun(
@@ -289,14 +289,14 @@ class Supervisor:
     def _stop_run(self, number: int, move: StopRun, seq: int) -> RunResult:
         if move.why != "stopped":  # a stopped run continues when the operator starts it
             now = self._ports.clock()
-            self._cycle.append(events.RunEnded(ts=now, outcome=move.why, words=move.words))
+            self._log.append(events.RunEnded(ts=now, outcome=move.why, words=move.words))
         return self._end_run(number, move, seq)
 
     def _end_run(self, number: int, move: StopRun, seq: int) -> RunResult:
         self._cycle.end_kept_processes()
         self._write_clean_exit(seq, move.why)
         if stop_reasons.find_outcome(move.why).severity:
-            self._cycle.person.notify(move.why)
+            self._log.person.notify(move.why)
         return self._make_result(number, move.why, move.words, self._describe_safe_mode())
 
     def _make_result(
@@ -322,7 +322,7 @@ class Supervisor:
         """
         command = policy.make_desired_event(run, "stopped", self._ports.clock())
         try:
-            recorded = self._cycle.append(command)
+            recorded = self._log.append(command)
         except RekindleError as error:  # also if another program changed the log
             self._ports.tell(TroubleReport(f"the stop could not be recorded in the log: {error}"))
             with suppress(StoreError):
@@ -358,8 +358,8 @@ class Supervisor:
             # Notify first, so that a crash in between does not lose the notification.
             if move.why == "limit" and not self._notified_limit:
                 self._notified_limit = True  # once for a series of limits
-                self._cycle.person.notify_wait(wait)
-            self._cycle.append(wait)
+                self._log.person.notify_wait(wait)
+            self._log.append(wait)
         self._clear_start_record()
         self._ports.tell(WaitReport(move.why, move.until))
         while self._is_command_unchanged(run):
@@ -371,15 +371,15 @@ class Supervisor:
             self._ports.rest(min(left, POLL_SECONDS))
 
     def _wait_in_safe_mode(self, move: EnterSafeMode, run: RunState) -> None:
-        self._cycle.person.ask_about_current_safe_mode()
+        self._log.person.ask_about_current_safe_mode()
         self._clear_start_record()
         self._ports.tell(self._in_safe_mode(move))
         last_stamp: object = None
         while self._is_command_unchanged(run):
             self._ports.rest(POLL_SECONDS)
-            self._cycle.person.apply_defaults()
+            self._log.person.apply_defaults()
             if self._ports.goes_on():
-                self._cycle.person.answer_at_terminal()
+                self._log.person.answer_at_terminal()
             elif (
                 move.why == policy.SETTINGS_REASON
                 and (stamp := self._ports.settings_stamp()) != last_stamp
@@ -388,13 +388,13 @@ class Supervisor:
                 if not self._ports.unaccepted():
                     # The manifest is the accepted one again, for example after switching branches
                     # and back.
-                    self._cycle.person.continue_unasked()
+                    self._log.person.continue_unasked()
         # The person may have changed the task or the settings meanwhile.
         if not self._ports.interrupted() and (renewed := self._ports.renewed()):
             self._load_agent(renewed, self._cycle.last)
 
     def _in_safe_mode(self, move: EnterSafeMode) -> SafeModeReport:
-        question, projection = self._cycle.person.blocking(), self._cycle.known()
+        question, projection = self._log.person.blocking(), self._log.known()
         words = (
             explain_safe_mode(projection)
             if move.why == "crash" and projection.run.is_safe
@@ -415,5 +415,5 @@ class Supervisor:
         """Return whether neither a signal nor a command has arrived since `run` was read."""
         if self._ports.interrupted():
             return False
-        now = self._cycle.known().run
+        now = self._log.known().run
         return (now.since, now.desired, now.is_over) == (run.since, run.desired, run.is_over)

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from rekindle.documents import events
 from rekindle.documents.launches.cli_output import LaunchExit
 from rekindle.errors import OverBudgetError, StoppedError
+from rekindle.flows.cycles.agent_log import AgentLog
 from rekindle.flows.cycles.close_cycle import CycleCloser, CycleEndPorts
 from rekindle.flows.cycles.cycle_runner import CycleRunner
 from rekindle.flows.cycles.until_command import UNTIL_STOPPED
@@ -35,7 +36,8 @@ class SupervisorSteps:
     ) -> None:
         """Without `ending`, neither a relay nor a checkpoint is written."""
         self._agent, self._ports = agent, world
-        self.cycle = CycleRunner(agent, world)
+        self.log = AgentLog(agent, world)
+        self.cycle = CycleRunner(agent, world, self.log)
         self.cycle.last = last
         self._ending = CycleCloser(agent, world, ending) if ending else None
         self._handoff = CheckpointWriter(agent, world, ending) if ending else None
@@ -79,8 +81,8 @@ class SupervisorSteps:
         ]
         if move.why == window_rule.HANDOFF_REASON:
             entered.insert(0, events.HandoffHalted(ts=now, cycle=number, words=move.words))
-        run = self.cycle.append(*entered).run
-        self.cycle.person.notify(move.why)
+        run = self.log.append(*entered).run
+        self.log.person.notify(move.why)
         return run
 
     def end(self, number: int) -> tuple[StopRun | EnterSafeMode | None, int]:
@@ -98,7 +100,7 @@ class SupervisorSteps:
                 return None, 0
             if ended.until == UNTIL_STOPPED:
                 return None, 0  # the caller handles the stop, and the cycle stays open
-        projection = self.cycle.known()
+        projection = self.log.known()
         cap = projection.run.cycles.cycles
         consequence = ladder.decide_after_cycle(
             projection.ended,
@@ -118,13 +120,13 @@ class SupervisorSteps:
             follows.append(
                 events.SafeModeEntered(ts=now, why=consequence.why, words=consequence.words)
             )
-        self.cycle.append(*follows)
+        self.log.append(*follows)
         if self._ending is not None:
             self.cycle.write_progress_file()
             refused = explain_refusal(ended)
             self._ports.tell(CycleReport(number, ended.how, ended.verdict, ended.words, refused))
         if isinstance(consequence, EnterSafeMode):
-            self.cycle.person.notify(consequence.why)
+            self.log.person.notify(consequence.why)
         return (
             consequence if isinstance(consequence, StopRun | EnterSafeMode) else None
         ), projection.seq

@@ -75,12 +75,12 @@ def steps(tmp_path):
 
 def test_who_was_given_the_lease_has_waited(steps):
     """The engine's clock counts, not that of a host which is behind."""
-    known = steps.cycle.known()
+    known = steps.log.known()
     assert isinstance(steps.decide(known), WaitUntil)
     assert not host_cycle._run_step(steps, is_first=False)
-    assert len(steps.cycle.known().attempts) == 2
+    assert len(steps.log.known().attempts) == 2
     assert host_cycle._run_step(steps, is_first=True)
-    assert len(steps.cycle.known().attempts) == 3
+    assert len(steps.log.known().attempts) == 3
 
 
 def test_the_files_of_a_cycle_are_private(tmp_path):

@@ -1,0 +1,41 @@
+"""Read and extend the log of one agent on behalf of its supervisor."""
+
+from rekindle.documents import events
+from rekindle.errors import StoreError, TamperedLogError
+from rekindle.flows.operator.ask_operator import QuestionAsker
+from rekindle.flows.supervisor_ports import AgentSpec, SupervisorPorts, TroubleReport
+from rekindle.policy.projection.projection import Projection
+from rekindle.policy.settings.runtime_settings import STOP_SECONDS
+
+
+class AgentLog:
+    """The log of one agent. Only its supervisor uses it."""
+
+    def __init__(self, agent: AgentSpec, world: SupervisorPorts) -> None:
+        self._agent, self._ports = agent.name, world
+        self.person = QuestionAsker(agent, world)
+
+    def known(self) -> Projection:
+        """Return the projection of the log, including events that other processes queued."""
+        seen = self._ports.store.read(self._agent)
+        if seen.is_tampered:
+            raise TamperedLogError(self._agent, seen.condition)
+        if not seen.pending and seen.projection.run.said == seen.committed.run.said:
+            return seen.committed
+        try:
+            with self._ports.store.writer(self._agent, wait=STOP_SECONDS) as writer:
+                writer.fold()
+                return writer.projection
+        except StoreError as error:
+            # A full disk must not block a stop command. A step that starts a process appends to the
+            # log first, and fails there.
+            self._ports.tell(TroubleReport(str(error)))
+            return seen.projection
+
+    def append(self, *new: events.AnyEvent) -> Projection:
+        """Append the events, each followed by its question if it needs a person."""
+        with self._ports.store.writer(self._agent, wait=STOP_SECONDS) as writer:
+            writer.fold()
+            writer.append(*self.person.with_questions(writer.projection, new))
+            writer.project()
+            return writer.projection

@@ -1,0 +1,93 @@
+"""Compose the prompt and the specification of an agent's next launch."""
+
+import uuid
+from pathlib import Path
+
+from rekindle.documents import primer
+from rekindle.documents.launches.background_record import render_ended_notice
+from rekindle.documents.launches.cli_output import LaunchSpec
+from rekindle.documents.manifest import Budget
+from rekindle.flows.priming.compose_primer import compose_primer
+from rekindle.flows.supervisor_ports import AgentSpec, SupervisorPorts
+from rekindle.policy.exits.session_choice import ResumeSession, StartFresh
+from rekindle.policy.projection.projection import Projection
+from rekindle.policy.projection.sessions import LaunchRecord
+
+
+class LaunchPrompts:
+    """The prompts and specifications of one agent's launches."""
+
+    def __init__(self, agent: AgentSpec, world: SupervisorPorts) -> None:
+        self._agent, self._ports = agent, world
+
+    def render_resume(self, tried: list[LaunchRecord]) -> str:
+        """Return the prompt of a resumed session, with the processes that were ended."""
+        notice = render_ended_notice(tried[-1].swept) if tried else ""
+        return f"{primer.RESUME_PROMPT}\n{notice}\n" if notice else primer.RESUME_PROMPT
+
+    def render_fresh(
+        self,
+        known: Projection,
+        tried: list[LaunchRecord],
+        *,
+        recovering: bool,
+        handed: str,
+        interrupting: str,
+    ) -> str:
+        """Return the prompt of a fresh session.
+
+        `handed` is the path of the checkpoint that it continues from. `interrupting` is the
+        person's request at which the last session was stopped.
+        """
+        asked = ""
+        if handed and self._agent.stays:
+            asked = self._find_request(known, tried[-1], interrupting)
+        composed = compose_primer(
+            self._ports.store,
+            self._agent.name,
+            self._ports.store.read(self._agent.name),
+            now=self._ports.clock(),
+            settings=self._ports.settings,
+            rules=self._agent.rules,
+            task=asked or self._agent.task,
+            recovering=recovering,
+            draft=self._find_draft_path(),
+            converges=self._agent.converges,
+        )
+        return primer.render(composed)
+
+    def make_launch_spec(
+        self, step: StartFresh | ResumeSession, cap: Budget | None, spent: float, prompt: str
+    ) -> LaunchSpec:
+        """Return the specification of a launch. `cap` is its budget, `spent` the run's dollars."""
+        own = str(uuid.uuid4()) if self._agent.harness.CAN.names_sessions else ""
+        usd = cap.usd if cap else None
+        return LaunchSpec(
+            session=step.session if isinstance(step, ResumeSession) else own,
+            resumes=isinstance(step, ResumeSession),
+            persona=self._agent.persona,
+            instructions=self._agent.instructions,
+            program=self._agent.program,
+            usd_left=None if usd is None else max(usd - spent, 0.0),
+            interactive=self._agent.stays,
+            draft=self._find_draft_path(),
+            prompt=prompt if self._agent.stays else "",
+        )
+
+    def _find_request(self, known: Projection, last: LaunchRecord, interrupting: str) -> str:
+        """Return the person's request at which the last session was stopped for a handoff, or "".
+
+        The hook's copy is complete. After a crash of the supervisor, the shortened copy in the log
+        is used.
+        """
+        if interrupting:
+            return primer.render_request(interrupting)
+        life = known.lives.get(last.session)
+        return primer.render_request(life.asked.text) if life is not None and life.asked else ""
+
+    def _find_draft_path(self) -> str:
+        """Return the path where the agent writes its next relay; empty if it writes none."""
+        is_asked = self._agent.drafts and self._agent.persona.writes and not self._agent.stays
+        if is_asked and self._agent.relay:
+            return str(Path(self._agent.project) / self._agent.relay)
+        return str(self._ports.store.folder(self._agent.name).draft) if is_asked else ""

@@ -1,0 +1,194 @@
+"""Record in the log how launches ended: their exit, their cost and the signs of their work."""
+
+from datetime import datetime
+
+import msgspec
+
+from rekindle.documents import events
+from rekindle.documents.launches.cli_output import LaunchExit, SweptProcesses
+from rekindle.flows.cycles.agent_log import AgentLog
+from rekindle.flows.cycles.window_sizes import WindowSizes
+from rekindle.flows.cycles.work_signs import add_resolved
+from rekindle.flows.launches.background_processes import BackgroundProcesses
+from rekindle.flows.launches.launch import Launch
+from rekindle.flows.launches.refused_calls import (
+    RefusedCalls,
+    find_refused_calls,
+    make_refused_exit,
+)
+from rekindle.flows.supervisor_ports import AgentSpec, SupervisorPorts
+from rekindle.policy.exits import usage_limits
+from rekindle.policy.exits.restart import HANDOFF_EXIT, LOST_EXIT
+from rekindle.policy.progress.work_progress import find_progress, name_series
+from rekindle.policy.projection import sessions
+from rekindle.policy.projection.projection import LastActivity, Projection
+from rekindle.policy.projection.sessions import LaunchRecord
+from rekindle.policy.supervision.decide import measure_idle_work
+
+
+class ExitRecorder:
+    """Records the exits of one agent's launches."""
+
+    def __init__(
+        self,
+        agent: AgentSpec,
+        world: SupervisorPorts,
+        log: AgentLog,
+        windows: WindowSizes,
+        background: BackgroundProcesses,
+    ) -> None:
+        self._agent, self._ports, self._log = agent, world, log
+        self._windows, self._background = windows, background
+        self.interrupting_request = ""
+        """The person's request at which the last session was stopped for a handoff."""
+
+    def record(
+        self,
+        number: int,
+        launch: Launch,
+        exited: LaunchExit,
+        swept: SweptProcesses,
+        *,
+        started: bool = True,
+    ) -> LaunchExit:
+        """Record the exit of a launch, and return it, corrected if permissions were missing."""
+        watched, start = launch.watched, launch.start
+        usage = launch.usage()
+        final_windows = dict(watched.finished.windows) if watched.finished is not None else {}
+        if usage is not None:
+            usage = usage.within(launch.gauge.windows | final_windows)
+        if self._agent.stays:
+            # Its output goes to the person's screen and is not read here.
+            watched.opened = self._find_opened_session(launch.mark)
+        opened = watched.opened == (start.session or watched.opened) != ""
+        # A CLI that cannot resume never reports a session, but may have run all the same.
+        ran = launch.code is not None and not self._agent.harness.CAN.resumes
+        spent = launch.meter.spent(ended=True)
+        now = self._ports.clock()
+        session = start.session or watched.opened
+        sign = launch.last_sign()
+        ended: list[events.AnyEvent] = [sign] if sign else []
+        if exited.kind == HANDOFF_EXIT:
+            launch.gauge.told_of(launch.transcript())
+            trigger = launch.gauge.trigger(launch.mark, number, session)
+            ended.append(msgspec.structs.replace(trigger, work=self._describe_work()))
+        self.interrupting_request = launch.gauge.asked_for() if self._agent.stays else ""
+        launch.gauge.end()
+        self._windows.record(self._log.known(), launch.gauge.windows | final_windows)
+        refused = find_refused_calls(self._agent, launch, self._ports.store.redaction)
+        signs = self._read_signs(*launch.stretch) if started else None
+        is_useless = exited.kind == "clean" and self._is_useless(launch, refused, signs)
+        if is_useless:
+            exited = make_refused_exit(self._agent, refused.missing)
+        reported = frozenset(launch.watched.reported_refusals)
+        # In safe mode, its own question is enough.
+        calls = () if is_useless else refused.missing
+        asked = self._log.person.ask_about_refused_calls(self._log.known(), calls, launch.mark)
+        self._log.person.report_refused_calls([*refused.missing, *refused.denied], asked, reported)
+        end = events.LaunchEnded(
+            ts=now,
+            launch=launch.mark,
+            cycle=number,
+            session=session,
+            exit=exited.kind,
+            resumes=start.resumes,
+            started=started,
+            opened=opened or ran,
+            words=exited.words,
+            hint=exited.hint,
+            resets_at=_find_reset_time(exited, now),
+            code=launch.code,
+            refused=len(refused.missing) + len(refused.denied),
+            swept=swept.processes,
+            ended=self._background.told(swept),
+            seconds=launch.seconds,
+            usd=watched.finished.usd if watched.finished else None,
+            tokens=usage.tokens if usage else None,
+            window=usage.window if usage else None,
+            known=usage.known if usage else "",
+            run_usd=spent.usd,
+            run_tokens=spent.tokens,
+            unpriced=spent.unpriced,
+            billed=watched.billed,
+            signs=signs,
+            fruitless=launch.fruitless,
+        )
+        before = self._log.known().run.refused_call_count()
+        self._log.append(*ended, end, *refused.record(end, before), *asked)
+        return exited
+
+    def record_lost(
+        self, mark: str, launch: LaunchRecord, known: Projection, swept: SweptProcesses
+    ) -> LaunchExit:
+        """Record the end of a launch whose supervisor died, and return its exit."""
+        lost_exit = LaunchExit("crash", "its supervisor was gone before it exited")
+        reported = self._find_opened_session(mark)
+        spent = known.run.run_spending()
+        self._log.append(
+            events.LaunchEnded(
+                ts=self._ports.clock(),
+                launch=mark,
+                cycle=launch.cycle,
+                session=launch.session or reported,
+                exit=LOST_EXIT,
+                resumes=launch.resumes,
+                # Without launch hooks there is no record of whether the session opened.
+                opened=bool(reported) or not self._agent.harness.CAN.launch_hooks,
+                words=lost_exit.words,
+                swept=swept.processes,
+                ended=self._background.told(swept),
+                seconds=_measure_work(launch, known.heard),
+                run_usd=spent.usd,
+                run_tokens=spent.tokens,
+                unpriced=spent.unpriced + self._is_unpriced(),
+                signs=self._read_signs(
+                    launch.head, launch.began.timestamp() if launch.began else 0.0
+                ),
+            )
+        )
+        return lost_exit
+
+    def _read_signs(self, head: str, since: float) -> events.WorkSigns | None:
+        """Return the signs of work since a commit and a time."""
+        projection = self._log.known()
+        signs = add_resolved(self._ports.signs(head, since), projection, since)
+        return name_series(signs, measure_idle_work(projection).signs) if signs else None
+
+    def _is_unpriced(self) -> bool:
+        """Return whether only the CLI's final report would have had the cost of the launch."""
+        return self._agent.harness.CAN.reports_money and not self._agent.prices
+
+    def _find_opened_session(self, mark: str) -> str:
+        """Return the session that hooks reported for a launch, including reports in the inbox."""
+        lives = self._ports.store.read(self._agent.name).projection.lives
+        return sessions.find_launched_session(lives, mark)
+
+    def _describe_work(self) -> str:
+        """Return a fingerprint of the visible work; empty if it cannot be determined."""
+        seen = self._ports.work()
+        closed = sum(not loop.is_open for loop in self._log.known().loops.values())
+        return f"{seen}-{closed}" if seen else ""
+
+    def _is_useless(
+        self, launch: Launch, refused: RefusedCalls, signs: events.WorkSigns | None
+    ) -> bool:
+        """Return whether calls were refused for lack of permission and no work was done."""
+        if not refused.missing or launch.fruitless is not None:
+            return False
+        return not find_progress(signs, measure_idle_work(self._log.known()).signs)
+
+
+def _find_reset_time(exited: LaunchExit, now: datetime) -> int | None:
+    """Return when a limit ends. Resolved once, because it depends on the time and zone."""
+    if exited.resets_at is not None or exited.kind != "limit":
+        return exited.resets_at
+    zone = now.astimezone().tzinfo
+    reset_time = usage_limits.parse_reset_time(exited.hint, now=now, zone=zone) if zone else None
+    return int(reset_time.timestamp()) + 1 if reset_time else None
+
+
+def _measure_work(launch: LaunchRecord, heard: LastActivity) -> float:
+    """Return how long a launch without a recorded end worked, up to its last sign of life."""
+    if launch.began is None or heard.seq < launch.seq:
+        return 0.0
+    return max(0.0, heard.at - launch.began.timestamp())
