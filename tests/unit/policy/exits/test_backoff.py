@@ -1,7 +1,11 @@
 """Pauses that double, up to their longest."""
 
+import ast
+from pathlib import Path
+
 import pytest
 
+from rekindle.policy.exits import backoff
 from rekindle.policy.exits.backoff import (
     compute_backoff,
     compute_probe_pause,
@@ -42,3 +46,17 @@ def test_a_probe_starts_at_its_own_pause():
     assert compute_probe_pause(0) == LIMIT_PROBE_SECONDS
     assert compute_probe_pause(1) == 2 * LIMIT_PROBE_SECONDS
     assert compute_probe_pause(50) == MAX_LIMIT_PROBE_SECONDS
+
+
+def test_no_other_module_doubles_so_many_times():
+    """There is one formula for growing pauses."""
+    root = Path(backoff.__file__).parents[2]
+    powers = {
+        path.relative_to(root).as_posix()
+        for path in root.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.BinOp)
+        and isinstance(node.op, ast.Pow)
+        and not isinstance(node.right, ast.Constant)
+    }
+    assert powers == {"policy/exits/backoff.py"}
