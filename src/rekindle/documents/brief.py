@@ -71,10 +71,10 @@ def parse(data: bytes | str) -> Brief:
     parts: list[tuple[str, str, list[str]]] = []
     title: tuple[str, date] | None = None
     for line, is_prose in outline.mark_prose(text):
-        found = _LABEL.match(line) if is_prose else None
-        label = _match_label(found, titled=title is not None) if found else ""
-        if found and label:
-            parts.append((label, line[: found.start("rest")], [found["rest"]]))
+        match = _LABEL.match(line) if is_prose else None
+        label = _match_label(match, titled=title is not None) if match else ""
+        if match and label:
+            parts.append((label, line[: match.start("rest")], [match["rest"]]))
         elif parts:
             parts[-1][2].append(line)
         else:
@@ -106,22 +106,22 @@ def compose(name: str, day: date, contents: Mapping[BriefLabel, str]) -> Brief:
     return parse("\n".join(text))
 
 
-def _match_label(found: re.Match[str], *, titled: bool) -> str:
+def _match_label(match: re.Match[str], *, titled: bool) -> str:
     """Return the part that a line opens; empty for titles, other headings and emphasis."""
-    name = (found["bold"] or found["heading"]).strip()
-    if known := _LABELS.get(outline.normalize_title(name).rstrip("# ")):
-        return known
-    labels = bool(found["colon"] or found["after"] or not found["rest"].strip())
-    return name if found["bold"] and titled and labels else ""
+    name = (match["bold"] or match["heading"]).strip()
+    if label := _LABELS.get(outline.normalize_title(name).rstrip("# ")):
+        return label
+    is_label = bool(match["colon"] or match["after"] or not match["rest"].strip())
+    return name if match["bold"] and titled and is_label else ""
 
 
 def _parse_title(line: str) -> tuple[str, date] | None:
     bare = line.strip().strip("*")
-    found = _TITLE.search(bare)
-    name = _TITLE_MARKS.sub("", bare[: found.start()], count=1).strip(" \t*") if found else ""
-    if not found or not name:
+    match = _TITLE.search(bare)
+    name = _TITLE_MARKS.sub("", bare[: match.start()], count=1).strip(" \t*") if match else ""
+    if not match or not name:
         return None
     try:
-        return name, date.fromisoformat(found[1])
+        return name, date.fromisoformat(match[1])
     except ValueError:
         return None

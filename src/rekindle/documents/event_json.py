@@ -25,8 +25,8 @@ def round_numbers(value: Any, key: str = "") -> Any:
         case float():
             return round(value, _USD_DIGITS if key.endswith("usd") else _SECONDS_DIGITS)
         case dict():
-            return {name: round_numbers(each, name) for name, each in value.items()}
+            return {name: round_numbers(item, name) for name, item in value.items()}
         case list():
-            return [round_numbers(each, key) for each in value]
+            return [round_numbers(item, key) for item in value]
         case _:
             return value

@@ -241,8 +241,8 @@ def read_manifest(text: str, file: str = MANIFEST_FILE) -> tuple[Manifest, Marke
     _refuse_unreadable_triggers(marked, file)
     _split_command_lines(marked, file)
     _refuse_keys_of_personas(marked, file)
-    found = validation.validate_data(marked, Manifest)
-    for name in found.agents:
+    parsed = validation.validate_data(marked, Manifest)
+    for name in parsed.agents:
         if not AGENT_NAME.match(name):
             raise ManifestError(
                 f"{name!r} cannot be an agent's name",
@@ -250,7 +250,7 @@ def read_manifest(text: str, file: str = MANIFEST_FILE) -> tuple[Manifest, Marke
                 line=marked.line(("agents", name)),
                 hint="use up to 63 of a-z, 0-9, - and _, starting with a letter or a digit",
             )
-    return found, marked
+    return parsed, marked
 
 
 def _refuse_unreadable_triggers(marked: MarkedData, file: str) -> None:
@@ -300,10 +300,10 @@ def _split_command_lines(marked: MarkedData, file: str) -> None:
 
 def _refuse_keys_of_personas(marked: MarkedData, file: str) -> None:
     """Refuse a persona's key in an agent's entry; the usual hint would be `mode` for `model`."""
-    known = validation.list_fields(AgentEntry)
+    agent_keys = validation.list_fields(AgentEntry)
     for name, entry in _to_mapping(marked.data.get("agents")).items():
         for key in _to_mapping(entry):
-            if key not in known and key in validation.list_fields(Persona):
+            if key not in agent_keys and key in validation.list_fields(Persona):
                 raise ManifestError(
                     f"unknown key {validation.join_path(('agents', name, key))!r}",
                     file=file,
@@ -313,8 +313,8 @@ def _refuse_keys_of_personas(marked: MarkedData, file: str) -> None:
                 )
 
 
-def _to_mapping(found: Any) -> dict[Any, Any]:
-    return found if isinstance(found, dict) else {}
+def _to_mapping(value: Any) -> dict[Any, Any]:
+    return value if isinstance(value, dict) else {}
 
 
 def parse(text: str, file: str = MANIFEST_FILE) -> Manifest:
@@ -342,8 +342,8 @@ def add_persona_entry(text: str, name: str, permissions: Permissions, words: str
     """Return the manifest's text with one more persona below a comment; an existing one stays."""
     if name in parse(text).personas:
         return text
-    given = (("allowed_tools", permissions.allowed_tools), ("deny", permissions.deny))
-    rules = [f"      {key}: [{', '.join(tools)}]\n" for key, tools in given if tools is not None]
+    lists = (("allowed_tools", permissions.allowed_tools), ("deny", permissions.deny))
+    rules = [f"      {key}: [{', '.join(tools)}]\n" for key, tools in lists if tools is not None]
     entry = f"  # {words}\n  {yaml_lines.quote_scalar(name)}:\n    permissions:\n{''.join(rules)}"
     return _add_entry(text, "personas", name, entry)
 

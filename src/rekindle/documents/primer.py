@@ -83,12 +83,12 @@ def render_reminder(primer: Primer, request: str, closed: str = "") -> str:
     """Return the reminder for a session whose conversation was compacted; empty without content."""
     primer = _with_short_rules(primer)
     request = cut_text(request.strip(), REQUEST_CHARACTERS, "the transcript of this session")
-    stood = cut_text(primer.checkpoint.strip(), REQUEST_CHARACTERS, "checkpoint.md")
+    checkpoint = cut_text(primer.checkpoint.strip(), REQUEST_CHARACTERS, "checkpoint.md")
     parts = (
         "The conversation so far was compacted. This still holds, word for word.",
         f"Rules:\n{primer.rules.strip()}" if primer.rules.strip() else "",
         f"Last request:\n{request.strip()}" if request.strip() else "",
-        f"Before it was compacted:\n{stood.strip()}" if stood.strip() else "",
+        f"Before it was compacted:\n{checkpoint.strip()}" if checkpoint.strip() else "",
         f"Open loops:\n{primer.ledger.strip()}" if primer.ledger.strip() else "",
         f"Resolved, do not do this again:\n{closed.strip()}" if closed.strip() else "",
     )
@@ -123,11 +123,11 @@ def render_move(host: str, previous: str, left: str = "") -> str:
 
     `left` is the reason why the latest work was left there.
     """
-    why = f" Its last push failed ({to_one_line(left)})." if left else ""
+    reason = f" Its last push failed ({to_one_line(left)})." if left else ""
     return (
         f"This work was on host {to_one_line(previous)} until now, "
         f"and continues on {to_one_line(host)}."
-        f"{why} Work that was not pushed from there is missing here: look at the files first."
+        f"{reason} Work that was not pushed from there is missing here: look at the files first."
     )
 
 

@@ -29,5 +29,5 @@ def render(agent: str, lines: Iterable[ProgressLine]) -> str:
 
 def _render_cycle(line: ProgressLine) -> str:
     title = f"## Cycle {line.cycle}, {line.ts:%Y-%m-%d %H:%M} UTC: {line.verdict or 'ended'}\n"
-    told = (line.did, line.evidence, line.words)
-    return title + "".join(f"- {words}\n" for words in told if words)
+    texts = (line.did, line.evidence, line.words)
+    return title + "".join(f"- {text}\n" for text in texts if text)

@@ -87,10 +87,10 @@ class Relay(msgspec.Struct, frozen=True):
     def places(self, field: RelayField) -> list[int]:
         """Return the sections of a field, the governing one first: shallowest, then topmost."""
         sections = self.outline.sections
-        found = [i for i, section in enumerate(sections) if match_field(section.title) is field]
-        if not found and field is RelayField.NEXT_ACTION:
-            found = [i for i, section in enumerate(sections) if _contains_text(section.title)]
-        return sorted(found, key=lambda i: (sections[i].level, i))
+        places = [i for i, section in enumerate(sections) if match_field(section.title) is field]
+        if not places and field is RelayField.NEXT_ACTION:
+            places = [i for i, section in enumerate(sections) if _contains_text(section.title)]
+        return sorted(places, key=lambda i: (sections[i].level, i))
 
     def content(self, field: RelayField) -> str | None:
         """Return a field's unchanged text, or None if the relay does not have the field."""
@@ -100,8 +100,8 @@ class Relay(msgspec.Struct, frozen=True):
     @property
     def next_action(self) -> str | None:
         """The directive, or None if it is missing, blank or a placeholder."""
-        said = [part.strip() for part in self._read_governing() if not is_placeholder(part)]
-        return "\n".join(said) or None
+        parts = [part.strip() for part in self._read_governing() if not is_placeholder(part)]
+        return "\n".join(parts) or None
 
     @property
     def raw_next_action(self) -> str:
@@ -125,19 +125,19 @@ class Relay(msgspec.Struct, frozen=True):
             for place in self.places(RelayField.NEXT_ACTION)
             for index in self.outline.extent(place)
         }
-        found: list[RelayField | None] = []
+        fields: list[RelayField | None] = []
         above: list[tuple[int, RelayField | None]] = []
         for index, section in enumerate(self.outline.sections):
             while above and above[-1][0] >= section.level:
                 above.pop()
             own = match_field(section.title) or (above[-1][1] if above else None)
             above.append((section.level, own))
-            found.append(RelayField.NEXT_ACTION if index in directives else own)
-        return found
+            fields.append(RelayField.NEXT_ACTION if index in directives else own)
+        return fields
 
     @property
     def decisions(self) -> tuple[RelayDecision, ...]:
-        found: list[RelayDecision] = []
+        decisions: list[RelayDecision] = []
         seen: set[int] = set()
         for place in self.places(RelayField.KEY_DECISIONS):
             if place not in seen:  # otherwise it is part of a section that was already read
@@ -145,10 +145,10 @@ class Relay(msgspec.Struct, frozen=True):
                 blocks = outline.split_blocks(self.outline.content(place))
                 for block in blocks:
                     if _ITEM.match(block):
-                        found.append(_parse_decision(block))
+                        decisions.append(_parse_decision(block))
                     else:
-                        found += [_parse_row(line) for line in _list_rows(block)]
-        return tuple(found)
+                        decisions += [_parse_row(line) for line in _list_rows(block)]
+        return tuple(decisions)
 
     def with_content(self, field: RelayField, content: str) -> "Relay":
         """Return this relay with one field's text replaced and every other byte unchanged."""
@@ -216,18 +216,18 @@ def _list_rows(block: str) -> list[str]:
 def _parse_row(line: str) -> RelayDecision:
     """Parse a decision in a table row: the decision, its reason, then its author or date."""
     cells = [" ".join(cell.split()) for cell in line.strip().strip("|").split("|")]
-    what, *why = [cell for cell in cells if not cell.strip("#.").isdecimal()] or [""]
-    return RelayDecision(what, why[0] if why else "", _find_date(line), line)
+    decision, *reasons = [cell for cell in cells if not cell.strip("#.").isdecimal()] or [""]
+    return RelayDecision(decision, reasons[0] if reasons else "", _find_date(line), line)
 
 
 def _find_date(words: str) -> date | None:
-    made = None
-    for found in _DATE.finditer(words):
+    day = None
+    for match in _DATE.finditer(words):
         try:
-            made = date(int(found[1]), int(found[2]), int(found[3]))
+            day = date(int(match[1]), int(match[2]), int(match[3]))
         except ValueError:
             continue
-    return made
+    return day
 
 
 def _parse_decision(block: str) -> RelayDecision:

@@ -103,8 +103,12 @@ def _make_startable(argv: tuple[str, ...]) -> tuple[str, ...]:
 
 def _quote_word(word: str, *, command: bool = True) -> str:
     """Quote a word for systemd, so that it takes specifiers and variables literally."""
-    signs = _ESCAPED if command else {sign: to for sign, to in _ESCAPED.items() if sign != "$"}
-    return '"' + "".join(signs.get(sign, sign) for sign in word) + '"'
+    escapes = (
+        _ESCAPED
+        if command
+        else {character: to for character, to in _ESCAPED.items() if character != "$"}
+    )
+    return '"' + "".join(escapes.get(character, character) for character in word) + '"'
 
 
 def _escape_path(path: str) -> str:

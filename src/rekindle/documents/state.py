@@ -78,8 +78,8 @@ def is_unedited(data: bytes) -> bool:
     """Return whether these bytes are Rekindle's own: the check matches, no key is repeated."""
     raw = json_codec.decode_object(data, "state.json", schema=SCHEMA)
     whole = json_codec.encode_pretty(raw, "state.json")
-    found = raw.pop("check", None)
-    return bool(found == _compute_check(raw)) and whole == data
+    check = raw.pop("check", None)
+    return bool(check == _compute_check(raw)) and whole == data
 
 
 def parse_time(value: object) -> datetime | None:
@@ -87,8 +87,8 @@ def parse_time(value: object) -> datetime | None:
     if not isinstance(value, str):
         return None
     try:
-        found = datetime.fromisoformat(value)
-        return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+        time = datetime.fromisoformat(value)
+        return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
     except (ValueError, OverflowError):
         return None
 

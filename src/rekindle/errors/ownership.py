@@ -92,7 +92,7 @@ class OnFleetError(ForeignOwnerError):
             self,
             f"agent {agent} lives on the fleet {fleet}",
             hint="with `fleet:` in rekindle.yaml the same commands act on it there;"
-            f" `rekindle fleet remove {agent}` brings it home; where that fleet is gone for good,"
+            f" `rekindle fleet remove {agent}` brings it home; if that fleet is gone for good,"
             " remove owner.json from its folder",
         )
         self.agent = agent

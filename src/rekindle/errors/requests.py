@@ -58,7 +58,7 @@ class UnknownQuestionError(NotFoundError):
 
     def __init__(self, question: str = "") -> None:
         message = f"no question with id {question!r}" if question else "no question is open"
-        answers = '; one is answered with `rekindle answer ID "TEXT"`' if question else ""
+        answers = '; answer one with `rekindle answer ID "TEXT"`' if question else ""
         super().__init__(message, hint=f"list them with `rekindle questions --all`{answers}")
         self.question = question
 

@@ -54,9 +54,8 @@ class OverBudgetError(SummaryError):
 
     def __init__(self, size: int, cap: int) -> None:
         super().__init__(
-            f"at least {size:,} tokens are to be summarized, and a summarizer is given {cap:,} at "
-            "most",
-            hint="raise `runtime.relay.summarizer_max_input_tokens`, or do without a model",
+            f"at least {size:,} tokens to summarize, and a summarizer gets at most {cap:,}",
+            hint="raise `runtime.relay.summarizer_max_input_tokens`, or summarize without a model",
         )
         self.size = size
         self.cap = cap

@@ -63,9 +63,9 @@ def blank_comments(text: str) -> str:
     return _LAST_COMMA.sub(_blank, _COMMENT.sub(_blank, text))
 
 
-def _blank(found: re.Match[str]) -> str:
+def _blank(match: re.Match[str]) -> str:
     """Return spaces for a comment or a comma; a string stays unchanged."""
-    return found[0] if found[0][0] == '"' else re.sub(r"[^\r\n]", " ", found[0])
+    return match[0] if match[0][0] == '"' else re.sub(r"[^\r\n]", " ", match[0])
 
 
 def parse(text: str, document: str) -> JsonNode:
@@ -137,12 +137,12 @@ class _Scanner:
         return _DECODER.raw_decode(self.text, place)
 
     def scalar(self, place: int) -> int:
-        found = _SCALAR.match(self.text, place)
-        return found.end() if found else place
+        match = _SCALAR.match(self.text, place)
+        return match.end() if match else place
 
     def after_space(self, place: int) -> int:
-        found = _SPACE.match(self.text, place)
-        return found.end() if found else place
+        match = _SPACE.match(self.text, place)
+        return match.end() if match else place
 
 
 class JsonStyle(msgspec.Struct, frozen=True):
@@ -197,7 +197,7 @@ def append_members(
         between = "," + lead if is_lines or len(node.parts) > 1 else style.comma
         rendered = [_render_member(style, key, value, base) for key, value in values]
         at = node.parts[-1].end
-        return TextEdit(at, at, "".join(between + one for one in rendered))
+        return TextEdit(at, at, "".join(between + member for member in rendered))
     is_lines = bool(style.indent)
     base = style.indent * (depth + 1) if is_lines else None
     rendered = [_render_member(style, key, value, base) for key, value in values]
@@ -214,22 +214,22 @@ def append_members(
     return TextEdit(start, end, inner)
 
 
-def remove_members(text: str, node: JsonNode, gone: Sequence[int]) -> list[TextEdit]:
+def remove_members(text: str, node: JsonNode, removed: Sequence[int]) -> list[TextEdit]:
     """Return the edits that remove parts of a container, with their commas and white space.
 
     Comments between them belong to the user and stay.
     """
-    parts = [node.parts[place] for place in gone]
-    if len(gone) == len(node.parts):
+    parts = [node.parts[place] for place in removed]
+    if len(removed) == len(node.parts):
         return [_make_removal(text, node.start + 1, node.end - 1, parts)]
-    kept = next(place for place in range(len(node.parts)) if place not in gone)
+    first_kept = next(place for place in range(len(node.parts)) if place not in removed)
     edits = []
-    if kept:
-        edits.append(_make_removal(text, node.parts[0].start, node.parts[kept].start, parts))
+    if first_kept:
+        edits.append(_make_removal(text, node.parts[0].start, node.parts[first_kept].start, parts))
     return edits + [
         _make_removal(text, node.parts[place - 1].end, node.parts[place].end, [node.parts[place]])
-        for place in gone
-        if place > kept
+        for place in removed
+        if place > first_kept
     ]
 
 
@@ -241,15 +241,15 @@ def _make_removal(text: str, start: int, end: int, parts: Sequence[JsonMember]) 
     gaps = list(zip(starts, ends, strict=True))
     if all(text[a:b].strip(_BETWEEN) == "" for a, b in gaps):
         return TextEdit(start, end, "")
-    left = ""
+    rest = ""
     for a, b in reversed(gaps):
         if b != end and not text[a:b].strip(_BETWEEN):
             continue
         gap = "".join(text[place] for place in range(a, b) if bare[place] != ",")
         # A line comment must end before any other text follows.
-        is_closed = _REST_OF_LINE.match(left + text[end:]) and b != end
-        left = (gap.rstrip() if is_closed else gap) + left
-    return TextEdit(start, end, left)
+        is_closed = _REST_OF_LINE.match(rest + text[end:]) and b != end
+        rest = (gap.rstrip() if is_closed else gap) + rest
+    return TextEdit(start, end, rest)
 
 
 def apply_edits(text: str, edits: Sequence[TextEdit]) -> str:

@@ -101,20 +101,20 @@ def parse(text: str) -> Outline:
     all_lines = split_lines(text)
     parts: list[Section] = []
     head = ""
-    begun: tuple[str, int, str] | None = None
+    heading: tuple[str, int, str] | None = None
     body_from = 0
     for first, after, level, title in _find_headings(all_lines):
         body = "".join(all_lines[body_from:first])
-        if begun is None:
+        if heading is None:
             head = body
         else:
-            parts.append(Section(*begun, body))
-        begun = ("".join(all_lines[first:after]), level, title)
+            parts.append(Section(*heading, body))
+        heading = ("".join(all_lines[first:after]), level, title)
         body_from = after
     rest = "".join(all_lines[body_from:])
-    if begun is None:
+    if heading is None:
         return Outline(rest, ())
-    parts.append(Section(*begun, rest))
+    parts.append(Section(*heading, rest))
     return Outline(head, tuple(parts))
 
 
@@ -123,7 +123,7 @@ def split_blocks(text: str) -> list[str]:
 
     Blank lines belong to the block before them.
     """
-    found: list[list[str]] = []
+    blocks: list[list[str]] = []
     fence = ""
     item_indent = -1
     blank_before = True
@@ -131,7 +131,7 @@ def split_blocks(text: str) -> list[str]:
         bare = line.rstrip("\r\n")
         stripped = bare.strip(" \t")
         if fence:
-            found[-1].append(line)
+            blocks[-1].append(line)
             if _ends_fence(line, fence):
                 fence = ""
             continue
@@ -139,21 +139,21 @@ def split_blocks(text: str) -> list[str]:
         fence = _find_fence(line)
         is_rule = bool(_RULE.match(bare))
         if not stripped:
-            starts = not found
+            starts = not blocks
         elif item_indent >= 0 and indent > item_indent:
             starts = False  # it belongs to the list item above
         elif not is_rule and _ITEM.match(bare):
             starts = True
             item_indent = indent
         else:
-            starts = blank_before or is_rule or bool(fence or _ATX.match(bare)) or not found
+            starts = blank_before or is_rule or bool(fence or _ATX.match(bare)) or not blocks
             if starts:
                 item_indent = -1
         if starts:
-            found.append([])
-        found[-1].append(line)
+            blocks.append([])
+        blocks[-1].append(line)
         blank_before = not stripped
-    return ["".join(block) for block in found]
+    return ["".join(block) for block in blocks]
 
 
 def mark_prose(text: str) -> Iterator[tuple[str, bool]]:

@@ -18,9 +18,9 @@ def render_mark(document: str, version: int) -> str:
 
 def check_mark(head: str, document: str, known: int) -> None:
     """Refuse a document whose mark, before its first heading, names a newer schema."""
-    for found in _MARK.finditer(head):
-        if found[1] == document:
-            refuse_newer_schema(int(found[2]), document, known)
+    for match in _MARK.finditer(head):
+        if match[1] == document:
+            refuse_newer_schema(int(match[2]), document, known)
 
 
 def decode_text(data: bytes | str, document: str) -> str:

@@ -50,5 +50,5 @@ def render(event: RelayCommitted) -> str:
 
 def parse(message: str) -> AuditRevision | None:
     """Return the revision that a commit's message describes, or None for a foreign commit."""
-    found = _LAST_PARAGRAPH.search(message)
-    return AuditRevision(int(found[1]), int(found[2]), found[3]) if found else None
+    match = _LAST_PARAGRAPH.search(message)
+    return AuditRevision(int(match[1]), int(match[2]), match[3]) if match else None

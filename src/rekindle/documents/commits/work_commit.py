@@ -72,8 +72,8 @@ def render(snapshot: WorkSnapshot) -> str:
 
 def parse(message: str) -> WorkSnapshot | None:
     """Return the snapshot that a commit's message describes, or None for a foreign commit."""
-    found = _LAST_PARAGRAPH.search(message)
-    return found and WorkSnapshot(found[1], int(found[2]), found[3], found[4], found[5])
+    match = _LAST_PARAGRAPH.search(message)
+    return match and WorkSnapshot(match[1], int(match[2]), match[3], match[4], match[5])
 
 
 def strip_user(url: str) -> str:

@@ -226,15 +226,15 @@ def _require_rows(kinds: tuple[type[Event], ...]) -> None:
     for kind in kinds:
         if not _TAG.fullmatch(str(kind.__struct_config__.tag)) or not vars(kind).get("summary"):
             raise TypeError(f"event {kind.__name__}: needs a `tag=` and a `summary` of its own")
-    if unlisted := [one.__name__ for one in _find_innermost(Event) if one not in kinds]:
+    if unlisted := [kind.__name__ for kind in _find_innermost(Event) if kind not in kinds]:
         raise TypeError(f"events {', '.join(unlisted)}: not in AnyEvent")
 
 
 def _find_innermost(kind: type[Event]) -> Iterator[type[Event]]:
-    below = kind.__subclasses__()
-    for one in below:
-        yield from _find_innermost(one)
-    if not below:
+    subclasses = kind.__subclasses__()
+    for subclass in subclasses:
+        yield from _find_innermost(subclass)
+    if not subclasses:
         yield kind
 
 
@@ -275,28 +275,28 @@ def render(event: Event) -> bytes:
     fields = msgspec.to_builtins(event)
     fields["v"] = event.v
     head = {key: fields.pop(key) for key in _ORDER if key in fields}
-    more = _select_unknown(event, fields.pop("more", {}))
-    return json_codec.encode(head | fields | more, "event")
+    unknown = _select_unknown(event, fields.pop("more", {}))
+    return json_codec.encode(head | fields | unknown, "event")
 
 
 def _select_unknown(event: Event, fields: dict[str, Any]) -> dict[str, Any]:
     """Return the fields that the event's kind does not have; they must never override its own."""
-    known = {field.encode_name for field in msgspec.structs.fields(event)} | {"kind"}
-    return {key: value for key, value in fields.items() if key not in known}
+    names = {field.encode_name for field in msgspec.structs.fields(event)} | {"kind"}
+    return {key: value for key, value in fields.items() if key not in names}
 
 
 def _parse_unknown(line: bytes, error: Exception) -> UnknownEvent:
     raw = json_codec.decode_object(line, "event", schema=SCHEMA)
     kind = raw.get("kind")
-    known = {str(cls.__struct_config__.tag) for cls in EVENT_KINDS}
-    if not isinstance(kind, str) or kind in known:
+    tags = {str(cls.__struct_config__.tag) for cls in EVENT_KINDS}
+    if not isinstance(kind, str) or kind in tags:
         raise DocumentError("event", f"does not fit its kind ({error})") from error
     try:
-        found = msgspec.convert(raw, UnknownEvent)
+        event = msgspec.convert(raw, UnknownEvent)
     except msgspec.ValidationError as unfit:
         raise DocumentError("event", f"does not fit its kind ({unfit})") from unfit
-    _require_time(found.ts)
-    return found
+    _require_time(event.ts)
+    return event
 
 
 def _require_time(ts: datetime) -> None:

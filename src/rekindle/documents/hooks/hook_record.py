@@ -42,10 +42,10 @@ class HookRecord(msgspec.Struct, frozen=True, kw_only=True):
     def fields(self) -> dict[str, Any]:
         """Return the payload's fields; for a cut payload, its complete text fields."""
         if not self.cut:
-            found = json_codec.decode_foreign(self.payload, "hook payload")
-            if not isinstance(found, dict):
+            payload = json_codec.decode_foreign(self.payload, "hook payload")
+            if not isinstance(payload, dict):
                 raise DocumentError("hook payload", "is not a JSON object")
-            return found
+            return payload
         texts = re.findall(rb'"([a-z_]{1,40})"\s*:\s*"([^"\\]{0,200})"', self.payload)
         return {key.decode(): value.decode("utf-8", "replace") for key, value in reversed(texts)}
 

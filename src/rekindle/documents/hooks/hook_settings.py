@@ -151,11 +151,13 @@ def add_hooks(text: str, hooks: HookEntries, document: str, *, comments: bool = 
     if new:
         edits.append(json_edit.append_members(text, style, below, new, 1))
     for event, entries in hooks.items():
-        there = below.get(event)
-        if there is not None:
-            _require(there, "array", f"hooks.{event}", text, document)
+        present = below.get(event)
+        if present is not None:
+            _require(present, "array", f"hooks.{event}", text, document)
             edits.append(
-                json_edit.append_members(text, style, there, [("", entry) for entry in entries], 2)
+                json_edit.append_members(
+                    text, style, present, [("", entry) for entry in entries], 2
+                )
             )
     return json_edit.apply_edits(text, edits)
 
@@ -176,8 +178,8 @@ def remove_hooks(text: str, document: str, before: str = "", *, comments: bool =
     for place, part in enumerate(below.parts):
         if part.value.kind != "array":
             continue
-        inner, gone = _remove_own(text, bare, part.value)
-        is_empty = bool(gone) and len(gone) == len(part.value.parts)
+        inner, removed = _remove_own(text, bare, part.value)
+        is_empty = bool(removed) and len(removed) == len(part.value.parts)
         if is_empty and part.key not in (earlier or {}):
             empty.append(place)
         else:
@@ -210,17 +212,17 @@ def list_wanted(hooks: HookEntries) -> list[tuple[str, str, dict[str, Any]]]:
 def _remove_own(text: str, bare: str, entries: JsonNode) -> tuple[list[TextEdit], list[int]]:
     """Return the edits that remove Rekindle's hooks from an event, and the entries that vanish."""
     edits: list[TextEdit] = []
-    gone: list[int] = []
+    removed: list[int] = []
     for place, entry in enumerate(entries.parts):
         ours = [number for *_, number in _find_own(bare, entry.value)]
         handlers = entry.value.get("hooks")
         if not ours or handlers is None:
             continue
         if len(ours) == len(handlers.parts):
-            gone.append(place)
+            removed.append(place)
         else:
             edits += json_edit.remove_members(text, handlers, ours)
-    return edits + (json_edit.remove_members(text, entries, gone) if gone else []), gone
+    return edits + (json_edit.remove_members(text, entries, removed) if removed else []), removed
 
 
 def _find_own(text: str, entry: JsonNode) -> Iterator[tuple[str, dict[str, Any], HookCommand, int]]:
@@ -235,8 +237,8 @@ def _find_own(text: str, entry: JsonNode) -> Iterator[tuple[str, dict[str, Any],
         hook = _read_value(text, part.value)
         command = parse_hook_command(hook.get("command"))
         if command is not None:
-            found = _read_value(text, matcher) if matcher else ""
-            yield found if isinstance(found, str) else "", hook, command, place
+            value = _read_value(text, matcher) if matcher else ""
+            yield value if isinstance(value, str) else "", hook, command, place
 
 
 def _list_events(root: JsonNode) -> Iterator[tuple[str, JsonNode]]:
@@ -249,10 +251,10 @@ def _list_events(root: JsonNode) -> Iterator[tuple[str, JsonNode]]:
 def _read_previous(before: str) -> dict[str, Any] | None:
     """Return the value of `hooks` in an earlier text of the file; None if there was none."""
     try:
-        found = json.loads(before.removeprefix("\ufeff")).get("hooks")
+        hooks = json.loads(before.removeprefix("\ufeff")).get("hooks")
     except (ValueError, AttributeError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
+    return hooks if isinstance(hooks, dict) else None
 
 
 def _parse_root(text: str, document: str) -> JsonNode:

@@ -34,14 +34,16 @@ class BackgroundRecord(msgspec.Struct, frozen=True):
 
     @property
     def kept(self) -> tuple[RecordedProcess, ...]:
-        return tuple(one for one in self.processes if one.is_kept)
+        return tuple(process for process in self.processes if process.is_kept)
 
 
 def render_ended_list(commands: Sequence[str]) -> str:
     """Return a list of processes that ended with a session, quoted because an agent named them."""
     from rekindle.documents.summaries.summary import make_quotation  # noqa: PLC0415 - every start would pay
 
-    return "\n".join(f"- {make_quotation('ended with the session', one)}" for one in commands)
+    return "\n".join(
+        f"- {make_quotation('ended with the session', command)}" for command in commands
+    )
 
 
 def render_ended_notice(commands: Sequence[str]) -> str:

@@ -132,14 +132,14 @@ class AgentRow(msgspec.Struct, frozen=True, kw_only=True):
 def render_spend(spends: Iterable[SpendFigures]) -> str:
     """Return the total spend of the runs in dollars and tokens; empty if all of it is unknown."""
     spends = list(spends)
-    tokens = sum(one.tokens.value or 0 for one in spends)
-    told = f"{int(tokens):,} tokens" if tokens else ""
-    return ", ".join(filter(None, (render_usd(one.usd for one in spends), told)))
+    tokens = sum(spend.tokens.value or 0 for spend in spends)
+    text = f"{int(tokens):,} tokens" if tokens else ""
+    return ", ".join(filter(None, (render_usd(spend.usd for spend in spends), text)))
 
 
 def render_usd(figures: Iterable[Figure]) -> str:
     """Return the sum of the known amounts; empty if none is known."""
-    costs = [one for one in figures if one.value is not None]
+    costs = [figure for figure in figures if figure.value is not None]
     about = "~" if any(cost.source == "estimated" for cost in costs) else ""
     return f"{about}${sum(cost.value or 0 for cost in costs):.2f}" if costs else ""
 

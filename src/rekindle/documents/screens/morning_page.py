@@ -75,7 +75,7 @@ class MorningPage(msgspec.Struct, frozen=True, kw_only=True):
 
 def render_headline(page: MorningPage) -> str:
     """Return the page's summary on one line."""
-    asking = sum(bool(one.asks) for one in page.entries)
+    asking = sum(bool(entry.asks) for entry in page.entries)
     agents = f"{len(page.entries)} agent{'' if len(page.entries) == 1 else 's'}"
     waits = (
         f"{asking} {'waits' if asking == 1 else 'wait'} for you"
@@ -92,28 +92,28 @@ def merge(pages: Mapping[str, MorningPage]) -> MorningPage:
     """
     entries = [
         msgspec.structs.replace(
-            one,
-            agent=f"{page.project}/{one.agent}",
-            asks=tuple(_with_folder(ask, folder) for ask in one.asks),
-            brief=_lead_to(one.brief, folder),
+            entry,
+            agent=f"{page.project}/{entry.agent}",
+            asks=tuple(_with_folder(ask, folder) for ask in entry.asks),
+            brief=_lead_to(entry.brief, folder),
             night=tuple(
                 msgspec.structs.replace(moment, text=_lead_to(moment.text, folder))
                 if moment.at == EARLIER
                 else moment
-                for moment in one.night
+                for moment in entry.night
             ),
             open_loops=tuple(
                 _lead_to(text, folder) if _MORE_LOOPS.match(text) else text
-                for text in one.open_loops
+                for text in entry.open_loops
             ),
         )
         for folder, page in pages.items()
-        for one in page.entries
+        for entry in page.entries
     ]
     return MorningPage(
         project="All projects",
         written=max((page.written for page in pages.values()), default=""),
-        entries=tuple(sorted(entries, key=lambda one: not one.asks)),
+        entries=tuple(sorted(entries, key=lambda entry: not entry.asks)),
         cost="; ".join(f"{page.project}: {page.cost}" for page in pages.values() if page.cost),
     )
 
@@ -132,29 +132,29 @@ def _with_folder(ask: PersonRequest, folder: str) -> PersonRequest:
 def render(page: MorningPage) -> str:
     """Return the page as text for a terminal."""
     parts = [f"{page.project} — {page.written}\n{render_headline(page)}\n"]
-    parts += ["\n".join(_render_lines(one)) + "\n" for one in page.entries]
+    parts += ["\n".join(_render_lines(entry)) + "\n" for entry in page.entries]
     return "\n".join(parts)
 
 
-def _render_lines(one: MorningEntry) -> Iterator[str]:
-    yield f"{one.agent}: {one.label or one.state}{f' ({one.why})' if one.why else ''}"
-    yield from _render_list("done", one.done)
-    if one.next:
-        yield f"  next:     {one.next}"
-    yield from _render_list("for you", (_render_request(ask) for ask in one.asks))
+def _render_lines(entry: MorningEntry) -> Iterator[str]:
+    yield f"{entry.agent}: {entry.label or entry.state}{f' ({entry.why})' if entry.why else ''}"
+    yield from _render_list("done", entry.done)
+    if entry.next:
+        yield f"  next:     {entry.next}"
+    yield from _render_list("for you", (_render_request(ask) for ask in entry.asks))
     yield from _render_list(
-        "night", (f"{moment.at}  {moment.text}".strip() for moment in one.night)
+        "night", (f"{moment.at}  {moment.text}".strip() for moment in entry.night)
     )
-    if one.loops:
-        yield f"  loops:    {one.loops}"
-    for text in one.open_loops:
+    if entry.loops:
+        yield f"  loops:    {entry.loops}"
+    for text in entry.open_loops:
         yield f"            {text}"
-    if one.refused:
-        yield f"  refused:  {one.refused}"
-    if one.cost:
-        yield f"  cost:     {one.cost}"
-    if one.brief:
-        yield f"  brief:    {one.brief}"
+    if entry.refused:
+        yield f"  refused:  {entry.refused}"
+    if entry.cost:
+        yield f"  cost:     {entry.cost}"
+    if entry.brief:
+        yield f"  brief:    {entry.brief}"
 
 
 def _render_list(label: str, lines: Iterable[str]) -> Iterator[str]:
@@ -197,20 +197,23 @@ def render_html(page: MorningPage) -> str:
 """
 
 
-def _render_article(one: MorningEntry) -> str:
-    is_asked = one.why in {ask.text for ask in one.asks}
+def _render_article(entry: MorningEntry) -> str:
+    is_asked = entry.why in {ask.text for ask in entry.asks}
+    label = escape(entry.label or entry.state)
     parts = [
-        f'<h2>{escape(one.agent)} <span class="mood">{escape(one.label or one.state)}</span></h2>',
-        f'<p class="why">{_render_words(one.why)}</p>' if one.why and not is_asked else "",
-        _render_section("Waits for you", map(_render_request_html, one.asks), "asks"),
-        _render_section("Done", map(_render_words, one.done), "done"),
-        f"<section><h3>Next</h3><p>{_render_words(one.next)}</p></section>" if one.next else "",
-        _render_section("Open loops", map(_render_words, one.open_loops), "open"),
-        _render_night(one.night),
-        _render_facts(one),
+        f'<h2>{escape(entry.agent)} <span class="mood">{label}</span></h2>',
+        f'<p class="why">{_render_words(entry.why)}</p>' if entry.why and not is_asked else "",
+        _render_section("Waits for you", map(_render_request_html, entry.asks), "asks"),
+        _render_section("Done", map(_render_words, entry.done), "done"),
+        f"<section><h3>Next</h3><p>{_render_words(entry.next)}</p></section>" if entry.next else "",
+        _render_section("Open loops", map(_render_words, entry.open_loops), "open"),
+        _render_night(entry.night),
+        _render_facts(entry),
     ]
     return (
-        f'<article class="{_class(one.state)}">\n' + "\n".join(filter(None, parts)) + "\n</article>"
+        f'<article class="{_class(entry.state)}">\n'
+        + "\n".join(filter(None, parts))
+        + "\n</article>"
     )
 
 
@@ -244,14 +247,14 @@ def _render_words(text: str) -> str:
     return f"<bdi>{marked}</bdi>"
 
 
-def _render_facts(one: MorningEntry) -> str:
-    known = (
-        ("Loops", one.loops),
-        ("Refused", one.refused),
-        ("Cost", one.cost),
-        ("Brief", one.brief),
+def _render_facts(entry: MorningEntry) -> str:
+    facts = (
+        ("Loops", entry.loops),
+        ("Refused", entry.refused),
+        ("Cost", entry.cost),
+        ("Brief", entry.brief),
     )
-    rows = "".join(f"<dt>{name}</dt><dd>{escape(text)}</dd>\n" for name, text in known if text)
+    rows = "".join(f"<dt>{name}</dt><dd>{escape(text)}</dd>\n" for name, text in facts if text)
     return f"<dl>\n{rows}</dl>" if rows else ""
 
 

@@ -132,7 +132,12 @@ def name_folders(paths: Sequence[str]) -> list[str]:
         tails = ("/".join(parts[-count:]) for count in range(1, len(parts)))
         others = [f"/{other}" for other in paths if other != path]
         return next(
-            (tail for tail in tails if not any(one.endswith(f"/{tail}") for one in others)), path
+            (
+                tail
+                for tail in tails
+                if not any(other_tail.endswith(f"/{tail}") for other_tail in others)
+            ),
+            path,
         )
 
     return [name(path) for path in paths]

@@ -5,7 +5,6 @@ The answer is one JSON object, or, as in Phoenix tools, a brief as text, the lin
 outside a fence counts; earlier ones are quoted input.
 """
 
-from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -14,12 +13,14 @@ import msgspec
 from rekindle.documents import brief as briefs
 from rekindle.documents.brief import BriefLabel
 from rekindle.documents.summaries.summary import (
+    TURNS_SCHEMA,
     AnswerFault,
     SummaryItem,
     decode_answer,
     extract_json,
     list_carried_items,
     make_line,
+    make_object_schema,
     read_items,
     read_turns,
     require_valid,
@@ -63,30 +64,18 @@ class DaySummary(msgspec.Struct, frozen=True):
 
 def make_schema() -> str:
     """Return the answer's JSON schema, for a CLI that can enforce one."""
-    turns = {"type": "array", "items": {"type": "integer"}, "minItems": 1}
-    most = {name: 1 if name is BriefLabel.NEXT else SUMMARY_ITEMS for name in SECTIONS}
-    whole = {str(name): _make_list_schema({"text"}, turns, number) for name, number in most.items()}
-    whole |= {
-        name: _make_list_schema(set(form), turns, SUMMARY_ITEMS) for name, form in _FORMS.items()
-    }
-    return json_codec.encode(_make_object_schema(whole), "schema").decode()
+    counts = {name: 1 if name is BriefLabel.NEXT else SUMMARY_ITEMS for name in SECTIONS}
+    whole = {str(name): _make_list_schema({"text"}, number) for name, number in counts.items()}
+    whole |= {name: _make_list_schema(set(form), SUMMARY_ITEMS) for name, form in _FORMS.items()}
+    return json_codec.encode(make_object_schema(whole), "schema").decode()
 
 
-def _make_list_schema(fields: set[str], turns: dict[str, Any], most: int) -> dict[str, Any]:
-    said = {name: {"type": "string"} for name in sorted(fields)}
+def _make_list_schema(fields: set[str], most: int) -> dict[str, Any]:
+    texts = {name: {"type": "string"} for name in sorted(fields)}
     return {
         "type": "array",
-        "items": _make_object_schema({**said, "turns": turns}),
+        "items": make_object_schema({**texts, "turns": TURNS_SCHEMA}),
         "maxItems": most,
-    }
-
-
-def _make_object_schema(properties: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
     }
 
 
@@ -101,46 +90,48 @@ def parse(text: str, turns: frozenset[int]) -> DaySummary:
 
 
 def _parse_object(text: str, turns: frozenset[int]) -> DaySummary:
-    found = decode_answer(extract_json(text))
+    answer = decode_answer(extract_json(text))
     names = {*SECTIONS, *_FORMS}
-    require_valid(AnswerFault.UNKNOWN, holds=set(found) <= names)
-    require_valid(AnswerFault.LACKING, holds=set(found) >= names)
-    changed, following, risk = (read_items(found[name], turns) for name in SECTIONS)
-    require_valid(AnswerFault.NOT_ONE, holds=len(following) <= 1)
-    opened, resolved, numbers = (_read_statements(found[name], name, turns) for name in _FORMS)
+    require_valid(AnswerFault.UNKNOWN, is_valid=set(answer) <= names)
+    require_valid(AnswerFault.LACKING, is_valid=set(answer) >= names)
+    changed, following, risk = (read_items(answer[name], turns) for name in SECTIONS)
+    require_valid(AnswerFault.NOT_ONE, is_valid=len(following) <= 1)
+    opened, resolved, numbers = (_read_statements(answer[name], name, turns) for name in _FORMS)
     return DaySummary(changed, following, risk, opened, resolved, _read_numbers(numbers))
 
 
-def _read_statements(found: object, name: str, turns: frozenset[int]) -> tuple[LoopStatement, ...]:
-    if not isinstance(found, list):
+def _read_statements(items: object, name: str, turns: frozenset[int]) -> tuple[LoopStatement, ...]:
+    if not isinstance(items, list):
         raise DocumentError("summary", AnswerFault.NO_LIST)
-    require_valid(AnswerFault.TOO_MANY, holds=len(found) <= SUMMARY_ITEMS)
-    return tuple(_read_statement(each, name, turns) for each in found)
+    require_valid(AnswerFault.TOO_MANY, is_valid=len(items) <= SUMMARY_ITEMS)
+    return tuple(_read_statement(item, name, turns) for item in items)
 
 
-def _read_statement(found: object, name: str, turns: frozenset[int]) -> LoopStatement:
+def _read_statement(item: object, name: str, turns: frozenset[int]) -> LoopStatement:
     key, words = _FORMS[name]
-    if not isinstance(found, dict) or set(found) != {key, words, "turns"}:
+    if not isinstance(item, dict) or set(item) != {key, words, "turns"}:
         raise DocumentError("summary", AnswerFault.NO_ITEM)
-    if not isinstance(found[key], str) or not isinstance(found[words], str):
+    if not isinstance(item[key], str) or not isinstance(item[words], str):
         raise DocumentError("summary", AnswerFault.NO_ITEM)
-    of = read_turns(found["turns"], turns)
+    sources = read_turns(item["turns"], turns)
     return LoopStatement(
-        make_line(found[key], LOOP_ID_CHARACTERS), make_line(found[words], WHOLE_CHARACTERS), of
+        make_line(item[key], LOOP_ID_CHARACTERS), make_line(item[words], WHOLE_CHARACTERS), sources
     )
 
 
-def _read_numbers(said: tuple[LoopStatement, ...]) -> dict[str, str]:
-    named = {one.id: make_line(one.text, DAY_NUMBER_CHARACTERS) for one in said}
-    return {name: value for name, value in named.items() if name and value}
+def _read_numbers(statements: tuple[LoopStatement, ...]) -> dict[str, str]:
+    numbers = {
+        statement.id: make_line(statement.text, DAY_NUMBER_CHARACTERS) for statement in statements
+    }
+    return {name: value for name, value in numbers.items() if name and value}
 
 
 def _split_at_marker(text: str) -> tuple[str, str, str]:
     """Return the text before the last marker outside a fence, the marker, and the text after it."""
     lines = list(outline.mark_prose(text))
     for place in range(len(lines) - 1, -1, -1):
-        words, is_prose = lines[place]
-        if is_prose and words.strip() == STATE_MARKER:
+        line, is_prose = lines[place]
+        if is_prose and line.strip() == STATE_MARKER:
             before, behind = (
                 "".join(one for one, _ in part) for part in (lines[:place], lines[place + 1 :])
             )
@@ -150,58 +141,60 @@ def _split_at_marker(text: str) -> tuple[str, str, str]:
 
 def _parse_marked(words: str, state: str, turns: frozenset[int]) -> DaySummary:
     """Parse the Phoenix form leniently: the tools that taught it know nothing of turns."""
-    found = decode_answer(extract_json(state))
-    opened = [_read_loosely(one, "text", turns) for one in _require_list(found, OPEN)]
-    resolved = [_read_loosely(one, "reason", turns) for one in _require_list(found, RESOLVED)]
+    answer = decode_answer(extract_json(state))
+    opened = [_read_loosely(item, "text", turns) for item in _require_list(answer, OPEN)]
+    resolved = [_read_loosely(item, "reason", turns) for item in _require_list(answer, RESOLVED)]
     changed, following, risk = _read_sections(words)
     return DaySummary(
         changed,
         following[:1],
         risk,
-        tuple(one for one in opened if one.text),
-        tuple(one for one in resolved if one.id),
-        _read_loose_numbers(found.get(NUMBERS) or {}),
+        tuple(item for item in opened if item.text),
+        tuple(item for item in resolved if item.id),
+        _read_loose_numbers(answer.get(NUMBERS) or {}),
     )
 
 
-def _require_list(found: dict[str, Any], name: str) -> list[Any]:
-    value = found.get(name) or []
+def _require_list(answer: dict[str, Any], name: str) -> list[Any]:
+    value = answer.get(name) or []
     if not isinstance(value, list):
         raise DocumentError("summary", AnswerFault.NO_LIST)
-    require_valid(AnswerFault.TOO_MANY, holds=len(value) <= SUMMARY_ITEMS)
+    require_valid(AnswerFault.TOO_MANY, is_valid=len(value) <= SUMMARY_ITEMS)
     return value
 
 
-def _read_loosely(found: object, words: str, turns: frozenset[int]) -> LoopStatement:
-    if isinstance(found, str):
-        return LoopStatement("", make_line(found, WHOLE_CHARACTERS))
-    if not isinstance(found, dict):
+def _read_loosely(item: object, key: str, turns: frozenset[int]) -> LoopStatement:
+    if isinstance(item, str):
+        return LoopStatement("", make_line(item, WHOLE_CHARACTERS))
+    if not isinstance(item, dict):
         raise DocumentError("summary", AnswerFault.NO_ITEM)
-    named = found.get("turns")
-    of = {one for one in named if type(one) is int} if isinstance(named, list) else set()
-    require_valid(AnswerFault.NO_TURN, holds=turns.issuperset(of))
-    said = found.get(words)
-    text = make_line(said, WHOLE_CHARACTERS) if isinstance(said, str) else ""
-    identity = found.get("id")
-    known = make_line(identity, LOOP_ID_CHARACTERS) if isinstance(identity, str) else ""
-    return LoopStatement(known, text, tuple(sorted(of)))
+    numbers = item.get("turns")
+    sources = (
+        {turn for turn in numbers if type(turn) is int} if isinstance(numbers, list) else set()
+    )
+    require_valid(AnswerFault.NO_TURN, is_valid=turns.issuperset(sources))
+    value = item.get(key)
+    text = make_line(value, WHOLE_CHARACTERS) if isinstance(value, str) else ""
+    identity = item.get("id")
+    loop_id = make_line(identity, LOOP_ID_CHARACTERS) if isinstance(identity, str) else ""
+    return LoopStatement(loop_id, text, tuple(sorted(sources)))
 
 
-def _read_loose_numbers(found: object) -> dict[str, str]:
+def _read_loose_numbers(source: object) -> dict[str, str]:
     """Return numbers in the form of state.json, with every value as text."""
-    if isinstance(found, list):
-        pairs = [(one.get("name"), one.get("value")) for one in found if isinstance(one, dict)]
-    elif isinstance(found, dict):
-        pairs = list(found.items())
+    if isinstance(source, list):
+        pairs = [(item.get("name"), item.get("value")) for item in source if isinstance(item, dict)]
+    elif isinstance(source, dict):
+        pairs = list(source.items())
     else:
         raise DocumentError("summary", AnswerFault.NO_ITEM)
-    named = {
+    numbers = {
         make_line(str(name), LOOP_ID_CHARACTERS): make_line(
             _require_text(value), DAY_NUMBER_CHARACTERS
         )
         for name, value in pairs[:SUMMARY_ITEMS]
     }
-    return {name: value for name, value in named.items() if name and value}
+    return {name: value for name, value in numbers.items() if name and value}
 
 
 def _require_text(value: object) -> str:
@@ -211,7 +204,7 @@ def _require_text(value: object) -> str:
 def _read_sections(words: str) -> list[tuple[SummaryItem, ...]]:
     texts = (list_carried_items(_read_content(words, label)) for label in SECTIONS)
     return [
-        tuple(SummaryItem(make_line(one, WHOLE_CHARACTERS)) for one in text[:SUMMARY_ITEMS])
+        tuple(SummaryItem(make_line(item, WHOLE_CHARACTERS)) for item in text[:SUMMARY_ITEMS])
         for text in texts
     ]
 

@@ -37,6 +37,7 @@ MAY_BE_EMPTY = frozenset(
 ONE_ITEM = frozenset({RelayField.CURRENT_PHASE, RelayField.NEXT_ACTION, BriefLabel.NEXT})
 _MARKER = re.compile(r"={2,}\s*\w+\s*={2,}")
 """Text that could pass for one of Rekindle's markers, such as ===STATE_JSON===."""
+TURNS_SCHEMA = {"type": "array", "items": {"type": "integer"}, "minItems": 1}
 _BULLET = re.compile(r"\A(?:(?:[-*+•]|\d+[.)])\s+)+")
 _TURNS = re.compile(r" \(turns? [\d, -]+\)\Z")
 _QUOTED = re.compile(r"\A([\w ,-]{1,60}): “([^“”]*)”\Z")
@@ -61,21 +62,19 @@ def list_asked_sections(kind: SummaryKind) -> tuple[str, ...]:
 
 def make_schema(kind: SummaryKind) -> str:
     """Return the answer's JSON schema, for a CLI that can enforce one."""
-    turn = {"type": "array", "items": {"type": "integer"}, "minItems": 1}
-    item = {
+    item = make_object_schema({"text": {"type": "string"}, "turns": TURNS_SCHEMA})
+    lists = {name: _make_list_schema(item, name) for name in list_asked_sections(kind)}
+    return json_codec.encode(make_object_schema(lists), "schema").decode()
+
+
+def make_object_schema(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the JSON schema of an object with exactly these properties."""
+    return {
         "type": "object",
-        "properties": {"text": {"type": "string"}, "turns": turn},
-        "required": ["text", "turns"],
+        "properties": properties,
+        "required": list(properties),
         "additionalProperties": False,
     }
-    names = list_asked_sections(kind)
-    whole = {
-        "type": "object",
-        "properties": {name: _make_list_schema(item, name) for name in names},
-        "required": list(names),
-        "additionalProperties": False,
-    }
-    return json_codec.encode(whole, "schema").decode()
 
 
 def _make_list_schema(item: dict[str, Any], name: str) -> dict[str, Any]:
@@ -110,19 +109,19 @@ def parse(text: str, kind: SummaryKind, turns: frozenset[int]) -> Summary:
     Raises:
         DocumentError: The answer is unusable; the reason is an `AnswerFault`.
     """
-    found = decode_answer(extract_json(text))
+    answer = decode_answer(extract_json(text))
     names = list_asked_sections(kind)
-    require_valid(AnswerFault.UNKNOWN, holds=set(found) <= set(names))
-    require_valid(AnswerFault.LACKING, holds=set(found) >= set(names))
-    sections = {name: read_items(found[name], turns) for name in names}
+    require_valid(AnswerFault.UNKNOWN, is_valid=set(answer) <= set(names))
+    require_valid(AnswerFault.LACKING, is_valid=set(answer) >= set(names))
+    sections = {name: read_items(answer[name], turns) for name in names}
     for name, items in sections.items():
-        require_valid(AnswerFault.EMPTY, holds=bool(items) or name in MAY_BE_EMPTY)
-        require_valid(AnswerFault.NOT_ONE, holds=len(items) <= 1 or name not in ONE_ITEM)
+        require_valid(AnswerFault.EMPTY, is_valid=bool(items) or name in MAY_BE_EMPTY)
+        require_valid(AnswerFault.NOT_ONE, is_valid=len(items) <= 1 or name not in ONE_ITEM)
     return Summary(kind, sections)
 
 
-def require_valid(fault: AnswerFault, *, holds: bool) -> None:
-    if not holds:
+def require_valid(fault: AnswerFault, *, is_valid: bool) -> None:
+    if not is_valid:
         raise DocumentError("summary", fault)
 
 
@@ -136,42 +135,40 @@ def extract_json(text: str) -> bytes:
 
 def decode_answer(data: bytes) -> dict[str, Any]:
     try:
-        found = json_codec.decode(data, "summary")
+        answer = json_codec.decode(data, "summary")
     except DocumentError as error:
         raise DocumentError("summary", AnswerFault.NOT_JSON) from error
-    if not isinstance(found, dict):
+    if not isinstance(answer, dict):
         raise DocumentError("summary", AnswerFault.NOT_AN_OBJECT)
     try:
         json_codec.refuse_repeated_keys(data, "summary")
     except (DocumentError, ValueError, RecursionError) as error:
         raise DocumentError("summary", AnswerFault.TWICE) from error
-    return found
+    return answer
 
 
-def read_items(found: object, turns: frozenset[int]) -> tuple[SummaryItem, ...]:
-    if not isinstance(found, list):
+def read_items(items: object, turns: frozenset[int]) -> tuple[SummaryItem, ...]:
+    if not isinstance(items, list):
         raise DocumentError("summary", AnswerFault.NO_LIST)
-    require_valid(AnswerFault.TOO_MANY, holds=len(found) <= SUMMARY_ITEMS)
-    return tuple(item for one in found if (item := _read_item(one, turns)).text)
+    require_valid(AnswerFault.TOO_MANY, is_valid=len(items) <= SUMMARY_ITEMS)
+    return tuple(item for raw in items if (item := _read_item(raw, turns)).text)
 
 
-def _read_item(found: object, turns: frozenset[int]) -> SummaryItem:
-    if not isinstance(found, dict) or set(found) != {"text", "turns"}:
+def _read_item(item: object, turns: frozenset[int]) -> SummaryItem:
+    if not isinstance(item, dict) or set(item) != {"text", "turns"}:
         raise DocumentError("summary", AnswerFault.NO_ITEM)
-    if not isinstance(found["text"], str):
+    if not isinstance(item["text"], str):
         raise DocumentError("summary", AnswerFault.NO_ITEM)
-    return SummaryItem(
-        make_line(found["text"], WHOLE_CHARACTERS), read_turns(found["turns"], turns)
-    )
+    return SummaryItem(make_line(item["text"], WHOLE_CHARACTERS), read_turns(item["turns"], turns))
 
 
 def read_turns(named: object, turns: frozenset[int]) -> tuple[int, ...]:
     """Return the turns that an item names: at least one, and only turns that exist."""
     if not isinstance(named, list):
         raise DocumentError("summary", AnswerFault.NO_ITEM)
-    of = tuple(dict.fromkeys(one for one in named if type(one) is int))
-    require_valid(AnswerFault.NO_TURN, holds=bool(of) and turns.issuperset(of))
-    return tuple(sorted(of))
+    sources = tuple(dict.fromkeys(turn for turn in named if type(turn) is int))
+    require_valid(AnswerFault.NO_TURN, is_valid=bool(sources) and turns.issuperset(sources))
+    return tuple(sorted(sources))
 
 
 def make_line(text: str, limit: int = ITEM_CHARACTERS) -> str:
@@ -189,14 +186,14 @@ def make_quotation(whose: str, text: str, limit: int = ITEM_CHARACTERS) -> str:
 
 def strip_quotation(text: str) -> str:
     """Return the words of a quotation without its source; other text stays unchanged."""
-    found = _QUOTED.match(text)
-    return found[2] if found else text
+    match = _QUOTED.match(text)
+    return match[2] if match else text
 
 
 def find_quoted_source(text: str) -> str:
     """Return the source that a quotation names; empty if the text is not a quotation."""
-    found = _QUOTED.match(text)
-    return found[1] if found else ""
+    match = _QUOTED.match(text)
+    return match[1] if match else ""
 
 
 def render_code(path: str) -> str:
@@ -209,9 +206,9 @@ def list_carried_items(text: str) -> tuple[str, ...]:
 
     Those turn numbers belong to the earlier session and mean nothing in the next one.
     """
-    whole = (make_line(each, WHOLE_CHARACTERS) for each in text.splitlines())
-    bare = (make_line(_TURNS.sub("", each)) for each in whole)
-    items = (_EARLIER.sub(r"\1, before: “", each) for each in bare)
+    whole = (make_line(line, WHOLE_CHARACTERS) for line in text.splitlines())
+    bare = (make_line(_TURNS.sub("", line)) for line in whole)
+    items = (_EARLIER.sub(r"\1, before: “", line) for line in bare)
     return tuple(item for item in items if item and item != "none")
 
 
@@ -222,8 +219,8 @@ def render_bullets(items: tuple[SummaryItem, ...]) -> str:
 
 def render_sections(summary: Summary, more: Mapping[str, str]) -> dict[str, str]:
     """Return the text of each section; `more` adds those that no model writes."""
-    made = {name: render_bullets(items) for name, items in summary.sections.items()} | dict(more)
-    return {name: made[name] for name in SECTIONS[summary.kind] if made.get(name)}
+    texts = {name: render_bullets(items) for name, items in summary.sections.items()} | dict(more)
+    return {name: texts[name] for name in SECTIONS[summary.kind] if texts.get(name)}
 
 
 def _render_turn_range(turns: tuple[int, ...]) -> str:
@@ -236,5 +233,5 @@ def _render_turn_range(turns: tuple[int, ...]) -> str:
             spans[-1][1] = turn
         else:
             spans.append([turn, turn])
-    told = ", ".join(f"{a}-{b}" if a != b else str(a) for a, b in spans)
-    return f" (turn{'s' if len(turns) > 1 else ''} {told})"
+    ranges = ", ".join(f"{a}-{b}" if a != b else str(a) for a, b in spans)
+    return f" (turn{'s' if len(turns) > 1 else ''} {ranges})"

@@ -190,9 +190,9 @@ def render(turn: Turn) -> str:
 
 def render_heading(turn: Turn) -> str:
     """Return the speaker of a turn and its size."""
-    whose = f"sub-agent {turn.thread}" if turn.thread else turn.who
+    speaker = f"sub-agent {turn.thread}" if turn.thread else turn.who
     sizes = f" ({turn.model or 'model'}: {turn.read:,} read, {turn.written:,} written)"
-    return f"{whose}{sizes if turn.read else ''}"
+    return f"{speaker}{sizes if turn.read else ''}"
 
 
 def render_thread_name(thread: str) -> str:
@@ -205,8 +205,8 @@ def render_thread_name(thread: str) -> str:
 def normalize_time(at: str) -> str:
     """Return a CLI's time in UTC; empty if it is not a time."""
     try:
-        found = datetime.fromisoformat(at)
-        aware = found if found.tzinfo else found.replace(tzinfo=UTC)
+        time = datetime.fromisoformat(at)
+        aware = time if time.tzinfo else time.replace(tzinfo=UTC)
         return aware.astimezone(UTC).isoformat(timespec="milliseconds")
     except (ValueError, OverflowError):
         return ""
