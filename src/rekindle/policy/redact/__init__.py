@@ -1,7 +1,10 @@
 """Find secrets in a text and replace them before anything is written.
 
-`find_secrets` combines the rules of `known_tokens` (recognized by their own format),
-`named_secrets` (recognized by their name) and `format_secrets` (recognized by the format around
-them); `value_tests` judges a single word. `redaction` applies them to everything that a store
-writes.
+`find_secrets` combines three searches, and `redaction` applies it to all that a store writes:
+
+- `known_tokens` recognizes tokens by their own format;
+- `named_secrets` by their name, which `secret_names` rates; `named_values` judges the value;
+- `format_secrets` by the format around them: `format_patterns`, `key_blocks`, `encoded_secrets`.
+
+`value_tests` tests a single word, and `json_strings` keeps redacted JSON valid.
 """

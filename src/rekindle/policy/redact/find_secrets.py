@@ -14,10 +14,8 @@ JSON, no finding leaves its string or splits an escape, so it stays valid. Redac
 changes nothing.
 """
 
-import json
 import re
 from bisect import bisect_right
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from hashlib import blake2b
@@ -31,6 +29,8 @@ from rekindle.policy.redact import (
     named_secrets,
     value_tests,
 )
+from rekindle.policy.redact.json_strings import clip_to_json
+from rekindle.policy.redact.known_tokens import SecretSpan
 from rekindle.policy.settings.runtime_settings import (
     REDACT_GUESSABLE_CHARACTERS,
     REDACT_ROUNDS,
@@ -55,9 +55,6 @@ _MARGIN = re.compile(
     r"(?:\[[^\]\n]{1,40}\] ){1,3}|[+\-> |]{1,12}|[ \t]{1,40})?"
     r"(?P<v>[A-Za-z0-9+/=_\-.%~]{4,4000})(?P<then>[^\n]{0,2})"
 )
-_JSON_TEXT = re.compile(r'"(?:[^"\\]|\\.)*+"')
-_JSON_ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{4}|.)")
-_JSON_ENDS = {"{": "}", "[": "]", '"': '"'}
 _LONG = 190
 """Length from which a rule may have stopped before the end of the secret."""
 _LONGER = re.compile(r"[^\s\x01\x02\"'`<>,;&\\]*+")
@@ -141,13 +138,13 @@ def find_once(text: str, allow: Sequence[str] = ()) -> list[SecretFinding]:
     whole = _merge_spans(_align_to_escapes(text, span) for span in kept)
     found = [
         SecretFinding(start, end, rule)
-        for start, end, rule in _clip_to_json(text, whole)
+        for start, end, rule in clip_to_json(text, whole)
         if end > start
     ]
     return [one for one in found if not _is_allowed(one, text, allow)]
 
 
-def _find_in_view(text: str) -> list[format_secrets.SecretSpan]:
+def _find_in_view(text: str) -> list[SecretSpan]:
     view = _undo_escapes(text)
     spans = list(_find_spans(view, _lower_in_place(view)))
     if not spans:
@@ -157,7 +154,7 @@ def _find_in_view(text: str) -> list[format_secrets.SecretSpan]:
     return _extend_to_end(view, spans)
 
 
-def _find_without_colours(text: str) -> list[format_secrets.SecretSpan]:
+def _find_without_colours(text: str) -> list[SecretSpan]:
     """Return the secrets found without colour codes, which may be inside a secret."""
     starts, taken, squeezed, position, gone = [0], [0], [], 0, 0
     for match in _COLOUR.finditer(text):
@@ -178,9 +175,7 @@ def _find_without_colours(text: str) -> list[format_secrets.SecretSpan]:
     ]
 
 
-def _extend_to_end(
-    view: str, spans: list[format_secrets.SecretSpan]
-) -> list[format_secrets.SecretSpan]:
+def _extend_to_end(view: str, spans: list[SecretSpan]) -> list[SecretSpan]:
     """Extend long secrets to their end, because the patterns of the rules are bounded."""
     found, first, last = [], 0, 0
     for start, end, rule in sorted(spans):
@@ -192,79 +187,6 @@ def _extend_to_end(
             first, last = end, longer.end() if longer else end
         found.append((start, last, rule))
     return found
-
-
-def _clip_to_json(
-    text: str, spans: list[format_secrets.SecretSpan]
-) -> list[format_secrets.SecretSpan]:
-    """Return the spans; inside JSON, only their parts in strings, without split escapes."""
-    found: list[format_secrets.SecretSpan] = []
-    left = deque(spans)
-    for begin, stop in _find_json_parts(text, spans):
-        while left and left[0][0] < begin:
-            found.append(left.popleft())
-        here = []
-        while left and left[0][0] < stop:
-            here.append(left.popleft())
-        found += _clip_to_strings(text, begin, stop, here)
-    return [*found, *left]
-
-
-def _clip_to_strings(
-    text: str, begin: int, stop: int, spans: list[format_secrets.SecretSpan]
-) -> Iterator[format_secrets.SecretSpan]:
-    strings = [(one.end() - 1, one.start() + 1) for one in _JSON_TEXT.finditer(text, begin, stop)]
-    place, known, escapes = 0, -1, []
-    for start, end, rule in spans:
-        place = bisect_right(strings, (start, stop), lo=max(0, place - 1))
-        while place < len(strings) and strings[place][1] < end:
-            closes, opens = strings[place]
-            if known != place:
-                known = place
-                escapes = [one.span() for one in _JSON_ESCAPE.finditer(text, opens, closes)]
-            yield (
-                _escape_start(escapes, max(start, opens)),
-                _escape_start(escapes, min(end, closes)),
-                rule,
-            )
-            place += 1
-
-
-def _escape_start(escapes: list[tuple[int, int]], at: int) -> int:
-    """Return a position in a string, moved to the start of an escape that it would split."""
-    place = bisect_right(escapes, (at,)) - 1
-    return escapes[place][0] if place >= 0 and escapes[place][1] > at else at
-
-
-def _find_json_parts(
-    text: str, spans: list[format_secrets.SecretSpan]
-) -> Iterator[tuple[int, int]]:
-    """Yield the parts that are JSON: the whole text, or the lines that contain a span."""
-    if not spans:
-        return
-    if _is_json(text):
-        yield 0, len(text)
-        return
-    stop = -1
-    for start, _, _ in spans:
-        if start < stop:
-            continue
-        begin = text.rfind("\n", 0, start) + 1
-        stop = text.find("\n", start)
-        stop = len(text) if stop < 0 else stop
-        if _is_json(text[begin:stop]):
-            yield begin, stop
-
-
-def _is_json(text: str) -> bool:
-    text = text.strip()
-    if len(text) < REDACT_SHORTEST or _JSON_ENDS.get(text[0]) != text[-1]:
-        return False
-    try:
-        json.loads(text)
-    except (ValueError, RecursionError):
-        return False
-    return True
 
 
 def _undo_escapes(text: str) -> str:
@@ -301,7 +223,7 @@ def _lower_in_place(view: str) -> str:
     return view.replace("\u0130", "I").lower()
 
 
-def _find_spans(view: str, low: str) -> Iterable[format_secrets.SecretSpan]:
+def _find_spans(view: str, low: str) -> Iterable[SecretSpan]:
     for run in known_tokens.TOKEN_RUN.finditer(view):
         start = run.start()
         for begin, end, rule in known_tokens.find_tokens(run[0]):
@@ -314,9 +236,7 @@ def _holds_a_secret(text: str) -> bool:
     return any(True for _ in _find_spans(text, _lower_in_place(text)))
 
 
-def _join_next_line(
-    view: str, spans: list[format_secrets.SecretSpan]
-) -> list[format_secrets.SecretSpan]:
+def _join_next_line(view: str, spans: list[SecretSpan]) -> list[SecretSpan]:
     """Return the rest of tokens that a narrow terminal has wrapped to the next line."""
     found = []
     for start, end, rule in spans:
@@ -339,9 +259,7 @@ def _join_next_line(
     return found
 
 
-def _join_line_breaks(
-    text: str, spans: list[format_secrets.SecretSpan]
-) -> list[format_secrets.SecretSpan]:
+def _join_line_breaks(text: str, spans: list[SecretSpan]) -> list[SecretSpan]:
     """Return the escaped line breaks of key blocks that are on one line of JSON or of a setting."""
     blocks = sorted(span for span in spans if span[2] == "private-key")
     return [
@@ -351,9 +269,7 @@ def _join_line_breaks(
     ]
 
 
-def _subtract_spans(
-    spans: list[format_secrets.SecretSpan], taken: list[tuple[int, int]]
-) -> list[format_secrets.SecretSpan]:
+def _subtract_spans(spans: list[SecretSpan], taken: list[tuple[int, int]]) -> list[SecretSpan]:
     """Return the parts of the spans outside placeholders; `taken` is in ascending order."""
     if not taken:
         return spans
@@ -374,7 +290,7 @@ def _subtract_spans(
     return kept
 
 
-def _align_to_escapes(text: str, span: format_secrets.SecretSpan) -> format_secrets.SecretSpan:
+def _align_to_escapes(text: str, span: SecretSpan) -> SecretSpan:
     """Return the span, moved so that it does not split an escape at either end."""
     start, end, rule = span
     if _count_slashes_before(text, start) % 2:
@@ -391,9 +307,9 @@ def _count_slashes_before(text: str, at: int) -> int:
     return at - first
 
 
-def _merge_spans(spans: Iterable[format_secrets.SecretSpan]) -> list[format_secrets.SecretSpan]:
+def _merge_spans(spans: Iterable[SecretSpan]) -> list[SecretSpan]:
     """Return the spans in order, with overlaps merged under the rule of the first and longest."""
-    merged: list[format_secrets.SecretSpan] = []
+    merged: list[SecretSpan] = []
     for start, end, rule in sorted(spans, key=lambda one: (one[0], -one[1])):
         if merged and start < merged[-1][1]:
             before = merged[-1]

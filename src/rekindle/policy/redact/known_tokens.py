@@ -4,6 +4,9 @@ import re
 
 from rekindle.policy.redact import value_tests
 
+SecretSpan = tuple[int, int, str]
+"""Start and end of a secret in a text, and the rule that found it."""
+
 # Prefixes that vendors publish so that scanners can find their tokens, each with the fewest
 # characters that must follow. Most tokens with other prefixes are found by their shape.
 _KNOWN = {
@@ -110,7 +113,7 @@ _PLAIN_WORDS = frozenset(
     " sess- hpat_ mfa. csk_ csk- fal- m0- y0_ LWR- scw- pul- v1.0-".split()
 )
 _NO_WORDS = re.compile(r"(?=(?:[^0-9]*[0-9]){4})[A-Za-z0-9-]{16,}")
-_TELLING = 4
+_DISTINCTIVE = 4
 """Length of a prefix that, if it ends with a separator, is recognized in any position."""
 _ENOUGH = 96
 _BODY = re.compile(r"[A-Za-z0-9_\-./+=~!%]{1,4000}")
@@ -180,7 +183,7 @@ def is_public_id(word: str) -> bool:
     return not _PUBLIC_IDS.isdisjoint(re.split("[_-]", word[:40].lower())[:2])
 
 
-def find_tokens(run: str) -> list[tuple[int, int, str]]:
+def find_tokens(run: str) -> list[SecretSpan]:
     """Return the tokens in a run of characters, as start, end and rule."""
     found = _find_known(run)
     if _DIGIT.search(run):
@@ -190,8 +193,8 @@ def find_tokens(run: str) -> list[tuple[int, int, str]]:
     return found
 
 
-def _find_known(run: str) -> list[tuple[int, int, str]]:
-    found: list[tuple[int, int, str]] = []
+def _find_known(run: str) -> list[SecretSpan]:
+    found: list[SecretSpan] = []
     for start in _FIRST_TWO.finditer(run):
         if found and start.start() < found[-1][1]:
             continue
@@ -201,7 +204,7 @@ def _find_known(run: str) -> list[tuple[int, int, str]]:
         prefix = match[0]
         if run.startswith("pk_", start.start() - len("pk_")):
             continue  # the public half of a key pair
-        if _is_glued(run, match.start()) and not _is_telling(prefix):
+        if _is_glued(run, match.start()) and not _is_distinctive(prefix):
             continue
         rule, least = _RULE_OF[prefix]
         body = _BODY.match(run, match.end())
@@ -218,8 +221,8 @@ def _is_glued(run: str, at: int) -> bool:
     return run[at - 1 : at].isdigit() and run[max(0, at - 3) : max(0, at - 2)] != "%"
 
 
-def _is_telling(prefix: str) -> bool:
-    return len(prefix) >= _TELLING and prefix[-1] in "_-" and prefix not in _PLAIN_WORDS
+def _is_distinctive(prefix: str) -> bool:
+    return len(prefix) >= _DISTINCTIVE and prefix[-1] in "_-" and prefix not in _PLAIN_WORDS
 
 
 def _fits_prefix(prefix: str, body: str) -> bool:
@@ -242,7 +245,7 @@ def _fits_prefix(prefix: str, body: str) -> bool:
     )
 
 
-def _find_shaped(run: str) -> list[tuple[int, int, str]]:
+def _find_shaped(run: str) -> list[SecretSpan]:
     return [
         (*match.span(), rule)
         for rule, needs, pattern in _SHAPE
@@ -262,7 +265,7 @@ def _is_mixed(piece: str) -> bool:
     )
 
 
-def _find_prefixed(run: str) -> list[tuple[int, int, str]]:
+def _find_prefixed(run: str) -> list[SecretSpan]:
     """Return tokens of the usual form: `word_` or `word-`, followed by random characters."""
     found = [
         (*match.span(), "api-key")
@@ -277,9 +280,9 @@ def _find_prefixed(run: str) -> list[tuple[int, int, str]]:
         joined = match[0][len(match[1])]
         longest = max(re.split("[_-]", body), key=len)
         if value_tests.is_hex(longest):
-            drawn = joined == "_" and len(longest) >= 32 and value_tests.is_random(longest)
+            is_random = joined == "_" and len(longest) >= 32 and value_tests.is_random(longest)
         else:
-            drawn = len(longest) >= 16 and value_tests.is_random(longest, 16) and "/" not in run
-        if drawn:
+            is_random = len(longest) >= 16 and value_tests.is_random(longest, 16) and "/" not in run
+        if is_random:
             found.append((*match.span(), "api-key"))
     return found

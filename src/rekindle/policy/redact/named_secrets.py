@@ -6,8 +6,6 @@ value: the weaker the name, the more random the value must look.
 """
 
 import re
-from enum import IntEnum
-from functools import lru_cache
 from string import ascii_letters, digits
 from typing import NamedTuple
 
@@ -15,14 +13,8 @@ from rekindle.policy.redact import (
     known_tokens,
     value_tests,
 )
-
-
-class NameStrength(IntEnum):
-    """How reliably a name indicates a secret."""
-
-    WEAK = 1
-    MEDIUM = 2
-    STRONG = 3
+from rekindle.policy.redact.named_values import is_harmless, is_secret
+from rekindle.policy.redact.secret_names import NameStrength, rate_name
 
 
 class NamedSecret(NamedTuple):
@@ -47,41 +39,6 @@ _WORDS = tuple(
     )
 )
 
-_STRONG = re.compile(
-    r".*(?:passw|passphrase|pwd|secret|credential|kennwort|contrase|wachtwoord|l.senord|парол|密"
-    r"|口令|パス|비밀).*|(?!\w*(?:com|by|sur|tres|over|under)pass)\w*pass|\w*securestring|psk|\w*psk|creds?|senha|mdp|\w*passe|\w*pw|private_?key|masterauth|requirepass|pepper"
-)
-_MEDIUM = re.compile(
-    r".*(?:token|apikey|accesskey|secretkey|privatekey|authkey|masterkey|accountkey).*"
-    r"|auth|authorization|bearer|sig|otp|pat|dsn|webhook|sid|keytab|keystore|privkey"
-)
-_KEY = re.compile(r"\w*keys?")
-_KEY_OF = frozenset(
-    "api access secret private auth master shared account license licence encryption"
-    " encrypt signing sign app application sdk admin service user storage client"
-    " consumer deploy integration server session webhook rest write ingest dev prod"
-    " live account subscription functions function fernet jwt aes hmac rsa wg"
-    " wireguard preshared psk tls ssl cookie security routing root bot global org"
-    " organization project team machine merchant partner management personal".split()
-)
-_TELLS_NOTHING = frozenset(
-    "publishable site continuation sync public pub max min num number count next prev"
-    " page cache sort primary foreign partition type name file filename path dir"
-    " folder url uri endpoint length len size limit expires expiry expiration expire"
-    " ttl age field label hint policy format version prefix suffix index idx pos"
-    " position input output total used usage per budget column bindings press down up"
-    " board frame word words stream fingerprint algorithm alg issuer required enabled"
-    " valid reset error message msg title description help placeholder tokens"
-    " tokenizer list map dict set class regex pattern kind status state mode method"
-    " provider manager handler store storage_class ring etag digest checksum integrity"
-    " idempotency dedup object lookup group row range days hours minutes seconds"
-    " created updated parser response request validator generator view form model"
-    " schema test tests data_id usages exchange agreement curve store pair"
-    " encipherment derivation rotation".split()
-)
-_WEAK = frozenset("cookie session code pin phrase mnemonic seed salt signature".split())
-_ONE_WORD = re.compile(r"(?i)pass[_-]?word|pass[_-]?phrase|secure[_-]?string")
-_SPLIT = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z\u0080-\uffff]+|[A-Z]|\d+")
 
 _BESIDE = re.compile(
     r"(?i)\b(?:public|cache|primary|foreign|sort|partition|hash|host|lookup|object|map|dict) \Z"
@@ -152,7 +109,7 @@ _JOINED = re.compile(
     r"[ \t]{0,4}[\x01\\]{0,7}[+.]?[ \t\x01\\]{0,8}\n?[^\n\w\"']{0,40}?(?=\x01{0,7}[\"'])"
 )
 _NEAR = 120
-_DRAWN = re.compile(r"(?:(?<=\s)|(?<=\s[\"'`]))[A-Za-z0-9_\-.~]{20,400}(?=[\s\"'`),;]|…|\Z)")
+_RANDOM = re.compile(r"(?:(?<=\s)|(?<=\s[\"'`]))[A-Za-z0-9_\-.~]{20,400}(?=[\s\"'`),;]|…|\Z)")
 _MOST_PIECES = 100
 _NOT_WEAK = frozenset({"prose", "element", "tagged", "celled", "called"})
 _SETTER = re.compile(
@@ -224,48 +181,6 @@ def _name_before(view: str, at: int) -> int:
     return len(before) - len(before.rstrip(_NAME_CHARACTERS))
 
 
-@lru_cache(maxsize=4096)
-def rate_name(name: str) -> NameStrength | None:
-    """Return how reliably a name indicates a secret, or None if it names something else."""
-    words = [word.lower() for word in _SPLIT.findall(_ONE_WORD.sub(_join_name_words, name))]
-    if not words or _is_drawn(name):
-        return None  # a random string is not a name
-    telling = [
-        _rate_word(word, words[:place], is_capital=name.isupper())
-        for place, word in enumerate(words)
-    ]
-    best = max((one for one in telling if one), default=None)
-    if best is None or not _TELLS_NOTHING.isdisjoint(words):
-        return None
-    if words[-1] in {"id", "ids", "at", "by", "in"}:
-        return None
-    return best
-
-
-def _is_drawn(name: str) -> bool:
-    written = not value_tests.has_digit(name) and not value_tests.is_random_letters(name)
-    return value_tests.is_random(name, 12) and not name.isupper() and not written
-
-
-def _join_name_words(match: re.Match[str]) -> str:
-    """Return variants such as passWord and PASS_WORD as one word."""
-    letters = re.sub("[_-]", "", match[0])
-    return letters.upper() if letters.isupper() else letters.capitalize()
-
-
-def _rate_word(word: str, before: list[str], *, is_capital: bool) -> NameStrength | None:
-    if _STRONG.fullmatch(word):
-        return NameStrength.STRONG
-    if _MEDIUM.fullmatch(word):
-        return NameStrength.MEDIUM
-    if _KEY.fullmatch(word):
-        if word != "key":
-            return NameStrength.MEDIUM if word[:-3] in _KEY_OF else None
-        is_told = before and (is_capital or before[-1] in _KEY_OF)
-        return NameStrength.MEDIUM if is_told else NameStrength.WEAK
-    return NameStrength.WEAK if word in _WEAK else None
-
-
 def _find_assigned(  # noqa: C901, PLR0917 - the ways of writing, one after the other
     view: str,
     name: str,
@@ -306,8 +221,8 @@ def _find_assigned(  # noqa: C901, PLR0917 - the ways of writing, one after the 
             (is_env and value_tests.is_word(text))
             or (is_phrase and not aside)
             or (
-                not _is_harmless(text, form, quoted=quoted)
-                and _is_secret(text, promised, aside=aside, quoted=quoted, form=form)
+                not is_harmless(text, form, quoted=quoted)
+                and is_secret(text, promised, aside=aside, quoted=quoted, form=form)
             )
         ):
             rule = _name_rule(name, strength)
@@ -346,9 +261,9 @@ def _find_in_block(
         is_last = block["q"] is not None and block["q"] in line["rest"]
         text = line["v"]
         alone = not line["rest"].strip(" \t\x01\"',") or is_last
-        if alone and not _is_harmless(text, "assigned", quoted=True):
+        if alone and not is_harmless(text, "assigned", quoted=True):
             is_long = value_tests.is_random(text, 12) or strength is NameStrength.STRONG
-            if is_long and _is_secret(text, strength, aside=False, quoted=True, form="assigned"):
+            if is_long and is_secret(text, strength, aside=False, quoted=True, form="assigned"):
                 found.append(NamedSecret(*line.span("v"), rule))
         if is_last:
             break
@@ -368,7 +283,7 @@ def _skip_scheme(view: str, at: int, strength: NameStrength) -> tuple[int, NameS
 def _find_nearby(view: str, stop: int) -> list[NamedSecret]:
     """Return a random word later in the same line, which can only be a token."""
     end = view.find("\n", stop, stop + _NEAR)
-    for word in _DRAWN.finditer(view, stop, end if end >= 0 else min(len(view), stop + _NEAR)):
+    for word in _RANDOM.finditer(view, stop, end if end >= 0 else min(len(view), stop + _NEAR)):
         text = word[0].rstrip(".:")
         capitals = sum(map(str.isupper, text))
         if (
@@ -423,66 +338,6 @@ def _find_joined(view: str, end: int, rule: str) -> list[NamedSecret]:
         found.append(NamedSecret(*piece.span("v"), rule))
         closing = _QUOTE.match(view, piece.end("v"))
     return found
-
-
-def _is_harmless(value: str, form: str, *, quoted: bool) -> bool:
-    """Return whether a value cannot be a secret, regardless of its name."""
-    if value_tests.is_placeholder(value) or value_tests.is_file(value) or value_tests.is_tag(value):
-        return True
-    if " " in value or "\t" in value or "://" in value:
-        return True
-    if quoted:
-        return (
-            form == "called" and value_tests.is_code(value) and not value_tests.is_random(value, 12)
-        )
-    # A placeholder instead of a bare number would make JSON invalid.
-    return value_tests.is_number(value) or value_tests.is_expression(value)
-
-
-def _is_secret(  # noqa: PLR0911 - one answer for each kind of name
-    value: str, strength: NameStrength, *, aside: bool, quoted: bool, form: str
-) -> bool:
-    """Return whether a value is a secret, given its name; `aside` if it is only near the name."""
-    drawn = value_tests.is_random(value, 12)
-    if drawn and not quoted and not value_tests.has_digit(value):
-        drawn = (
-            len(value) >= 16 and min(_measure_capitals(value), 1 - _measure_capitals(value)) > 1 / 3
-        )
-    if (
-        strength >= NameStrength.MEDIUM
-        and (not aside or form == "element")
-        and value_tests.is_random_letters(value)
-    ):
-        return True
-    if strength is NameStrength.STRONG:
-        if aside:
-            # An element contains only the value, but a word in a sentence may be followed by code.
-            plain = form == "element" or not value_tests.is_code(value)
-            written = value_tests.has_mixed_characters(value) and plain
-            return len(value) >= 8 and value_tests.has_digit(value) and (written or drawn)
-        if quoted:
-            return drawn or (len(value) >= 4 and value_tests.has_mixed_characters(value))
-        return drawn or (
-            len(value) >= 5
-            and value_tests.has_mixed_characters(value)
-            and not value_tests.is_code(value)
-        )
-    if strength is NameStrength.MEDIUM and not (aside and form != "element"):
-        short = value_tests.is_random(value, 10) and value_tests.has_digit(value)
-        return drawn or value_tests.is_uuid(value) or (short and not value_tests.is_code(value))
-    if value_tests.is_hex(value.rpartition("-")[2]):
-        return False  # a name and a checksum, as in a cache key
-    is_id = (
-        value_tests.is_uuid(value)
-        or value_tests.is_hex(value)
-        or value_tests.is_code(value)
-        or "/" in value
-    )
-    return not is_id and value_tests.is_random(value, 16 if aside else 20) and form != "called"
-
-
-def _measure_capitals(value: str) -> float:
-    return sum(map(str.isupper, value)) / len(value)
 
 
 def _name_rule(name: str, strength: NameStrength) -> str:

@@ -24,14 +24,6 @@ SAMPLES = {
 }
 
 
-def test_what_a_name_promises():
-    """Nothing, if it is the name of something else."""
-    promised = {name: named_secrets.rate_name(name) for name in TABLES["strengths"]}
-    assert {
-        name: strength.name if strength else "" for name, strength in promised.items()
-    } == TABLES["strengths"]
-
-
 def test_the_secrets_of_a_text():
     """Each with its rule."""
     secrets = {

@@ -1,0 +1,82 @@
+"""Find secrets in base64 and in hexadecimal dumps."""
+
+import base64
+import binascii
+import re
+from collections.abc import Callable, Iterator
+
+from rekindle.policy.redact.known_tokens import SecretSpan
+
+_BASE64 = re.compile(r"(?<![A-Za-z0-9/_])[A-Za-z0-9+/]{24,}+={0,2}(?![A-Za-z0-9+/=])")
+_HEX_ROW = re.compile(
+    r"0:?[ \t]{1,3}(?P<h>[0-9a-f]{2}(?:[ ]{0,2}[0-9a-f]{2}){3,15})[ \t]{1,50}(?P<a>[^\n]{1,20})"
+)
+_NEXT_LINE = re.compile(
+    r"\x01{0,4}\n[+\-> |]{0,8}(?P<v>[A-Za-z0-9+/]{2,24}={0,2})(?=[\s\x01\"']|\Z)"
+)
+_APART = 60
+"""Characters between two lines beyond which they do not belong together."""
+_PRINTABLE = re.compile(r"[\t\n\r\x20-\x7e]+")
+
+
+def find_encoded(view: str, inner: Callable[[str], bool]) -> Iterator[SecretSpan]:
+    """Yield encoded texts with a secret; `inner` returns whether a decoded text has one."""
+    yield from _find_base64(view, inner)
+    yield from _find_dumped(view, inner)
+
+
+def _find_base64(view: str, inner: Callable[[str], bool]) -> Iterator[SecretSpan]:
+    """Yield base64 that decodes to a text with a secret; adjacent lines are decoded together."""
+    group: list[tuple[int, int]] = []
+    text = ""
+
+    def flush() -> Iterator[SecretSpan]:
+        if group and inner(text):
+            yield from ((*span, "encoded-secret") for span in group)
+            rest = _NEXT_LINE.match(view, group[-1][1])  # too short to be recognized alone
+            if rest is not None:
+                yield (*rest.span("v"), "encoded-secret")
+
+    for match in _BASE64.finditer(view):
+        is_added = match[0][0] == "+" and view[match.start() - 1 : match.start()] in {"", "\n"}
+        decoded = _decode_run(match[0][is_added:])
+        if decoded is None:
+            continue
+        if group and match.start() - group[-1][1] > _APART:
+            yield from flush()
+            group, text = [], ""
+        group.append(match.span())
+        text += decoded
+    yield from flush()
+
+
+def _decode_run(run: str) -> str | None:
+    try:
+        data = base64.b64decode(run[: len(run) // 4 * 4] if not run.endswith("=") else run)
+    except (binascii.Error, ValueError):
+        return None
+    text = data.decode("latin-1")
+    return text if _PRINTABLE.fullmatch(text) else None
+
+
+def _find_dumped(view: str, inner: Callable[[str], bool]) -> Iterator[SecretSpan]:
+    """Yield both columns of a hexadecimal dump of a text with a secret."""
+    rows: list[re.Match[str]] = []
+    text = ""
+
+    def flush() -> Iterator[SecretSpan]:
+        if rows and inner(text):
+            for row in rows:
+                yield (*row.span("h"), "encoded-secret")
+                yield (*row.span("a"), "encoded-secret")
+
+    for row in _HEX_ROW.finditer(view):
+        data = bytes.fromhex(row["h"]).decode("latin-1")
+        if not _PRINTABLE.fullmatch(data):
+            continue
+        if rows and row.start() - rows[-1].end() > _APART:
+            yield from flush()
+            rows, text = [], ""
+        rows.append(row)
+        text += data
+    yield from flush()

@@ -1,0 +1,45 @@
+"""Values of names: which of them are secrets."""
+
+import pytest
+
+from rekindle.policy.redact.named_values import is_harmless, is_secret
+from rekindle.policy.redact.secret_names import NameStrength
+
+RANDOM = "aB3dE5fG7hJ9kL1mN3pQ"
+
+
+@pytest.mark.parametrize(
+    ("value", "form", "quoted", "expected"),
+    [
+        (RANDOM, "assigned", False, False),
+        ("changeme", "assigned", True, True),
+        ("config/keys.pem", "assigned", True, True),
+        ("!Ref Secret", "assigned", True, True),
+        ("two words", "assigned", True, True),
+        ("https://example.org", "assigned", True, True),
+        ("123456789", "assigned", False, True),
+        ("123456789", "assigned", True, False),
+        ("load(path)", "assigned", False, True),
+        ("getName", "called", True, True),
+        ("getName", "assigned", True, False),
+    ],
+)
+def test_a_harmless_value_is_not_a_secret_under_any_name(value, form, quoted, expected):
+    assert is_harmless(value, form, quoted=quoted) is expected
+
+
+@pytest.mark.parametrize(
+    ("value", "strength", "aside", "expected"),
+    [
+        (RANDOM, NameStrength.WEAK, False, True),
+        (RANDOM, NameStrength.MEDIUM, True, True),
+        ("hunter2!", NameStrength.STRONG, False, True),
+        ("hunter2!", NameStrength.MEDIUM, False, False),
+        ("hunter2!", NameStrength.WEAK, False, False),
+        ("c45a8f85-3f65-4499-a831-79bf7d891be2", NameStrength.MEDIUM, False, True),
+        ("c45a8f85-3f65-4499-a831-79bf7d891be2", NameStrength.WEAK, False, False),
+        ("v2-3f2a9c41d0b7e8f6a5c4", NameStrength.WEAK, False, False),
+    ],
+)
+def test_a_weak_name_needs_a_random_value(value, strength, aside, expected):
+    assert is_secret(value, strength, aside=aside, quoted=False, form="assigned") is expected
