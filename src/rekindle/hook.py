@@ -62,7 +62,7 @@ _ATTEMPTS = 100
 
 
 def main(arguments: list[str]) -> None:
-    if "REKINDLE_ASKED" in os.environ:
+    if "REKINDLE_ONE_SHOT" in os.environ:
         return  # the CLI answers a question of Rekindle's, outside any agent's session
     harness, event = arguments[1], arguments[2]
     payload, size = read_payload(0, *find_payload_limits(event))

@@ -106,8 +106,8 @@ def inbox_record(at: Ground) -> Files:
     """Forge the operator's commands: desired state, an answer, an approval."""
     later = "2099-01-01T00:00:00.000000Z"
     records = (
-        {"v": 1, "kind": "desired.said", "ts": later, "desired": "running"},
-        {"v": 1, "kind": "restart.asked", "ts": later},
+        {"v": 1, "kind": "desired.set", "ts": later, "desired": "running"},
+        {"v": 1, "kind": "restart.requested", "ts": later},
         {"v": 1, "kind": "person.answered", "ts": later, "text": FORGED_ANSWER},
     )
     text = "".join(f"\n1 event {json.dumps(record)}\n" for record in records)
@@ -121,7 +121,7 @@ def log(at: Ground) -> Files:
     last = json.loads(before.splitlines()[-1])
     head = {"v": 1, "gen": last.get("gen", 1), "ts": last["ts"]}
     forged = (
-        {**head, "seq": last["seq"] + 1, "kind": "desired.said", "desired": "running"},
+        {**head, "seq": last["seq"] + 1, "kind": "desired.set", "desired": "running"},
         {**head, "seq": last["seq"] + 2, "kind": "person.answered", "text": FORGED_ANSWER},
     )
     return {path: before + "".join(f"{json.dumps(event)}\n" for event in forged)}

@@ -223,7 +223,7 @@ def test_an_agent_cannot_call_what_is_its_operator_s(rekindle):
         assert f"`rekindle {words.partition(' ')[0]}" in said
         assert "may_control: true" in said
     assert (status, loops) == ("0 ", "0 ")
-    assert [one["desired"] for one in rekindle.events("desired.said")] == ["running"]
+    assert [one["desired"] for one in rekindle.events("desired.set")] == ["running"]
 
 
 def test_its_daemon_cannot_undo_stop(rekindle):
@@ -237,7 +237,7 @@ def test_its_daemon_cannot_undo_stop(rekindle):
     rekindle("stop")
     assert not rekindle.lives("one")
     assert rekindle("watch", "--once").startswith("· trades: stopped")
-    said = [one["desired"] for one in rekindle.events("desired.said")]
+    said = [one["desired"] for one in rekindle.events("desired.set")]
     assert said == ["running", "stopped"]
 
 
@@ -276,7 +276,7 @@ def test_an_agent_may_where_its_manifest_said_so_when_it_was_started(rekindle):
     rekindle("run")
     assert rekindle.text("called-0").startswith("14 ")
     rekindle.plays("", f"where, calls = '.', ['restart']\n{CALLED}{WAITS}", may_control=True)
-    assert rekindle.events("restart.asked") == []
+    assert rekindle.events("restart.requested") == []
     rekindle("run")
-    assert len(rekindle.events("restart.asked")) == 1
+    assert len(rekindle.events("restart.requested")) == 1
     assert rekindle.events("launch.ended")[-2]["words"].startswith("ended for a restart")

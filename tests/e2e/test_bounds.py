@@ -151,5 +151,5 @@ def test_run_prints_its_bounds_and_keeps_the_operator_s_word(rekindle):
     assert "and pauses after 5 launches or 12 hours of work" in run.err
     run = ended(rekindle, "--budget", "none")
     assert "and continues, as `--budget none` says" in run.err
-    said = [one.get("unbounded") for one in rekindle.events("desired.said")]
+    said = [one.get("unbounded") for one in rekindle.events("desired.set")]
     assert said == [False, True]

@@ -173,7 +173,7 @@ def test_a_stop_with_every_disk_full_is_noted_beside_the_lock(make, tmp_path):
     project.until_up(after=1)
     assert desired(project) == "running"
     project("stop")
-    assert project.events("desired.said")[-1]["desired"] == "stopped"
+    assert project.events("desired.set")[-1]["desired"] == "stopped"
 
 
 @contextmanager

@@ -187,7 +187,11 @@ def test_measuring_runs_no_hooks_or_servers_of_the_person(handing, claude):
     said = json.loads(settings.read_text())
     said["hooks"] = {
         event: [
-            {"hooks": [{"type": "command", "command": f"echo {event} $REKINDLE_ASKED >> {seen}"}]}
+            {
+                "hooks": [
+                    {"type": "command", "command": f"echo {event} $REKINDLE_ONE_SHOT >> {seen}"}
+                ]
+            }
         ]
         for event in ("SessionStart", "SessionEnd", "Setup")
     }

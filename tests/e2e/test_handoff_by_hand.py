@@ -91,7 +91,7 @@ def test_nothing_runs_and_nothing_is_handed_off(handing):
     started = handing.rekindle.start("handoff", "trades")
     assert started.wait() != 0
     assert "does not run: there is nothing to hand off" in started.err
-    assert handing.rekindle.events("handoff.asked") == []
+    assert handing.rekindle.events("handoff.requested") == []
 
 
 def test_what_the_cli_compacts_is_written_down_before(handing):

@@ -55,7 +55,7 @@ class Hanging(Project):
 
     def ended_for_it(self):
         """How long it took until the one that hung was noticed, and until it was gone."""
-        (noticed,) = self.log("hang.noticed")
+        (noticed,) = self.log("hang.detected")
         assert noticed["ended"] is True
         first, last = self.log("launch.ended")
         assert (first["exit"], last["exit"]) == ("hang", "clean")
@@ -71,8 +71,8 @@ def test_a_stopped_process_is_noticed_and_continues(project):
     """A person sent SIGSTOP on purpose: it is reported, and the process is not killed."""
     project.hangs("os.kill(os.getpid(), signal.SIGSTOP)")
     running = project.start("run")
-    project.place.wait_for(lambda: bool(project.log("hang.noticed")), 20)
-    (noticed,) = project.log("hang.noticed")
+    project.place.wait_for(lambda: bool(project.log("hang.detected")), 20)
+    (noticed,) = project.log("hang.detected")
     assert "was suspended" in noticed["words"]
     assert not noticed.get("ended")
     assert project.after(noticed) >= SILENCE
@@ -81,7 +81,7 @@ def test_a_stopped_process_is_noticed_and_continues(project):
     project.place.signal(pid, signal.SIGCONT)
     assert running.wait() == 0, running.err
     assert project.exits() == ["clean"]
-    assert len(project.log("hang.noticed")) == 1
+    assert len(project.log("hang.detected")) == 1
 
 
 @pytest.mark.bench
@@ -113,13 +113,13 @@ def test_a_tool_call_that_takes_long_is_noticed_and_finishes(project):
 say(type="assistant", message={"model": "m", "content": [
     {"type": "tool_use", "id": "1", "name": "Bash", "input": {"command": "make"}}]})
 log = os.path.join(os.environ["REKINDLE_FOLDER"], "ops.jsonl")
-while "hang.noticed" not in open(log).read():
+while "hang.detected" not in open(log).read():
     time.sleep(0.05)
 say(type="user", message={"content": [{"type": "tool_result", "tool_use_id": "1"}]})
 """
     )
     project("run")
-    (noticed,) = project.log("hang.noticed")
+    (noticed,) = project.log("hang.detected")
     assert "tool call" in noticed["words"]
     assert not noticed.get("ended")
     assert project.exits() == ["clean"]
@@ -130,7 +130,7 @@ COMMAND = (
 )
 UNTIL_NOTICED = """\
 log = os.path.join(os.environ["REKINDLE_FOLDER"], "ops.jsonl")
-while "hang.noticed" not in open(log).read():
+while "hang.detected" not in open(log).read():
 """
 
 
@@ -164,7 +164,7 @@ def test_a_shell_whose_program_works_in_silence_is_left_alone(project, work):
     """The processor or a file: the operator is told once, and the program finishes."""
     wraps(project, UNTIL_NOTICED + work)
     project("run")
-    (noticed,) = project.log("hang.noticed")
+    (noticed,) = project.log("hang.detected")
     assert "works" in noticed["words"]
     assert not noticed.get("ended")
     assert project.exits() == ["clean"]
@@ -188,7 +188,7 @@ def test_a_call_that_never_returns_does_not_switch_the_detection_off(project):
     bounded(project)
     project.hangs(CALLS + "import select\nselect.epoll().poll()")
     project("run")
-    first, second = project.log("hang.noticed")
+    first, second = project.log("hang.detected")
     assert "tool call" in first["words"]
     assert [bool(one.get("ended")) for one in (first, second)] == [False, True]
     assert project.after(second) >= IDLE_CALL
@@ -207,7 +207,7 @@ def test_a_call_whose_program_works_may_take_longer_than_the_bound(project):
         + 'say(type="user", message={"content": [{"type": "tool_result", "tool_use_id": "1"}]})'
     )
     project("run")
-    (noticed,) = project.log("hang.noticed")
+    (noticed,) = project.log("hang.detected")
     assert not noticed.get("ended")
     assert project.exits() == ["clean"]
 
@@ -234,4 +234,4 @@ def test_one_that_has_given_its_account_and_does_not_exit_is_reaped(project):
     print(f"\nfinished, and stayed: gone after {project.after(ended):.1f} s")
     assert project.after(ended) >= 1
     assert ended["code"] == -signal.SIGTERM
-    assert project.log("hang.noticed") == []
+    assert project.log("hang.detected") == []

@@ -208,7 +208,7 @@ def test_however_many_start_it_one_supervisor_does(kept):
     killed = kept.kill(*kept.supervisors(), pid)
     racing = [
         kept.start("watch", "--once"),
-        kept.start("run", "--kept"),
+        kept.start("run", "--for-watchdog"),
         kept.start("watch", "--once"),
     ]
     kept.asked(resumed)
@@ -314,7 +314,7 @@ def test_what_was_spent_stays_spent(kept):
     kept("up")
     kept.asked(third)
     two = 2 * turn.input
-    kept.wait_for(lambda: any(one["tokens"] > two for one in kept.log("spend.noted")))
+    kept.wait_for(lambda: any(one["tokens"] > two for one in kept.log("spend.recorded")))
     kept.kill(*kept.supervisors())
     assert "started" in kept("watch", "--once")
     kept.until("run.ended")

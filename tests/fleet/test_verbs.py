@@ -95,7 +95,7 @@ def say_all(place: Place, rekindle: Cli) -> None:
     assert "cannot be stopped between two turns" in rekindle("handoff")[2]
     with opened(place) as (_, store):  # as for a CLI that can be
         assert store.submit(name, HandoffRequested(ts=clock.read_clock()))
-    assert "handoff.asked" in rekindle("events")[1]
+    assert "handoff.requested" in rekindle("events")[1]
     assert "its next cycle is told" in rekindle("answer", name, "Turn", "left")[1]
     assert "✓ second" not in rekindle("loops")[1]
 
@@ -426,7 +426,7 @@ def test_a_running_agent_is_not_imported(place, no_worker, rekindle):
         (["service", "install", "--print"], "`rekindle fleet worker`"),
         (["run", "--once"], "leave it out"),
         (["run", "--json"], "`rekindle events NAME --follow --json`"),
-        (["run", "--kept"], "end the daemon"),
+        (["run", "--for-watchdog"], "end the daemon"),
         (["brief", "--due"], "runtime: brief: at:"),
         (["brief", "--all"], "`rekindle status`"),
         (["brief", "--mechanical"], "summarizer"),

@@ -33,7 +33,7 @@ SAMPLES = [
     errors.UnacceptedError("agent trades", "b", "c"),
     errors.UnenforceableError("Codex", "Bash(rm *)", hint="name whole tools"),
     errors.DocumentError("relay", "a", hint="b"),
-    errors.ForgedCommandError("desired.said"),
+    errors.ForgedCommandError("desired.set"),
     errors.LogMissingError("/p/.rekindle/agents/a", "there is a snapshot of it"),
     errors.NewerSchemaError("relay", 2, 1),
     errors.TamperedLogError("trades", "appended"),

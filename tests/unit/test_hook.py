@@ -146,11 +146,11 @@ def test_hooks_installed_twice_count_once(agent, run):
 def test_a_question_of_ours_is_not_a_session(agent, run, program):
     """Nothing is read, written or printed, and the hook does not wait for its writer."""
     for event in ("SessionStart:startup", "UserPromptSubmit", "BeforeAgent", "PostToolUse"):
-        assert run(payload(source="startup"), event, REKINDLE_ASKED="1") == b""
+        assert run(payload(source="startup"), event, REKINDLE_ONE_SHOT="1") == b""
     assert agent.read("trades").pending == ()
     assert inbox.list_segments(agent.folder("trades").inbox) == []
     argv = [sys.executable, "-I", "-S", str(program), "codex", "SessionStart:startup"]
-    with subprocess.Popen(argv, stdin=subprocess.PIPE, env={"REKINDLE_ASKED": "1"}) as hooked:
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, env={"REKINDLE_ONE_SHOT": "1"}) as hooked:
         assert hooked.wait(10) == 0
 
 

@@ -103,7 +103,7 @@ def test_the_markers_and_the_log(memory, clock):
     assert folder.clean_exit.text == "3 done\n"
     assert memory.document("trades", "relay") is None
     memory.submit("trades", events.RestartRequested(ts=clock()))
-    assert [one.kind for one in memory.events_since("trades", 1)] == ["restart.asked"]
+    assert [one.kind for one in memory.events_since("trades", 1)] == ["restart.requested"]
 
 
 def test_what_is_long_over_is_forgotten(clock):

@@ -20,7 +20,7 @@ _INSTEAD = {
     "rekindle service uninstall": "take `fleet:` out of the manifest first: the unit is of before",
     "rekindle run --once": "leave it out: nobody waits at a terminal, and `status` tells the rest",
     "rekindle run --json": "`rekindle run NAME`, then `rekindle events NAME --follow --json`",
-    "rekindle run --kept": "the engine starts again what is gone: end the daemon of this project",
+    "rekindle run --for-watchdog": "end the daemon of this project: the engine restarts agents",
     "rekindle brief --due": "the engine has them written at the time of `runtime: brief: at:`",
     "rekindle brief --all": "`rekindle status` shows all agents, `rekindle brief NAME` one",
     "rekindle brief --mechanical": "say `personas: {summarizer: …}` in the manifest: the host asks",

@@ -177,7 +177,7 @@ REPORT_KINDS: Mapping[type[SupervisorReport], str] = {
     ExitReport: "launch.ended",
     HandoffReport: "handoff.resumed",
     CycleReport: "cycle.ended",
-    HangReport: "hang.noticed",
+    HangReport: "hang.detected",
     WaitReport: "wait.started",
     SkippedWaitReport: "wait.skipped",
     SafeModeReport: "safe_mode.entered",

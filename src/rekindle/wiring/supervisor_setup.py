@@ -93,8 +93,8 @@ def run_supervisor(
     tell: Callable[[SupervisorReport], None],
     *,
     once: bool = False,
-    kept: bool = False,
-    said: bool = False,
+    for_watchdog: bool = False,
+    for_up: bool = False,
     program: tuple[str, ...] = (),
     cycles: int | None = None,
     unbounded: bool = False,
@@ -103,11 +103,11 @@ def run_supervisor(
 
     `unbounded`: the operator has lifted the limits on work without progress.
     """
-    agent = _make_agent(project, store, name, program, cycles, on_this_host=not kept)
-    if not (kept or said):
+    agent = _make_agent(project, store, name, program, cycles, on_this_host=not for_watchdog)
+    if not (for_watchdog or for_up):
         _accept_command(project, store, name, tell)
     notifier = Notifier(trust_checks.find_accepted_notify(project, name), store.redaction)
-    if kept:
+    if for_watchdog:
         _check_addresses(notifier, tell)
     else:
         background_start.remember_environment(store, name, agent.harness)
@@ -146,7 +146,13 @@ def run_supervisor(
         )
         ending = _make_end_ports(lambda: said_now[0], store, agent, world)
         supervisor = Supervisor(
-            agent, world, once=once, kept=kept, said=said, unbounded=unbounded, ending=ending
+            agent,
+            world,
+            once=once,
+            kept=for_watchdog,
+            said=for_up,
+            unbounded=unbounded,
+            ending=ending,
         )
         return supervisor.run()
 

@@ -96,7 +96,7 @@ class Project:
         return [one["pid"] for one in found if one["argv"][-len(words) :] == list(words)]
 
     def kill_supervisor(self, name):
-        [pid] = self.pids("run", name, "--said") or self.pids("run", name, "--kept")
+        [pid] = self.pids("run", name, "--for-up") or self.pids("run", name, "--for-watchdog")
         self.place.signal(pid, signal.SIGKILL)
         self.place.wait_for(lambda: not self.pids("agent.py"))
 
@@ -172,7 +172,7 @@ def test_a_task_that_is_done_at_once_was_started(project):
     (project.path / "go").touch()
     out = project("up", "trades").out
     assert out.removesuffix(", and done and verified\n").removesuffix("\n") == "✓ trades: started"
-    project.place.wait_for(lambda: not project.pids("run", "trades", "--said"))
+    project.place.wait_for(lambda: not project.pids("run", "trades", "--for-up"))
     assert "state:  done and verified: " in project("status", "trades").out
 
 
@@ -523,8 +523,8 @@ def test_up_says_its_word_before_anything_is_started(project):
     project("up", "trades")
     lines = project("events", "--agent", "trades", "--json", "--last", "0").out.splitlines()
     kinds = [json.loads(line)["kind"] for line in lines]
-    assert kinds.count("desired.said") == 1
-    assert kinds.index("desired.said") < kinds.index("run.started")
+    assert kinds.count("desired.set") == 1
+    assert kinds.index("desired.set") < kinds.index("run.started")
 
 
 def test_a_supervisor_that_cannot_start_is_reported_by_the_watchdog(project):
@@ -536,11 +536,11 @@ def test_a_supervisor_that_cannot_start_is_reported_by_the_watchdog(project):
     manifest = project.path / "rekindle.yaml"
     manifest.write_text(manifest.read_text() + "runtime: {restart: {cooldown: 0s}}\n")
     assert "✓ trades: started: its supervisor is gone\n" in project("watch", "--once").out
-    project.place.wait_for(lambda: not project.pids("run", "trades", "--kept"))
+    project.place.wait_for(lambda: not project.pids("run", "trades", "--for-watchdog"))
     out = project("watch", "--once").out
     assert "✗ trades: started again: it did not come up: " in out
     assert "NOT.md" in out
-    project.place.wait_for(lambda: not project.pids("run", "trades", "--kept"))
+    project.place.wait_for(lambda: not project.pids("run", "trades", "--for-watchdog"))
     project.write()
     project("restart", "trades")
     assert "✓ trades: started: its supervisor is gone\n" in project("watch", "--once").out

@@ -27,7 +27,7 @@ DONE = "relay('DONE')\n"
 CRITIC = """\
 import os, pathlib, sys
 pathlib.Path("asked").open("a").write(sys.stdin.read() + "\\n=====\\n")
-assert os.environ["REKINDLE_ASKED"] == "1"
+assert os.environ["REKINDLE_ONE_SHOT"] == "1"
 assert pathlib.Path("asked").resolve().parent == pathlib.Path.cwd()
 """
 KILLED = """\

@@ -21,7 +21,7 @@ agents:
   trades: {harness: command, command: [PYTHON, agent.py]}
 """
 FLEET = "fleet: {address: '127.0.0.1:9', api_key: $SECRET, tls: false}\n"
-SUPERVISOR = ("run", "trades", "--said")
+SUPERVISOR = ("run", "trades", "--for-up")
 MANIFEST_ERROR, FOREIGN, AGENT_ERROR, UNRECORDED = 3, 6, 9, 13
 
 

@@ -63,7 +63,9 @@ class Clone:
         return [one["pid"] for one in found if one["argv"][-len(words) :] == list(words)]
 
     def kill_supervisor(self):
-        [pid] = self.pids("run", "trades", "--said") or self.pids("run", "trades", "--kept")
+        [pid] = self.pids("run", "trades", "--for-up") or self.pids(
+            "run", "trades", "--for-watchdog"
+        )
         self.place.signal(pid, 9)
         self.place.wait_for(lambda: not self.pids("agent.py"))
 
@@ -179,7 +181,7 @@ def test_a_log_that_says_running_starts_nothing(clone):
     ship_a_running_agent(clone)
     assert "is not trusted" in clone("watch", "--once").out
     assert clone.launches() == 1
-    assert clone.pids("run", "trades", "--kept") == []
+    assert clone.pids("run", "trades", "--for-watchdog") == []
 
 
 def test_after_one_agent_was_accepted_another_is_not_started(clone, place):
@@ -187,7 +189,7 @@ def test_after_one_agent_was_accepted_another_is_not_started(clone, place):
     ship_a_running_agent(clone)
     trust_checks.accept_folder(clone.path)
     clone("watch", "--once")
-    place.wait_for(lambda: clone.safe_mode() or not clone.pids("run", "trades", "--kept"))
+    place.wait_for(lambda: clone.safe_mode() or not clone.pids("run", "trades", "--for-watchdog"))
     assert clone.launches() == 1
 
 
@@ -324,7 +326,7 @@ def test_an_answer_that_accepts_a_change_is_asked_for_once(clone):
     clone.place.wait_for(lambda: clone.launches() == 2)
     log = (clone.path / ".rekindle/agents/trades/ops.jsonl").read_text()
     assert [log.count(f'"question.{kind}"') for kind in ("asked", "answered")] == [1, 1]
-    assert '"restart.asked"' not in log.partition('"question.answered"')[2]
+    assert '"restart.requested"' not in log.partition('"question.answered"')[2]
 
 
 def test_a_change_that_is_taken_back_ends_safe_mode(clone):

@@ -25,7 +25,9 @@ def project(place, tmp_path):
 
 def kill_supervisor(project):
     """Kill it where it is: in the window, with all that the window shows."""
-    [pid] = project.pids("run", "trades", "--said") or project.pids("run", "trades", "--kept")
+    [pid] = project.pids("run", "trades", "--for-up") or project.pids(
+        "run", "trades", "--for-watchdog"
+    )
     project.place.signal(pid, signal.SIGKILL)
     project.place.wait_for(lambda: project.place.processes() == [])
 
@@ -77,7 +79,7 @@ def test_a_supervisor_in_a_window_can_notify(project):
     (project.path / "agent.py").write_text("import sys; sys.exit('error: invalid API key')\n")
     out = project("up", "trades", "--tmux", ALERTS_HOST="127.0.0.1:9").out
     assert "needs you" in out
-    [pid] = project.pids("run", "trades", "--said")
+    [pid] = project.pids("run", "trades", "--for-up")
     reading = project.place.start(
         ["cat", f"/proc/{pid}/environ"], env={"PATH": "/usr/bin:/bin"}, cwd=project.path
     )

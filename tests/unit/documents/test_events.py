@@ -152,6 +152,30 @@ def test_an_unknown_kind_of_our_schema_is_kept_unrecognised():
     assert found == UnknownEvent("cycle.paused", NOW, 4, 2, "1:9")
 
 
+@pytest.mark.parametrize(
+    ("earlier", "fields", "kind"),
+    [
+        ("desired.said", {"desired": "stopped"}, events.DesiredSet),
+        ("handoff.asked", {}, events.HandoffRequested),
+        ("hang.noticed", {"launch": "1:1", "words": "silent"}, events.HangDetected),
+        ("restart.asked", {}, events.RestartRequested),
+        ("spend.noted", {"launch": "1:1", "tokens": 3}, events.SpendRecorded),
+        (
+            "window.learnt",
+            {"harness": "codex", "model": "m", "window": 9},
+            events.WindowSizeReported,
+        ),
+        ("workspace.kept", {"words": "no remote"}, events.WorkspacePushFailed),
+    ],
+)
+def test_a_kind_is_read_by_its_earlier_name(earlier, fields, kind):
+    """A log from before the rename still says that the agent was stopped."""
+    line = msgspec.json.encode({"v": 1, "ts": NOW, "kind": earlier, **fields})
+    found = events.parse(line)
+    assert type(found) is kind
+    assert {name: getattr(found, name) for name in fields} == fields
+
+
 def test_unknown_fields_are_ignored():
     """A later release may say more about a kind that we know."""
     found = events.parse(line(kind="heartbeat", tool="Read", mood="good"))

@@ -61,6 +61,8 @@ from rekindle.wiring.access.trust_checks import (
 )
 from rekindle.wiring.open_store import open_store
 from rekindle.wiring.starting.background_start import (
+    FOR_UP,
+    FOR_WATCHDOG,
     is_in_window,
     keep_last_words,
     start_briefs,
@@ -82,10 +84,8 @@ from rekindle.wiring.supervisor_setup import run_supervisor
 )
 @click.option("--cycles", type=click.IntRange(0), help="How many cycles this run has; 0: no end.")
 @budget_option
-@click.option("--kept", is_flag=True, hidden=True, help="Continue as the operator said before.")
-@click.option(
-    "--said", is_flag=True, hidden=True, help="The operator's command is in the log already."
-)
+@click.option(FOR_WATCHDOG, is_flag=True, hidden=True)
+@click.option(FOR_UP, is_flag=True, hidden=True)
 @trust_option
 @json_option
 def run(  # noqa: PLR0917 - one parameter per option
@@ -93,8 +93,8 @@ def run(  # noqa: PLR0917 - one parameter per option
     once: bool,
     cycles: int | None,
     budget: str | None,
-    kept: bool,
-    said: bool,
+    for_watchdog: bool,
+    for_up: bool,
     trust: bool,
     as_json: bool,
 ) -> int:
@@ -121,38 +121,39 @@ def run(  # noqa: PLR0917 - one parameter per option
     project = config.load_project(find_current_folder())
     require_operator(project)
     name = resolve_agent(project, agent)
+    is_background = for_watchdog or for_up
     if project.settings.fleet is not None:
-        options = (("--once", once), ("--kept", kept or said), ("--json", as_json))
-        for option, is_said in options:
-            if is_said:
+        options = (("--once", once), (FOR_WATCHDOG, is_background), ("--json", as_json))
+        for option, is_given in options:
+            if is_given:
                 refuse_fleet(project, option)
         ensure_trust(project, trust=trust)
         print_changes(name, accept_settings(project, name))
         run_on_fleet(project, project.settings.fleet, name, cycles, unbounded=budget == "none")
         return 0
-    if kept or said:
+    if is_background:
         require_trust(project.path)  # `up` or a watchdog started us, so there is no person to ask
     else:
         ensure_trust(project, trust=trust)
-    if not (kept or as_json):
+    if not (for_watchdog or as_json):
         with suppress(OSError):  # a closed pipe must not stop the agent
             _print_exposed(project, name)
     store = open_store(project, say=print_note)
-    if not (kept or said):
+    if not is_background:
         accept_log(store, name)
     lines = _follow_log(store, name) if as_json else None
-    bounds = "" if kept or said else _render_bounds(project, name, lifted=budget == "none")
+    bounds = "" if is_background else _render_bounds(project, name, lifted=budget == "none")
     heard = _stop_if_unread(_tell_events(name, lines) if lines else _make_printer(name, bounds))
     try:
-        with _record_failure(store, name, is_ours=kept or said):
+        with _record_failure(store, name, is_ours=is_background):
             result = run_supervisor(
                 project,
                 store,
                 name,
                 heard,
                 once=once,
-                kept=kept,
-                said=said,
+                for_watchdog=for_watchdog,
+                for_up=for_up,
                 cycles=cycles,
                 unbounded=budget == "none",
             )

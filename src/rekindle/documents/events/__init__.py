@@ -10,6 +10,7 @@ The log assigns `seq`, `gen` and `at` when it accepts an event; in the inbox the
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import datetime
 from typing import Any, get_args
 
@@ -242,6 +243,16 @@ _require_rows(EVENT_KINDS)
 _decoder: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)
 _EARLIEST, _LATEST = 1970, 9000
 _ORDER = ("v", "seq", "gen", "ts", "kind")
+_EARLIER_KINDS = {
+    "desired.said": "desired.set",
+    "handoff.asked": "handoff.requested",
+    "hang.noticed": "hang.detected",
+    "restart.asked": "restart.requested",
+    "spend.noted": "spend.recorded",
+    "window.learnt": "window.reported",
+    "workspace.kept": "workspace.push_failed",
+}
+"""Kinds by their earlier names, which a log from before the rename has."""
 
 
 def parse(line: bytes) -> AnyEvent | UnknownEvent:
@@ -252,6 +263,8 @@ def parse(line: bytes) -> AnyEvent | UnknownEvent:
     try:
         event = _decoder.decode(line)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        if current := _rename_kind(line):
+            return parse(current)
         return _parse_unknown(line, error)
     json_codec.refuse_newer_schema(event.v, "event", SCHEMA)
     _require_time(event.ts)
@@ -283,6 +296,16 @@ def _select_unknown(event: Event, fields: dict[str, Any]) -> dict[str, Any]:
     """Return the fields that the event's kind does not have; they must never override its own."""
     names = {field.encode_name for field in msgspec.structs.fields(event)} | {"kind"}
     return {key: value for key, value in fields.items() if key not in names}
+
+
+def _rename_kind(line: bytes) -> bytes | None:
+    """Return the line with the current name of its kind, or None if the kind was not renamed."""
+    with suppress(DocumentError):
+        raw = json_codec.decode_object(line, "event", schema=SCHEMA)
+        kind = raw.get("kind")
+        if isinstance(kind, str) and kind in _EARLIER_KINDS:
+            return msgspec.json.encode(raw | {"kind": _EARLIER_KINDS[kind]})
+    return None
 
 
 def _parse_unknown(line: bytes, error: Exception) -> UnknownEvent:

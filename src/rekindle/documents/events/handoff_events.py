@@ -3,7 +3,7 @@
 from rekindle.documents.events.event import Event
 
 
-class WindowSizeReported(Event, frozen=True, kw_only=True, tag="window.learnt"):
+class WindowSizeReported(Event, frozen=True, kw_only=True, tag="window.reported"):
     summary = "A CLI reported the size of its model's window."
     harness: str
     model: str

@@ -6,7 +6,7 @@ from typing import Any, Literal
 from rekindle.documents.events.event import Event
 
 
-class DesiredSet(Event, frozen=True, kw_only=True, tag="desired.said"):
+class DesiredSet(Event, frozen=True, kw_only=True, tag="desired.set"):
     summary = "The operator decided whether the agent should run; this overrides every marker."
     desired: Literal["running", "stopped"]
     cycles: int | None = None
@@ -15,7 +15,7 @@ class DesiredSet(Event, frozen=True, kw_only=True, tag="desired.said"):
     """Whether the run continues without progress (`--budget none`); None leaves it unchanged."""
 
 
-class RestartRequested(Event, frozen=True, kw_only=True, tag="restart.asked"):
+class RestartRequested(Event, frozen=True, kw_only=True, tag="restart.requested"):
     summary = "The operator asked for another start now, whatever prevented it."
     fresh: bool = False
     """Whether to start a fresh session instead of resuming the current one."""
@@ -81,5 +81,5 @@ class QuestionAnswered(Event, frozen=True, kw_only=True, tag="question.answered"
     """Reason why the answer does not count; empty if it counts."""
 
 
-class HandoffRequested(Event, frozen=True, kw_only=True, tag="handoff.asked"):
+class HandoffRequested(Event, frozen=True, kw_only=True, tag="handoff.requested"):
     summary = "The operator asked for a handoff to a fresh session."

@@ -36,6 +36,6 @@ class WorkspacePushed(Event, frozen=True, kw_only=True, tag="workspace.pushed"):
     """Generation for which the host had claimed the work branch."""
 
 
-class WorkspacePushFailed(Event, frozen=True, kw_only=True, tag="workspace.kept"):
+class WorkspacePushFailed(Event, frozen=True, kw_only=True, tag="workspace.push_failed"):
     summary = "The agent's workspace could not be pushed; it exists only on its host."
     words: str

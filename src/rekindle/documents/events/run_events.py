@@ -170,7 +170,7 @@ class WaitStarted(Event, frozen=True, kw_only=True, tag="wait.started"):
     until: datetime
 
 
-class HangDetected(Event, frozen=True, kw_only=True, tag="hang.noticed"):
+class HangDetected(Event, frozen=True, kw_only=True, tag="hang.detected"):
     summary = "A process has been silent for a long time."
     launch: str
     words: str
@@ -197,7 +197,7 @@ class ReviewMade(Event, frozen=True, kw_only=True, tag="review.made"):
     """Number of launches of the run whose cost is unknown."""
 
 
-class SpendRecorded(Event, frozen=True, kw_only=True, tag="spend.noted"):
+class SpendRecorded(Event, frozen=True, kw_only=True, tag="spend.recorded"):
     summary = "The spend of the run so far, including the turns of the running process."
     launch: str
     tokens: int

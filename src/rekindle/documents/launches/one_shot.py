@@ -7,7 +7,7 @@ import msgspec
 
 from rekindle.documents.manifest import Persona
 
-ONE_SHOT_VARIABLE = "REKINDLE_ASKED"
+ONE_SHOT_VARIABLE = "REKINDLE_ONE_SHOT"
 """Variable that tells Rekindle's hooks to ignore the process; hook.py has the same name."""
 
 

@@ -51,8 +51,10 @@ from rekindle.wiring.open_store import (
 )
 
 TMUX_SESSION = "rekindle"
-SAID_OPTION = "--said"
-"""Option of a supervisor if the operator's command is already in the log."""
+FOR_UP = "--for-up"
+"""Option of a supervisor that `up` starts: the operator's command is already in the log."""
+FOR_WATCHDOG = "--for-watchdog"
+"""Option of a supervisor that a watchdog starts: it continues as the operator last decided."""
 
 
 def make_supervisor_command(name: str, *words: str) -> list[str]:
@@ -63,7 +65,7 @@ def make_supervisor_command(name: str, *words: str) -> list[str]:
 
 def start_supervisor(project: Project, store: FileStore, name: str) -> int:
     """Start a supervisor that outlives this process; its output goes to run/output.log."""
-    return _start_process(project, store, make_supervisor_command(name, SAID_OPTION), name, {})
+    return _start_process(project, store, make_supervisor_command(name, FOR_UP), name, {})
 
 
 def note_start(store: FileStore, name: str, seq: int) -> None:
@@ -79,7 +81,7 @@ def start_for_watchdog(project: Project, store: FileStore, name: str) -> str:
     It is started as the operator started it, in a tmux window or in the background. Return a note
     about the window; empty for one in the background.
     """
-    argv, kept = make_supervisor_command(name, "--kept"), read_environment(project, store, name)
+    argv, kept = make_supervisor_command(name, FOR_WATCHDOG), read_environment(project, store, name)
     if not is_in_window(store, name):
         _start_process(project, store, argv, name, kept)
         return ""
@@ -119,7 +121,7 @@ def start_briefs(project: Project, store: FileStore) -> None:
 
 def start_in_tmux(project: Project, name: str) -> int:
     """Start a supervisor in a window of our tmux session, to which the operator can attach."""
-    return _open_window(project, name, make_supervisor_command(name, SAID_OPTION), {})
+    return _open_window(project, name, make_supervisor_command(name, FOR_UP), {})
 
 
 def _open_window(project: Project, name: str, argv: list[str], more: dict[str, str]) -> int:

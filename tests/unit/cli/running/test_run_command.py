@@ -128,7 +128,7 @@ def test_for_programs_the_events_of_the_log_are_printed(project, renamed):
     printed = [json.loads(line) for line in started.out.splitlines()]
     assert [one["kind"] for one in printed] == [
         "agent.created",
-        "desired.said",
+        "desired.set",
         "run.started",
         "cycle.started",
         "launch.started",
@@ -353,7 +353,7 @@ def test_a_variable_that_notify_names_is_wanted_of_a_person_and_not_of_a_watchdo
     refused = project("run", code=3)
     assert "$ALERTS, which is empty or not set" in refused.err
     accept_folder(project.path)
-    kept = project.start("run", "trades", "--kept")
+    kept = project.start("run", "trades", "--for-watchdog")
     assert kept.wait() == 0, kept.err
     assert "$ALERTS, which is empty or not set" in kept.out + kept.err
 

@@ -53,11 +53,11 @@ def test_an_agent_that_is_held_back_is_up_with_its_reason(project, agent, shown,
     again = project("up", "trades").out
     assert again.startswith(f"✓ trades: {shown}: "), again
     assert reason in again
-    [supervisor] = project.pids("run", "trades", "--said")
+    [supervisor] = project.pids("run", "trades", "--for-up")
     project.place.signal(supervisor, signal.SIGKILL)
     project.place.wait_for(lambda: project.place.processes() == [])
     assert project("up", "trades").out == again  # by another supervisor, which launched nothing
-    assert project.pids("run", "trades", "--said") != [supervisor]
+    assert project.pids("run", "trades", "--for-up") != [supervisor]
 
 
 def test_no_agent_waits_for_another_that_is_ending(project):

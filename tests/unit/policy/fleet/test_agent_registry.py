@@ -74,7 +74,7 @@ def test_a_commit_is_answered_with_the_commands_since():
     )
     after, answer = agent_registry.commit_events(kept, commit(kept, cycle(1), known=before))
     assert [events.parse(one.encode()).kind for one in answer.lines] == [
-        "desired.said",
+        "desired.set",
         "cycle.started",
     ]
     assert after.projection.run.desired == "stopped"

@@ -176,10 +176,10 @@ def test_a_stop_that_no_folder_could_take_counts_and_is_recorded_later(store, op
     with open_store().writer("trades") as writer:
         writer.fold()
     assert open_store().read("trades").committed.run.desired == "stopped"
-    lines = store.folder("trades").log.read_bytes().count(b'"desired.said"')
+    lines = store.folder("trades").log.read_bytes().count(b'"desired.set"')
     with open_store().writer("trades") as writer:
         writer.fold()
-    assert store.folder("trades").log.read_bytes().count(b'"desired.said"') == lines
+    assert store.folder("trades").log.read_bytes().count(b'"desired.set"') == lines
     other = open_store()
     other.submit("trades", say(other, "running", clock))
     assert other.read("trades").projection.run.desired == "running"
