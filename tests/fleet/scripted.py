@@ -16,6 +16,7 @@ from temporalio.exceptions import ApplicationError
 from temporalio.worker import Worker
 
 from rekindle.documents import events
+from rekindle.fleet.agent.brief_workflow import BriefWorkflow
 from rekindle.fleet.agent.host_orders import (
     DECISION_QUEUE,
     FENCED,
@@ -25,10 +26,7 @@ from rekindle.fleet.agent.host_orders import (
     make_host_queue,
     make_pool_queue,
 )
-from rekindle.fleet.agent.workflow import (
-    AgentWorkflow,
-    BriefWorkflow,
-)
+from rekindle.fleet.agent.workflow import AgentWorkflow
 from rekindle.fleet.hosts.host_processes import EngineClient
 from rekindle.policy.fleet.agent_registry import (
     AgentDefinition,

@@ -11,11 +11,11 @@ from temporalio.worker import Replayer, UnsandboxedWorkflowRunner
 from temporalio.workflow import NondeterminismError
 
 from fleet.record import HISTORIES, LIVES
+from rekindle.fleet.agent import agent_decisions
 from rekindle.fleet.agent import workflow as module
-from rekindle.fleet.agent.workflow import (
-    AgentWorkflow,
-    BriefWorkflow,
-)
+from rekindle.fleet.agent.agent_listing import AgentListing
+from rekindle.fleet.agent.brief_workflow import BriefWorkflow
+from rekindle.fleet.agent.workflow import AgentWorkflow
 from rekindle.fleet.engine.payload_converter import make_data_converter
 from rekindle.policy.exits import restart
 from rekindle.policy.fleet import agent_registry
@@ -80,30 +80,6 @@ class Sleeps(AgentWorkflow):
 
 
 @workflow.defn(name="Agent")
-class Renames(AgentWorkflow):
-    """Calls what a host does by another name."""
-
-    @workflow.run
-    async def run(self, kept: RegisteredAgent) -> RegisteredAgent:
-        return await super().run(kept)
-
-    def _start(self, activity: str, host: str):
-        return super()._start(f"{activity}_2", host)
-
-
-@workflow.defn(name="Agent")
-class Hides(AgentWorkflow):
-    """A fleet that hides its agents from the list of all agents."""
-
-    @workflow.run
-    async def run(self, kept: RegisteredAgent) -> RegisteredAgent:
-        return await super().run(kept)
-
-    def _show(self, state: str, host: str) -> None:
-        pass
-
-
-@workflow.defn(name="Agent")
 class Forgets(AgentWorkflow):
     """Does not know who had the agent last, and asks again."""
 
@@ -112,21 +88,42 @@ class Forgets(AgentWorkflow):
         return await super().run(kept)
 
     async def _work(self) -> None:
-        self._kept = agent_registry.release_lease(self._kept, is_gone=True)
+        self._registered = agent_registry.release_lease(self._registered, is_gone=True)
         await super()._work()
 
 
-@pytest.mark.parametrize("changed", [Sleeps, Renames, Hides, Forgets])
+@pytest.mark.parametrize("changed", [Sleeps, Forgets])
 def test_a_change_that_the_past_does_not_bear_is_seen(changed):
     path = next(path for path in RECORDED if path.stem == "cycles")
     with pytest.raises(NondeterminismError):
         replayed(path, changed, workflow_runner=UnsandboxedWorkflowRunner())
 
 
+def rename_activities(monkeypatch):
+    """Call what a host does by another name."""
+    start = module.start_on_host
+    monkeypatch.setattr(
+        module, "start_on_host", lambda agent, activity, host: start(agent, f"{activity}_2", host)
+    )
+
+
+def hide_agents(monkeypatch):
+    """Hide all agents from the engine's list."""
+    monkeypatch.setattr(AgentListing, "show", lambda *_: None)
+
+
+@pytest.mark.parametrize("change", [rename_activities, hide_agents])
+def test_another_activity_and_another_attribute_are_seen(change, monkeypatch):
+    change(monkeypatch)
+    path = next(path for path in RECORDED if path.stem == "cycles")
+    with pytest.raises(NondeterminismError):
+        replayed(path, AgentWorkflow, workflow_runner=UnsandboxedWorkflowRunner())
+
+
 def test_a_changed_policy_is_seen_too(monkeypatch):
     """It is called again with the past as it was."""
     later = restart.WaitUntil(until=datetime(2999, 1, 1, tzinfo=UTC), why="new", after=0)
-    monkeypatch.setattr(module, "decide_move", lambda *_, **__: later)
+    monkeypatch.setattr(agent_decisions, "decide_move", lambda *_, **__: later)
     path = next(path for path in RECORDED if path.stem == "cycles")
     with pytest.raises(NondeterminismError):
         replayed(path, AgentWorkflow, workflow_runner=UnsandboxedWorkflowRunner())

@@ -23,15 +23,15 @@ from temporalio.service import RPCError, RPCStatusCode
 from rekindle.documents import events
 from rekindle.documents.events import AnyEvent, Event
 from rekindle.errors import EngineError, NotOnFleetError, OwnershipError, RekindleError
-from rekindle.fleet.agent.host_orders import DECISION_QUEUE
-from rekindle.fleet.agent.workflow import (
+from rekindle.fleet.agent.agent_listing import (
     CYCLE_ATTRIBUTE,
     HOST_ATTRIBUTE,
     POOL_ATTRIBUTE,
     REASON_MEMO,
     STATE_ATTRIBUTE,
-    AgentWorkflow,
 )
+from rekindle.fleet.agent.host_orders import DECISION_QUEUE
+from rekindle.fleet.agent.workflow import AgentWorkflow
 from rekindle.fleet.engine.update_errors import is_overlooked
 from rekindle.policy.fleet import agent_registry
 from rekindle.policy.fleet.agent_registry import AgentDefinition, RegisteredAgent

@@ -17,8 +17,8 @@ from temporalio.client import (
 )
 from temporalio.service import RPCError, RPCStatusCode
 
+from rekindle.fleet.agent.brief_workflow import BriefWorkflow
 from rekindle.fleet.agent.host_orders import DECISION_QUEUE
-from rekindle.fleet.agent.workflow import BriefWorkflow
 from rekindle.policy.briefs.brief_schedule import NEVER
 from rekindle.policy.settings.runtime_settings import (
     FLEET_BRIEF_SPREAD_SECONDS,

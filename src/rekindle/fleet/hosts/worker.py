@@ -13,8 +13,9 @@ from temporalio.client import Client
 from temporalio.worker import FixedSizeSlotSupplier, UnsandboxedWorkflowRunner, Worker, WorkerTuner
 
 from rekindle.errors import OwnershipError, translate_os_errors
+from rekindle.fleet.agent.brief_workflow import BriefWorkflow
 from rekindle.fleet.agent.host_orders import DECISION_QUEUE, make_host_queue, make_pool_queue
-from rekindle.fleet.agent.workflow import AgentWorkflow, BriefWorkflow
+from rekindle.fleet.agent.workflow import AgentWorkflow
 from rekindle.fleet.hosts import host_admission
 from rekindle.fleet.hosts.activities import Activities, CycleSlots
 from rekindle.fleet.hosts.host_processes import EngineClient

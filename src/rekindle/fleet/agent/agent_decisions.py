@@ -1,0 +1,52 @@
+"""Decide an agent's next move in its workflow, with patches for the histories of old versions."""
+
+from datetime import datetime
+
+from temporalio import workflow
+
+with workflow.unsafe.imports_passed_through():
+    from rekindle.documents import events
+    from rekindle.policy.exits.restart import HANDOFF_EXIT, WaitUntil
+    from rekindle.policy.fleet.agent_registry import RegisteredAgent
+    from rekindle.policy.operator import questions
+    from rekindle.policy.progress import idle
+    from rekindle.policy.supervision import run_moves as runs
+    from rekindle.policy.supervision.decide import (
+        decide_move,
+        has_failed_resume,
+        select_open_launches,
+    )
+
+QUESTIONS_PATCH = "questions"
+"""Patch: the workflow asks a person questions. Older histories contain none."""
+_PACED_HANDOFFS = "paced-handoffs"
+"""Patch: launches after handoffs are paced. In older histories they start at once."""
+_RESUMES = "failed-resumes"
+"""Patch: resumes that a CLI refused do not count as crashes."""
+
+
+def decide(registered: RegisteredAgent, now: datetime) -> runs.Move:
+    """Return the next move of an agent, as the version that began its history decided it."""
+    known, limits = registered.projection, registered.definition.limits
+    # Query a patch only if it matters, because each query adds a marker to the history.
+    counts = has_failed_resume(known) and not workflow.patched(_RESUMES)
+    move = decide_move(known, limits, now, resumes_count=counts)
+    is_paced = isinstance(move, WaitUntil) and move.why == idle.IDLE_REASON
+    last = select_open_launches(known)[-1:]
+    if is_paced and last and last[0].exit == HANDOFF_EXIT:
+        paces = workflow.patched(_PACED_HANDOFFS)
+        return decide_move(known, limits, now, paces_handoffs=paces, resumes_count=counts)
+    return move
+
+
+def add_question(registered: RegisteredAgent, event: events.AnyEvent) -> list[events.AnyEvent]:
+    """Return the event, followed by a question if it needs a person."""
+    if not workflow.patched(QUESTIONS_PATCH):
+        return [event]
+    return questions.add_questions(registered.projection, [event], make_question_terms(registered))
+
+
+def make_question_terms(registered: RegisteredAgent) -> questions.QuestionTerms:
+    limits = registered.definition.limits
+    seconds = limits.runtime.questions.deadline
+    return questions.QuestionTerms(workflow.now(), seconds, limits.budget)

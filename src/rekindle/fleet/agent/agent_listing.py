@@ -1,0 +1,48 @@
+"""Show an agent in the engine's list of workflows, which is not encrypted."""
+
+from temporalio import workflow
+from temporalio.common import SearchAttributeKey
+
+with workflow.unsafe.imports_passed_through():
+    from rekindle.policy.fleet.agent_registry import RegisteredAgent
+
+STATE_ATTRIBUTE = SearchAttributeKey.for_keyword("RekindleState")
+HOST_ATTRIBUTE = SearchAttributeKey.for_keyword("RekindleHost")
+POOL_ATTRIBUTE = SearchAttributeKey.for_keyword("RekindlePool")
+CYCLE_ATTRIBUTE = SearchAttributeKey.for_int("RekindleCycle")
+_REASONS = "listed-reasons"
+"""Patch: the engine's list includes the reason of a run that is over or paused."""
+REASON_MEMO = "rekindle_reason"
+"""Memo with that reason as STATE:WHY; valid while RekindleState has the same state."""
+
+
+class AgentListing:
+    """The attributes that the engine's list shows of one agent."""
+
+    def __init__(self) -> None:
+        self._shown: tuple[str, str, str] = ("", "", "")
+        self._shown_reason = ""
+
+    def show(self, registered: RegisteredAgent, state: str, host: str) -> None:
+        """Update the search attributes, which are not encrypted and have no text of the agent."""
+        pool = registered.definition.pool
+        if (state, host, pool) == self._shown:
+            return
+        self._shown = (state, host, pool)
+        workflow.upsert_search_attributes(
+            [
+                STATE_ATTRIBUTE.value_set(state),
+                HOST_ATTRIBUTE.value_set(host or "-"),
+                POOL_ATTRIBUTE.value_set(pool),
+                CYCLE_ATTRIBUTE.value_set(registered.projection.cycle),
+            ]
+        )
+
+    def show_reason(self, registered: RegisteredAgent, state: str) -> None:
+        """Add why a run is over or paused to the engine's list, without the agent's text."""
+        run = registered.projection.run
+        why = {"over": run.ended.why, "safe": run.safe.why}.get(state, "")
+        reason = f"{state}:{why}"
+        if why and reason != self._shown_reason and workflow.patched(_REASONS):
+            self._shown_reason = reason
+            workflow.upsert_memo({REASON_MEMO: reason})

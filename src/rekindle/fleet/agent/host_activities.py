@@ -1,0 +1,105 @@
+"""Start activities on hosts for an agent's workflow."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+from temporalio import workflow
+from temporalio.common import RetryPolicy
+from temporalio.workflow import ActivityCancellationType
+
+with workflow.unsafe.imports_passed_through():
+    from rekindle.fleet.agent.host_orders import (
+        HostOrder,
+        HostResult,
+        make_host_queue,
+        make_pool_queue,
+    )
+    from rekindle.policy.fleet.agent_registry import RegisteredAgent
+    from rekindle.policy.settings.runtime_settings import (
+        FLEET_BRIEF_SECONDS,
+        FLEET_HOST_SECONDS,
+        FLEET_LEASE_DAYS,
+        FLEET_OFFER_RETRY_SECONDS,
+        FLEET_OFFER_SECONDS,
+        FLEET_WORD_SECONDS,
+        FLEET_WORD_TRIES,
+    )
+
+_ONCE = RetryPolicy(maximum_attempts=1)
+_WHEN_IT_HAS_ENDED = ActivityCancellationType.WAIT_CANCELLATION_COMPLETED
+
+
+def start_on_host(
+    registered: RegisteredAgent,
+    activity: str,
+    host: str,
+    cancelled: ActivityCancellationType = _WHEN_IT_HAS_ENDED,
+) -> workflow.ActivityHandle[Any]:
+    """Start a long activity on a host, which keeps the lease until the activity ends."""
+    definition = registered.definition
+    return workflow.start_activity(
+        activity,
+        make_order(registered),
+        result_type=HostResult,
+        task_queue=make_host_queue(host),
+        heartbeat_timeout=timedelta(seconds=definition.heartbeat_seconds),
+        start_to_close_timeout=timedelta(days=FLEET_LEASE_DAYS),
+        schedule_to_start_timeout=timedelta(seconds=_find_start_timeout(registered, activity)),
+        retry_policy=_ONCE,
+        cancellation_type=cancelled,
+    )
+
+
+def start_beside(
+    registered: RegisteredAgent, activity: str, host: str
+) -> workflow.ActivityHandle[Any]:
+    """Start a short activity on the host that has the lease; retry if it does not answer."""
+    most = timedelta(seconds=FLEET_WORD_SECONDS)
+    return workflow.start_activity(
+        activity,
+        make_order(registered),
+        task_queue=make_host_queue(host),
+        start_to_close_timeout=most,
+        schedule_to_close_timeout=FLEET_WORD_TRIES * most,
+    )
+
+
+def start_offer(
+    registered: RegisteredAgent, shunned: Sequence[str]
+) -> workflow.ActivityHandle[str]:
+    """Ask the hosts of the pool for a free slot; the first that answers is the result."""
+    return workflow.start_activity(
+        "offer",
+        args=[make_order(registered), shunned],
+        result_type=str,
+        task_queue=make_pool_queue(registered.definition.pool),
+        start_to_close_timeout=timedelta(seconds=FLEET_OFFER_SECONDS),
+        retry_policy=RetryPolicy(
+            initial_interval=timedelta(seconds=FLEET_OFFER_RETRY_SECONDS),
+            backoff_coefficient=1,
+        ),
+    )
+
+
+def make_order(registered: RegisteredAgent) -> HostOrder:
+    return HostOrder(workflow.info().workflow_id, registered.agent, registered.generation)
+
+
+def is_work_unpushed(registered: RegisteredAgent) -> bool:
+    """Return whether the agent's work exists only on its host, because it was never pushed."""
+    known = registered.projection
+    is_pushed = bool(registered.definition.remote) and known.workspace is not None
+    return bool(known.attempts) and not is_pushed
+
+
+def _find_start_timeout(registered: RegisteredAgent, activity: str) -> float:
+    """Return the seconds that a host has to start an activity.
+
+    If the agent's work is on that host alone, it is at least the heartbeat timeout. Briefs get
+    more time, because those of many agents are due at the same time, and a busy host is not
+    gone.
+    """
+    least = FLEET_BRIEF_SECONDS if activity == "write_brief" else FLEET_HOST_SECONDS
+    heartbeat = registered.definition.heartbeat_seconds
+    return max(least, heartbeat) if is_work_unpushed(registered) else least
