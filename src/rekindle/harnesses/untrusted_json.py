@@ -78,12 +78,18 @@ def make_passages(
     at: str,
     message: str = "",
     thread: str = "",
-    anew: bool = False,
+    repeats_message: bool = False,
 ) -> tuple[Passage, ...]:
     """Return the passages of a line, with the time, message and thread that they share."""
     told = [what for what in found if isinstance(what, PassageContent)]
     return tuple(
-        Passage(what=what, at=at, message=message, thread=thread, anew=anew and what is told[0])
+        Passage(
+            what=what,
+            at=at,
+            message=message,
+            thread=thread,
+            repeats_message=repeats_message and what is told[0],
+        )
         for what in told
     )
 

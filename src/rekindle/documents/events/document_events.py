@@ -91,7 +91,7 @@ class CheckpointCommitted(DocumentCommitted, frozen=True, kw_only=True, tag="che
     summary = "A checkpoint became the current one."
     document = "checkpoint"
     session: str = ""
-    """Person's own session that continues with the checkpoint; empty if the next session does."""
+    """A person's own session that continues from the checkpoint; empty if the next one does."""
 
 
 class BriefCommitted(DocumentCommitted, frozen=True, kw_only=True, tag="brief.committed"):

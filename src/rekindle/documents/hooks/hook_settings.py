@@ -86,7 +86,7 @@ class HookObstacle(msgspec.Struct, frozen=True):
 
 
 class HookCommand(msgspec.Struct, frozen=True):
-    """A command line of Rekindle's, from any version and location of an installation."""
+    """A hook's command line that some version of Rekindle installed."""
 
     python: str
     program: str

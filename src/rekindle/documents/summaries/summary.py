@@ -84,7 +84,7 @@ def _make_list_schema(item: dict[str, Any], name: str) -> dict[str, Any]:
 class AnswerFault(StrEnum):
     """The reasons to refuse an answer. The model receives exactly these texts.
 
-    A word of the answer may come from the transcript, and must not come back as one of Rekindle's.
+    An answer may repeat the transcript, whose words must not reach the model as Rekindle's own.
     """
 
     NOT_JSON = "is not valid JSON"

@@ -69,7 +69,7 @@ class _OpenTurn:
         self.begins, self.who, self._grew = begins, who, grew
         self.message, self.at, self.thread = first.message, first.at, first.thread
         self.compacted = isinstance(first.what, CompactionReport)
-        self.is_told_again = first.anew
+        self.may_repeat = first.repeats_message
         self.over = who != "agent"
         self.used: UsageReport | None = None
         self._size = 0
@@ -205,7 +205,7 @@ class TurnBuilder:
         last = self._answers.get(thread)
         if (
             last
-            and not last.is_told_again
+            and not last.may_repeat
             and all(call.text is not None for call in last.calls.values())
         ):
             last.over = True
@@ -213,7 +213,7 @@ class TurnBuilder:
     def _begin_answer(self, passage: Passage, offset: int) -> _OpenTurn:
         last = self._answers.get(passage.thread)
         if last is not None and _continues_answer(last, passage):
-            if passage.anew:
+            if passage.repeats_message:
                 last.clear()
             return last
         # When the main thread continues, its sub-agents have reported.

@@ -72,7 +72,7 @@ class Passage(msgspec.Struct, frozen=True, kw_only=True):
     """Id of the answer that it belongs to; empty if the CLI gives none."""
     thread: str = ""
     """Name of the sub-agent; empty for the main thread."""
-    anew: bool = False
+    repeats_message: bool = False
     """Whether the CLI repeats the whole message, starting with this passage."""
 
 
@@ -196,7 +196,7 @@ def render_heading(turn: Turn) -> str:
 
 
 def render_thread_name(thread: str) -> str:
-    """Return a sub-agent's name in a safe form; a CLI's file may have any text there."""
+    """Return a sub-agent's name in a safe form, because a CLI's file may have any text there."""
     if not thread or STABLE_ID.match(thread):
         return thread
     return f"thread-{hash_bytes(thread.encode('utf-8', 'replace'))[:8]}"

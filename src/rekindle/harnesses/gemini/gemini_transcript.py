@@ -54,7 +54,9 @@ def read_transcript(line: bytes) -> tuple[Passage, ...]:
         case "error":
             found.append(WarningReport(_read_text(record.get("content"))))
     at, message = to_word(record.get("timestamp")), to_word(record.get("id"))
-    return make_passages(found, at=at, message=message, anew=record.get("type") == "gemini")
+    return make_passages(
+        found, at=at, message=message, repeats_message=record.get("type") == "gemini"
+    )
 
 
 def _read_rewritten(messages: object) -> Iterator[Passage]:

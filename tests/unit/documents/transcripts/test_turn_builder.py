@@ -57,7 +57,7 @@ def make(word):
         at="2026-04-09T12:00:00Z",
         message="".join(mark[1:] for mark in marks if mark[0] == "@"),
         thread="".join(mark[1:] for mark in marks if mark[0] == "#"),
-        anew="!" in marks,
+        repeats_message="!" in marks,
     )
 
 

@@ -80,9 +80,9 @@ def test_a_call_of_which_nothing_is_told_is_open_and_later_unknown() -> None:
 
 
 def test_a_message_that_is_told_again_is_not_doubled() -> None:
-    first = [Passage(what=AssistantText("one"), message="m1", anew=True)]
+    first = [Passage(what=AssistantText("one"), message="m1", repeats_message=True)]
     again = [
-        Passage(what=AssistantText("one"), message="m1", anew=True),
+        Passage(what=AssistantText("one"), message="m1", repeats_message=True),
         Passage(what=ToolCallStarted("Bash", "c1"), message="m1"),
         Passage(what=ToolResult("c1", ok=True, text="ok"), message="m1"),
     ]
@@ -210,7 +210,7 @@ PASSAGES = st.builds(
     what=PIECES,
     message=st.sampled_from(["", "m1", "m2", "m3"]),
     thread=st.sampled_from(["", "", "s1"]),
-    anew=st.booleans(),
+    repeats_message=st.booleans(),
 )
 
 
@@ -276,7 +276,7 @@ def test_a_result_that_comes_after_the_next_answer_is_kept_while_its_turn_waits(
 def test_a_message_told_again_after_the_next_prompt_is_still_one() -> None:
     def told_as(*whats: object) -> list[Passage]:
         first, *others = whats
-        one = Passage(what=first, message="m1", anew=True)  # type: ignore[arg-type]
+        one = Passage(what=first, message="m1", repeats_message=True)  # type: ignore[arg-type]
         return [one, *line(*others, message="m1")]
 
     turns = all_of(
