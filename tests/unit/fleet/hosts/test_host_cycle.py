@@ -22,6 +22,8 @@ from rekindle.fleet.hosts.host_messages import (
     LeaseRefusal,
     make_asker,
 )
+from rekindle.fleet.hosts.host_register import HostRegister
+from rekindle.fleet.hosts.hosted_agent import HostedAgent, make_tell
 from rekindle.flows.supervisor_ports import TroubleReport
 from rekindle.policy.exits.restart import WaitUntil
 from rekindle.policy.fleet import agent_registry
@@ -87,7 +89,7 @@ def test_the_files_of_a_cycle_are_private(tmp_path):
     """The umask of the worker does not matter."""
     folder = RekindleFolder(tmp_path).agent("trades")
     folder.run.mkdir(parents=True)
-    host_cycle._make_tell(HostFolder(tmp_path, "trades", "a"), "trades")(TroubleReport("no"))
+    make_tell(HostFolder(tmp_path, "trades", "a"), "trades")(TroubleReport("no"))
     assert "no" in folder.output.read_text()
     assert stat.S_IMODE(folder.output.stat().st_mode) == 0o600
 
@@ -131,13 +133,13 @@ def test_a_writer_beside_a_cycle_leaves_its_replica_alone(tmp_path, engine):
     order, place = HostOrder("ns/trades", "trades", 1), HostFolder(tmp_path / "p", "trades", "a")
     with place.supervising(0) as is_alone:
         assert is_alone
-        host_cycle.HostedAgent(order, place, engine)
+        HostedAgent(order, place, engine)
         with place.supervising(0) as is_second:
             assert not is_second
         said = events.LoopAdded(ts=clock.read_clock(), id="more", text="More")
         engine.kept = agent_registry.append_events(engine.kept, said)
         engine.asked.clear()
-        beside = host_cycle.HostedAgent(order, place, engine, beside=True)
+        beside = HostedAgent(order, place, engine, beside=True)
     assert not any(isinstance(one, LeaseRequest) for one in engine.asked)
     store = beside.open_replica()
     archive = store.folder("trades").archive
@@ -145,7 +147,7 @@ def test_a_writer_beside_a_cycle_leaves_its_replica_alone(tmp_path, engine):
     assert not list(archive.glob("ops-before-*"))
 
     engine.kept = agent_registry.append_events(engine.kept, said)
-    host_cycle.HostedAgent(order, place, engine)
+    HostedAgent(order, place, engine)
     assert store.read("trades").committed.seq == engine.kept.projection.seq
     assert list(archive.glob("ops-before-*"))
 
@@ -165,7 +167,7 @@ def test_a_relay_that_was_written_goes_along_if_the_engine_takes_it(tmp_path, si
             sent.append(dict(documents))
             return []
 
-    own = host_cycle.HostRegister(Engine(), folder, Redaction(), lambda _: None)
+    own = HostRegister(Engine(), folder, Redaction(), lambda _: None)
     ended = events.LaunchEnded(
         ts=clock.read_clock(), launch="l", cycle=3, session="s", exit="clean"
     )
@@ -184,7 +186,7 @@ class Host:
         (fleet.repository("here").path / "new.txt").write_text("the agent's\n")
         register = EngineRegister("trades", 1, make_asker(engine))
         folder = RekindleFolder(tmp_path).agent("trades")
-        self.own = host_cycle.HostRegister(register, folder, Redaction(), self.told.append)
+        self.own = HostRegister(register, folder, Redaction(), self.told.append)
         self.own.push_to(self.workspace, 1)
 
     def end_launch(self):
@@ -304,7 +306,7 @@ class Settled:
 
     def here(self):
         order = HostOrder("ns/trades", "trades", self.engine.kept.generation)
-        return host_cycle.HostedAgent(order, self.place, self.engine)
+        return HostedAgent(order, self.place, self.engine)
 
     def go_on_with_a_remote(self):
         """The host's next cycle; returns what the log has of the work."""

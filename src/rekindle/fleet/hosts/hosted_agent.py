@@ -1,0 +1,156 @@
+"""An agent on a host: open its lease, its replica and its workspace."""
+
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from multiprocessing.connection import Connection
+
+import msgspec
+
+from rekindle.documents.commits.work_commit import PushedWork
+from rekindle.errors import EngineError, RekindleError
+from rekindle.fleet.agent.host_orders import HostOrder
+from rekindle.fleet.hosts.host_folder import HostFolder
+from rekindle.fleet.hosts.host_messages import EngineRegister, make_asker
+from rekindle.fleet.hosts.host_register import HostRegister, make_pushed_event
+from rekindle.fleet.hosts.work_branch import WorkBranch
+from rekindle.flows.supervisor_ports import REPORT_KINDS, SupervisorReport, TroubleReport
+from rekindle.policy.fleet.agent_registry import AgentDefinition
+from rekindle.policy.projection.projection import Projection
+from rekindle.policy.settings.runtime_settings import FLEET_NICE, STOP_SECONDS
+from rekindle.stores.files import FileStore
+from rekindle.stores.folders.agent_folder import RekindleFolder
+from rekindle.system import clock
+from rekindle.system.files import durable_files
+from rekindle.thresholds.fleet_limits import FLEET_OUTPUT_BYTES
+
+
+class HostedAgent:
+    """An agent on this host whose lease was opened here.
+
+    The creator holds the agent's supervisor lock, because the replica may be replaced. With
+    `beside`, a cycle is running: its replica is only brought up to date.
+    """
+
+    def __init__(
+        self, order: HostOrder, place: HostFolder, line: Connection, *, beside: bool = False
+    ) -> None:
+        self._order, self._place = order, place
+        self.register = EngineRegister(order.agent, order.generation, make_asker(line))
+        self.tell = make_tell(place, order.agent)
+        self.definition = self._read_local_definition() if beside else self._take_up()
+        self.project = place.project(self.definition)
+        if beside:
+            with self.open_replica().writer(order.agent, wait=STOP_SECONDS) as writer:
+                writer.catch_up()
+
+    def _read_local_definition(self) -> AgentDefinition:
+        definition = self._place.definition()
+        if definition is None:
+            raise EngineError(
+                "agent",
+                "the agent has not arrived on this host yet",
+                hint="the brief is retried after it has arrived",
+            )
+        return definition
+
+    def _take_up(self) -> AgentDefinition:
+        before = self._place.definition()
+        seq, held = 0, ""
+        if before is not None:
+            store = self._place.store(self._place.project(before), self.register)
+            seq, held = self._place.held(store)
+        opened = self.register.take_up(self._place.host, seq, held, self._place.defined())
+        # From here on, yield to agents that still wait for a host, and to the worker: if a busy
+        # agent delayed its heartbeats, this host would look dead.
+        os.nice(FLEET_NICE)
+        definition = opened.definition or before
+        if definition is None:
+            raise EngineError(
+                "agent",
+                "the engine has no definition of the agent",
+                hint="send it again: `rekindle run` with its manifest",
+            )
+        if opened.definition is not None:
+            self._place.define(opened.definition)
+        if opened.kept is not None:
+            self._place.end_leftover_processes()
+            project = self._place.project(definition)
+            self._place.receive(self._place.store(project, self.register), opened.kept)
+        return definition
+
+    def open_replica(self) -> FileStore:
+        """Return the replica's store."""
+        return self._place.store(self.project, self.register)
+
+    def store(self) -> FileStore:
+        """Return the replica's store, after bringing the pushed workspace to this host."""
+        plain = self.open_replica()
+        own = HostRegister(
+            self.register, plain.folder(self._order.agent), plain.redaction, self.tell
+        )
+        store = self._place.store(self.project, own)
+        if not self.definition.remote:
+            self._place.work.mkdir(parents=True, exist_ok=True)
+            return store
+        known = plain.read(self._order.agent).committed
+        claim, last = _find_claim(known), known.workspace
+        if not (claim and last and self._open_work_branch(claim).has(last.revision)):
+            claim = self._order.generation
+            self._bring_workspace(self._open_work_branch(claim), known, plain)
+        own.push_to(self._open_work_branch(claim), claim)
+        return store
+
+    def require_own_workspace(self) -> None:
+        self._place.require_own_workspace(self.definition)
+
+    def _open_work_branch(self, claim: int) -> WorkBranch:
+        return WorkBranch(
+            self._place.work,
+            remote=self.definition.remote,
+            agent=self._order.agent,
+            generation=claim,
+            host=self._place.host,
+        )
+
+    def _bring_workspace(self, workspace: WorkBranch, known: Projection, store: FileStore) -> None:
+        """Restore the pushed workspace, and claim its branch against pushes of other hosts."""
+        last = known.workspace
+        if last is None and self._has_worked_on_host(known) and workspace.has_files():
+            # A remote was added after the agent had worked here, so its files must not be replaced.
+            brought = workspace.adopt()
+        else:
+            before = PushedWork(last.revision, last.head, last.branch) if last else None
+            brought = workspace.bring(before)
+        for ref in workspace.left:
+            self.tell(TroubleReport(f"work on this host that was never pushed is kept as {ref}"))
+        with store.writer(self._order.agent, wait=STOP_SECONDS) as writer:
+            writer.append(make_pushed_event(brought, self._order.generation))
+
+    def _has_worked_on_host(self, known: Projection) -> bool:
+        """Return whether the agent has worked on this host, in the folder it works in now."""
+        launched = any(launch.seq > known.moved.seq for launch in known.attempts.values())
+        return launched and not self.definition.within
+
+
+def make_tell(place: HostFolder, agent: str) -> Callable[[SupervisorReport], None]:
+    """Return a function that appends reports to the output file of a background supervisor."""
+    path = RekindleFolder(place.path).agent(agent).output
+
+    def tell(report: SupervisorReport) -> None:
+        said = {"ts": clock.read_clock(), "report": REPORT_KINDS[type(report)]}
+        line = msgspec.json.encode(said | msgspec.to_builtins(report)) + b"\n"
+        with suppress(OSError, RekindleError):  # the file is only for people
+            fd = durable_files.open_plain(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+            with os.fdopen(fd, "ab") as file:
+                if file.tell() > FLEET_OUTPUT_BYTES:
+                    file.truncate(0)
+                file.write(line)
+
+    return tell
+
+
+def _find_claim(known: Projection) -> int:
+    """Return the generation for which this host claimed the agent's branch; 0 if it did not."""
+    last = known.workspace
+    return last.claim if last is not None and last.seq > known.moved.seq else 0
