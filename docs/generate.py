@@ -1,4 +1,4 @@
-"""Write the pages that are made from the code; with --check, say whether one has drifted."""
+"""Write the pages that are generated from the code; with --check, report drifted pages."""
 
 import sys
 from importlib import import_module
@@ -80,9 +80,9 @@ def exit_codes() -> str:
             key=lambda one: one.exit_code,
         )
     ]
-    rows.append(f"| {main.CRASHED} | a bug in Rekindle; a report to send in is named |")
+    rows.append(f"| {main.CRASHED} | a bug in Rekindle; the message names a report to send in |")
     rows.append(f"| {main.INTERRUPTED} | Ctrl-C |")
-    rows.append(f"| {main.OUTPUT_GONE} | whoever read the output went away |")
+    rows.append(f"| {main.OUTPUT_GONE} | the reader of the output went away |")
     rows += [
         "\n## Outcomes of a run\n",
         "`rekindle run` ends with the code of the outcome. `status --json` has its name",
@@ -127,9 +127,9 @@ def setting_list() -> str:
 def harness_list() -> str:
     parts = [
         "# Harnesses\n",
-        "What each agent CLI was seen to do, by recordings of the real program, and what is done",
-        "where it cannot. `pytest tests/unit/harnesses` holds the code to the recordings, and",
-        "`pytest tests/e2e` the recordings to the programs.\n",
+        "The behaviour of each agent CLI, from recordings of the real program, and how Rekindle",
+        "works around its limits. `pytest tests/unit/harnesses` checks the code against the",
+        "recordings, and `pytest tests/e2e` the recordings against the programs.\n",
     ]
     for name, module in plugins.BUILT_IN.items():
         parts += _harness(name, plugins.Harnesses()[name], import_module(module).__doc__ or "")
@@ -142,14 +142,14 @@ def _harness(name: str, harness: Harness, about: str) -> list[str]:
     parts += [rest.strip() + "\n"] if rest.strip() else []
     parts += ["| | |", "|---|---|"]
     parts += [f"| {what} | {how} |" for what, how in _abilities(harness)]
-    parts += ["\nWhat a persona asks for, and what comes of it:\n"]
-    parts += ["| persona | so it is started |", "|---|---|"]
+    parts += ["\nSettings of a persona, and the options that they become:\n"]
+    parts += ["| persona | options |", "|---|---|"]
     parts += [f"| `{asked}` | {_kept(harness, persona)} |" for asked, persona in PERSONAS.items()]
     for folder in sorted((RECORDINGS / RECORDED_AS.get(name, name)).glob("*")):
         found = load_recordings(folder)
         parts += [
-            f"\nSeen with {folder.name}:\n",
-            "| recorded | ended as | in words |",
+            f"\nRecorded with {folder.name}:\n",
+            "| recording | exit | message |",
             "|---|---|---|",
         ]
         for one in found:
@@ -167,7 +167,7 @@ def _ended(recording: Recording, harness: Harness) -> tuple[str, str]:
 
 
 def _kept(harness: Harness, persona: Persona) -> str:
-    """By which words a CLI is held to a persona, found by asking for them; or why it is refused."""
+    """Return the options that a persona adds to the command, or why it is refused."""
     session = "0a1b2c3d-0000-4000-8000-000000000001" if harness.CAN.names_sessions else ""
     bare = LaunchSpec(session=session, scratch="AGENT/run", program=("PROGRAM",))
     text = "You keep the light." if persona.system_prompt_file else ""
@@ -180,9 +180,9 @@ def _kept(harness: Harness, persona: Persona) -> str:
     said += [
         f"{key}={made.environment[key]}" for key in made.environment.keys() - alone.environment
     ]
-    words = " ".join(f"`{word}`" for word in said) or "nothing changes"
+    words = " ".join(f"`{word}`" for word in said) or "no change"
     files = [_flat(made.files[name]) for name in made.files if name not in alone.files]
-    return words + "".join(f", which says `{file}`" for file in files)
+    return words + "".join(f", which contains `{file}`" for file in files)
 
 
 def _flat(file: str) -> str:
@@ -193,21 +193,21 @@ def _abilities(harness: Harness) -> list[tuple[str, str]]:
     can = harness.CAN
     found = [
         (
-            "goes on in a session",
-            "yes" if can.resumes else "no: a fresh one is told what was interrupted",
+            "resumes a session",
+            "yes" if can.resumes else "no: a fresh session is told what was interrupted",
         ),
         (
             "reports by hooks",
-            "yes" if can.hooks else "no: what it prints is followed, and kept as its transcript",
+            "yes" if can.hooks else "no: its output is followed, and kept as its transcript",
         ),
-        ("a person gets it", harness.INSTALL),
+        ("how to install it", harness.INSTALL),
     ]
     if can.resumes:
-        named = "yes" if can.names_sessions else "no: it is taken from what the program prints"
-        found.insert(1, ("takes a session's id from us", named))
+        named = "yes" if can.names_sessions else "no: the id is read from its output"
+        found.insert(1, ("accepts a session id", named))
     if can.hooks:
-        own = "yes" if can.launch_hooks else "no: installed ones report; else what it prints"
-        found.insert(-1, ("a launch can be given hooks of its own", own))
+        own = "yes" if can.launch_hooks else "no: installed hooks report, or else its output"
+        found.insert(-1, ("accepts hooks for one launch", own))
     return found
 
 

@@ -192,6 +192,6 @@ def test_its_manifests_are_accepted():
 def test_its_numbers_are_the_defaults():
     found, text = runtime_settings.RuntimeSettings(), GUIDE.read_text()
     assert found.brief.at == "06:00"
-    assert "`at` is 06:00 unless" in text
+    assert "`at` is 06:00 by default" in text
     assert found.loops.stale_after_days == 14
     assert "older than two weeks" in text
