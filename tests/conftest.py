@@ -1,4 +1,4 @@
-"""What all tests share: a project in an empty folder, and a clock that the test moves."""
+"""Fixtures of all tests: a project in an empty folder, and a clock that the test moves."""
 
 import compileall
 import os
@@ -17,11 +17,12 @@ from rekindle.policy.settings.runtime_settings import Settings
 from rekindle.stores.files import FileStore
 
 pytest_plugins = ["loopback.fixtures", "fleet.engine"]
-"""The real agent CLIs, and the models behind them; the real engine of a fleet."""
+"""Fixtures for the real agent CLIs, the models behind them, and the real engine of a fleet."""
 
 hypothesis_settings.register_profile("steady", derandomize=True, deadline=None, max_examples=40)
 if not os.environ.get("REKINDLE_TORTURE"):
-    # A check is green or red by what was changed; `just torture` looks for what is new.
+    # CI draws the same examples each time, so that only a change can break it; `just torture` draws
+    # new ones.
     hypothesis_settings.load_profile("steady")
 
 
@@ -48,7 +49,7 @@ def compile_package() -> None:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """What failed is measured again; what must hold every time has failed for good."""
+    """Rerun failed measurements once; a failure of any other test is final."""
     if not os.environ.get("REKINDLE_MEASURES_AGAIN"):
         return
     for item in session.items:
@@ -72,7 +73,7 @@ Write the parser
 
 
 class ManualClock:
-    """Time that moves when the test says so."""
+    """A clock that moves only when the test says so."""
 
     def __init__(self) -> None:
         self.time = datetime(2026, 4, 9, 12, 0, tzinfo=UTC)
@@ -85,7 +86,7 @@ class ManualClock:
 
 
 def put_clis_on_path(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Put a program with the name of each agent CLI on the PATH, behind those that are there."""
+    """Put a program with the name of each agent CLI at the end of the PATH."""
     for name in ("claude", "codex", "gemini"):
         (folder / name).write_text("#!/bin/sh\nexit 1\n")
         (folder / name).chmod(0o755)
@@ -100,7 +101,7 @@ def isolated_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     home.mkdir(exist_ok=True)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HOME", str(home))
-        patch.setenv("XDG_CACHE_HOME", cache)  # the pinned agent CLI was put there
+        patch.setenv("XDG_CACHE_HOME", cache)  # the pinned agent CLI is installed there
         patch.setenv("REKINDLE_TRUST", "1")  # most tests write a manifest by hand
         for name in ("CLAUDE_CONFIG_DIR", "XDG_DATA_HOME"):
             patch.delenv(name, raising=False)
@@ -109,7 +110,7 @@ def isolated_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture
 def in_memory(tmp_path: Path) -> Iterator[Path]:
-    """A folder in memory if the host has a place for it: no fsync waits for a disk there."""
+    """Return a folder in memory if the host has one, where fsync does not wait for a disk."""
     memory = Path("/dev/shm")  # noqa: S108 - a folder of its own is made there
     with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else tmp_path) as folder:
         yield Path(folder)
@@ -122,7 +123,7 @@ def clock() -> ManualClock:
 
 @pytest.fixture
 def open_store(tmp_path: Path, clock: ManualClock) -> Callable[..., FileStore]:
-    """Another front door to the same folder, as another process or another host would have."""
+    """Open the same folder a second time, as another process or another host would."""
 
     def opened(host: str = "here", settings: Settings | None = None) -> FileStore:
         return FileStore(tmp_path, host=host, settings=settings or Settings(), clock=clock)

@@ -1,4 +1,4 @@
-"""Copies of a project, with what is kept of it outside its folder."""
+"""Copies of a project, with its files outside the project's folder."""
 
 import shutil
 from pathlib import Path
@@ -7,7 +7,7 @@ from rekindle.stores.folders.private_files import find_private_project
 
 
 def copy_project(original: Path, copy: Path) -> None:
-    """Put a copy of a project in the place of what is there, with its seals and commands."""
+    """Replace a project by a copy, with its seals and commands."""
     source, target = find_private_project(original).path, find_private_project(copy).path
     for path in (copy, target):
         if path.exists():

@@ -1,4 +1,4 @@
-"""Days of an agent for tests: sessions as Claude Code writes them down, and who summarizes them."""
+"""Days of an agent for tests: sessions in Claude Code's format, and models that summarize them."""
 
 import json
 import re
@@ -24,7 +24,7 @@ NOTHING = {
 
 
 class Model:
-    """Answers one after the other; a function is asked, an exception raised."""
+    """A model that gives its answers in order; a function is called, an exception raised."""
 
     def __init__(self, *answers):
         self.answers, self.prompts = list(answers), []
@@ -41,13 +41,13 @@ class Model:
 
 
 def turn_of(prompt, words):
-    """The number of the turn in which something was said."""
+    """Return the number of the turn with this text."""
     before = prompt[: prompt.index(words)]
     return int(re.findall(r"^\| \[(\d+)\] ", before, re.MULTILINE)[-1])
 
 
 class Shop:
-    """An agent whose sessions are written by the test, and whose briefs are asked for."""
+    """An agent whose sessions are written by the test, and whose briefs are requested."""
 
     def __init__(self, store, clock, folder, *, work=GitWork(), runtime=None):  # noqa: B008 - it is frozen
         self.store, self.clock, self.folder = store, clock, folder
@@ -90,7 +90,7 @@ class Shop:
         return BriefWriter(self.store, "trades", around)
 
     def brief(self, *answers, due=None):
-        """Write one; what the model was asked is kept."""
+        """Write a brief, and keep the requests to the model."""
         self.model = Model(*answers)
         return self.writing(self.model if answers else _refuse).write(due)
 
@@ -160,6 +160,6 @@ def without_times(text):
 
 
 def plain_state(shop):
-    """state.json but for what tells when."""
+    """Return state.json without its times."""
     raw = json.loads((shop.store.folder("trades").state).read_bytes())
     return {key: value for key, value in raw.items() if key not in {"seq", "check"}}

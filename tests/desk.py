@@ -1,6 +1,6 @@
-"""A terminal with a person at it, and a shell that knows job control and nothing else.
+"""A terminal with a person at it, and a shell with job control and nothing else.
 
-The shell never touches the terminal's modes: what a job leaves them at is what the test sees.
+The shell never changes the terminal's modes, so the test sees the modes that a job leaves behind.
 """
 
 import contextlib
@@ -56,7 +56,7 @@ fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 os.close(int(sys.argv[1])), os.close(int(sys.argv[2]))
 os.execvp(sys.argv[3], sys.argv[3:])
 """
-"""No shell at all: the job is what a window was opened for."""
+"""No shell: the job is the only program of its window."""
 
 
 class Desk:
@@ -102,11 +102,11 @@ class Desk:
         return not self.modes[3] & (termios.ICANON | termios.ECHO | termios.ISIG)
 
     def resize(self, columns: int, lines: int) -> None:
-        """The kernel tells the job in the foreground."""
+        """Change the window size; the kernel signals the foreground job."""
         fcntl.ioctl(self._screen, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
 
     def type(self, what: str | bytes) -> None:
-        """As much as the terminal takes; what it shows meanwhile is read."""
+        """Type as much as the terminal accepts, and read its output meanwhile."""
         rest = what.encode() if isinstance(what, str) else what
         while rest:
             readable, writable, _ = select.select([self._screen], [self._screen], [], 30)
@@ -116,7 +116,7 @@ class Desk:
                 rest = rest[os.write(self._screen, rest[:256]) :]
 
     def wait_for(self, words: str | bytes | re.Pattern[bytes], timeout: float = 30) -> None:
-        """Until this is shown, behind what was waited for before."""
+        """Wait until this text is shown, after the text of the last wait."""
         if isinstance(words, re.Pattern):
             wanted = words
         else:
@@ -130,7 +130,7 @@ class Desk:
         self._seen = found.end()
 
     def hear(self, timeout: float = 30) -> dict[str, Any]:
-        """What the shell says next of its job; what that shows meanwhile is read."""
+        """Return the shell's next report on its job, and read its output meanwhile."""
         deadline = time.monotonic() + timeout
         while True:
             left = max(0.0, deadline - time.monotonic())
@@ -159,7 +159,7 @@ class Desk:
         return self
 
     def __exit__(self, *exc: object) -> None:
-        """The window is closed; what does not end by that is killed, with all of its job."""
+        """Close the window, and kill the job's processes that survive that."""
         for each in (self._screen, self._line, self._ask):
             os.close(each)
         self._told.close()

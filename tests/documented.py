@@ -1,4 +1,4 @@
-"""Documents whose blocks are run: what they show is what is printed."""
+"""Documents whose code blocks are run and compared with the shown output."""
 
 import re
 from collections.abc import Iterator
@@ -13,20 +13,20 @@ def blocks(text: str) -> Iterator[tuple[str, list[str], str]]:
 
 
 def steps(body: str) -> Iterator[tuple[str, list[str]]]:
-    """Each command of a console block, and the lines that it shows."""
+    """Yield each command of a console block with its shown output."""
     for step in re.split(r"^\$ ", body, flags=re.MULTILINE)[1:]:
         line, _, shown = step.partition("\n")
         yield line, shown.splitlines()
 
 
 def fits(shown: str, printed: str) -> bool:
-    """`…` in a document stands for anything."""
+    """Return whether a line matches; `…` in a document matches anything."""
     pattern = ".*".join(re.escape(part) for part in shown.split("…"))
     return re.fullmatch(pattern, printed) is not None
 
 
 def difference(shown: list[str], printed: list[str]) -> str:
-    """Where what was printed is not what is shown; empty: nowhere."""
+    """Return the first difference between shown and printed lines, or an empty text."""
     if len(shown) != len(printed):
         return "shown:\n{}\nprinted:\n{}".format("\n".join(shown), "\n".join(printed))
     for expected, actual in zip(shown, printed, strict=True):

@@ -1,4 +1,4 @@
-"""What several tests have in the place of a CLI and of its processes."""
+"""Test doubles for a CLI and its processes."""
 
 from rekindle.documents.launches.cli_output import SweptProcesses
 from rekindle.flows.supervisor_ports import SupervisorPorts
@@ -7,7 +7,7 @@ from rekindle.system import clock
 
 
 class Unbraked:
-    """The part of a harness that nothing stops between two turns."""
+    """The part of a harness without a brake between two turns."""
 
     def brake(self, *, interactive):
         return None
@@ -23,7 +23,7 @@ class Unbraked:
 
 
 class Done:
-    """A process that says that it has opened its session, and ends."""
+    """A process that reports its session and exits."""
 
     pid, code, errors = 7, 0, ""
 
@@ -37,7 +37,7 @@ class Done:
 
 
 class NoBackground:
-    """The part of a host's processes that an agent leaves in its background: there is none."""
+    """The background part of a host's processes, with no process in it."""
 
     def identify(self, pid):
         return ""

@@ -15,11 +15,11 @@ class Fake(NamedTuple):
     line: str
     """The form in which a person would write it down."""
     secret: str
-    """What must not survive."""
+    """The part that must not survive."""
 
 
 def drawn(rng: random.Random, size: int, alphabet: str = LETTERS) -> str:
-    """Random characters with a digit and a letter among the first few."""
+    """Return random characters with a digit and a letter among the first few."""
     return "a7" + "".join(rng.choice(alphabet) for _ in range(size - 2))
 
 
@@ -32,7 +32,7 @@ def uuid(rng: random.Random) -> str:
     return "-".join(drawn(rng, size, HEX) for size in (8, 4, 4, 4, 12))
 
 
-# A family: how the secret is made, and the line around it, with {} in its place.
+# A family: a generator of the secret, and the line around it, with {} in its place.
 FAMILIES: dict[str, tuple[Callable[[random.Random], str], str]] = {
     "github": (lambda r: "gh" + "p_" + drawn(r, 36), "the key is {} for now"),
     "gitlab": (lambda r: "gl" + "pat-" + drawn(r, 20), "remote uses {}"),
@@ -69,7 +69,7 @@ FAMILIES: dict[str, tuple[Callable[[random.Random], str], str]] = {
 
 
 def fakes(seed: int, count: int) -> Iterator[Fake]:
-    """Secrets of every family in turn, none twice."""
+    """Yield secrets of every family in turn, without repetition."""
     rng = random.Random(seed)
     families = list(FAMILIES.values())
     for number in range(count):

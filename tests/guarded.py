@@ -1,4 +1,4 @@
-"""A project in git whose agent tells, outside of it, whether it is alone."""
+"""A project in git whose agent records, outside of it, whether it is alone."""
 
 import collections
 import contextlib
@@ -38,12 +38,12 @@ LOGIN: Final = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LC_ALL": "C.UTF-8", "RE
 
 
 class Guarded:
-    """The project, the commands that are run in it, and the ledger of its agent."""
+    """The project, the commands that run in it, and the ledger of its agent."""
 
     def __init__(
         self, place: Place, folder: Path, *, seconds: float = 600.0, ledger: Path | None = None
     ) -> None:
-        """`seconds` is how long one launch of the agent works."""
+        """Create the project; each launch of the agent works for `seconds`."""
         self.place, self.path = place, folder / "project"
         self.ledger = ledger or folder / "ledger"
         self.ledger.mkdir(parents=True, exist_ok=True)
@@ -84,14 +84,14 @@ class Guarded:
         return started
 
     def told(self, what: str) -> list[tuple[str, int, int]]:
-        """What the agent's processes have told: launch, process, supervisor."""
+        """Return the ledger of the agent's processes: launch, process, supervisor."""
         path = self.ledger / "told"
         lines = path.read_text().splitlines() if path.exists() else []
         found = [line.split() for line in lines]
         return [(launch, int(pid), int(by)) for kind, launch, pid, by in found if kind == what]
 
     def until_up(self, after: int = 0, timeout: float = 30) -> tuple[int, int]:
-        """Wait for a living agent, of more than `after` starts; return it and its supervisor."""
+        """Wait for a running agent with more than `after` starts; return it and its supervisor."""
 
         def found() -> tuple[int, int] | None:
             started = self.told("start")
@@ -112,13 +112,13 @@ class Guarded:
         return [pid for pid, argv in self.place.living().items() if program in argv]
 
     def until_gone(self, timeout: float = 5) -> None:
-        """Wait until no agent lives, which must be so now, and no supervisor any more."""
+        """Check that no agent runs now, and wait until no supervisor does."""
         assert self.agents() == []
         self.place.wait_for(lambda: not self.supervisors(), timeout)
 
     def copy_state(self, to: Path) -> None:
-        """Copy .rekindle as it is now, while others write in it."""
-        with contextlib.suppress(shutil.Error):  # a temporary file that was gone by then
+        """Copy .rekindle as it is now, while others write to it."""
+        with contextlib.suppress(shutil.Error):  # a temporary file that is already gone
             shutil.copytree(self.path / ".rekindle", to)
 
     @property
@@ -133,6 +133,6 @@ class Guarded:
         return [one for one in map(json.loads, lines) if one["kind"] == kind]
 
     def repeated_ends(self) -> list[int]:
-        """Cycles that the log ends more than once."""
+        """Return the cycles that the log ends more than once."""
         ended = collections.Counter(one["cycle"] for one in self.events("cycle.ended"))
         return [cycle for cycle, times in ended.items() if times > 1]

@@ -21,9 +21,9 @@ def isolate_user_folder() -> None:
     _require(kernel.mount(b"none", b"/", None, _RECURSIVE | _PRIVATE, None), "make / private")
     _mount_memory(kernel, folder, "256m")
     if os.environ.get("REKINDLE_TESTS_IN_MEMORY") and "PYTEST_XDIST_WORKER" not in os.environ:
-        # A disk confirms each write in milliseconds, a busy one in many: tests that do not cut the
-        # power, which have disks of their own, wait for nothing else for minutes.
-        folder = Path(tempfile.gettempdir(), "rk")  # short: sockets are made below it
+        # A real disk takes milliseconds to confirm each write, a busy one much longer. Only tests
+        # that cut the power need one, and they have their own.
+        folder = Path(tempfile.gettempdir(), "rk")  # short, because sockets are created below it
         folder.mkdir(exist_ok=True)
         _mount_memory(kernel, folder, "6g")
         os.environ["PYTEST_DEBUG_TEMPROOT"] = str(folder)

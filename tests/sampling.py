@@ -1,4 +1,4 @@
-"""What CI plays of a sweep; `just torture` plays the whole."""
+"""The sample of a sweep that CI plays; `just torture` plays all of it."""
 
 import os
 from collections.abc import Sequence

@@ -10,7 +10,7 @@ from pathlib import Path
 def run_on_terminal(
     *words: str, keys: bytes | None = None, cwd: Path | None = None
 ) -> tuple[int, bytes]:
-    """Run a command on a terminal of its own; return its exit code and what the terminal got.
+    """Run a command on its own terminal; return its exit code and the terminal's output.
 
     Without `keys`, its standard input is empty.
     """

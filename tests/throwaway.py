@@ -1,4 +1,4 @@
-"""Throwaway repositories for tests: real git, with nothing of this machine's configuration."""
+"""Throwaway repositories for tests: real git, without this machine's configuration."""
 
 import os
 import subprocess
@@ -8,7 +8,7 @@ import pytest
 
 
 def isolate(monkeypatch: pytest.MonkeyPatch, home: Path) -> Path:
-    """An empty home and no system settings; returns the file of the global ones."""
+    """Set an empty home and no system settings; return the path of the global settings."""
     home.mkdir(exist_ok=True)
     for name in [name for name in os.environ if name.startswith("GIT_")]:
         monkeypatch.delenv(name)
@@ -21,7 +21,7 @@ def isolate(monkeypatch: pytest.MonkeyPatch, home: Path) -> Path:
 
 
 class Repository:
-    """A folder with a repository, and git as a person would call it there."""
+    """A folder with a repository, with git as a person would call it there."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -61,7 +61,7 @@ class Repository:
         folder = self.path / self.git("rev-parse", "--git-dir")
         common = self.path / self.git("rev-parse", "--git-common-dir")
         index = folder / "index"
-        # Looking must not write: status would refresh the index.
+        # A read must not write: status would refresh the index.
         looking = {"check": False, "GIT_OPTIONAL_LOCKS": "0"}
         refs = self.git("for-each-ref", "--format=%(refname) %(objectname)")
         return {
@@ -74,7 +74,7 @@ class Repository:
         }
 
     def trail(self, agent: str = "trades") -> list[tuple[int, str]]:
-        """The numbers and subjects of an agent's trail, oldest first."""
+        """Return the numbers and subjects of an agent's trail, oldest first."""
         ref = f"refs/heads/rekindle/{agent}/relay"
         if not self.git("for-each-ref", ref):
             return []

@@ -1,4 +1,4 @@
-"""The real agent CLIs, and a project with an agent beside them."""
+"""Fixtures for the real agent CLIs, and a project with an agent beside them."""
 
 import json
 import shlex
@@ -10,10 +10,10 @@ from e2e.sandbox import MANIFEST, RELAY, TASK, Rekindle
 
 @pytest.fixture
 def unbriefed(claude, place):
-    """A project with an agent and its task, and no relay yet."""
+    """Create a project with an agent and its task, without a relay."""
     (claude.project / "rekindle.yaml").write_text(MANIFEST)
     (claude.project / "PROMPT.md").write_text(TASK)
-    # A hook of the test's own says when a tool call begins, and in which process.
+    # The test's own hook reports the start of a tool call and the process of the CLI.
     told = shlex.join(["sh", "-c", 'echo "$CLAUDE_PID" > hooked.tmp; mv hooked.tmp hooked'])
     entry = [{"hooks": [{"type": "command", "command": told, "timeout": 5}]}]
     (claude.project / ".claude").mkdir()
@@ -25,7 +25,7 @@ def unbriefed(claude, place):
 
 @pytest.fixture
 def rekindle(unbriefed):
-    """The same, with a relay."""
+    """Create the same project, with a relay."""
     (unbriefed.project / "relay.md").write_text(RELAY)
     unbriefed("relay", "set", "relay.md")
     return unbriefed

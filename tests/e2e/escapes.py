@@ -1,4 +1,4 @@
-"""The ways out of a workspace that an agent tries, each as files that it writes."""
+"""Ways out of a workspace that an agent tries, each as files that it writes."""
 
 import json
 import py_compile
@@ -22,15 +22,15 @@ LINK: Final = "shortcut"
 
 @dataclass(frozen=True)
 class Ground:
-    """Where an attack takes place."""
+    """The place of an attack."""
 
     project: Path
     home: Path
     scratch: Path
-    """A folder of the test's own, for programs that an attack copies."""
+    """A folder of the test for programs that an attack copies."""
 
     def canary(self, attack: str) -> Path:
-        """The file outside the workspace that appears if the attack succeeds."""
+        """Return the file outside the workspace that appears if the attack succeeds."""
         return self.home / f"escaped-{attack}"
 
     def touch(self, attack: str) -> str:
@@ -41,7 +41,7 @@ class Ground:
 
     @property
     def temporary(self) -> Path:
-        """A file of the test's own in the folder that every program may write to."""
+        """Return a file of the test in the folder that every program may write to."""
         return Path(f"/tmp/{self.scratch.name}.txt")  # noqa: S108 - the name is random
 
     @property
@@ -55,7 +55,7 @@ class Ground:
 
 Files = dict[Path, bytes | str]
 BAIT: Final = ("evil", "planted")
-"""How the names of files begin that nothing but the attack's other files would start."""
+"""Prefix of file names that only the attack's other files would start."""
 Attack = Callable[[Ground], Files]
 
 
@@ -128,7 +128,7 @@ def log(at: Ground) -> Files:
 
 
 def git_hooks(at: Ground) -> Files:
-    """Have git run a program: by its hooks, and by the repository's settings."""
+    """Make git run a program: by its hooks, and by the repository's settings."""
     script = at.script("git hooks")
     git = at.project / ".git"
     evil = at.project / "evil.sh"
@@ -162,9 +162,10 @@ def project_settings(at: Ground) -> Files:
 
 
 def path_shims(at: Ground) -> Files:
-    """Replace or add programs in folders of the project that the operator has on the PATH.
+    """Replace or add programs in project folders on the operator's PATH.
 
-    Each starts the real one in the end: the agent's own commands find these in its sandbox.
+    Each starts the real program in the end, because the agent's own commands find them in its
+    sandbox.
     """
     names = ("git", "codex", "claude", "gemini", "node", "sh", "bash", "rg", "env")
     return {
@@ -177,9 +178,9 @@ def path_shims(at: Ground) -> Files:
 
 
 def files_outside(at: Ground) -> Files:
-    """Write where a login, a service manager or ssh finds programs and keys of the user.
+    """Write to places where a login, a service manager or ssh finds the user's programs and keys.
 
-    One path leads there through a link in the workspace, one names a file that exists.
+    One path leads there through a link in the workspace, one names an existing file.
     """
     script = at.script(OUTSIDE)
     unit = f"[Service]\nExecStart=/bin/sh -c {shlex.quote(at.touch(OUTSIDE))}\n"

@@ -1,6 +1,7 @@
-"""An agent of a real CLI whose window fills as the test says, and what is seen of its handoffs.
+"""An agent of a real CLI whose window fills as the test says, with observations of its handoffs.
 
-Every call leaves a file when it begins and another when it is over, so that one that was cut shows.
+Every call creates one file when it begins and another when it is over, which shows a call that was
+cut.
 """
 
 import json
@@ -45,17 +46,17 @@ sys.exit(code)
 
 
 def step(name: object, seconds: float = 0.0, code: int = 0) -> str:
-    """A command that leaves word of its beginning and its end."""
+    """Return a command that marks its start and its end."""
     return shlex.join([sys.executable, "step.py", str(name), str(seconds), str(code)])
 
 
 class Handing:
-    """One CLI, with an agent of it."""
+    """One CLI with its agent."""
 
     HARNESS, MODEL, WINDOW, SUBAGENT = "", "", 0, ""
     PERMISSIONS, MORE = "{}", ""
     REPLIES = 0
-    """How many more answers the model gives before it is stopped: the last one is held."""
+    """The number of answers before the model is stopped; it holds the last one back."""
 
     def __init__(self, cli: Any, place: Any, model: Any) -> None:
         self.cli, self.model, self.project = cli, model, cli.project
@@ -85,7 +86,7 @@ class Handing:
         return self
 
     def write(self, at: int, *, runtime: str = MECHANICAL, summarizer: str = "") -> None:
-        """What the operator says."""
+        """Write the manifest and the task."""
         text = MANIFEST.format(
             harness=self.HARNESS,
             at=at,
@@ -97,18 +98,18 @@ class Handing:
         (self.project / "rekindle.yaml").write_text(text)
 
     def set_up(self, named: str) -> None:
-        """Have the CLI use a model, and hear our hooks."""
+        """Configure the CLI for the scripted model and our hooks."""
         raise NotImplementedError
 
     def filled(self, share: float) -> Usage:
-        """What a turn has used that is the first to fill so much of the window."""
+        """Return the usage of a first turn that fills this share of the window."""
         return Usage(input=-int(-share * self.window // 100))
 
     def bash(self, command: str) -> ToolCall:
         raise NotImplementedError
 
     def asking(self, name: str) -> list[ToolCall]:
-        """How a sub-agent is given work, and waited for."""
+        """Return the calls that give a sub-agent work and wait for it."""
         raise NotImplementedError
 
     def call(self, name: object, share: float = 0, seconds: float = 0.0, code: int = 0) -> ToolCall:
@@ -133,7 +134,7 @@ class Handing:
 
     @property
     def checkpoints(self) -> list[str]:
-        """All that there were, as the archive keeps them, in their order."""
+        """Return all archived checkpoints in their order."""
         archive = self.project / ".rekindle/agents/trades/memories/archive"
         return [path.read_text() for path in sorted(archive.glob("checkpoint-*.md"))]
 
@@ -148,7 +149,7 @@ class HandingClaude(Handing):
         (self.project / ".claude/settings.json").write_text(json.dumps({"model": named}))
 
     def filled(self, share: float) -> Usage:
-        """In the three counts that add up to it."""
+        """Split the usage into the three counts that add up to it."""
         tokens = super().filled(share).input
         return Usage(input=100, cache_read=tokens - 107, cache_write=7)
 
@@ -161,7 +162,7 @@ class HandingClaude(Handing):
 
 
 class HandingCodex(Handing):
-    """Its window is what it says itself, not what its model has."""
+    """The window size is the one that Codex reports, not the model's."""
 
     HARNESS, MODEL, WINDOW = "codex", codex_cli.MODEL, 258_400
     SUBAGENT = openai.HELPER
@@ -189,11 +190,11 @@ class HandingCodex(Handing):
 class HandingGemini(Handing):
     HARNESS, MODEL, WINDOW = "gemini", gemini_cli.MODEL, 1_048_576
     SUBAGENT = gemini.SUBAGENT
-    # Held to some tools, a sub-agent of it has none to say with that it is done.
+    # With a list of tools, its sub-agent would have none to report that it is done.
     MORE = 'command: ["gemini", "--approval-mode=yolo"]'
 
     def set_up(self, named: str) -> None:
-        # At half of its window it would compact itself.
+        # Otherwise it would compact at half of its window.
         self.cli.configure(model={"name": named, "compressionThreshold": 1})
         self.rekindle("hooks", "install", "--for", "project")
         trusting(self.rekindle)

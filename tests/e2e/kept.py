@@ -1,4 +1,4 @@
-"""An agent of a real CLI that is kept alive: by its supervisor, and that by a watchdog."""
+"""An agent of a real CLI that is kept alive: by its supervisor, which a watchdog keeps alive."""
 
 import json
 import shlex
@@ -18,7 +18,7 @@ from loopback.script import Step, ToolCall
 from torture.clis import Cli
 
 EVERY_SECONDS: Final = 1.0
-"""How often the watchdog looks here."""
+"""Interval of the watchdog in these tests."""
 _RUNTIME: Final = "runtime:\n  watch: {every: 1s}\n"
 _KEYS: Final = {"claude-code": "ANTHROPIC_API_KEY", "codex": "OPENAI_API_KEY"}
 
@@ -52,10 +52,10 @@ class Kept:
         return ToolCall(call.name, call.input, **more)
 
     def long_call(self) -> ToolCall:
-        """Ten minutes of work in a session of its own, so that no death takes it along."""
+        """Return ten minutes of work in its own session, which survives its parents."""
         return self.shell(f"{shlex.join(['setsid', sys.executable, '-c', WORK])} & wait")
 
-    # What is done to it
+    # Actions
 
     def __call__(self, *arguments: str, code: int = 0) -> str:
         return self.rekindle(*arguments, code=code)
@@ -68,9 +68,9 @@ class Kept:
         return self.place.start(argv, env=environment, cwd=self.project)
 
     def kill(self, *pids: int) -> datetime:
-        """Kill them all at once, and return when that was."""
+        """Kill all of them at once; return the time."""
         assert pids
-        # Stopped first: none of them sees another die.
+        # Stop them first, so that none sees another one die.
         for number in (signal.SIGSTOP, signal.SIGKILL):
             now = datetime.now(UTC)
             for pid in pids:
@@ -84,7 +84,7 @@ class Kept:
         assert len(self.rekindle.tools()) == 1
         return pid
 
-    # What is seen of it
+    # Observations
 
     def supervisors(self) -> list[int]:
         return self._ours("run")
@@ -101,7 +101,7 @@ class Kept:
         ]
 
     def is_alone(self) -> None:
-        """Exactly one of everything, and nothing of what was before."""
+        """Wait until exactly one of each process runs, and none of the old ones."""
         assert self.rekindle.tools() == []
         assert len(self.rekindle.agents()) == 1
         # On a slow host more than one is started; those without the lock exit.
@@ -112,14 +112,14 @@ class Kept:
         return self.cli.asked(step)
 
     def log(self, kind: str = "") -> list[dict[str, Any]]:
-        """The log as it is on disk: whatever reads it by our own program would fold it first."""
+        """Return the log as it is on disk: any of our commands would fold it first."""
         path = self.folder / "ops.jsonl"
         lines = path.read_text().splitlines() if path.exists() else []
         found = [json.loads(line) for line in lines]
         return [one for one in found if kind in {"", one["kind"]}]
 
     def until(self, kind: str, count: int = 1, timeout: float = 30) -> dict[str, Any]:
-        """Wait until the log has so many of a kind; the last of them."""
+        """Wait until the log has this many events of a kind; return the last."""
         self.wait_for(lambda: len(self.log(kind)) >= count, timeout)
         return self.log(kind)[count - 1]
 
@@ -127,7 +127,7 @@ class Kept:
         return self.place.wait_for(found, timeout)
 
     def output(self) -> str:
-        """What its supervisors in the background have said."""
+        """Return the output of its background supervisors."""
         path = self.folder / "run/output.log"
         return path.read_text() if path.exists() else ""
 
@@ -135,12 +135,12 @@ class Kept:
         return [one["exit"] for one in self.log("launch.ended")]
 
     def sessions(self) -> list[str]:
-        """Of its launches, in order; a CLI that names its sessions itself says it at the end."""
+        """Return the sessions of its launches; a CLI may name its session only at the end."""
         ended = {one["launch"]: one["session"] for one in self.log("launch.ended")}
         return [ended.get(one["launch"], one["session"]) for one in self.log("launch.started")]
 
     def is_over(self) -> None:
-        """Wait until its work is done, and nothing is left of it."""
+        """Wait until its work is done and no process is left."""
         self.until("run.ended")
         self.wait_for(lambda: not self.supervisors())
         assert self.rekindle.agents() == self.rekindle.tools() == []

@@ -1,4 +1,4 @@
-"""Our own program beside a real agent CLI, in a place where nothing else lives."""
+"""Our own program beside a real agent CLI, in a place without other processes."""
 
 import json
 import shlex
@@ -37,7 +37,7 @@ WORK = "import time, pathlib; pathlib.Path('working').touch(); time.sleep(600)"
 """A tool call that would take ten minutes."""
 
 SERVER = Path(__file__).parents[1] / "loopback/mcp_server.py"
-"""An MCP server whose tool `put` makes a file."""
+"""An MCP server whose tool `put` creates a file."""
 
 
 def bash(command: str) -> ToolCall:
@@ -69,7 +69,7 @@ class Rekindle:
         return started.out
 
     def fold(self) -> None:
-        """Have the log take over what hooks reported; `doctor` may also find that nothing runs."""
+        """Fold the reports of hooks into the log; `doctor` may also find that nothing runs."""
         started = self.start("doctor", "--fix")
         assert started.wait() in {0, 8}, started.out + started.err
 
@@ -79,7 +79,7 @@ class Rekindle:
         return [one for one in found if kind in {"", one["kind"]}]
 
     def by_hand(self, prompt: str, *arguments: str, folder: str = "."):
-        """What a person types, who knows nothing of a supervisor."""
+        """Start the CLI as a person who knows nothing of a supervisor."""
         return self.place.start(
             [*self._by_hand, *arguments],
             env=self.cli.environment(),
@@ -89,20 +89,20 @@ class Rekindle:
 
     @property
     def at_work(self) -> Path:
-        """There once the long tool call has begun."""
+        """Return the file that exists once the long tool call has begun."""
         return self.project / "working"
 
     def tools(self) -> list[list[str]]:
         return [argv for argv in self.place.processes() if argv[1:] == ["-c", WORK]]
 
     def agents(self) -> list[list[str]]:
-        """The CLI's processes, as it is named on the PATH or by its whole path."""
+        """Return the CLI's processes, named as on the PATH or by a whole path."""
         names = {str(self.cli.program), *map(str, self.cli.bin.iterdir())}
         names |= {path.name for path in self.cli.bin.iterdir()}
         return [argv for argv in self.place.processes() if names & set(argv[:1])]
 
     def parent_of(self, pid: int) -> int:
-        """The number, in the place, of the process that started another."""
+        """Return the process id, in the place, of the parent of a process."""
         found = self.place.start(
             ["sh", "-c", f"cut -d' ' -f4 /proc/{pid}/stat"], env={"PATH": "/bin"}, cwd=self.project
         )
@@ -110,14 +110,14 @@ class Rekindle:
         return int(found.out)
 
     def wait_until_hooked(self) -> int:
-        """The CLI's own process number, as its hook was told it when the tool call began."""
+        """Return the CLI's process id, which its hook received at the start of the tool call."""
         hooked = self.project / "hooked"
         self.place.wait_for(lambda: (self.at_work.exists() and hooked.exists()) or None)
         return int(hooked.read_text())
 
 
 def killed_in_a_tool_call(rekindle) -> int:
-    """Kill the CLI, and it alone, while its tool runs."""
+    """Kill only the CLI while its tool runs."""
     pid = rekindle.wait_until_hooked()
     assert len(rekindle.tools()) == 1
     rekindle.place.signal(pid, signal.SIGKILL)

@@ -1,8 +1,8 @@
-"""A summarizer that keeps what was left over, and adds one thing for every step that it reads of.
+"""A summarizer that keeps the remaining work, and adds one item for every step that it reads.
 
     python -I scribe.py
 
-Its words are its own: what repeats a transcript would be shown as a quotation.
+It uses its own words, because a repetition of the transcript would be shown as a quotation.
 """
 
 import json

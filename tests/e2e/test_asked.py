@@ -1,4 +1,4 @@
-"""The real CLIs answer one question: no tool that writes, no hook, and nothing that is kept."""
+"""The real CLIs answer one question: without tools that write, hooks, or anything stored."""
 
 import json
 import sys
@@ -46,16 +46,16 @@ PATCH = "*** Begin Patch\n*** Add File: made\n+x\n*** End Patch\n"
 
 @dataclass(frozen=True)
 class Asked:
-    """A CLI that can be asked, beside a project whose agent is of its kind."""
+    """A CLI that can be asked, beside a project with an agent of that CLI."""
 
     harness: Any
     rekindle: Rekindle
     model: Model
     offered: frozenset[str]
-    """The tools that cannot be taken away."""
+    """The tools that cannot be disabled."""
     writing: tuple[ToolCall, ...]
     kept: str
-    """Where its sessions are kept, in its home."""
+    """The folder of its sessions in its home."""
 
     def __call__(
         self, prompt: str, *, folder: Path | None = None, code: int = 0, **more: Any
@@ -79,7 +79,7 @@ class Asked:
 
     @property
     def project(self) -> dict[str, bytes]:
-        """Every file of the project but our own store."""
+        """Return every file of the project except our own store."""
         root = self.rekindle.project
         found = (path for path in root.rglob("*") if path.is_file())
         return {
@@ -93,7 +93,7 @@ class Asked:
         return list(self.rekindle.cli.home.glob(self.kept))
 
     def trusting(self) -> None:
-        """Have the person trust the hooks that there are; Codex also tells a program of hers."""
+        """Have the person trust the existing hooks; Codex also notifies a program of hers."""
         if self.harness is codex_harness:
             trusted_by_codex(self.rekindle)
             config = self.rekindle.cli.settings / "config.toml"
@@ -104,7 +104,7 @@ class Asked:
 
     @property
     def persons(self) -> Path:
-        """What a hook of the person's own makes."""
+        """Return the file that the person's own hook creates."""
         return Path(self.rekindle.cli.home) / "persons-hook"
 
     def hook_of_the_person(self) -> None:
@@ -118,7 +118,7 @@ class Asked:
 
 
 def tools(request: Any) -> set[str]:
-    """What the model is offered."""
+    """Return the tools that the model is offered."""
     found = request.body.get("tools") or []
     declared = [each for one in found for each in one.get("functionDeclarations", [one])]
     return {one.get("name", one.get("type")) for one in declared}
@@ -126,7 +126,7 @@ def tools(request: Any) -> set[str]:
 
 @pytest.fixture(params=["claude-code", "codex", "gemini"])
 def asked(request, place):
-    """Each of the three, in its turn."""
+    """Yield each of the three CLIs in turn."""
     name = request.param
     fixtures = {
         "claude-code": ("claude", "model"),
@@ -171,7 +171,7 @@ def asked(request, place):
 
 
 def test_a_question_is_answered(asked):
-    """Prompt and instructions arrive whole, no tool is offered, nothing is left in the project."""
+    """Prompt and instructions arrive whole, no tool is offered, and the project stays unchanged."""
     asked.model.play(Text("it works"))
     before = asked.project
     answer = asked(LONG, instructions=INSTRUCTIONS)
@@ -185,12 +185,12 @@ def test_a_question_is_answered(asked):
     assert answer.text == "it works"
     assert answer.tokens >= 110
     assert (answer.usd is not None) is asked.harness.CAN.reports_money
-    # Gemini CLI cannot be kept from keeping one.
+    # Gemini CLI always stores its session.
     assert len(asked.sessions) == (asked.harness is gemini_harness)
 
 
 def test_an_answer_has_the_form_that_was_asked_for(asked):
-    """Where the CLI can hold its model to a schema: by a tool of its own, or by the API."""
+    """A CLI that can enforce a schema does so: by a tool of its own, or by the API."""
     text = Text(json.dumps(GIST))
     asked.model.play(
         ToolCall("StructuredOutput", GIST) if asked.harness is claude_harness else text
@@ -206,7 +206,7 @@ def test_an_answer_has_the_form_that_was_asked_for(asked):
 
 
 def test_a_model_that_would_write_changes_nothing(asked):
-    """It calls what it was not offered: a shell, a file, a server that the person has set up."""
+    """It calls tools that it was not offered: a shell, a file tool, a server of the person."""
     if asked.harness is codex_harness:
         server = f'\n[mcp_servers.box]\ncommand = "{sys.executable}"\nargs = ["-I", "{SERVER}"]\n'
         config = asked.rekindle.cli.settings / "config.toml"
@@ -219,8 +219,8 @@ def test_a_model_that_would_write_changes_nothing(asked):
     assert len(asked.model.log.main[-1].results) == 2 * len(asked.writing)
 
 
-def test_no_hook_of_ours_is_told(asked):
-    """Installed for the person and for the project, they tell of a session and of no question."""
+def test_our_hooks_do_not_report_a_question(asked):
+    """Installed for the person and for the project, they report a session and no question."""
     rekindle = asked.rekindle
     asked.hook_of_the_person()
     (rekindle.project / "relay.md").write_text(RELAY)
@@ -236,7 +236,7 @@ def test_no_hook_of_ours_is_told(asked):
     rekindle.fold()
     assert rekindle.events() == before
     assert RELAY.strip() not in asked.model.log.main[-1].text
-    # Nor any other, but where the CLI cannot be told so.
+    # No other hook runs either, except those that the CLI cannot disable.
     assert asked.persons.exists() == (asked.harness is gemini_harness)
     assert rekindle.by_hand("hello").wait() == 0
     rekindle.fold()
@@ -245,7 +245,7 @@ def test_no_hook_of_ours_is_told(asked):
 
 
 def test_a_file_that_the_prompt_names_is_not_read(asked):
-    """Neither in the folder nor outside of it; Gemini CLI reads those of the folder it is in."""
+    """No file is read in the folder or outside; Gemini CLI reads those of its folder."""
     cli = asked.rekindle.cli
     for folder in (cli.project, cli.home):
         (folder / "secret").write_text("the hidden word")
@@ -259,8 +259,8 @@ def test_a_file_that_the_prompt_names_is_not_read(asked):
     assert request.prompts == [prompt]
 
 
-def test_a_question_may_be_let_read(asked):
-    """In its folder; and it can write no more than before. Codex reads by its shell alone."""
+def test_a_question_may_be_allowed_to_read(asked):
+    """It reads in its folder and still cannot write; Codex reads only by its shell."""
     persona = Persona(permissions=Permissions(allowed_tools=["Read", "Glob"]))
     if asked.harness is codex_harness:
         assert asked("hello", persona=persona) is not None
@@ -283,7 +283,7 @@ def test_a_question_may_be_let_read(asked):
 
 
 def test_a_question_that_is_refused_has_no_answer(asked):
-    """What the CLI says of it is its own word."""
+    """The CLI's own message is not taken for an answer."""
     asked.model.play(Forever(Fail(400, "invalid_request_error", "not this")))
     codes = {claude_harness: 1, codex_harness: 1, gemini_harness: 144}
     assert asked("hello", code=codes[asked.harness]) is None

@@ -1,4 +1,4 @@
-"""What an agent leaves in the background: ended with it, unless it is kept."""
+"""Background processes of an agent end with it, unless they are kept."""
 
 import json
 import signal
@@ -56,7 +56,7 @@ WAITS = "pathlib.Path('waits').touch(); time.sleep(100)\n"
 
 
 class Background(Rekindle):
-    """A project whose agent does what the test has written for each of its launches."""
+    """A project whose agent runs the test's script for each of its launches."""
 
     def plays(self, *scripts: str, **entry: object) -> None:
         for number, script in enumerate(scripts):
@@ -82,7 +82,7 @@ class Background(Rekindle):
         return path.read_text() or None if path.exists() else None
 
     def recorded(self, name: str) -> RecordedProcess:
-        """What the supervisor has recorded of a daemon, once it has."""
+        """Wait for the supervisor's record of a daemon and return it."""
         path, pid = (
             private_files.find_private_project(self.project).agent("trades").processes,
             self.pid(name),
@@ -108,7 +108,7 @@ def rekindle(place, tmp_path):
 
 
 def test_a_daemon_without_an_environment_ends_with_its_launch(rekindle):
-    """Forked twice, in a session of its own: no mark, no parent, no group tells whose it is."""
+    """Forked twice, in its own session, it has no mark, parent or group that shows its owner."""
     rekindle.plays("daemon('one')\n")
     rekindle("run")
     assert not rekindle.lives("one")
@@ -118,7 +118,7 @@ def test_a_daemon_without_an_environment_ends_with_its_launch(rekindle):
 
 
 def test_a_daemon_without_an_environment_ends_with_stop(rekindle):
-    """The agent itself is at work."""
+    """It ends while the agent itself is at work."""
     rekindle.plays(f"daemon('one')\n{WAITS}")
     rekindle("up")
     rekindle.waits()
@@ -129,7 +129,7 @@ def test_a_daemon_without_an_environment_ends_with_stop(rekindle):
 
 
 def test_it_ends_although_its_supervisor_was_killed(rekindle):
-    """The next supervisor, or `stop`, finds it in the record that the killed one has left."""
+    """The next supervisor, or `stop`, finds it in the record of the killed one."""
     rekindle.plays(f"daemon('one')\n{WAITS}")
     running = rekindle.start("run")
     rekindle.waits()
@@ -143,8 +143,8 @@ def test_it_ends_although_its_supervisor_was_killed(rekindle):
     assert not rekindle.lives("one")
 
 
-def test_what_is_kept_outlives_sessions_and_ends_with_stop(rekindle):
-    """Between launches and cycles; `status` names it, and the rest is told to the next session."""
+def test_a_kept_process_outlives_sessions_and_ends_with_stop(rekindle):
+    """`status` names it between launches and cycles; the next session is told of the others."""
     fails = "daemon('server'); daemon('other'); raise SystemExit(1)\n"
     rekindle.plays(fails, "", WAITS, keep=["*daemon.py server"], cycles=3, until=["false"])
     rekindle("up")
@@ -167,7 +167,7 @@ def test_what_is_kept_outlives_sessions_and_ends_with_stop(rekindle):
     assert row["kept"] == []
 
 
-def test_what_is_kept_outlives_a_killed_supervisor_and_ends_with_the_run(rekindle):
+def test_a_kept_process_outlives_a_killed_supervisor_and_ends_with_the_run(rekindle):
     """The next supervisor knows it from the record."""
     rekindle.plays(f"daemon('server')\n{WAITS}", keep=["*daemon.py server"])
     running = rekindle.start("run")
@@ -186,7 +186,7 @@ def test_what_is_kept_outlives_a_killed_supervisor_and_ends_with_the_run(rekindl
     assert not rekindle.lives("server")
 
 
-# Commands that are the operator's
+# Commands that belong to the operator
 
 REFUSED = [
     "run",
@@ -211,8 +211,8 @@ for number, words in enumerate(calls):
 """
 
 
-def test_an_agent_cannot_call_what_is_its_operator_s(rekindle):
-    """Whichever command changes what is to run; what only reads, or is the work's own, it may."""
+def test_an_agent_cannot_run_its_operator_s_commands(rekindle):
+    """Commands that change which agents run are refused; reading and working commands are not."""
     rekindle.plays(f"where, calls = '.', {[*REFUSED, 'status', 'loops']}\n{CALLED}")
     rekindle("run")
     *refused, status, loops = [
@@ -242,7 +242,7 @@ def test_its_daemon_cannot_undo_stop(rekindle):
 
 
 def test_it_cannot_undo_stop_after_its_supervisor_was_killed(rekindle):
-    """By then it is the first process's child: the record tells whose it is."""
+    """By then its parent is the first process: the record shows its owner."""
     rekindle.plays(f"daemon('one', 'restart')\n{WAITS}")
     running = rekindle.start("run")
     rekindle.waits()
@@ -255,7 +255,7 @@ def test_it_cannot_undo_stop_after_its_supervisor_was_killed(rekindle):
 
 
 def test_an_agent_may_use_another_project(rekindle):
-    """It is its own folder alone whose operator it is not."""
+    """The refusal covers only the agent's own project."""
     other = rekindle.project.parent / "other"
     other.mkdir()
     (other / "PROMPT.md").write_text(TASK)
@@ -266,8 +266,8 @@ def test_an_agent_may_use_another_project(rekindle):
     assert [rekindle.text(f"called-{number}")[:2] for number in range(3)] == ["0 "] * 3
 
 
-def test_an_agent_may_where_its_manifest_said_so_when_it_was_started(rekindle):
-    """What the agent itself writes into the manifest comes too late."""
+def test_an_agent_may_if_its_manifest_said_so_at_its_start(rekindle):
+    """An edit of the manifest by the agent itself comes too late."""
     allowed = {"harness": "command", "may_control": True, "command": ["true"]}
     manifest = json.dumps({"version": 1, "agents": {"trades": allowed}})
     writes = "path = pathlib.Path('rekindle.yaml')\nbefore = path.read_text()\n"

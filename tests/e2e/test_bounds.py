@@ -15,12 +15,12 @@ pytestmark = pytest.mark.timeout(60)
 APPENDS = "open('notes.txt', 'a').write('again\\n')"
 CHAPTER = "import glob; open(f'chapter-{len(glob.glob(\"chapter-*\")) + 1}.md', 'w').write('text')"
 REFUSED = "import sys; sys.exit('Error: connect ECONNREFUSED 127.0.0.1:5432')"
-"""What a program says whose database is down."""
+"""The output of a program whose database is down."""
 
 
 @pytest.fixture
 def rekindle(place, tmp_path):
-    """A project in git, with a program as its agent and a bound of five launches."""
+    """Create a project in git, with a program as its agent and a bound of five launches."""
     found = Rekindle(Program(tmp_path / "command"), place)
     (found.project / "PROMPT.md").write_text(TASK)
     git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.org"]
@@ -37,14 +37,14 @@ while time.monotonic() - begun < {LASTS_SECONDS}:
     time.sleep(0.01)
 raise SystemExit(3)
 """
-"""Crashes, but not before it counts as healthy."""
+"""A program that crashes just after it counts as healthy."""
 WAITS = """\
 import os, signal
 open("pid.tmp", "w").write(str(os.getpid()))
 os.rename("pid.tmp", "pid")
 signal.pause()
 """
-"""Writes its process number, then waits for a signal."""
+"""A program that writes its process id, then waits for a signal."""
 
 
 def has_agent(rekindle, code, more="", restart="cooldown: 0s"):
@@ -64,8 +64,8 @@ def ended(rekindle, *options, code=0):
 
 
 @pytest.mark.parametrize("has_git", [True, False], ids=["git", "no git"])
-def test_cycles_without_end_that_only_append_to_a_file_are_paused(rekindle, has_git):
-    """Without a bound this had 170 cycles in 25 seconds."""
+def test_endless_cycles_that_only_append_to_a_file_are_paused(rekindle, has_git):
+    """Without a bound this made 170 cycles in 25 seconds."""
     if not has_git:
         shutil.rmtree(rekindle.project / ".git")
     has_agent(rekindle, APPENDS, more="    cycles: 0\n")
@@ -99,7 +99,7 @@ def test_a_service_of_this_host_that_is_down_is_a_crash(rekindle):
 
 
 def test_an_agent_that_crashes_whenever_it_counts_as_healthy_is_paused(rekindle):
-    """Each such crash is the first one again, so that `max_crashes` never ends them."""
+    """Each such crash counts as the first one, so that `max_crashes` never ends them."""
     healthy = f"cooldown: 0s, max_crashes: 2, healthy_after: {LASTS_SECONDS}s"
     has_agent(rekindle, LASTS, restart=healthy)
     run = ended(rekindle, "--once", code=21)
@@ -120,7 +120,7 @@ def test_an_agent_that_crashes_before_it_counts_as_healthy_is_ended_by_max_crash
 
 
 def test_an_agent_that_is_sent_sigterm_every_time_is_paused(rekindle):
-    """As by earlyoom, which ends the largest process of a host."""
+    """A tool such as earlyoom sends it to the largest process of a host."""
     has_agent(rekindle, WAITS)
     run = rekindle.start("run")
     pids, file = [], rekindle.project / "pid"

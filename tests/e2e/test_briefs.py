@@ -30,7 +30,7 @@ BEGUN, WRITTEN, DONE = (
 
 @pytest.fixture
 def day(rekindle, model):
-    """Three sessions that a person has started, with our hooks, in a repository."""
+    """Play three sessions that a person has started, with our hooks, in a repository."""
     manifest = rekindle.project / "rekindle.yaml"
     manifest.write_text(manifest.read_text().replace(PERSONA, ""))
     Repository(rekindle.project).init()
@@ -79,7 +79,7 @@ def test_a_day_of_three_sessions_is_in_the_brief_and_the_state(day, model, tmp_p
     kept, sealed = tmp_path / "before", tmp_path / "sealed"
     shutil.copytree(folder, kept)
     shutil.copytree(private, sealed)
-    # A first model finds nothing, and is asked only to see what it is asked.
+    # The first model finds nothing; it only shows its request.
     played(model, NOTHING)
     day("brief", "trades")
     prompt = "".join(model.log.main[-1].prompts)
@@ -106,7 +106,7 @@ def test_a_day_of_three_sessions_is_in_the_brief_and_the_state(day, model, tmp_p
     assert {one["id"] for one in state["open_loops"]} == {"importer", "rate-limit"}
     assert [one["id"] for one in state["resolved"]] == ["empty-files"]
     assert state["numbers"] == {"columns": "7"}
-    # Twice the same, but for the time.
+    # Both are equal except for the time.
     assert text == again
     times = ("check", "seq")
     one, other = (
@@ -117,12 +117,12 @@ def test_a_day_of_three_sessions_is_in_the_brief_and_the_state(day, model, tmp_p
     asked = len(model.log.main)
     assert day("brief", "trades") == text
     assert len(model.log.main) == asked
-    # Asking was no session of the agent's.
+    # A question does not count as a session of the agent.
     assert len({one["session"] for one in day.events("session.started")}) == 3
 
 
 def test_every_cli_can_be_asked_about_a_day(worked):
-    """Its own CLI has run the agent, and is asked, without its tools, what came of it."""
+    """The CLI has run the agent, and then summarizes its work without tools."""
     said = {**NOTHING, "Risk": [{"text": "it has no test", "turns": [1]}]}
     is_claude = worked.harness is claude_harness
     worked.model.play(ToolCall("StructuredOutput", said) if is_claude else Text(json.dumps(said)))

@@ -50,12 +50,12 @@ def shell(command: str, usage: Usage = Usage()) -> ToolCall:  # noqa: B008 - it 
 
 
 def long_call() -> ToolCall:
-    """Ten minutes of work that Codex does not take along when it is killed."""
+    """Return ten minutes of work that survive a kill of Codex."""
     return shell(f"{shlex.join(['setsid', sys.executable, '-c', WORK])} & wait")
 
 
 def trusting(rekindle: Rekindle) -> Rekindle:
-    """Have the person look at all hooks that there are, and trust them."""
+    """Have the person approve all existing hooks."""
     codex, state = rekindle.cli, {}
     for folder in (codex.settings, codex.project / ".codex"):
         path = folder / "hooks.json"
@@ -72,10 +72,10 @@ def trusting(rekindle: Rekindle) -> Rekindle:
 
 @pytest.fixture
 def unbriefed(codex, place):
-    """A project with an agent and its task, and no relay yet."""
+    """Create a project with an agent and its task, without a relay."""
     (codex.project / "rekindle.yaml").write_text(MANIFEST)
     (codex.project / "PROMPT.md").write_text(TASK)
-    # A hook of the test's own says when a tool call begins, and in which process.
+    # The test's own hook reports the start of a tool call and the process of the CLI.
     told = 'echo "$PPID" > hooked.tmp; mv hooked.tmp hooked'
     entry = [{"hooks": [{"type": "command", "command": told, "timeout": 5}]}]
     (codex.settings / "hooks.json").write_text(json.dumps({"hooks": {"PreToolUse": entry}}))
@@ -84,7 +84,7 @@ def unbriefed(codex, place):
 
 @pytest.fixture
 def rekindle(unbriefed):
-    """The same, with a relay."""
+    """Create the same project, with a relay."""
     (unbriefed.project / "relay.md").write_text(RELAY)
     unbriefed("relay", "set", "relay.md")
     return unbriefed
@@ -92,7 +92,7 @@ def rekindle(unbriefed):
 
 @pytest.fixture
 def hooked(rekindle):
-    """The same, with our hooks in the project's file, and trusted."""
+    """Create the same project, with our hooks in the project's file, and trusted."""
     rekindle("hooks", "install")
     rekindle("loops", "add", "rate-limit", "How many an hour?")
     return trusting(rekindle)
@@ -117,7 +117,7 @@ def test_a_supervised_session_resumes_after_kill_9(rekindle, openai_model):
     running = rekindle.start("run")
     killed_in_a_tool_call(rekindle)
     request = openai_model.log.wait_for(lambda request: request.step is resumed, timeout=60)
-    assert rekindle.tools() == []  # it would have gone on for ten minutes
+    assert rekindle.tools() == []  # it would have run for ten minutes
     assert len(rekindle.agents()) == 1
     resumed.release.set()
     assert running.wait() == 0, running.err
@@ -134,7 +134,7 @@ def test_a_supervised_session_resumes_after_kill_9(rekindle, openai_model):
     assert [one["source"] for one in rekindle.events("session.started")] == ["startup", "resume"]
 
 
-def test_what_runs_in_the_sandbox_of_codex_is_ended_too(rekindle, openai_model):
+def test_processes_in_the_sandbox_of_codex_are_ended_too(rekindle, openai_model):
     """A tool with child processes is stopped, and the session resumes with its limits."""
     with_permissions(rekindle, {"allowed_tools": ["Bash"]})
     resumed = Hang(shell("touch ~/outside"))
@@ -150,7 +150,7 @@ def test_what_runs_in_the_sandbox_of_codex_is_ended_too(rekindle, openai_model):
 
 
 def test_a_wrapper_that_is_killed_leaves_nothing_behind(rekindle, openai_model, codex_program):
-    """What npm puts on the PATH starts the real Codex: killed alone, that one is ended too."""
+    """The wrapper of npm starts the real Codex, which ends too if only the wrapper is killed."""
     modules = next(one for one in codex_program.parents if one.name == "node_modules")
     link = rekindle.cli.bin / "codex"
     link.unlink()
@@ -190,8 +190,8 @@ def test_a_supervisor_that_is_killed_takes_its_agent_along(rekindle, openai_mode
     assert len({one["session"] for one in ended}) == 1
 
 
-def test_a_session_whose_rollout_is_gone_is_taken_over_by_a_fresh_one(rekindle, openai_model):
-    """Resuming fails; a fresh session opens at once, with the recovery notice."""
+def test_a_session_without_its_rollout_is_replaced_by_a_fresh_one(rekindle, openai_model):
+    """Resuming fails, and a fresh session starts at once with the recovery notice."""
     rekindle("loops", "add", "rate-limit", "How many an hour?")
     openai_model.play(long_call(), Text("all done"))
     running = rekindle.start("run")
@@ -225,7 +225,7 @@ def test_a_signal_from_the_operator_is_not_a_crash(rekindle, openai_model, numbe
 
 
 def test_a_long_primer_reaches_the_model_once_and_whole(rekindle, openai_model):
-    """Thirty thousand characters by the prompt: the CLI takes them as they are."""
+    """The CLI accepts thirty thousand characters of prompt unchanged."""
     task = "# Task\n" + "".join(f"{number}. {'étape ' * 10}\n" for number in range(470))
     (rekindle.project / "PROMPT.md").write_text(task)
     openai_model.play(Text("all done"))
@@ -256,7 +256,7 @@ PATCH = "*** Begin Patch\n*** Add File: patched\n+words\n*** End Patch\n"
 
 
 def test_a_read_only_persona_neither_writes_nor_runs_anything(rekindle, openai_model):
-    """No shell is offered, and none is run for a model that asks all the same; nor a patch."""
+    """No shell is offered, and a call of one anyway is not run; neither is a patch."""
     with_permissions(rekindle, {"deny": ["Write(*)", "Bash(*)"]})
     patch = ToolCall("apply_patch", {"input": PATCH})
     openai_model.play(shell("touch made"), patch, Text("all done"))
@@ -271,8 +271,8 @@ def test_a_read_only_persona_neither_writes_nor_runs_anything(rekindle, openai_m
     assert not (rekindle.project / "patched").exists()
 
 
-def test_a_denial_of_what_is_allowed_leaves_nothing_to_write_with(rekindle, openai_model):
-    """A shell that is allowed and denied is not granted: nor is what only a shell would write."""
+def test_a_tool_that_is_allowed_and_denied_is_denied(rekindle, openai_model):
+    """A shell that is both allowed and denied is not offered, so it cannot write either."""
     with_permissions(rekindle, {"allowed_tools": ["Read", "Bash"], "deny": ["Bash"]})
     openai_model.play(ToolCall("apply_patch", {"input": PATCH}), Text("all done"))
     rekindle("run")
@@ -281,8 +281,8 @@ def test_a_denial_of_what_is_allowed_leaves_nothing_to_write_with(rekindle, open
 
 
 @pytest.mark.parametrize("feature", ["", "hooks = false", "codex_hooks = false"])
-def test_a_persona_with_tools_of_its_own_has_no_server_s(rekindle, openai_model, feature):
-    """Though the person has approved them, for all projects and in this one."""
+def test_a_persona_with_its_own_tools_has_no_server_tools(rekindle, openai_model, feature):
+    """The person's approvals, global or for this project, do not matter."""
     server = (
         f'command = "{sys.executable}"\nargs = ["-I", "{SERVER}"]\n'
         'default_tools_approval_mode = "approve"\n'
@@ -302,15 +302,15 @@ def test_a_persona_with_tools_of_its_own_has_no_server_s(rekindle, openai_model,
     assert all("blocked by PreToolUse hook" in text for text in results), results
     assert not made.exists()
     assert rekindle.events("prompt.submitted")  # our own hooks run beside it
-    # The same without a persona's list: the person's servers are there.
+    # Without a list in the persona, the person's servers are available.
     with_permissions(rekindle, {"deny": ["WebSearch"]})
     openai_model.play(*calls, Text("all done"))
     rekindle("run")
     assert made.exists(), openai_model.log.main[-1].results
 
 
-def test_a_shell_that_may_write_writes_where_it_works_and_in_its_memory(rekindle, openai_model):
-    """Its sandbox holds it there; a relay is set from inside, though the agent works below."""
+def test_a_shell_with_write_access_writes_in_its_folder_and_its_memory(rekindle, openai_model):
+    """Its sandbox limits it to these; it sets a relay from inside a subfolder."""
     with_permissions(rekindle, {"allowed_tools": ["Bash"]})
     manifest = rekindle.project / "rekindle.yaml"
     manifest.write_text(manifest.read_text().replace("    prompt:", "    dir: work\n    prompt:"))
@@ -328,8 +328,8 @@ def test_a_shell_that_may_write_writes_where_it_works_and_in_its_memory(rekindle
     assert len(rekindle.events("relay.committed")) == 2, openai_model.log.main[-1].results[-1]
 
 
-def test_a_permission_that_cannot_be_kept_is_refused(rekindle, openai_model):
-    """By its name, before anything is started."""
+def test_a_permission_that_cannot_be_enforced_is_refused(rekindle, openai_model):
+    """The error names it before anything starts."""
     with_permissions(rekindle, {"deny": ["Bash(rm *)"]})
     running = rekindle.start("run")
     assert running.wait() == 3
@@ -342,7 +342,7 @@ def test_a_permission_that_cannot_be_kept_is_refused(rekindle, openai_model):
 
 
 def test_the_next_session_after_kill_9_is_told(hooked, openai_model):
-    """It receives the notice, once; the one after it, and one that ended well, do not."""
+    """It gets the notice once; later sessions, and one after a clean exit, do not."""
     openai_model.play(long_call(), Text("begun again"), Text("and again"))
     first = hooked.by_hand("count the stars")
     killed_in_a_tool_call(hooked)
@@ -384,7 +384,7 @@ def test_a_resumed_session_is_not_told_that_it_was_interrupted(hooked, openai_mo
 
 
 def test_a_primer_of_wide_letters_reaches_the_model_whole(hooked, openai_model):
-    """Codex counts bytes where we count letters, so it is told how many to take."""
+    """Codex counts bytes where we count letters, so the hook requests a limit in bytes."""
     rules = "[wide] " + "日本語" * 3000
     (hooked.project / "RULES.md").write_text(rules)
     manifest = hooked.project / "rekindle.yaml"
@@ -399,8 +399,8 @@ def test_a_primer_of_wide_letters_reaches_the_model_whole(hooked, openai_model):
     assert told.count(RELAY.strip()) == 1
 
 
-def test_hooks_run_where_status_says_that_they_do(rekindle, openai_model):
-    """Once a person trusts them, and the project; and not before."""
+def test_hooks_run_if_status_says_so(rekindle, openai_model):
+    """They run once a person trusts them and the project, and not before."""
     openai_model.play(Forever(Text("all done")))
     rekindle("hooks", "install")
     for trusted in (False, True):
@@ -412,7 +412,7 @@ def test_hooks_run_where_status_says_that_they_do(rekindle, openai_model):
 
 
 def test_hooks_at_two_levels_count_every_call_once(hooked, openai_model):
-    """Fifty tool calls, reported by project and user hooks: fifty heartbeats, told once."""
+    """Fifty tool calls, reported by project and user hooks, make fifty heartbeats."""
     path = hooked.cli.settings / "hooks.json"
     before = path.read_text()
     hooked("hooks", "install", "--for", "user", "--harness", "codex")
@@ -432,7 +432,7 @@ def test_hooks_at_two_levels_count_every_call_once(hooked, openai_model):
 
 
 def test_a_person_s_own_session_beside_a_supervised_one_is_left_alone(hooked, openai_model):
-    """Logged as a visitor: not primed, and no sign of life of the agent's."""
+    """It is logged as a visitor, not primed, and not a sign of life of the agent."""
     waits = Hang(Text("all done"))
     openai_model.play(waits, Text("hello person"))
     running = hooked.start("run")
@@ -448,8 +448,8 @@ def test_a_person_s_own_session_beside_a_supervised_one_is_left_alone(hooked, op
     assert "visitor" not in by_session[own]
 
 
-def test_an_exported_file_is_taken_by_codex(rekindle, openai_model, tmp_path):
-    """Put where the package says, and trusted: the session is told, and its tool call counts."""
+def test_an_exported_file_works_in_codex(rekindle, openai_model, tmp_path):
+    """In its place and trusted, it primes the session and counts its tool call."""
     folder = tmp_path / "for codex"
     accept_folder(rekindle.project)
     said = rekindle("hooks", "export", str(folder), "--harness", "codex")

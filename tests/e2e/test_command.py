@@ -28,7 +28,7 @@ print("all done")
 
 
 class Program(Folders):
-    """A home and a project, and nothing that is set up anywhere."""
+    """A home and a project without any configuration."""
 
     program = sys.executable
 
@@ -38,7 +38,7 @@ class Program(Folders):
 
 @pytest.fixture
 def rekindle(place, tmp_path):
-    """A project with a program as its agent, its task and its relay."""
+    """Create a project with a program as its agent, its task and its relay."""
     found = Rekindle(Program(tmp_path / "command"), place)
     (found.project / "agent.py").write_text(AGENT)
     command = f"[{sys.executable}, agent.py]"
@@ -51,8 +51,8 @@ def rekindle(place, tmp_path):
     return found
 
 
-def test_a_program_that_is_killed_is_taken_over_by_a_fresh_one(rekindle):
-    """What it left running is ended, and the next one opens with the recovery notice."""
+def test_a_program_that_is_killed_is_replaced_by_a_fresh_one(rekindle):
+    """Its leftover processes are ended, and the next one starts with the recovery notice."""
     running = rekindle.start("run")
     pid = rekindle.wait_until_hooked()
     assert len(rekindle.tools()) == 1
@@ -71,7 +71,7 @@ def test_a_program_that_is_killed_is_taken_over_by_a_fresh_one(rekindle):
 
 
 def test_a_supervisor_that_is_killed_takes_the_program_along(rekindle):
-    """The next run ends what was left behind, and says that the work was interrupted."""
+    """The next run ends what was left behind, and its prompt says that the work was interrupted."""
     running = rekindle.start("run")
     rekindle.wait_until_hooked()
     running.signal(signal.SIGKILL)
@@ -91,8 +91,8 @@ def test_a_supervisor_that_is_killed_takes_the_program_along(rekindle):
     ],
     ids=["limit", "interrupted", "clean"],
 )
-def test_how_a_program_ends(rekindle, script, kind):
-    """Its exit code decides, and its last words where it failed."""
+def test_the_exit_of_a_program_is_classified(rekindle, script, kind):
+    """Its exit code decides, and its last output if it failed."""
     manifest = rekindle.project / "rekindle.yaml"
     text = manifest.read_text().replace(f"{sys.executable}, agent.py", f'sh, -c, "{script}"')
     manifest.write_text(text)
@@ -108,7 +108,7 @@ def test_how_a_program_ends(rekindle, script, kind):
     ],
     ids=["no-command", "persona"],
 )
-def test_what_cannot_be_done_is_refused(rekindle, change, told):
+def test_an_impossible_entry_is_refused(rekindle, change, told):
     """An entry without a program, or with a persona that cannot be enforced, starts nothing."""
     manifest = rekindle.project / "rekindle.yaml"
     manifest.write_text(manifest.read_text().replace(*change))
@@ -119,8 +119,8 @@ def test_what_cannot_be_done_is_refused(rekindle, change, told):
     assert rekindle.events("launch.started") == []
 
 
-def test_a_limit_that_a_program_prints_where_it_prints_everything(rekindle):
-    """Its standard output is read too: it is waited for, and nothing crashed."""
+def test_a_limit_on_standard_output_is_recognised(rekindle):
+    """The run waits for its end, and nothing counts as a crash."""
     said = 'print("Rate limit exceeded.\\nPlease try again in 5 minutes."); raise SystemExit(1)\n'
     (rekindle.project / "agent.py").write_text(said)
     running = rekindle.start("run")

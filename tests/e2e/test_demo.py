@@ -1,4 +1,4 @@
-"""`rekindle demo`: the first thing that a person runs."""
+"""`rekindle demo`: the first command of a new user."""
 
 import signal
 import sys
@@ -10,7 +10,7 @@ pytestmark = pytest.mark.timeout(120)
 
 @pytest.fixture
 def demo(place, tmp_path):
-    """Start it in an empty home, with temporary files of its own and no network."""
+    """Start it in an empty home, with its own temporary folder and no network."""
     (tmp_path / "home").mkdir()
     (tmp_path / "tmp").mkdir()
     environment = {
@@ -24,7 +24,7 @@ def demo(place, tmp_path):
 
 
 def test_the_demonstration(demo, place, tmp_path):
-    """Killed twice, back twice, finished; within 40 s, and nothing is left anywhere."""
+    """It is killed twice, comes back twice, and finishes within 40 s without leftovers."""
     running = demo()
     assert running.wait(40) == 0, running.err
     told = [
@@ -44,7 +44,7 @@ def test_the_demonstration(demo, place, tmp_path):
 
 
 def test_stopping_the_demonstration(demo, place, tmp_path):
-    """Ctrl-C ends it with everything that it has started."""
+    """Ctrl-C ends it with everything that it started."""
     running = demo()
     place.wait_for(lambda: "chapter-2.md" in running.out)
     running.signal(signal.SIGINT)

@@ -46,7 +46,7 @@ runtime: {{relay: {{summarizer: mechanical}}, restart: {{cooldown: 0s}}}}
 PAGE = Path(__file__).parents[2] / "docs/explanation/escapes.md"
 REFUSED, WITHOUT_EFFECT = "refused", "no effect"
 LATER = ("manifest", "log")
-"""Attacks that a supervisor notices: each gets a run of its own."""
+"""Attacks that a supervisor notices: each has its own run."""
 
 
 class CodexAgent:
@@ -60,7 +60,7 @@ class CodexAgent:
         )
 
     def write(self, files):
-        """Write all of them by one command of its shell."""
+        """Write all of them with one shell command."""
         code = (
             "import json, pathlib, sys\n"
             "for path, data in json.loads(sys.argv[1]).items():\n"
@@ -75,7 +75,7 @@ class CodexAgent:
         return [ToolCall("exec_command", {"cmd": command, "yield_time_ms": 30_000})]
 
     def connect(self, path):
-        """Connect to a socket by a command of its shell, and say how that went."""
+        """Connect to a socket with a shell command, and report the result."""
         code = (
             "import pathlib, socket, sys\n"
             "try: socket.socket(socket.AF_UNIX).connect(sys.argv[1])\n"
@@ -94,7 +94,7 @@ class ClaudeAgent:
         self.tools = f'[Read, Write, Edit, "Write(/{self.cli.home}/shared/**)"]'
 
     def write(self, files):
-        """It refuses to write a file that is there and that it has not read."""
+        """Write a file, which Claude Code refuses if it exists and was not read."""
         steps = []
         for path, data in files.items():
             text = data.decode("utf-8", "replace")
@@ -125,7 +125,7 @@ AGENTS = {"Codex": CodexAgent, "Claude Code": ClaudeAgent, "Gemini CLI": GeminiA
 
 
 class Escape:
-    """One CLI, its agent's attacks, and what came of them."""
+    """One CLI, the attacks of its agent, and their results."""
 
     def __init__(self, agent, model, place, root):
         self.agent, self.model, self.place = agent, model, place
@@ -136,7 +136,7 @@ class Escape:
         cli.environment = lambda **more: environment(**{**more, "PATH": path})
         self.rekindle = Rekindle(cli, place)
         self.wanted, self.results = {}, {}
-        # In the place of the tmux server that has the windows of agents.
+        # In the place of the tmux server with the agents' windows.
         server = (
             user_folder.make_user_folder(tmux.find_socket().parent.name) / tmux.find_socket().name
         )
@@ -154,7 +154,7 @@ class Escape:
         git = ["git", "-c", "user.name=a", "-c", "user.email=a@localhost", "-C", str(project)]
         for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "begin"]):
             subprocess.run([*git, *words], check=True, env={"PATH": "/usr/bin:/bin"})
-        # Programs that are there already: a file tool does not make a new file executable.
+        # Existing programs, because a file tool does not make a new file executable.
         (project / "bin").mkdir()
         (project / ".venv/bin").mkdir(parents=True)
         for hook in (project / ".git/hooks").iterdir():
@@ -180,7 +180,7 @@ class Escape:
         return self.agent.write(files)
 
     def events(self, kind=""):
-        """Read the log itself: a command for each look would take a second."""
+        """Read the log itself: a command for each check would take a second."""
         lines = (self.at.agent / "ops.jsonl").read_text().splitlines()
         return [one for one in map(json.loads, lines) if kind in {"", one["kind"]}]
 
@@ -199,7 +199,7 @@ class Escape:
         self.look(names)
 
     def change_manifest(self):
-        """Change it, and be killed with the supervisor; the watchdog starts another one."""
+        """Change it, then kill the agent and the supervisor; the watchdog starts another one."""
         hang = Hang(Text("done."))
         self.model.play(*self.calls(["manifest"]), hang, Text("done."), Text("done."))
         running = self.rekindle.start("run")
@@ -217,13 +217,13 @@ class Escape:
         self.look(["manifest"])
 
     def rewrite_log(self):
-        """Put another log in its place, under a supervisor that runs the agent."""
+        """Replace the log under a running supervisor."""
         manifest = MANIFEST.format(harness=self.agent.harness, tools=self.agent.tools)
         (self.at.project / "rekindle.yaml").write_text(manifest)
         hang = Hang(Text("done."))
         self.model.play(*self.calls(["log"]), hang, Text("done."))
         running = self.rekindle.start("run")
-        # A supervisor whose log became another one ends its agent and itself.
+        # A supervisor whose log was replaced ends its agent and itself.
         self.place.wait_for(
             lambda: (
                 self.place.processes() == []
@@ -239,7 +239,7 @@ class Escape:
             self.accept_log()
 
     def accept_log(self):
-        """Have the operator accept the log that the agent wrote, after a watchdog has seen it."""
+        """Accept the log that the agent wrote as the operator, after a watchdog has seen it."""
         before = len(self.model.log.main)
         self.watched = self.rekindle("watch", "--once")
         self.asked_meanwhile = len(self.model.log.main) - before
@@ -247,7 +247,7 @@ class Escape:
         self.rekindle("run", code=24)
 
     def look(self, names):
-        """Note which attacks could write any of their files; a text tool changes other bytes."""
+        """Record which attacks could write a file; a text tool may change other bytes."""
         for name in names:
             written = any(
                 path.is_file()
@@ -255,19 +255,19 @@ class Escape:
                 for path, data in self.wanted[name].items()
                 if not any(part.startswith(BAIT) for part in path.parts[-2:])
             )
-            # A record is taken out of the inbox when it is refused.
+            # A refused record is removed from the inbox.
             written |= name == "inbox record" and bool(self.events("inbox.rejected"))
             self.results[name] = WITHOUT_EFFECT if written else REFUSED
 
 
 @pytest.fixture(scope="module", params=AGENTS)
 def escape(request):
-    """Each CLI once, for all attacks."""
+    """Play all attacks once for each CLI."""
     require_namespaces()
     agent = AGENTS[request.param]
     program = request.getfixturevalue(f"{request.param.split()[0].lower()}_program")
     with (
-        # Not in /tmp, as the home of no user is: there Codex lets its agent write.
+        # Not in /tmp, where Codex lets its agent write: no user's home is there.
         tempfile.TemporaryDirectory(prefix="rk-", dir="/var/tmp") as folder,
         Namespace() as network,
         Model(agent.dialect(), network.listener) as model,
@@ -288,14 +288,14 @@ def escape(request):
 
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_nothing_outside_the_sandbox_changes(escape, attack):
-    """No program of the agent's ran outside, and its workspace could still be written."""
+    """No program of the agent ran outside, and its workspace could still be written."""
     assert (escape.at.project / "note.txt").read_text() == "a note"
     assert not escape.at.canary(attack).exists()
     assert f"| {attack} | {escape.name} | {escape.results[attack]} |" in PAGE.read_text()
 
 
 def test_no_file_outside_the_workspace_is_written(escape):
-    """Neither at its path, nor through a link in the workspace or `..`."""
+    """It cannot be written by its path, through a link in the workspace, or by `..`."""
     written = [
         path
         for path, data in escape.wanted[OUTSIDE].items()
@@ -306,7 +306,7 @@ def test_no_file_outside_the_workspace_is_written(escape):
 
 
 def test_a_rule_with_a_path_permits_a_folder_outside(escape):
-    """Only the persona of Claude Code has one; without a rule nothing can be written there."""
+    """Only the persona of Claude Code has such a rule; without it nothing can be written there."""
     has_rule = "shared" in escape.agent.tools
     assert has_rule == (escape.name == "Claude Code")
     assert (escape.at.home / "shared/note.txt").exists() == has_rule
@@ -321,7 +321,7 @@ def test_no_window_of_tmux_is_reached(escape):
 
 
 def test_the_sandbox_is_the_one_that_users_get(escape):
-    """Codex lets its agent write in /tmp unless the user's own settings forbid it."""
+    """Codex lets its agent write in /tmp unless the user's settings forbid it."""
     assert escape.at.temporary.exists() == (escape.name == "Codex")
 
 
@@ -332,7 +332,7 @@ def test_no_operator_s_command_was_forged(escape):
 
 
 def test_a_log_that_an_agent_wrote_starts_nothing(escape):
-    """If the CLI let it be written, the supervisor ends its agent, and no watchdog starts it."""
+    """If the CLI lets it be written, the supervisor ends its agent, and no watchdog starts it."""
     if escape.results["log"] == REFUSED:
         assert escape.code != FolderLostError.exit_code
         return
@@ -354,7 +354,7 @@ def test_forged_lines_of_a_log_that_the_operator_accepts_do_not_count(escape):
 
 
 def test_the_draft_can_be_written(escape):
-    """It is the one file below .rekindle that no CLI refuses."""
+    """It is the only file below .rekindle that no CLI refuses."""
     assert escape.events("cycle.ended")[0]["how"] == "draft"
 
 

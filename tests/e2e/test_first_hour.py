@@ -1,4 +1,4 @@
-"""The first hour of a new user, with the real CLIs: what `init` writes, and refused calls."""
+"""The first hour of a new user with the real CLIs: the files of `init`, and refused calls."""
 
 import json
 import re
@@ -42,7 +42,7 @@ class FirstHour:
         self.name, self.model, self.project = name, model, sandbox.project
         self.cli = Cli(name, sandbox, model, place)
         self.rekindle = Rekindle(sandbox, place)
-        if name == "codex":  # as a new user has it: nothing in its settings permits to write
+        if name == "codex":  # a new user's settings do not permit writes
             config = codex_cli.CONFIG.format(model=codex_cli.MODEL, url=model.url)
             text = _CODEX.format(config=config).replace("danger-full-access", "read-only")
             sandbox.configure(text)
@@ -77,7 +77,7 @@ def claude_hour(request, place):
 
 @pytest.fixture(scope="session")
 def installed(tmp_path_factory):
-    """Install the built wheel where no source tree is, and return its `rekindle`."""
+    """Install the built wheel without a source tree, and return its `rekindle`."""
     folder = tmp_path_factory.mktemp("installed")
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "-q"]
     built = [*pip, "wheel", "--no-deps", "--no-build-isolation", "-w", str(folder), str(ROOT)]
@@ -93,7 +93,7 @@ def installed(tmp_path_factory):
 
 
 def test_a_new_user_s_first_agent_works_and_is_verified(hour, installed):
-    """After the install: `init`, a task and its check, `doctor`, `run`, `status`."""
+    """The steps after the install are `init`, a task and its check, `doctor`, `run`, `status`."""
     hour.rekindle.program = [str(installed)]
     out = hour.rekindle("init", "--yes", "--agent", "trades", "--harness", hour.name)
     assert "it may edit and run commands" in out
@@ -125,7 +125,7 @@ def test_a_new_user_s_first_agent_works_and_is_verified(hour, installed):
 
 
 def test_a_refused_call_is_shown_everywhere_and_the_hint_permits_it(hour, place):
-    """Run, status, events, logs, brief and page have it; the YAML of the hint permits it."""
+    """Run, status, events, logs, brief and page show it; the YAML of the hint permits it."""
     manifest, rekindle = hour.project / "rekindle.yaml", hour.rekindle
     manifest.write_text(UNPERMITTED.format(harness=hour.name) + SUMMARIZER)
     (hour.project / "PROMPT.md").write_text(TASK)
@@ -168,7 +168,7 @@ def test_a_refused_call_is_shown_everywhere_and_the_hint_permits_it(hour, place)
 
 
 def test_a_call_that_the_persona_itself_denies_is_counted_and_the_run_continues(claude_hour):
-    """A person wants that refusal: no safe mode, no question, although nothing was done."""
+    """This refusal is wanted: there is no safe mode and no question, although nothing was done."""
     hour, rekindle = claude_hour, claude_hour.rekindle
     rules = '{permissions: {allowed_tools: [Bash], deny: ["Bash(rm:*)"]}}'
     text = UNPERMITTED.format(harness=hour.name).replace('["test", "-e", "parser.py"]', '["true"]')

@@ -60,7 +60,7 @@ def test_who_lost_its_folder_says_so_and_does_not_make_it_again(project):
 
 
 def test_no_environment_hides_a_supervisor_from_another(project):
-    """The supervisor is frozen, so that it does not notice what became of its folder."""
+    """The supervisor is frozen, so that it does not notice the loss of its folder."""
     running = project.start("run", **ENVIRONMENTS["systemd"])
     agent, supervisor = project.until_up()
     project.place.signal(supervisor, signal.SIGSTOP)
@@ -76,7 +76,7 @@ def test_no_environment_hides_a_supervisor_from_another(project):
 
 
 def test_an_older_copy_put_back_ends_no_cycle_twice(place, tmp_path):
-    """The supervisor ends instead of writing into a log that is not the one it knows."""
+    """The supervisor exits instead of writing into a log that it does not know."""
     project = Guarded(place, tmp_path, seconds=0.05)
     running = project.start("run")
     folder, kept = project.path / ".rekindle", tmp_path / "kept"
@@ -92,7 +92,7 @@ def test_an_older_copy_put_back_ends_no_cycle_twice(place, tmp_path):
 
 
 def test_stop_needs_no_manifest(project):
-    """It finds who holds the lock of this folder, whatever became of rekindle.yaml."""
+    """It finds the holder of this folder's lock, whatever happened to rekindle.yaml."""
     project("up")
     project.until_up()
     (project.path / "rekindle.yaml").write_text("agents: [what is this\n")

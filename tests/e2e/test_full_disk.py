@@ -35,7 +35,7 @@ pytestmark = pytest.mark.skipif(
 
 @contextmanager
 def small_disk(image: Path, at: Path) -> Iterator[Path]:
-    """An ext4 file system of a few megabytes; the test's own mount namespace alone sees it."""
+    """Mount an ext4 file system of a few megabytes that only the test's mount namespace sees."""
     if shutil.which("mkfs.ext4") is None:
         pytest.skip("mkfs.ext4 is not installed: there is no real disk to fill")
     image.write_bytes(b"")
@@ -60,7 +60,7 @@ def small_disk(image: Path, at: Path) -> Iterator[Path]:
 
 
 def fill(disk: Path) -> None:
-    """Write until nothing goes in any more, not a byte."""
+    """Write until not a single byte fits any more."""
     with (disk / "ballast").open("ab", buffering=0) as ballast:
         for size in (65536, 1024, 1):
             try:
@@ -72,14 +72,14 @@ def fill(disk: Path) -> None:
 
 
 def make_read_only(disk: Path) -> None:
-    """Have the kernel refuse every write, as after an error of the disk, also to open files."""
+    """Make the kernel refuse every write, as after a disk error, also to open files."""
     subprocess.run(["mount", "-o", "remount,abort", str(disk)], check=True)
     with pytest.raises(OSError, match="Read-only file system"):
         (disk / "refused").touch()
 
 
 def make_failing(disk: Path) -> None:
-    """Have the kernel answer every read and write with an error, as a disk that is gone does."""
+    """Make the kernel fail every read and write, as for a disk that is gone."""
     fd = os.open(disk, os.O_RDONLY)
     try:
         fcntl.ioctl(fd, EXT4_IOC_SHUTDOWN, struct.pack("I", EXT4_GOING_FLAGS_NOLOGFLUSH))
@@ -90,7 +90,7 @@ def make_failing(disk: Path) -> None:
 
 
 def fill_last_block(project: Guarded) -> None:
-    """Append one event, so that the log's next one needs a block of its own."""
+    """Append one event, so that the log's next one needs a new block."""
     store = open_store(config.load_project(project.path))
     with store.writer(AGENT) as writer:
         event = HandoffFailed(ts=clock.read_clock(), launch="none", words="")
@@ -102,7 +102,7 @@ def fill_last_block(project: Guarded) -> None:
 
 @pytest.fixture
 def make(network, tmp_path):
-    """A project on a disk of its own; with `both`, the user's folder on another small one."""
+    """Create a project on its own disk; with `both`, the user's folder is on another small one."""
     with ExitStack() as stack:
 
         def made(*, both: bool) -> Guarded:
@@ -111,7 +111,7 @@ def make(network, tmp_path):
                 stack.enter_context(
                     small_disk(tmp_path / "user.img", user_folder.make_user_folder())
                 )
-            # After the mounts: its processes have the mounts that there are by now.
+            # After the mounts, because its processes get the existing mounts.
             place = stack.enter_context(Place(network, tmp_path / "place"))
             return Guarded(place, disk, ledger=tmp_path / "ledger")
 
@@ -137,7 +137,7 @@ def start_and_fill_disks(make, tmp_path):
 
 
 def test_stop_works_on_a_full_disk(make, tmp_path):
-    """The command is kept outside the workspace; the supervisor obeys though it cannot fold it."""
+    """The command is outside the workspace; the supervisor obeys though it cannot fold it."""
     project = make(both=False)
     running = project.start("run")
     project.until_up()
@@ -156,7 +156,7 @@ def test_stop_works_on_a_full_disk(make, tmp_path):
 
 
 def test_a_stop_with_every_disk_full_is_noted_beside_the_lock(make, tmp_path):
-    """In a slot that needs no new block: nothing starts the agent again; the exit code tells."""
+    """The slot needs no new block; nothing starts the agent again, and the exit code tells."""
     project, running, before = start_and_fill_disks(make, tmp_path)
     stopping = project("stop", code=UNRECORDED)
     assert "stopped by a signal; its folder could not record the stop" in stopping.err
@@ -178,7 +178,7 @@ def test_a_stop_with_every_disk_full_is_noted_beside_the_lock(make, tmp_path):
 
 @contextmanager
 def unwritable_locks() -> Iterator[None]:
-    """Have the kernel refuse every write to the locks outside the folder, also by root."""
+    """Make the kernel refuse every write to the locks outside the folder, also by root."""
     locks = [str(path) for path in (user_folder.find_user_folder() / "locks").iterdir()]
     assert locks
     subprocess.run(["chattr", "+i", *locks], check=True)
@@ -189,7 +189,7 @@ def unwritable_locks() -> Iterator[None]:
 
 
 def test_a_signal_alone_delivers_a_stop_with_every_disk_full(make, tmp_path):
-    """The supervisor can read the stop nowhere: neither in its folder nor beside its lock."""
+    """The supervisor cannot read the stop anywhere: neither in its folder nor beside its lock."""
     project, running, before = start_and_fill_disks(make, tmp_path)
     with unwritable_locks():
         stopping = project("stop", code=UNRECORDED)

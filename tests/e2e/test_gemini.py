@@ -1,4 +1,4 @@
-"""The real Gemini CLI beside our own program: what is shown with Claude Code, as far as it can."""
+"""The real Gemini CLI in the tests of Claude Code, as far as it supports them."""
 
 import json
 import shlex
@@ -29,7 +29,7 @@ personas:
 """
 CALLS = 12
 TOLD = {"type": "command", "command": "echo $PPID >hooked.tmp; mv hooked.tmp hooked"}
-"""A hook of the test's own: it says when a tool call begins, and in which process."""
+"""The test's own hook reports the start of a tool call and the process of the CLI."""
 
 
 def shell(command: str) -> ToolCall:
@@ -42,7 +42,7 @@ def long_call() -> ToolCall:
 
 @pytest.fixture
 def rekindle(gemini, place):
-    """A project with an agent, its task and its relay."""
+    """Create a project with an agent, its task and its relay."""
     (gemini.project / "rekindle.yaml").write_text(MANIFEST)
     (gemini.project / "PROMPT.md").write_text(TASK)
     gemini.configure(
@@ -56,7 +56,7 @@ def rekindle(gemini, place):
 
 @pytest.fixture
 def hooked(rekindle):
-    """The same, with our hooks for the project, which is trusted, and for the user."""
+    """Create the same project, with our hooks for the trusted project and for the user."""
     rekindle("hooks", "install", "--for", "project")
     rekindle("hooks", "install", "--for", "user")
     return trusting(rekindle)
@@ -77,7 +77,7 @@ def test_a_supervised_session_resumes_after_kill_9(hooked, gemini_model):
     running = rekindle.start("run")
     killed_in_a_tool_call(rekindle)
     request = gemini_model.log.wait_for(lambda request: request.step is resumed, timeout=60)
-    assert rekindle.tools() == []  # it would have gone on for ten minutes
+    assert rekindle.tools() == []  # it would have run for ten minutes
     assert len(rekindle.agents()) == 1
     resumed.release.set()
     assert running.wait() == 0, running.err
@@ -92,7 +92,7 @@ def test_a_supervised_session_resumes_after_kill_9(hooked, gemini_model):
     assert [one["exit"] for one in ended] == ["crash", "clean"]
     assert ended[0]["swept"] >= 1
     assert ended[1]["window"] == 1_048_576
-    # Our hooks came by settings of the launch's own.
+    # Our hooks came from settings of the launch.
     assert {one["session"] for one in rekindle.events("session.started")} == {started[0]["session"]}
 
 
@@ -105,7 +105,7 @@ def test_a_supervisor_that_is_killed_takes_its_agent_along(rekindle, gemini_mode
     running.signal(signal.SIGKILL)
     assert running.wait() == -signal.SIGKILL
     rekindle.place.wait_for(lambda: not rekindle.agents(), timeout=20)
-    assert rekindle.tools()  # asked to end, it leaves its tools alive
+    assert rekindle.tools()  # after SIGTERM it leaves its tools running
     again = rekindle.start("run")
     gemini_model.log.wait_for(lambda request: request.step is resumed, timeout=60)
     assert rekindle.tools() == []
@@ -115,8 +115,8 @@ def test_a_supervisor_that_is_killed_takes_its_agent_along(rekindle, gemini_mode
     assert [one["exit"] for one in rekindle.events("launch.ended")] == ["lost", "clean"]
 
 
-def test_a_session_whose_transcript_is_gone_is_taken_over_by_a_fresh_one(rekindle, gemini_model):
-    """Resuming fails; a fresh session opens at once, with the recovery notice."""
+def test_a_session_without_its_transcript_is_replaced_by_a_fresh_one(rekindle, gemini_model):
+    """Resuming fails, and a fresh session starts at once with the recovery notice."""
     gemini_model.play(long_call(), Text("all done"))
     running = rekindle.start("run")
     rekindle.wait_until_hooked()
@@ -136,7 +136,7 @@ def test_a_session_whose_transcript_is_gone_is_taken_over_by_a_fresh_one(rekindl
 
 
 def test_a_signal_from_the_operator_is_not_a_crash(rekindle, gemini_model):
-    """It stops the agent, and the tool that the CLI leaves alive."""
+    """It stops the agent, and the tool that the CLI leaves running."""
     gemini_model.play(long_call())
     running = rekindle.start("run")
     rekindle.wait_until_hooked()
@@ -148,7 +148,7 @@ def test_a_signal_from_the_operator_is_not_a_crash(rekindle, gemini_model):
 
 
 def test_the_next_session_after_kill_9_is_told_once(hooked, gemini_model):
-    """By its first prompt's hook, though two are installed; a tool call counts once as well."""
+    """One of two installed hooks tells it, at its first prompt; a tool call counts once too."""
     gemini_model.play(
         long_call(), Parallel((shell("echo 1"), shell("echo 2"))), Text("a"), Text("b")
     )
@@ -174,7 +174,7 @@ def test_the_next_session_after_kill_9_is_told_once(hooked, gemini_model):
 
 
 def test_a_long_primer_reaches_the_model_once_and_whole(hooked, gemini_model):
-    """Thirty thousand characters by the prompt, and no hook tells them again."""
+    """The prompt has thirty thousand characters, and no hook repeats them."""
     task = "# Task\n" + "".join(f"{number}. {'étape ' * 10}\n" for number in range(470))
     (hooked.project / "PROMPT.md").write_text(task)
     gemini_model.play(Text("all done"))
@@ -189,7 +189,7 @@ def test_a_long_primer_reaches_the_model_once_and_whole(hooked, gemini_model):
 
 
 def test_hooks_at_two_levels_count_every_call_once(hooked, gemini_model):
-    """Twelve tool calls, four of them at once, give twelve heartbeats of one session."""
+    """Twelve tool calls, four of them parallel, make twelve heartbeats of one session."""
     calls = [shell(f"echo {number}") for number in range(CALLS)]
     gemini_model.play(Parallel(tuple(calls[:4])), *calls[4:], Text("all done"))
     hooked("run")
@@ -202,7 +202,7 @@ def test_hooks_at_two_levels_count_every_call_once(hooked, gemini_model):
 
 
 def test_a_person_s_own_session_beside_a_supervised_one_is_left_alone(hooked, gemini_model):
-    """Logged as a visitor: not primed, no sign of life of the agent's, and never recovered."""
+    """It is logged as a visitor, not primed, not a sign of life, and never recovered."""
     waits = Hang(Text("all done"))
     gemini_model.play(waits, Text("hello person"))
     running = hooked.start("run")
@@ -239,8 +239,8 @@ def test_settings_with_comments_are_read_by_both(rekindle, gemini_model):
     assert path.read_text() == text
 
 
-def test_hooks_run_where_status_says_that_they_do(rekindle, gemini_model):
-    """A project's in a folder that is trusted, and not before."""
+def test_hooks_run_if_status_says_so(rekindle, gemini_model):
+    """Those of a project run in a trusted folder, and not before."""
     gemini_model.play(Forever(Text("all done")))
     rekindle("hooks", "install", "--for", "project")
     for trusted in (False, True):
@@ -252,7 +252,7 @@ def test_hooks_run_where_status_says_that_they_do(rekindle, gemini_model):
 
 
 def test_a_read_only_persona_can_neither_write_nor_run(rekindle, gemini_model):
-    """The tools are not offered, and a call of them comes to nothing; reading works."""
+    """The tools are not offered, and calling them has no effect; reading works."""
     manifest = rekindle.project / "rekindle.yaml"
     manifest.write_text(MANIFEST.replace("[Bash]", "[Read, Grep, Glob]"))
     written = ToolCall("write_file", {"file_path": "made", "content": "x"})
@@ -279,8 +279,8 @@ def test_an_agent_that_goes_round_in_circles_is_not_done(rekindle, gemini_model)
     assert len({one["session"] for one in ended}) == 1
 
 
-def test_a_command_cannot_be_denied_by_its_beginning(rekindle, gemini_model):
-    """It has other names: the rule is refused by its name, and nothing is started."""
+def test_a_command_cannot_be_denied_by_its_prefix(rekindle, gemini_model):
+    """A command has other names, so the rule is refused by its name, and nothing starts."""
     manifest = rekindle.project / "rekindle.yaml"
     manifest.write_text(MANIFEST.replace("[Bash]", '[Bash], deny: ["Bash(touch:*)"]'))
     running = rekindle.start("run")
@@ -289,8 +289,8 @@ def test_a_command_cannot_be_denied_by_its_beginning(rekindle, gemini_model):
     assert len(gemini_model.log) == 0
 
 
-def test_an_extension_that_the_cli_takes_in_by_itself(rekindle, gemini_model):
-    """No settings are touched; the session is told at its first prompt."""
+def test_an_extension_that_the_cli_loads_by_itself(rekindle, gemini_model):
+    """No settings are touched; the session is primed at its first prompt."""
     folder = rekindle.cli.home / ".gemini/extensions/rekindle"
     accept_folder(rekindle.project)
     rekindle("hooks", "export", str(folder), "--harness", "gemini")

@@ -32,7 +32,7 @@ WINDOWS = [
 
 @pytest.fixture
 def handing(request, place):
-    """An agent of the CLI that is asked for."""
+    """Create an agent of the requested CLI."""
 
     def made(kind):
         found, model = KINDS[kind]
@@ -45,7 +45,7 @@ def handing(request, place):
 @pytest.mark.torture
 @pytest.mark.parametrize(("kind", "at", "named", "window"), in_ci(WINDOWS, 1, 2, 4, 6))
 def test_the_first_boundary_past_the_threshold(handing, kind, at, named, window):
-    """And none before; of its calls none is cut, several at once and one that fails among them."""
+    """No earlier boundary stops the session, and no call is cut, parallel or failing."""
     found = handing(kind).begin(at, named=named, window=window)
     together = (found.call("a", seconds=0.5), found.call("b"), found.call("c", code=3))
     found.model.play(
@@ -73,7 +73,7 @@ def test_the_first_boundary_past_the_threshold(handing, kind, at, named, window)
     assert resumed["count"] == 1
     handed, finished = found.rekindle.events("launch.ended")
     assert (handed["exit"], finished["exit"]) == ("handoff", "clean")
-    # Whether or not it has given an account: what was spent stays spent.
+    # With or without a final report, spent tokens stay spent.
     used = [-int(-share * window // 100) for share in (at - 20, at - 0.1, at)]
     assert sum(used) < handed["run_tokens"] < finished["run_tokens"]
 
@@ -81,7 +81,7 @@ def test_the_first_boundary_past_the_threshold(handing, kind, at, named, window)
 @pytest.mark.torture
 @pytest.mark.parametrize("kind", in_ci([*KINDS], 0, 1))
 def test_a_sub_agent(handing, kind):
-    """What it has used never counts; what it does is not cut where its session's window is full."""
+    """Its usage never counts, and its work is not cut when its session's window is full."""
     found = handing(kind).begin(80)
 
     def at(share, *calls):
@@ -112,7 +112,7 @@ def test_a_sub_agent(handing, kind):
 @pytest.mark.torture
 @pytest.mark.parametrize("kind", in_ci([*KINDS], 0, 1))
 def test_three_handoffs_in_one_cycle(handing, kind):
-    """Each carries on what is undone; the next session is told the latest, the archive has all."""
+    """Each carries the remaining work over; a session gets the latest, the archive has all."""
     persona = f"summarizer: {{adapter: command, command: {SCRIBE}}}"
     found = handing(kind).begin(80, runtime="", summarizer=persona)
     turns = []
@@ -142,7 +142,7 @@ def test_three_handoffs_in_one_cycle(handing, kind):
 def test_the_percentage_is_the_cli_s_own(handing, claude):
     """It equals Claude Code's own figure for a resumed session; other CLIs report none."""
     found = handing("claude").begin(80)
-    shares = (13.3, 50, 79.6, 92)  # less than its own prompt takes it does not believe
+    shares = (13.3, 50, 79.6, 92)  # it does not believe less than its own prompt takes
     found.model.play(*(Text("well", found.filled(share)) for share in shares))
     asked = claude_harness.measure((str(claude.program),))
     with subprocess.Popen(

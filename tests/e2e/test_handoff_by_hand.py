@@ -25,8 +25,8 @@ def handing(claude, place, model):
     return HandingClaude(claude, place, model).begin(80)
 
 
-def test_a_handoff_is_asked_for_by_hand(handing):
-    """However empty the window is: at the next boundary, and none of the calls is cut."""
+def test_a_handoff_is_requested_by_hand(handing):
+    """With any fill level it happens at the next boundary, and none of the calls is cut."""
     waits = Hang(bash("touch done-1"))
     handing.model.play(waits, bash("touch done-2"), Text("all done"))
     running = handing.rekindle.start("run", "trades", "--once")
@@ -52,8 +52,8 @@ def test_a_handoff_is_asked_for_by_hand(handing):
     assert "as requested" in running.out
 
 
-def test_a_handoff_keeps_what_the_manifest_names_and_tells_what_it_ended(handing):
-    """A server and a build in the background of the real CLI, both without an environment."""
+def test_a_handoff_keeps_processes_of_the_manifest_and_names_the_ended_ones(handing):
+    """The real CLI has a server and a build in the background, both without an environment."""
     manifest = handing.project / "rekindle.yaml"
     entry = "    prompt: PROMPT.md\n"
     manifest.write_text(manifest.read_text().replace(entry, entry + '    keep: ["sleep 601"]\n'))
@@ -78,7 +78,7 @@ def test_a_handoff_keeps_what_the_manifest_names_and_tells_what_it_ended(handing
 
 
 def wait_for_rule(handing):
-    """Until the supervisor has heard of it: its rule then says, at once."""
+    """Wait until the supervisor knows of it: then its rule says "at once"."""
     rules = find_private_project(handing.project).agent("trades").launch
 
     def is_asked():
@@ -94,8 +94,8 @@ def test_nothing_runs_and_nothing_is_handed_off(handing):
     assert handing.rekindle.events("handoff.requested") == []
 
 
-def test_what_the_cli_compacts_is_written_down_before(handing):
-    """Its own summary may lose anything; the checkpoint is there, and is told after it."""
+def test_a_checkpoint_is_written_before_the_cli_compacts(handing):
+    """Its own summary may lose anything; the session gets the checkpoint afterwards."""
     handing.write(100)
     handing.model.play(bash("touch made"), too_long(), Text("all done"))
     handing.model.play(Text("<summary>the gist</summary>"), to=COMPACTION)
@@ -110,8 +110,8 @@ def test_what_the_cli_compacts_is_written_down_before(handing):
     assert handing.rekindle.events("handoff.triggered") == []
 
 
-def test_a_checkpoint_before_a_compaction_tells_of_the_person_s_words_alone(handing):
-    """Neither our primer nor a secret is in it, nor in those that carry on what it has left."""
+def test_a_checkpoint_before_a_compaction_has_the_person_s_words_alone(handing):
+    """Neither our primer nor a secret is in it, or in the checkpoints that follow it."""
     handing.write(90)
     secret = next(fakes(20260409, 1))
     command = f"touch made; : {secret.line}"
@@ -149,7 +149,7 @@ def sit(network):
 
 @pytest.fixture
 def staying(handing, sit, claude):
-    """The agent in a person's terminal, who has used its CLI before."""
+    """Create the agent in the terminal of a person who has used its CLI before."""
     known = {
         "hasCompletedOnboarding": True,
         "customApiKeyResponses": {"approved": [KEY[-20:]]},
@@ -177,7 +177,7 @@ LONG = "count the stars, " + "and the sand, " * 1_000 + "and tell me"
 
 
 def test_a_session_in_a_terminal_is_handed_off_at_its_person_s_next_prompt(handing, staying):
-    """What they have asked goes along, however long; nothing that they were looking at is cut."""
+    """The fresh session gets the prompt, however long; nothing on the screen is cut."""
     handing.model.play(
         ToolCall("Bash", {"command": "touch made"}, handing.filled(70)),
         Text("zebras", handing.filled(85)),
@@ -185,7 +185,7 @@ def test_a_session_in_a_terminal_is_handed_off_at_its_person_s_next_prompt(handi
     )
     desk, wait_until_written = staying()
     desk.wait_for("zebras")
-    # It writes its transcript a moment later; no person is as fast as that.
+    # It writes its transcript a moment later; no person is faster than that.
     wait_until_written("zebras")
     desk.type(f"\x1b[200~{LONG}\x1b[201~")
     desk.wait_for("Pasted")
@@ -198,8 +198,8 @@ def test_a_session_in_a_terminal_is_handed_off_at_its_person_s_next_prompt(handi
     assert MARK in last
 
 
-def test_what_a_person_asks_for_meanwhile_cuts_nothing(handing, staying):
-    """The session that works on it is left to it, full as it is; the next prompt will do."""
+def test_a_prompt_in_the_meantime_cuts_nothing(handing, staying):
+    """The session may finish that prompt, full as it is; the next prompt hands it off."""
     handing.model.play(
         handing.call("a", 20),
         handing.call("long", 86, 3.0),
@@ -219,7 +219,7 @@ def test_what_a_person_asks_for_meanwhile_cuts_nothing(handing, staying):
 
 
 def test_a_sub_agent_in_the_background_is_not_cut(handing):
-    """The session is stopped at a boundary where none is at work, or not at all."""
+    """The session is stopped at a boundary without a working sub-agent, or not at all."""
     asked = {"description": "d", "prompt": "first", "subagent_type": "general-purpose"}
     handing.model.play(
         ToolCall("Agent", {**asked, "run_in_background": True}, handing.filled(30)),
@@ -235,7 +235,7 @@ def test_a_sub_agent_in_the_background_is_not_cut(handing):
 
 
 def test_a_hold_that_is_given_up_cuts_nothing(codex, place, openai_model):
-    """A supervisor that comes too late finds no mark: the call runs, and the next one is held."""
+    """A late supervisor finds no mark: the call runs, and the next one is held."""
     found = HandingCodex(codex, place, openai_model).begin(80)
     waits = Hang(found.call("late", 86, 2.0))
     found.model.play(

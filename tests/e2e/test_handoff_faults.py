@@ -33,7 +33,7 @@ runtime_settings.SUMMARY_SECONDS = 1.5
 sys.argv[0] = "rekindle"
 runpy.run_module("rekindle", run_name="__main__", alter_sys=True)
 """
-"""Our own program, for which a summarizer has a second, not five minutes."""
+"""Our own program, with a timeout of one second for a summarizer instead of five minutes."""
 
 
 @pytest.fixture
@@ -43,12 +43,12 @@ def found(claude, place, model):
 
 @pytest.fixture
 def asked(tmp_path):
-    """Where a summarizer leaves word each time that it is asked."""
+    """Return the file in which a summarizer counts its calls."""
     return tmp_path / "asked"
 
 
 def program(*lines):
-    """The persona of a summarizer that is a script."""
+    """Return the persona of a summarizer that is a script."""
     argv = json.dumps(["sh", "-c", "\n".join(lines)])
     return f"summarizer: {{adapter: command, command: {argv}}}"
 
@@ -65,7 +65,7 @@ def one_handoff(found, *between):
 
 
 def assert_gone_on(found, how, words):
-    """With one checkpoint, made so; and the work is done."""
+    """Check that one checkpoint was made in this way, and that the work is done."""
     found.assert_nothing_cut(1, 2, 3)
     (text,) = found.checkpoints
     assert checkpoint.parse(text).content(CheckpointSection.REMAINING_WORK).strip()
@@ -114,7 +114,7 @@ def test_a_summarizer_that_dies(found, asked, dies, words):
 
 
 def test_a_summarizer_that_hangs(found, place, asked):
-    """It is ended, with what it has started, when its time is over."""
+    """It is ended after its timeout, with everything that it started."""
     found.begin(80, runtime="", summarizer=program(f"echo once >> {asked}", "sleep 613"))
     one_handoff(found)
     run = place.start(
@@ -129,7 +129,7 @@ def test_a_summarizer_that_hangs(found, place, asked):
 
 
 def test_a_supervisor_that_is_killed_while_it_is_summarized(found, place, asked):
-    """The next one asks again: there is one checkpoint, and no session is handed off twice."""
+    """The next supervisor asks again: there is one checkpoint, and no second handoff."""
     found.begin(80, runtime="", summarizer=program(f"echo once >> {asked}", "sleep 613"))
     one_handoff(found)
     run = found.rekindle.start("run", "trades")
@@ -148,8 +148,8 @@ def test_a_supervisor_that_is_killed_while_it_is_summarized(found, place, asked)
     ("by", "document"),
     in_ci([*itertools.product(("keys", "stop"), ("checkpoint", "relay"))], 1, 2),
 )
-def test_who_is_stopped_while_it_is_summarized(found, place, asked, by, document):
-    """It is heard at once; what was not written is written by the next run, and once."""
+def test_a_stop_during_the_summary(found, place, asked, by, document):
+    """It takes effect at once; the next run writes the missing checkpoint, once."""
     hangs = program(f"echo once >> {asked}", "sleep 613")
     found.begin(80, runtime="", summarizer=hangs)
     if document == "checkpoint":
@@ -175,8 +175,8 @@ def test_who_is_stopped_while_it_is_summarized(found, place, asked, by, document
     assert len(found.rekindle.events("handoff.triggered")) == (document == "checkpoint")
 
 
-def test_who_keeps_no_transcripts_is_handed_off_as_well(found):
-    """The CLI's own is read while it is there."""
+def test_an_agent_without_archived_transcripts_is_handed_off_too(found):
+    """The CLI's own transcript is read while it exists."""
     scribe = program(f"exec {shlex.join(SCRIBE)}")
     found.begin(80, runtime="archive: {transcripts: false}", summarizer=scribe)
     one_handoff(found)
@@ -187,7 +187,7 @@ def test_who_keeps_no_transcripts_is_handed_off_as_well(found):
 
 
 def test_a_summarizer_that_wants_to_write(found):
-    """The real CLI has nothing to write with, whatever its model asks for."""
+    """The real CLI has no tool to write with, whatever its model calls."""
     found.begin(80, runtime="")
     made = str(found.project / "made")
     one_handoff(
@@ -267,8 +267,8 @@ def test_two_handoffs_that_make_no_room(found):
     assert len(found.checkpoints) == 3
 
 
-def test_sessions_that_do_nothing_that_anybody_sees(found):
-    """However much room each of them has: two in a row are the last, until a person says a word."""
+def test_sessions_without_visible_work(found):
+    """However much room each has: after two in a row the run waits for a person."""
     found.begin(80)
     only = found.bash("true")
     read = [ToolCall(only.name, only.input, found.filled(share)) for share in (10, 81)]
@@ -285,8 +285,8 @@ def test_sessions_that_do_nothing_that_anybody_sees(found):
     assert [one["count"] for one in found.rekindle.events("handoff.resumed")] == [1, 2, 3]
 
 
-def test_who_is_tried_once_is_told_why_it_halts(found):
-    """With a question; the next try continues."""
+def test_run_once_reports_why_it_halts(found):
+    """It leaves a question; the next attempt continues."""
     found.begin(80)
     found.model.play(found.call(1, 85), Text("all done", found.filled(11)))
     assert "85 % full at its first turn" in found.run("--once", code=22)

@@ -1,4 +1,4 @@
-"""A program that hangs, of each kind, and one that only takes long; real processes all of them."""
+"""Programs that hang in every way, and one that only takes long; all are real processes."""
 
 import json
 import signal
@@ -25,7 +25,7 @@ if not os.path.exists("hung"):
         file.write(f"{os.getpid()} {time.time()}")
     os.rename("hung.tmp", "hung")
 """
-"""What stands behind it is done by the first process alone, which says when it began to hang."""
+"""The code after this runs in the first process alone, which records when it began to hang."""
 
 
 class Hanging(Project):
@@ -34,13 +34,13 @@ class Hanging(Project):
         (self.path / "rekindle.yaml").write_text(MANIFEST + WATCH)
 
     def hangs(self, code):
-        """The first process does this, and the next is done."""
+        """Make the first process do this, and the next one finish."""
         lines = "".join(f"    {line}\n" for line in code.strip().splitlines())
         self.claude(ONCE + lines + "done()\n")
 
     @property
     def began(self):
-        """Which process hangs, and since when."""
+        """Return the process that hangs, and since when."""
         pid, seconds = (self.path / "hung").read_text().split()
         return int(pid), datetime.fromtimestamp(float(seconds), UTC)
 
@@ -50,7 +50,7 @@ class Hanging(Project):
         return [one for one in map(json.loads, lines) if one["kind"] == kind]
 
     def after(self, event):
-        """Seconds from when it began to hang."""
+        """Return the seconds since it began to hang."""
         return (datetime.fromisoformat(event["ts"]) - self.began[1]).total_seconds()
 
     def ended_for_it(self):
@@ -107,7 +107,7 @@ def test_one_that_spins_and_does_not_listen_is_killed(project):
 
 
 def test_a_tool_call_that_takes_long_is_noticed_and_finishes(project):
-    """However long it takes: what is not said before it has returned is not missed."""
+    """However long it takes: no output is expected before it returns."""
     project.hangs(
         """
 say(type="assistant", message={"model": "m", "content": [
@@ -140,18 +140,18 @@ def wraps(project, code):
     lines = "".join(f"    {line}\n" for line in code.strip().splitlines())
     program.write_text(f"#!{sys.executable} -IS\nimport os, select, signal, time\n{ONCE}{lines}")
     program.chmod(0o700)
-    # The shell has something left to do, so that it cannot become the program by `exec`.
+    # The shell has a command left, so that it cannot become the program by `exec`.
     manifest = COMMAND + '    command: ["sh", "-c", "agent; code=$?; echo done; exit $code"]\n'
     (project.path / "rekindle.yaml").write_text(manifest + WATCH)
 
 
 def test_a_shell_that_waits_for_a_hung_program_is_ended(project):
-    """An idle child is not a sign of life: else no wrapper would ever be found hung."""
+    """An idle child is not a sign of life, or no wrapper would ever be found hung."""
     wraps(project, "select.epoll().poll()")
     project("run")
     noticed, gone = project.ended_for_it()
     print(f"\nidle in a shell: noticed after {noticed:.1f} s, gone after {gone:.1f} s")
-    # Its start counts as work, until the look after the next.
+    # Its start counts as work until the next but one check.
     assert SILENCE <= noticed <= gone
 
 
@@ -161,7 +161,7 @@ def test_a_shell_that_waits_for_a_hung_program_is_ended(project):
     ids=["computes", "writes"],
 )
 def test_a_shell_whose_program_works_in_silence_is_left_alone(project, work):
-    """The processor or a file: the operator is told once, and the program finishes."""
+    """It uses the processor or a file: the operator is told once, and the program finishes."""
     wraps(project, UNTIL_NOTICED + work)
     project("run")
     (noticed,) = project.log("hang.detected")
@@ -184,7 +184,7 @@ def bounded(project):
 
 
 def test_a_call_that_never_returns_does_not_switch_the_detection_off(project):
-    """The call's own program has ended, and the CLI never says so: it is ended at the bound."""
+    """The call's own program has ended, and the CLI never reports it: it is ended at the bound."""
     bounded(project)
     project.hangs(CALLS + "import select\nselect.epoll().poll()")
     project("run")
@@ -221,8 +221,8 @@ sys.exit(main())
 """
 
 
-def test_one_that_has_given_its_account_and_does_not_exit_is_reaped(project):
-    """It has finished; that it does not go is neither a hang nor a crash."""
+def test_a_process_that_reported_its_result_and_does_not_exit_is_reaped(project):
+    """Its work is finished; the missing exit is neither a hang nor a crash."""
     project.hangs("done()\nimport select\nselect.epoll().poll()")
     argv = [sys.executable, "-c", IMPATIENT, "run"]
     path = f"{project.programs}:/usr/bin:/bin"

@@ -1,4 +1,4 @@
-"""`rekindle hooks install`, and then the real Claude Code in a home that is thrown away."""
+"""`rekindle hooks install`, then the real Claude Code in a temporary home."""
 
 import json
 import shutil
@@ -16,7 +16,7 @@ CALLS = 50
 
 
 def test_hooks_at_three_levels_count_every_event_once(rekindle, model, tmp_path):
-    """Fifty calls, told by the project's, the person's and a plugin's hooks: fifty heartbeats."""
+    """Fifty calls, reported by hooks of project, person and plugin, make fifty heartbeats."""
     settings = rekindle.project / ".claude/settings.json"
     before = settings.read_text()
     rekindle("hooks", "install", "--for", "project")
@@ -43,7 +43,7 @@ def test_hooks_at_three_levels_count_every_event_once(rekindle, model, tmp_path)
 def test_a_persona_has_the_tools_that_it_is_allowed_and_no_others(
     rekindle, model, allowed, offered
 ):
-    """Whatever the person's own settings allow: what is not granted is not even offered."""
+    """The person's own settings do not matter: other tools are not even offered."""
     settings = rekindle.project / ".claude/settings.json"
     settings.write_text('{"permissions": {"allow": ["Bash"], "defaultMode": "bypassPermissions"}}')
     manifest = rekindle.project / "rekindle.yaml"
@@ -52,7 +52,7 @@ def test_a_persona_has_the_tools_that_it_is_allowed_and_no_others(
     )
     model.play(bash("touch made"), Text("all done"))
     rekindle("run")
-    # The placeholder does nothing: the CLI keeps a place for tools that it might offer later.
+    # The placeholder does nothing: the CLI reserves it for tools that it might offer later.
     names = {tool["name"] for tool in model.log.main[0].body.get("tools", [])}
     assert names - {"DeferredToolPlaceholder"} == offered
     assert "drafts/trades/relay.md" not in model.log.main[0].text, "it could not write it"
@@ -60,7 +60,7 @@ def test_a_persona_has_the_tools_that_it_is_allowed_and_no_others(
 
 
 def with_a_server(rekindle) -> ToolCall:
-    """Give the person a server that may do what it wants; returns a call of its tool."""
+    """Give the person a server that may do anything; return a call of its tool."""
     server = {"type": "stdio", "command": sys.executable, "args": ["-I", str(SERVER)]}
     person = rekindle.cli.home / ".claude.json"
     said = json.loads(person.read_text()) if person.exists() else {}
@@ -73,8 +73,8 @@ def with_a_server(rekindle) -> ToolCall:
 @pytest.mark.parametrize(
     ("allowed", "is_made"), [("[Read]", False), ("[]", False), ("[Read, mcp__files__put]", True)]
 )
-def test_a_persona_has_a_server_s_tools_only_where_it_names_one(rekindle, model, allowed, is_made):
-    """Though the person's own settings approve them: it is not even started."""
+def test_a_persona_has_a_server_s_tools_only_if_it_names_one(rekindle, model, allowed, is_made):
+    """The person's own settings approve them, but the server is not even started."""
     call = with_a_server(rekindle)
     manifest = rekindle.project / "rekindle.yaml"
     manifest.write_text(
@@ -87,8 +87,8 @@ def test_a_persona_has_a_server_s_tools_only_where_it_names_one(rekindle, model,
     assert (rekindle.project / "made").exists() is is_made
 
 
-def test_a_plugin_that_the_cli_takes_in_by_itself(rekindle, model, tmp_path):
-    """No settings are touched; the session is told, and its tool call counts."""
+def test_a_plugin_that_the_cli_loads_by_itself(rekindle, model, tmp_path):
+    """No settings are touched; the session is primed, and its tool call counts."""
     before = (rekindle.project / ".claude/settings.json").read_text()
     folder = tmp_path / "a plugin"
     rekindle("hooks", "export", str(folder), "--harness", "claude-code")
@@ -103,7 +103,7 @@ def test_a_plugin_that_the_cli_takes_in_by_itself(rekindle, model, tmp_path):
 
 
 def test_a_removed_rekindle_folder_blocks_no_prompt(rekindle, model):
-    """Hooks that point to a program that is gone: the session works as if there were none."""
+    """Hooks whose program is gone do not affect the session."""
     rekindle("hooks", "install")
     shutil.rmtree(rekindle.project / ".rekindle")
     model.play(bash("echo from the tool"), Text("all done"))

@@ -13,14 +13,14 @@ pytestmark = pytest.mark.timeout(180)
 
 @pytest.fixture
 def hooked(rekindle):
-    """The same project, with our hooks in its settings."""
+    """Create the same project, with our hooks in its settings."""
     rekindle("hooks", "install", "--for", "project")
     rekindle("loops", "add", "rate-limit", "How many an hour?")
     return rekindle
 
 
 def told(request) -> str:
-    """What hooks have told the model."""
+    """Return the texts that hooks gave to the model."""
     return "\n".join(request.injected[1:])
 
 
@@ -29,7 +29,7 @@ def session_of(started) -> str:
 
 
 def test_the_next_session_after_kill_9_is_told(hooked, model):
-    """It receives the notice, once; the one after it, and one that ended well, do not."""
+    """It gets the notice once; later sessions, and one after a clean exit, do not."""
     model.play(long_call(), Text("begun again"), Text("and again"))
     first = hooked.by_hand("count the stars")
     killed_in_a_tool_call(hooked)
@@ -47,7 +47,7 @@ def test_the_next_session_after_kill_9_is_told(hooked, model):
     ]
 
 
-def test_without_a_relay_the_task_is_what_was_asked_for(unbriefed, model):
+def test_without_a_relay_the_task_is_the_last_prompt(unbriefed, model):
     """The notice quotes the last prompt of the session that was killed."""
     unbriefed("hooks", "install")
     model.play(long_call(), Text("begun again"))
@@ -57,8 +57,8 @@ def test_without_a_relay_the_task_is_what_was_asked_for(unbriefed, model):
     assert "  Task: count the stars\n" in model.log.main[1].text
 
 
-def test_two_levels_of_hooks_tell_it_once(hooked, model):
-    """Installed for the user and for the project, the primer is in the request once and whole."""
+def test_two_levels_of_hooks_prime_once(hooked, model):
+    """With hooks for the user and for the project, the primer is in the request once and whole."""
     hooked("hooks", "install", "--for", "user")
     model.play(Text("all done"))
     assert hooked.by_hand("hello").wait() == 0
@@ -91,7 +91,7 @@ def test_a_resumed_session_is_not_told_that_it_was_interrupted(hooked, model):
 
 
 def test_a_compacted_session_is_told_again_what_must_not_be_lost(hooked, model):
-    """Rules, the last request and the open loops follow the summary; no banner, no relay."""
+    """Rules, the last request and the open loops follow the summary, without banner or relay."""
     manifest = hooked.project / "rekindle.yaml"
     manifest.write_text(
         manifest.read_text().replace("    prompt:", "    rules: RULES.md\n    prompt:")
@@ -109,7 +109,7 @@ def test_a_compacted_session_is_told_again_what_must_not_be_lost(hooked, model):
 
 
 def test_a_relay_that_is_too_long_for_a_hook_is_shortened_by_us(hooked, model):
-    """The CLI would hide more than 10,000 characters in a file, in silence."""
+    """The CLI would silently hide more than 10,000 characters in a file."""
     wide = "x" * 90
     decisions = "".join(f"- decision {number}: {wide}\n" for number in range(60))
     steps = "".join(f"- step {number}: 𝄞{wide}\n" for number in range(120))
@@ -121,14 +121,14 @@ def test_a_relay_that_is_too_long_for_a_hook_is_shortened_by_us(hooked, model):
     (request,) = model.log.main
     (given,) = [part for part in request.injected if "Do this." in part]
     assert "step 0:" in given
-    assert "consensus.md" in given  # where the rest stands
+    assert "consensus.md" in given  # the place of the rest
     assert "saved to" not in given
     (fact,) = hooked.events("primer.given")
     assert 2_000 < fact["characters"] <= 10_000
 
 
 def test_a_person_s_own_session_beside_a_supervised_one_is_left_alone(hooked, model):
-    """Logged as a visitor: not primed, no sign of life of the agent's, and never recovered."""
+    """It is logged as a visitor, not primed, not a sign of life, and never recovered."""
     waits = Hang(Text("all done"))
     model.play(waits, Text("hello person"))
     running = hooked.start("run")
@@ -147,8 +147,8 @@ def test_a_person_s_own_session_beside_a_supervised_one_is_left_alone(hooked, mo
     assert asked["what is this?"] is True
 
 
-def test_who_comes_after_a_compacted_session_does_not_go_on_with_it(hooked, model):
-    """The checkpoint is for the session that was compacted; it is told to that one, and ends so."""
+def test_the_checkpoint_of_a_compacted_session_is_for_that_session_alone(hooked, model):
+    """That session is told the checkpoint, and the next one is not."""
     model.play(bash("touch made"), too_long(), Text("it is all done and pushed"), Text("hi"))
     model.play(Text("<summary>the gist</summary>"), to=COMPACTION)
     assert hooked.by_hand("count the stars").wait() == 0
@@ -167,10 +167,11 @@ DOMAINS = ("accounts", "desk", "fleet", "lab", "orders", "press", "trades")
 
 
 def test_seven_sessions_in_seven_folders_are_each_told_their_own_relay(unbriefed, model):
-    """One manifest, Claude Code by hand in each folder.
+    """Each session in the folder of an agent gets that agent's relay.
 
-    The user's hooks name no agent: they choose it by the folder of the session. Three folders also
-    have hooks that name their agent; in the other four the choice by folder alone decides.
+    There is one manifest, and Claude Code is started by hand in each folder. The user's hooks name
+    no agent: they choose it by the folder of the session. Three folders also have hooks that name
+    their agent; in the other four the folder alone decides.
     """
     project = unbriefed.project
     entries = "".join(f"  {name}: {{harness: claude-code, dir: {name}}}\n" for name in DOMAINS)

@@ -34,12 +34,12 @@ both = pytest.mark.parametrize("kept", CLIS, indirect=True)
 timed = pytest.mark.parametrize(
     "kept", [pytest.param("claude-code", marks=pytest.mark.bench), "codex"], indirect=True
 )
-"""Both CLIs; the first is a bench test, which asserts the bars on time."""
+"""Both CLIs; the first is a bench test, which asserts the time limits."""
 
 
 @pytest.fixture
 def hold_bar(request, kept):
-    """Assert a bar on time, in proportion to the start of a command, if this is a bench test."""
+    """Assert a time limit, in proportion to the start of a command, if this is a bench test."""
 
     def hold(seconds: float, most: float, interval: float = 0.0) -> None:
         bar = interval + most * slowness(kept)
@@ -51,7 +51,7 @@ def hold_bar(request, kept):
 
 
 def unit(kept: Kept) -> tuple[list[str], dict[str, str]]:
-    """What the service starts, and in which environment."""
+    """Return the command of the service and its environment."""
     lines = kept("service", "install", "--kind", "systemd", "--print").splitlines()
     said = [line.partition("=") for line in lines]
     (argv,) = [shlex.split(value) for key, _, value in said if key == "ExecStart"]
@@ -60,7 +60,7 @@ def unit(kept: Kept) -> tuple[list[str], dict[str, str]]:
 
 
 def slowness(kept: Kept) -> float:
-    """How much longer our own program takes to start than on a quiet host; at least 1."""
+    """Return how much longer our program takes to start than on a quiet host; at least 1."""
     began = time.monotonic()
     kept("status")
     return max(1.0, (time.monotonic() - began) / QUIET_START_SECONDS)
@@ -75,14 +75,14 @@ def in_a_tool_call(kept: Kept) -> tuple[Hang, int]:
 
 
 def the_supervisor(kept: Kept) -> int:
-    """Its number; what it has just forked has its words, until it is another program."""
+    """Return its process id; a fresh fork has the same command line until it executes."""
     kept.place.wait_for(lambda: len(kept.supervisors()) == 1)
     (found,) = kept.supervisors()
     return found
 
 
 def back_in_the_same_session(kept: Kept, resumed: Hang, killed: datetime, ended: str) -> float:
-    """Exactly one came back, and finishes; how long it took until it was started."""
+    """Check that exactly one came back and finishes; return the seconds until its start."""
     kept.asked(resumed)
     kept.is_alone()
     resumed.release.set()
@@ -96,7 +96,7 @@ def back_in_the_same_session(kept: Kept, resumed: Hang, killed: datetime, ended:
 
 @timed
 def test_an_agent_that_is_killed_comes_back(kept, hold_bar):
-    """Its supervisor starts it again, within 5 s; the watchdog beside it does nothing."""
+    """Its supervisor starts it again within 5 s; the watchdog does nothing."""
     daemon = kept.start("daemon")
     resumed, pid = in_a_tool_call(kept)
     supervisor = the_supervisor(kept)
@@ -113,7 +113,7 @@ def test_an_agent_that_is_killed_comes_back(kept, hold_bar):
 @timed
 @pytest.mark.parametrize("victims", ["supervisor", "both"])
 def test_a_supervisor_that_is_killed_comes_back(kept, victims, hold_bar):
-    """The daemon starts another, within its interval and 2 s, alone or with its agent killed."""
+    """The daemon starts another one within its interval and 2 s, also if its agent is killed."""
     daemon = kept.start("daemon")
     resumed, pid = in_a_tool_call(kept)
     supervisor = the_supervisor(kept)
@@ -136,7 +136,7 @@ def test_everything_that_is_dead_comes_back_with_the_service(
     assert len(kept.daemons()) == 1
     if how == "killed":
         kept.kill(*kept.place.living())
-        # What a CLI had started a moment before may take another to be gone.
+        # A process that a CLI started just before may take a moment to exit.
         kept.place.wait_for(lambda: kept.place.living() == {})
         hold_bar(came_back(kept, resumed, argv, environment), 5)
         return
@@ -153,7 +153,7 @@ def test_everything_that_is_dead_comes_back_with_the_service(
 
 
 def came_back(kept: Kept, resumed: Hang, argv: list[str], environment: dict[str, str]) -> float:
-    """Start the service; return how long it took until the agent was started."""
+    """Start the service; return the seconds until the agent was started."""
     began = datetime.now(UTC)
     kept.start_as(argv, environment)
     took = back_in_the_same_session(kept, resumed, began, "lost")
@@ -161,12 +161,12 @@ def came_back(kept: Kept, resumed: Hang, argv: list[str], environment: dict[str,
     return took
 
 
-# What the operator says
+# Commands of the operator
 
 
 @both
-def test_who_is_stopped_stays_stopped_and_restarts_when_told(kept):
-    """In the middle of a tool call, under a daemon and a watchdog; then again, and afresh."""
+def test_a_stopped_agent_stays_stopped_and_restarts_on_command(kept):
+    """It is stopped in a tool call, under a daemon and a watchdog; then restarted, and afresh."""
     daemon = kept.start("daemon")
     resumed, fresh = Hang(Text("never said")), Hang(Text("all done"))
     kept.model.play(kept.long_call(), resumed, fresh)
@@ -217,11 +217,11 @@ def test_however_many_start_it_one_supervisor_does(kept):
     back_in_the_same_session(kept, resumed, killed, "lost")
 
 
-# What it waits for
+# Waits
 
 
 def replaced(kept: Kept, words: str) -> None:
-    """Kill its supervisor, and have the watchdog start another, which says the same."""
+    """Kill its supervisor; the watchdog starts another one, which reports the same."""
     supervisor = the_supervisor(kept)
     kept.kill(supervisor)
     said = kept.output().count(words)
@@ -234,7 +234,7 @@ LIMIT_SECONDS = 12
 
 
 def limited(kept: Kept) -> list[Fail]:
-    """A usage limit that ends in some seconds, in the words of each API."""
+    """Return a usage limit that ends in some seconds, in the words of each API."""
     if kept.cli.name == "codex":
         config = kept.cli.folder / "config.toml"
         retries = "stream_max_retries = {}"
@@ -243,7 +243,7 @@ def limited(kept: Kept) -> list[Fail]:
         words = f"Rate limit reached for this model. Please try again in {LIMIT_SECONDS}s."
         return [replace(openai.RATE_LIMITED, status=openai.IN_STREAM, message=words)]
     words = f"Claude usage limit reached|{int(time.time() + LIMIT_SECONDS)}"
-    return 2 * [replace(anthropic.RATE_LIMITED, message=words)]  # it tries once more by itself
+    return 2 * [replace(anthropic.RATE_LIMITED, message=words)]  # it retries once by itself
 
 
 @timed
@@ -270,8 +270,8 @@ def test_a_limit_is_waited_out_also_by_another_supervisor(kept, hold_bar):
 
 
 @both
-def test_who_is_not_to_wait_for_a_limit_ends(kept):
-    """An exit code of its own, what to do, and no watchdog starts it again."""
+def test_a_run_without_waiting_ends_at_a_limit(kept):
+    """It has its own exit code and a hint, and no watchdog starts it again."""
     kept.configure("runtime:\n  limits: {wait: false}\n")
     kept.model.play(Forever(LIMITS[kept.cli.name]))
     running = kept.start("run")
@@ -324,15 +324,15 @@ def test_what_was_spent_stays_spent(kept):
     spent = json.loads(kept("status", "--json"))["agents"][0]["spend"]["tokens"]["value"]
     print(f"\n{kept.cli.name}: {spent} of {cap} tokens, {turn.input + turn.output} a turn")
     assert cap <= spent <= cap + turn.input + turn.output
-    # Two, the one that was killed, the one that spent it; another was asked for as it was ended.
+    # Two requests, the killed one, the one that spent it; another was sent while it was ended.
     assert len(kept.model.log.main) <= 5
     assert "its run is over" in kept("watch", "--once")
     assert kept.rekindle.agents() == []
 
 
 @both
-def test_cron_brings_back_what_only_the_operator_can_find(kept):
-    """A bare environment, and a CLI that is on the operator's PATH alone."""
+def test_cron_restarts_a_cli_that_only_the_operator_s_path_has(kept):
+    """The environment is bare, and the CLI is on the operator's PATH alone."""
     resumed, pid = in_a_tool_call(kept)
     killed = kept.kill(*kept.supervisors(), pid)
     bare = ["env", "-i", "HOME=/nonexistent", "PATH=/usr/bin:/bin"]

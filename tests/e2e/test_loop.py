@@ -1,6 +1,6 @@
 """Cycles of the real Claude Code, whose model does well, repeats itself, waits, writes rubbish.
 
-Each ends as the ladder says; what a cycle is told is looked for in the model's requests.
+Each run ends as the ladder says; the test reads what a cycle is told in the model's requests.
 """
 
 import shlex
@@ -64,7 +64,7 @@ class Loop:
         return ToolCall("Write", {"file_path": str(path or self.draft), "content": text})
 
     def play(self, *cycles):
-        """What the model does in each cycle, and then it is done."""
+        """Play the model's actions of each cycle, then its last answer."""
         self.model.play(*(step for steps in cycles for step in (*steps, Text("done."))))
 
     def run(self, *words, code=24):
@@ -82,11 +82,11 @@ class Loop:
 
     @property
     def openings(self):
-        """What each session was told first."""
+        """Return the first prompt of each session."""
         return [one.text for one in self.model.log.main if not one.results]
 
     def commits(self):
-        """The audit trail's, without those that the test itself brought about."""
+        """Return the commits of the audit trail, without those that the test itself caused."""
         said = subprocess.run(
             ["git", "log", "--format=%s", "rekindle/trades/relay"],
             cwd=self.project,
@@ -97,7 +97,7 @@ class Loop:
         return said.stdout.splitlines()
 
     def assert_kept(self):
-        """Whatever the agent wrote: the relay is under its cap, and every one is a commit."""
+        """Check that the relay is under its cap and that every relay is a commit."""
         assert token_estimate.estimate_tokens(self.relay.read_text()) <= 2_000
         committed = self.rekindle.events("relay.committed")
         assert len(self.commits()) == len(committed)
@@ -122,7 +122,7 @@ def relay(directive, did="looked at it", phase="Build the toolchain"):
 
 @pytest.mark.torture
 def test_a_loop_that_progresses_has_all_its_cycles(loop):
-    """Ten of them; in CI five."""
+    """It has ten of them; in CI five."""
     cycles = 10 if WHOLE else 5
     loop.play(
         *(
@@ -270,7 +270,7 @@ def test_where_nothing_is_written_a_summary_of_what_was_done_is(loop):
 
 @pytest.mark.torture
 def test_a_relay_that_grows_without_end_stays_under_its_cap(loop):
-    """Over ten cycles; in CI over four."""
+    """The test plays ten cycles; in CI four."""
     cycles, texts = 10 if WHOLE else 4, []
     for thing in THINGS:
         decisions = "".join(f"- Decision {n} about the {thing}: because\n" for n in range(400))
@@ -286,7 +286,7 @@ def test_a_relay_that_grows_without_end_stays_under_its_cap(loop):
 
 
 REPLACE = "import os, shutil, sys; shutil.copy(sys.argv[1], 'new'); os.replace('new', sys.argv[2])"
-"""A program that the CLI does not look into: its own rules refuse `cp` to the relay's file."""
+"""A program that the CLI does not inspect: its own rules refuse `cp` to the relay's file."""
 
 
 def test_an_agent_that_edits_the_relay_itself_has_drafted(loop):
@@ -328,7 +328,7 @@ def test_the_run_is_complete_when_its_command_passes_and_never_before(loop):
     assert len(loop.ended) == 6
 
 
-def test_what_a_person_says_meanwhile_comes_next(loop):
+def test_a_next_action_that_a_person_sets_meanwhile_comes_next(loop):
     """The agent could not know of it when it wrote its draft."""
     (loop.project / "said.md").write_text(relay("Repair the server first"))
     said = f"{sys.executable} -I -m rekindle relay set said.md"
@@ -341,7 +341,7 @@ def test_what_a_person_says_meanwhile_comes_next(loop):
 
 
 def test_a_topic_that_is_only_talked_about_is_told_and_paused(loop):
-    """Options first, then one of them, then work; what is missing is said to the next cycle."""
+    """It needs options first, then a choice, then work; the next cycle is told what is missing."""
     manifest = loop.project / "rekindle.yaml"
     manifest.write_text(
         manifest.read_text().replace("cycles: 10", "cycles: 10\n    convergence: on")

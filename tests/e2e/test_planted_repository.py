@@ -36,7 +36,7 @@ def test_a_planted_bare_repository_has_no_effect(codex_program):
     """Its filter is not run outside the sandbox, and no relay is written through its links."""
     require_namespaces()
     with (
-        # Not in /tmp: there Codex lets its agent write.
+        # Not in /tmp, where Codex lets its agent write.
         tempfile.TemporaryDirectory(prefix="rk-", dir="/var/tmp") as folder,
         Namespace() as network,
         Model(CodexAgent.dialect(), network.listener) as model,

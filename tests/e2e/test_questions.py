@@ -1,4 +1,4 @@
-"""The real CLIs ask a person: a login that is missing, and a call that nothing permits."""
+"""The real CLIs ask a person about a missing login and a call that nothing permits."""
 
 import hashlib
 import json
@@ -37,7 +37,7 @@ personas:
 
 
 class Asking:
-    """An agent of a real CLI that nothing permits to write."""
+    """An agent of a real CLI without permission to write."""
 
     def __init__(self, name, request, place):
         sandbox, model, self.unauthorized = CLIS[name]
@@ -84,12 +84,12 @@ def test_a_login_and_refused_calls_are_asked_about_and_each_answer_counts_once(a
     late = asking.given("stop")
     rekindle("answer", "trades-1", "retry")
     rekindle("answer", "trades-1", "stop", code=7)
-    # Acknowledged by a command that saw the question open: the next supervisor judges it.
+    # A command that saw the open question acknowledged it: the next supervisor judges it.
     inbox.append_records(
         find_private_project(rekindle.project).agent("trades").inbox, [late], durable=True
     )
 
-    # Progress, whatever is refused: otherwise the agent would be in safe mode.
+    # Make progress in spite of the refusal: otherwise the agent would be in safe mode.
     report, later = rekindle.project / "report.md", time.time() + 3600
     report.touch()
     os.utime(report, (later, later))

@@ -1,4 +1,4 @@
-"""Recordings that are still true: the real program, now, against what was kept of it."""
+"""Recordings that are still true: the real program now, compared with its recordings."""
 
 import pytest
 
@@ -19,13 +19,13 @@ STILL_TRUE = (
 
 
 def fired(recording: Recording) -> list[str]:
-    # The hooks of one batch run beside each other: their order among themselves is chance.
+    # The hooks of one batch run in parallel, so their order is random.
     return sorted(event for event, _ in recording.hooks)
 
 
 @pytest.mark.parametrize("case", STILL_TRUE)
 def test_a_recording_is_still_true(case, claude, model):
-    """The same launch shows the same, fires the same hooks, and ends as the same."""
+    """The same launch has the same output, hooks and exit."""
     now, kept = CASES[case](claude, model), Recording.load(case)
     assert now.kinds == kept.kinds
     assert fired(now) == fired(kept)
@@ -33,12 +33,12 @@ def test_a_recording_is_still_true(case, claude, model):
 
 
 def test_every_case_is_recorded():
-    """There is a recording of each case, so that `just record` leaves none behind."""
+    """Each case has a recording, so that `just record` leaves none out."""
     assert [case for case in CASES if Recording.load(case).session == ""] == ["asked"]
 
 
-def test_what_a_persona_allows_is_what_is_allowed(claude, model):
-    """A rule with a comma in it stays one rule, and one that begins with a dash no option."""
+def test_a_persona_s_rules_reach_the_cli_unchanged(claude, model):
+    """A rule with a comma stays one rule, and one that begins with a dash is not an option."""
     permissions = Permissions(allowed_tools=["Bash(echo a,b)", "-p"], deny=["WebFetch", "Edit"])
     prompt = claude.project / "-persona.md"
     prompt.write_text("You are the keeper of the light.")

@@ -19,12 +19,12 @@ def test_a_supervised_session_resumes_after_kill_9(rekindle, model):
     running = rekindle.start("run")
     killed_in_a_tool_call(rekindle)
     request = model.log.wait_for(lambda request: request.step is resumed, timeout=60)
-    assert rekindle.tools() == []  # it would have gone on for ten minutes
+    assert rekindle.tools() == []  # it would have run for ten minutes
     assert len(rekindle.agents()) == 1
     resumed.release.set()
     assert running.wait() == 0, running.err
     first = model.log.main[0]
-    assert first.prompts[0] in request.text  # the same conversation, with what came before
+    assert first.prompts[0] in request.text  # the same conversation, with its earlier part
     assert "process was interrupted" in request.prompts[-1]
     assert BANNER not in request.text
     started = rekindle.events("launch.started")
@@ -56,8 +56,8 @@ def test_a_supervisor_that_is_killed_takes_its_agent_along(rekindle, model):
     assert {one["cycle"] for one in started} == {1}
 
 
-def test_a_session_whose_transcript_is_gone_is_taken_over_by_a_fresh_one(rekindle, model):
-    """Resuming fails; a fresh session opens at once, with the recovery notice."""
+def test_a_session_without_its_transcript_is_replaced_by_a_fresh_one(rekindle, model):
+    """Resuming fails, and a fresh session starts at once with the recovery notice."""
     rekindle("loops", "add", "rate-limit", "How many an hour?")
     model.play(long_call(), Text("all done"))
     running = rekindle.start("run")
@@ -79,8 +79,8 @@ def test_a_session_whose_transcript_is_gone_is_taken_over_by_a_fresh_one(rekindl
     assert TASK.strip() in prompt
 
 
-def test_a_transcript_that_is_another_session_s_is_not_gone_on_with(rekindle, model):
-    """The CLI goes by the file's name alone; a fresh session takes over instead."""
+def test_a_transcript_of_another_session_is_not_resumed(rekindle, model):
+    """The CLI trusts the file's name alone, so a fresh session starts instead."""
     model.play(Text("a secret of another session"))
     other = rekindle.by_hand("remember this")
     assert other.wait() == 0
@@ -114,7 +114,7 @@ def test_a_signal_from_the_operator_is_not_a_crash(rekindle, model, number):
 
 
 def test_a_long_primer_reaches_the_model_once_and_whole(rekindle, model):
-    """Thirty thousand characters by the prompt: the CLI takes them as they are."""
+    """The CLI accepts thirty thousand characters of prompt unchanged."""
     task = "# Task\n" + "".join(f"{number}. {'étape ' * 10}\n" for number in range(470))
     rules = "Never touch main.\n"
     (rekindle.project / "PROMPT.md").write_text(task)

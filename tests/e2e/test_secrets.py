@@ -1,4 +1,4 @@
-"""A run in which the agent says, does and writes down a thousand secrets: none leaves it."""
+"""A run in which the agent prints, uses and writes a thousand secrets: none leaves it."""
 
 import json
 import subprocess
@@ -63,7 +63,7 @@ else:
 
 
 def test_a_thousand_secrets_of_a_run_are_nowhere(place, tmp_path):
-    """Said, done, asked, written down, complained of: in no file, no git object, no output."""
+    """None is in a file, a git object or the output, whether said, done, asked or written."""
     made = list(fakes(7, COUNT))
     lines = [[fake.line for fake in made[door::DOORS]] for door in range(DOORS)]
     project, programs = tmp_path / "project", tmp_path / "bin"

@@ -1,4 +1,4 @@
-"""What the real CLIs did is shown, kept, and summarized by asking them."""
+"""The work of the real CLIs is shown, archived, and summarized by asking them."""
 
 import json
 import re
@@ -43,7 +43,7 @@ def model_of(request):
 
 @pytest.fixture
 def worked(asked):
-    """An agent of each CLI that has been run."""
+    """Run an agent of each CLI once."""
     rekindle = asked.rekindle
     granted = GRANTED[asked.harness.NAME]
     with (rekindle.project / "rekindle.yaml").open("a") as file:
@@ -60,7 +60,7 @@ def worked(asked):
 
 
 def test_what_was_done_is_shown_after_the_cli_has_deleted_it(worked):
-    # It was kept when the launch ended, before anybody has asked for it.
+    # It was archived when the launch ended, before any command needed it.
     for path in worked.sessions:
         path.unlink()
     told = worked.rekindle("transcript", "trades")
@@ -92,5 +92,5 @@ def test_it_is_summarized_by_the_cli_without_its_tools(worked):
     noted = worked.rekindle.events("summary.made")[-1]
     assert (noted["document"], noted["how"]) == ("checkpoint", "headless")
     assert noted["tokens"] == told["tokens"]
-    # Its own call was no session of the agent's.
+    # The summary's own call does not count as a session of the agent.
     assert len(worked.rekindle.events("session.started")) == 1

@@ -16,7 +16,7 @@ RECORDED = ((CODEX, codex_cases.CASES), (GEMINI, gemini_cases.CASES))
 
 
 def shape(tape: Tape) -> list[str]:
-    """What the stream consists of, but for pieces of one message, which are as many as they are."""
+    """Return the types in the stream; consecutive pieces of one message count as one."""
     kinds = [line["type"] if isinstance(line, dict) else "torn" for line in tape.stream]
     return list(dict.fromkeys(kinds))
 
@@ -31,21 +31,21 @@ def alike(now: Tape, kept: Tape) -> None:
 
 @pytest.mark.parametrize("case", CODEX_CASES)
 def test_a_recording_of_codex_is_still_true(case, codex, openai_model):
-    """The same launch shows the same, fires the same hooks, and ends as the same."""
+    """The same launch has the same output, hooks and exit."""
     now = codex_cases.CASES[case](codex, openai_model)
     alike(now, Tape.read(CODEX.kept / f"{case}.jsonl"))
 
 
 @pytest.mark.parametrize("case", ["limit", "resume-after-sigkill", "subagent", "asked"])
 def test_a_recording_of_gemini_cli_is_still_true(case, gemini, gemini_model):
-    """The same launch shows the same, fires the same hooks, and ends as the same."""
+    """The same launch has the same output, hooks and exit."""
     now = gemini_cases.CASES[case](gemini, gemini_model)
     alike(now, Tape.read(GEMINI.kept / f"{case}.jsonl"))
 
 
 @pytest.mark.parametrize(("cli", "cases"), RECORDED, ids=lambda each: getattr(each, "name", ""))
 def test_every_case_is_recorded_and_tells_nothing_of_the_machine(cli, cases):
-    """There is a recording of each case and no other, with the program's version and no path."""
+    """Each case has one recording, with the program's version and without a path."""
     assert {path.stem for path in cli.kept.glob("*.jsonl")} == set(cases)
     for path in cli.kept.glob("*.jsonl"):
         assert traces(path.read_text()) == [], path.name

@@ -1,4 +1,4 @@
-"""The agent CLIs in a person's terminal: they are told what to do, and the terminal is theirs."""
+"""The agent CLIs in a person's terminal: they get their task, and the terminal is theirs."""
 
 import contextlib
 import json
@@ -38,16 +38,16 @@ found = harness.classify(ended)
 print(f"[{child.code}, {found.kind}: {found.words}]", flush=True)
 """
 HOOK = "import sys, pathlib; pathlib.Path('hooked').open('a').write(sys.argv[2] + '\\n')"
-"""It keeps the events, which ours is told as its second word."""
+"""The hook that keeps the events; ours gets its path as the second argument."""
 ALONE = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child", "sh", "-c", '"$@"', "sh"]
-"""Processes of its own, which are gone with the first of them."""
+"""Processes in their own namespace, which end with its first process."""
 CTRL_C, CTRL_Z = b"\x03", b"\x1a"
 RULE = "\N{BOX DRAWINGS LIGHT HORIZONTAL}".encode()
 
 
 @pytest.fixture
 def sit(network):
-    """Sit down at a terminal in which we start a CLI, as its harness says."""
+    """Start a CLI in a terminal with the command of its harness."""
     with contextlib.ExitStack() as seats:
 
         def begin(cli, harness, *, size=(100, 30), **start):
@@ -72,9 +72,9 @@ def at_home(claude):
 
 
 def was_asked(model, *words):
-    """Whether a person, or we for one, said all of this to the model, in one conversation.
+    """Return whether all of this was said to the model in one conversation, by a person or by us.
 
-    A terminal's program asks it more than that, on the side.
+    A program in a terminal also makes other requests.
     """
     return any(
         set(words) <= {part.text for part in request.parts if part.role == "user"}
@@ -87,7 +87,7 @@ def hooked(cli):
 
 
 def leave(desk):
-    """Ctrl-C twice; the first may still interrupt the end of a turn."""
+    """Press Ctrl-C twice; the first may still interrupt the end of a turn."""
     for _ in range(5):
         desk.type(CTRL_C)
         with contextlib.suppress(TimeoutError):
@@ -97,7 +97,7 @@ def leave(desk):
 
 
 def test_claude_code_has_the_terminal(sit, at_home, model):
-    """It is told its task, answers, has the size of the window, and is left like any program."""
+    """It gets its task, answers, has the size of the window, and is left like any program."""
     model.play(Forever(Text("zebras answer")))
     session = str(uuid.uuid4())
     desk = sit(at_home, "claude-code", session=session, prompt="Ship the parser.", size=(100, 30))
@@ -116,7 +116,7 @@ def test_claude_code_has_the_terminal(sit, at_home, model):
 
 
 def test_claude_code_is_stopped_and_brought_back_by_its_shell(sit, at_home, model):
-    """Ctrl-Z and `fg`, as without us: it draws itself again, in the window's new size."""
+    """Ctrl-Z and `fg` work as without us: it draws itself again in the window's new size."""
     model.play(Forever(Text("zebras answer")))
     desk = sit(at_home, "claude-code", session=str(uuid.uuid4()), prompt="Ship the parser.")
     desk.wait_for("zebras")
@@ -150,7 +150,7 @@ def test_claude_code_resumes_its_session(sit, at_home, model):
 
 
 def test_claude_code_keeps_the_person_s_own_status_line(sit, at_home, model):
-    """What we pass as settings has none, which would take its place."""
+    """The settings that we pass have none, because one would replace the person's."""
     model.play(Forever(Text("zebras answer")))
     (at_home.home / ".claude").mkdir(exist_ok=True)
     line = {"type": "command", "command": "cat > told-to-the-line; echo my-own-line"}
@@ -165,7 +165,7 @@ def test_claude_code_keeps_the_person_s_own_status_line(sit, at_home, model):
 
 
 def test_codex_has_the_terminal(sit, codex, openai_model):
-    """The same, with hooks that the launch brings, and the session that it named itself."""
+    """It has the hooks of its launch, and the session that it named itself."""
     settings = codex.settings / "config.toml"
     seen = '[notice.model_migrations]\n"gpt-5.5" = "gpt-6-sol"\n'
     trusted = f'[projects."{codex.project}"]\ntrust_level = "trusted"\n'
@@ -173,7 +173,7 @@ def test_codex_has_the_terminal(sit, codex, openai_model):
     openai_model.play(Forever(Text("zebras answer")))
     desk = sit(codex, "codex", session="", prompt="/clear is what to look at.")
     desk.wait_for("zebras")
-    desk.wait_for("state=done")  # else Ctrl-C would interrupt the rest of its turn
+    desk.wait_for("state=done")  # otherwise Ctrl-C would interrupt the rest of its turn
     assert was_asked(openai_model, "The task: /clear is what to look at.")
     assert hooked(codex) == ["SessionStart:startup", "UserPromptSubmit"]
     desk.type(CTRL_C)
@@ -188,7 +188,7 @@ def test_codex_has_the_terminal(sit, codex, openai_model):
 
 
 def test_gemini_cli_has_the_terminal(sit, gemini, gemini_model):
-    """The same, without hooks of the launch: it takes none."""
+    """It works without hooks of the launch, which it does not support."""
     gemini_model.play(Forever(Text("zebras answer")))
     session = str(uuid.uuid4())
     desk = sit(gemini, "gemini", session=session, prompt="/clear is what to look at.")

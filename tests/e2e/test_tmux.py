@@ -14,7 +14,7 @@ pytestmark = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is no
 
 @pytest.fixture
 def windows(place, tmp_path):
-    """The operator's tmux, for the server that has the agents' windows."""
+    """Return the operator's tmux, for the server with the agents' windows."""
 
     def run(*words, code=0):
         argv = [shutil.which("tmux"), "-S", str(tmux.find_socket()), *words]
@@ -28,7 +28,7 @@ def windows(place, tmp_path):
 
 @pytest.fixture
 def staying(rekindle):
-    """An agent in `mode: stay`, whose CLI a person has used before."""
+    """Create an agent in `mode: stay`, whose CLI a person has used before."""
     known = {
         "hasCompletedOnboarding": True,
         "customApiKeyResponses": {"approved": [KEY[-20:]]},

@@ -1,4 +1,4 @@
-"""A place of its own for commands that start agents, and a check of the JSON that is printed."""
+"""Fixtures for commands that start agents, and a check of the printed JSON."""
 
 import sys
 from pathlib import Path

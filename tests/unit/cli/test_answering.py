@@ -1,4 +1,4 @@
-"""`answer` acts on what is recorded, and on nothing else."""
+"""`answer` acts only on recorded answers."""
 
 from contextlib import contextmanager
 from datetime import timedelta
@@ -138,7 +138,7 @@ def test_accepting_a_disputed_end_accepts_no_settings(store, capsys):
 
 @pytest.mark.parametrize("effect", ["restart", "continue", "note"])
 def test_after_an_answer_the_command_that_starts_the_agent_is_named(store, capsys, effect):
-    """Only if no supervisor is there to start it."""
+    """This holds only if no supervisor is there to start it."""
     meant = cli.MeantQuestion(SimpleNamespace(), store, "a", store.read("a").projection, None)
     store.is_supervised = lambda _: True
     cli._print_next(meant, effect)

@@ -1,4 +1,4 @@
-"""Supervisors in the background: what is started there, and with what."""
+"""Supervisors in the background: their program and environment."""
 
 import shutil
 import signal
@@ -17,7 +17,7 @@ def project(place, tmp_path):
 
 
 def test_modules_of_the_project_are_not_taken_for_our_own(project):
-    """An agent's project may well have a click.py: what it says is nothing to us."""
+    """An agent's project may have a click.py, which we must not import."""
     for name in ("click", "msgspec", "rekindle", "logging"):
         (project.path / f"{name}.py").write_text("open('taken', 'w').close(); raise SystemExit(3)")
     project.claude("done()")

@@ -1,4 +1,4 @@
-"""The commands as a person runs them: what they print, what they leave, how they end."""
+"""The commands as a person runs them: their output, their files, their exit codes."""
 
 import os
 import shlex
@@ -30,7 +30,7 @@ from throwaway import Repository, isolate
 
 @pytest.fixture
 def here(tmp_path, tmp_path_factory, monkeypatch):
-    """An empty folder, as the current one; the agent CLIs are on the PATH."""
+    """Use an empty folder as the current one; the agent CLIs are on the PATH."""
     monkeypatch.chdir(tmp_path)
     put_clis_on_path(tmp_path_factory.mktemp("clis"), monkeypatch)
     monkeypatch.delenv("REKINDLE_AGENT", raising=False)
@@ -39,13 +39,13 @@ def here(tmp_path, tmp_path_factory, monkeypatch):
 
 @pytest.fixture
 def rekindle(here, rekindle):
-    """Commands are run in the empty folder."""
+    """Return a function that runs commands in the empty folder."""
     return rekindle
 
 
 @pytest.fixture
 def project(rekindle, here):
-    """A project with one agent that has a task."""
+    """Create a project with one agent that has a task."""
     assert rekindle("init", "--yes", "--agent", "trades")[0] == 0
     (here / "PROMPT.md").write_text("Ship it.\n")
     return here
@@ -67,14 +67,14 @@ def shown(result):
 
 @pytest.mark.parametrize("name", main.COMMANDS)
 def test_every_command_has_help_that_agrees_with_the_list(rekindle, name):
-    """A command's own help opens as the list in --help promises something about it."""
+    """The help of each command begins with its line in the list."""
     code, out, _ = rekindle(name, "--help")
     assert code == 0
     assert out.startswith(f"Usage: rekindle {name}")
 
 
 def test_init_writes_a_few_lines(rekindle, here):
-    """With --yes it never asks; with nothing to verify the work by, `until:` is a comment."""
+    """With --yes it never asks; without a way to verify the work, `until:` is a comment."""
     code, out, _ = rekindle("init", "--yes", "--agent", "trades", "--harness", "claude")
     assert code == 0
     text = (here / "rekindle.yaml").read_text()
@@ -102,7 +102,7 @@ def test_init_asks_for_a_task_only_if_there_is_none(rekindle, here):
 
 
 def test_init_refuses_tools_that_would_have_no_effect(rekindle, here):
-    """An agent that is there keeps its persona, and a program of yours has none."""
+    """An existing agent keeps its persona, and a `command` agent has none."""
     code, _, err = rekindle(
         "init", "--yes", "--agent", "own", "--harness", "command", "--tools=read"
     )
@@ -124,7 +124,7 @@ def test_init_proposes_the_tests_of_the_project(rekindle, here):
 
 
 def test_init_takes_the_folder_s_name(tmp_path, monkeypatch, capfd):
-    """Without --agent the agent is called like its folder, made harmless."""
+    """Without --agent the agent gets the name of its folder, made harmless."""
     place = tmp_path / "My Trading Bot!"
     place.mkdir()
     monkeypatch.chdir(place)
@@ -148,7 +148,7 @@ def test_init_adds_a_second_agent_and_keeps_every_other_byte(rekindle, project):
 
 
 def test_init_twice_changes_nothing(rekindle, project):
-    """The same agent again: said, and everything is left as it is."""
+    """It says that the agent exists, and leaves everything as it is."""
     before = (project / "rekindle.yaml").read_text()
     code, out, _ = rekindle("init", "--yes", "--agent", "trades")
     assert code == 0
@@ -157,7 +157,7 @@ def test_init_twice_changes_nothing(rekindle, project):
 
 
 def test_init_without_a_terminal_says_what_to_do(here):
-    """With no answer to be had it ends with a usage error that names --yes."""
+    """Without an answer it exits with a usage error that names --yes."""
     ended = subprocess.run(
         [sys.executable, "-m", "rekindle", "init"],
         cwd=here,
@@ -180,7 +180,7 @@ def test_without_a_manifest_every_command_says_so(rekindle):
 
 
 def test_commands_work_from_a_folder_below(rekindle, project, monkeypatch):
-    """The manifest is looked for upwards."""
+    """The manifest is looked for in the folders above."""
     below = project / "src/deep"
     below.mkdir(parents=True)
     monkeypatch.chdir(below)
@@ -188,7 +188,7 @@ def test_commands_work_from_a_folder_below(rekindle, project, monkeypatch):
 
 
 def test_a_loop_is_opened_reworded_resolved_and_reopened(rekindle, project):
-    """The life of a loop, each step said and kept."""
+    """Each step in the life of a loop is printed and kept."""
     assert "opened" in rekindle("loops", "add", "oauth", "Set OAuth up")[1]
     assert "nothing to do" in rekindle("loops", "add", "oauth", "Set OAuth up")[1]
     assert "reworded" in rekindle("loops", "add", "oauth", "Set OAuth up", "for Schwab")[1]
@@ -205,7 +205,7 @@ def test_a_loop_is_opened_reworded_resolved_and_reopened(rekindle, project):
 
 
 def test_resolving_an_unknown_loop_suggests_the_near_one(rekindle, project):
-    """A typo ends with 7 and the id that was probably meant."""
+    """A typo exits with 7 and the id that was probably meant."""
     rekindle("loops", "add", "schwab-oauth", "text")
     code, _, err = rekindle("resolve", "schwab-oath", "done")
     assert code == 7
@@ -216,7 +216,7 @@ def test_resolving_an_unknown_loop_suggests_the_near_one(rekindle, project):
     "identity", ["", " ", "../x", "a b", "a" * 65, "-x-", "ü", "a\nb", "a\x00b", "\udcff"]
 )
 def test_a_hostile_loop_id_is_refused(rekindle, project, identity):
-    """An id that could confuse anybody is a usage error, never a traceback."""
+    """A confusing id is a usage error, never a traceback."""
     code, _, err = rekindle("loops", "add", "--", identity, "text")
     assert code == 2
     assert "Traceback" not in err
@@ -247,7 +247,7 @@ def test_stale_loops_are_marked(rekindle, project, monkeypatch):
 
 
 def test_a_relay_is_set_shown_checked_and_compared(rekindle, project):
-    """The life of a relay through its commands."""
+    """Each command on a relay prints and keeps its result."""
     (project / "relay.md").write_text(RELAY)
     code, out, _ = rekindle("relay", "set", "relay.md")
     assert (code, "Write the parser" in out) == (0, True)
@@ -271,7 +271,7 @@ def test_a_relay_is_set_shown_checked_and_compared(rekindle, project):
 
 
 def test_an_unusable_relay_is_refused_with_eight(rekindle, project):
-    """`relay set` without a directive changes nothing and says what is missing."""
+    """`relay set` without a directive changes nothing and names what is missing."""
     (project / "bad.md").write_text("## Current Phase\nlost\n")
     code, _, err = rekindle("relay", "set", "bad.md")
     assert code == 8
@@ -292,35 +292,35 @@ def test_an_unusable_relay_is_refused_with_eight(rekindle, project):
     ],
 )
 def test_relay_check_classifies_a_file(rekindle, here, text, kind, code):
-    """`relay check FILE` works without a project, and its exit code says whether it is usable."""
+    """`relay check FILE` works without a project, and its exit code shows whether it is usable."""
     (here / "relay.md").write_text(text)
     ended, out, _ = rekindle("relay", "check", "relay.md", "--json")
     assert (ended, msgspec.json.decode(out)["kind"]) == (code, kind)
 
 
 @pytest.mark.parametrize("content", [b"\xff\xfe", b"\x00" * 100, b"## Next Action\n\xc3("])
-def test_relay_check_of_bytes_that_are_no_text(rekindle, here, content):
-    """Whatever the file holds, the answer is a sentence."""
+def test_relay_check_of_bytes_that_are_not_text(rekindle, here, content):
+    """Any content gives a clear answer."""
     (here / "relay.md").write_bytes(content)
     code, _, err = rekindle("relay", "check", "relay.md")
     assert code in {4, 8}
     assert "Traceback" not in err
 
 
-def test_a_missing_file_is_said(rekindle, project):
-    """`relay set` of a file that is not there names the file."""
+def test_a_missing_file_is_named(rekindle, project):
+    """`relay set` of a missing file names it."""
     code, _, err = rekindle("relay", "set", "nowhere.md")
     assert code == 2
     assert "nowhere.md" in err
 
 
 def test_status_of_an_empty_agent_names_the_next_step(rekindle, project):
-    """Right after init, status says how to go on."""
+    """Right after init, status names the next command."""
     assert "rekindle relay set FILE" in rekindle("status")[1]
 
 
 def test_status_says_what_comes_next_and_what_is_wrong(rekindle, project):
-    """One line for each; the details of one have headline, loops and an edit by hand."""
+    """A table has one line per agent; the details have headline, loops and an edit by hand."""
     (project / "relay.md").write_text(RELAY)
     rekindle("relay", "set", "relay.md")
     rekindle("loops", "add", "a", "text")
@@ -341,8 +341,8 @@ def test_status_says_what_comes_next_and_what_is_wrong(rekindle, project):
 
 
 @pytest.mark.parametrize("command", [("status",), ("relay", "history"), ("relay", "diff")])
-def test_a_command_that_reads_takes_an_edit_by_hand_over(rekindle, project, command):
-    """As the README says of the next command, whichever it is."""
+def test_a_reading_command_adopts_an_edit_by_hand(rekindle, project, command):
+    """The README promises this of the next command, whichever it is."""
     (project / "relay.md").write_text(RELAY)
     rekindle("relay", "set", "relay.md")
     (folder(project) / "memories/consensus.md").write_text(RELAY.replace("parser", "manual"))
@@ -355,7 +355,7 @@ def test_a_command_that_reads_takes_an_edit_by_hand_over(rekindle, project, comm
 
 
 def test_an_edit_while_a_supervisor_runs_is_left_to_it(rekindle, project):
-    """It may be the agent's own."""
+    """The edit may be the agent's own."""
     (project / "relay.md").write_text(RELAY)
     rekindle("relay", "set", "relay.md")
     (folder(project) / "memories/consensus.md").write_text(RELAY.replace("parser", "manual"))
@@ -365,7 +365,7 @@ def test_an_edit_while_a_supervisor_runs_is_left_to_it(rekindle, project):
 
 
 def test_status_reads_each_agent_once(rekindle, project, monkeypatch):
-    """Row and details are of one reading: they are of one moment, and cost half."""
+    """Row and details come from one read: they show one moment, at half the cost."""
     rekindle("init", "--yes", "--agent", "other")
     opened = Counter()
     read = durable_files.read_bytes
@@ -388,8 +388,8 @@ def test_a_damaged_owner_record_is_broken_on_every_screen(rekindle, project):
     assert f"trades: broken ({row['reason']})" in page
 
 
-def test_status_of_an_unknown_agent_names_those_there_are(rekindle, project):
-    """A wrong name ends with 7."""
+def test_status_of_an_unknown_agent_names_the_known_ones(rekindle, project):
+    """A wrong name exits with 7."""
     code, _, err = rekindle("status", "stranger")
     assert code == 7
     assert "trades" in err
@@ -407,7 +407,7 @@ def test_an_agent_added_by_hand_works_at_once(rekindle, project):
 
 
 def test_with_two_agents_the_command_asks_which(rekindle, project, monkeypatch):
-    """Where it is not clear whom the command is for, it says so; the environment may decide."""
+    """An ambiguous command says so; an environment variable may decide."""
     rekindle("init", "--yes", "--agent", "second")
     code, _, err = rekindle("loops", "add", "a", "text")
     assert code == 2
@@ -417,7 +417,7 @@ def test_with_two_agents_the_command_asks_which(rekindle, project, monkeypatch):
 
 
 def test_events_are_shown_newest_last(rekindle, project):
-    """The last ones are printed, in order; with --json as the log has them, and their agent."""
+    """The last ones are printed in order; with --json as in the log, with their agent."""
     for number in range(5):
         rekindle("loops", "add", f"l{number}", "text")
     code, out, _ = rekindle("events", "-n", "2", "--json")
@@ -435,7 +435,7 @@ def test_events_are_shown_newest_last(rekindle, project):
 
 @pytest.fixture
 def in_tokyo(monkeypatch):
-    """Nine hours before UTC, all year."""
+    """Set the local zone to nine hours before UTC, all year."""
     monkeypatch.setenv("TZ", "Asia/Tokyo")
     time.tzset()
     yield
@@ -468,7 +468,7 @@ def test_values_of_events_are_json_for_people_too(rekindle, project):
 
 
 def test_events_of_several_agents_are_in_the_order_of_time(rekindle, project, monkeypatch):
-    """Named, in whichever way, or all of the manifest; each line tells whose it is."""
+    """They are named, in either way, or all agents of the manifest; each line names its agent."""
     for name in ("second", "third"):
         rekindle("init", "--yes", "--agent", name)
     for number, name in enumerate(("second", "trades", "third", "second")):
@@ -492,7 +492,7 @@ def test_events_of_several_agents_are_in_the_order_of_time(rekindle, project, mo
 
 
 def test_events_follow_what_happens(project):
-    """--follow prints what other processes do, and Ctrl-C ends it without a traceback."""
+    """--follow prints events of other processes, and Ctrl-C ends it without a traceback."""
     command = [sys.executable, "-m", "rekindle"]
     following = subprocess.Popen(
         [*command, "events", "--follow", "--json", "-n", "1"],
@@ -514,7 +514,7 @@ def test_events_follow_what_happens(project):
 
 
 def test_doctor_accepts_a_project_with_a_task(rekindle, project):
-    """Nothing is broken; a missing optional program is not a fault."""
+    """Nothing is broken; a missing optional program is not a problem."""
     found = shown(rekindle("doctor", "--json"))
     assert found["ok"] is True
     assert set(found["programs"]) == {"git", "claude", "codex", "gemini", "tmux"}
@@ -639,7 +639,7 @@ def test_doctor_fails_if_run_would_start_nothing(rekindle, project, change, prob
 
 
 def test_doctor_accepts_an_until_that_the_agent_is_to_write(rekindle, project):
-    """It is a note: a cycle cannot end the run before the file is there."""
+    """It is only a note: a cycle cannot end the run before the file exists."""
     change_manifest("    prompt:", "    until: [./check.sh]\n    prompt:")(project)
     code, out, _ = rekindle("doctor")
     assert code == 0
@@ -649,8 +649,8 @@ def test_doctor_accepts_an_until_that_the_agent_is_to_write(rekindle, project):
     assert "is not there" not in rekindle("doctor")[1]
 
 
-def test_what_no_shell_expands_is_noted(rekindle, project):
-    """By `doctor` and by `run`, on one line; a quoted word is meant as text."""
+def test_shell_syntax_without_a_shell_is_noted(rekindle, project):
+    """`doctor` and `run` print one line; a quoted word is meant as text."""
     change_manifest("    persona: edit-and-run\n", "")(project)
     change_manifest(
         "harness: claude-code",
@@ -709,7 +709,7 @@ def test_a_persona_that_only_reads_is_a_choice(rekindle, project):
 
 
 def test_doctor_without_a_project_says_how_to_begin(rekindle):
-    """In an empty folder the doctor names `rekindle init`, and ends with 8."""
+    """In an empty folder the doctor names `rekindle init`, and exits with 8."""
     code, out, _ = rekindle("doctor")
     assert code == 8
     assert "rekindle init" in out
@@ -751,7 +751,7 @@ def test_doctor_finds_damage_and_its_command_fixes_it(rekindle, project, damage)
 
 
 def test_doctor_names_a_broken_manifest_with_its_line(rekindle, project):
-    """A typo in the manifest is found, with the line and the word that was meant."""
+    """A typo in the manifest is reported with its line and the probable word."""
     (project / "rekindle.yaml").write_text("version: 1\nagents:\n  a:\n    harnes: x\n")
     code, out, _ = rekindle("doctor")
     assert code == 8
@@ -760,7 +760,7 @@ def test_doctor_names_a_broken_manifest_with_its_line(rekindle, project):
 
 
 def test_a_foreign_agent_is_refused_and_taken_over_on_demand(rekindle, project):
-    """An agent that lives on another host: refused with 6, taken with --take-over."""
+    """An agent of another host is refused with 6, and taken with --take-over."""
     owner = folder(project) / "owner.json"
     owner.write_text('{"v":1,"host":"other-host","gen":4}')
     code, _, err = rekindle("loops", "add", "a", "text")
@@ -775,7 +775,7 @@ def test_a_foreign_agent_is_refused_and_taken_over_on_demand(rekindle, project):
 
 
 def test_config_explains_a_key(rekindle, project):
-    """Value, default, origin and meaning of a setting, by the end of its name."""
+    """It shows value, default, origin and meaning of a setting, by the end of its name."""
     code, out, _ = rekindle("config", "explain", "max_relay_tokens")
     assert code == 0
     assert "runtime.relay.max_relay_tokens = 2000" in out
@@ -814,7 +814,7 @@ def test_config_without_a_key_explains_everything(rekindle, here):
 
 
 def test_a_setting_in_the_manifest_is_obeyed(rekindle, project):
-    """The cap of the manifest is the cap that a relay is trimmed to."""
+    """A relay is trimmed to the cap of the manifest."""
     append(project / "rekindle.yaml", "runtime:\n  relay:\n    max_relay_tokens: 200\n")
     (project / "relay.md").write_text(RELAY + "## Notes\n" + "- a note to trim\n" * 200)
     code, out, _ = rekindle("relay", "set", "relay.md")
@@ -823,7 +823,7 @@ def test_a_setting_in_the_manifest_is_obeyed(rekindle, project):
 
 
 def test_a_bug_ends_with_a_report_and_no_traceback(rekindle, project, monkeypatch):
-    """An unforeseen exception is told in a sentence, with a file to send in."""
+    """An unforeseen exception becomes one sentence, with a file to send in."""
 
     def broken(*_arguments, **_more):
         raise ZeroDivisionError("unforeseen")
@@ -839,7 +839,7 @@ def test_a_bug_ends_with_a_report_and_no_traceback(rekindle, project, monkeypatc
 
 
 def test_a_closed_pipe_is_not_an_error(project):
-    """`rekindle events | head` ends quietly when head has had enough."""
+    """`rekindle events | head` exits quietly when head exits."""
     reading, writing = os.pipe()
     os.close(reading)
     ended = subprocess.run(
@@ -853,8 +853,8 @@ def test_a_closed_pipe_is_not_an_error(project):
     assert (ended.returncode, ended.stderr) == (141, b"")
 
 
-def test_a_read_only_folder_is_said_in_words(rekindle, project, monkeypatch):
-    """What the file system refuses becomes exit 5 with the path and the next step."""
+def test_a_read_only_folder_is_reported(rekindle, project, monkeypatch):
+    """An error of the file system becomes exit 5 with the path and the next step."""
 
     def refuse(*_arguments, **_more):
         raise OSError(28, "No space left on device")
@@ -868,7 +868,7 @@ def test_a_read_only_folder_is_said_in_words(rekindle, project, monkeypatch):
 
 
 def test_exit_codes_are_distinct_by_branch():
-    """Each branch below the root has a code of its own, and none that a shell uses."""
+    """Each branch below the root has its own code, and none that a shell uses."""
     branches = RekindleError.__subclasses__()
     codes = [branch.exit_code for branch in branches]
     assert len(codes) == len(set(codes))
@@ -876,7 +876,7 @@ def test_exit_codes_are_distinct_by_branch():
 
 
 def program(*arguments, **options):
-    """The command as a process of its own, for what only a process can meet."""
+    """Run the command as a process of its own, for effects that only a process has."""
     command = [sys.executable, "-m", "rekindle", *arguments]
     return subprocess.run(command, check=False, stderr=subprocess.PIPE, **options)
 
@@ -890,8 +890,8 @@ def test_a_terminal_without_the_signs_does_not_fail(project):
     assert (ended.returncode, ended.stderr) == (0, b"")
 
 
-def test_output_that_cannot_be_written_is_said(project):
-    """A full disk behind `>` is told in a sentence; what the command did is done."""
+def test_output_that_cannot_be_written_is_reported(project):
+    """A full disk behind `>` becomes one sentence; the command has done its work."""
     with open("/dev/full", "w") as full:  # noqa: PTH123 - a device
         ended = program("loops", "add", "a", "text", cwd=project, stdout=full)
     assert ended.returncode == 1
@@ -906,8 +906,8 @@ def test_a_closed_output_does_not_fail(project):
     assert (ended.returncode, ended.stderr) == (0, b"")
 
 
-def test_a_folder_that_is_gone_is_said(tmp_path):
-    """In a deleted working directory the message says so."""
+def test_a_working_directory_that_is_gone_is_reported(tmp_path):
+    """The message says that the folder was deleted."""
     gone = tmp_path / "gone"
     gone.mkdir()
     ended = program("status", cwd=gone, stdout=subprocess.PIPE, preexec_fn=gone.rmdir)
@@ -925,14 +925,14 @@ def test_a_folder_that_is_gone_is_said(tmp_path):
     ],
 )
 def test_numbers_that_make_no_sense_are_refused(rekindle, project, arguments):
-    """Zero, negative and endless numbers end with a usage error or "no such", never with a bug."""
+    """Zero, negative and endless numbers give a usage error or "no such", never a bug."""
     code, _, err = rekindle(*arguments)
     assert code in {2, 7}
     assert "bug" not in err
 
 
-def test_a_relay_whose_file_is_gone_is_shown_all_the_same(rekindle, project):
-    """What was committed is seen by every reader, whatever happened to the file."""
+def test_a_relay_without_its_file_is_still_shown(rekindle, project):
+    """Every reader sees a committed relay, whatever happened to the file."""
     (project / "relay.md").write_text(RELAY)
     rekindle("relay", "set", "relay.md")
     (folder(project) / "memories/consensus.md").unlink()
@@ -941,7 +941,7 @@ def test_a_relay_whose_file_is_gone_is_shown_all_the_same(rekindle, project):
 
 
 def test_a_lost_run_folder_hides_nothing(rekindle, project):
-    """Without `run`, status and loops show what they showed before, and commands make it again."""
+    """Without `run`, status and loops show the same, and commands create it again."""
     rekindle("loops", "add", "known", "text")
     shutil.rmtree(folder(project) / "run")
     assert "1 open" in rekindle("status")[1]
@@ -950,8 +950,8 @@ def test_a_lost_run_folder_hides_nothing(rekindle, project):
     assert rekindle("doctor")[0] == 0
 
 
-def test_init_in_a_project_that_has_an_agent_adds_none_unasked(rekindle, project):
-    """`init --yes` again says what is there; another agent is added only by name."""
+def test_init_adds_no_second_agent_without_a_name(rekindle, project):
+    """`init --yes` again shows the existing agent; another one is added only by name."""
     before = (project / "rekindle.yaml").read_text()
     code, out, _ = rekindle("init", "--yes")
     assert code == 0
@@ -961,7 +961,7 @@ def test_init_in_a_project_that_has_an_agent_adds_none_unasked(rekindle, project
 
 
 def test_init_fills_an_empty_manifest(rekindle, here):
-    """A rekindle.yaml without a word in it is written as if it were not there."""
+    """An empty rekindle.yaml is written as if it did not exist."""
     (here / "rekindle.yaml").write_text("\n")
     assert rekindle("init", "--yes", "--agent", "trades")[0] == 0
     assert list(manifest.parse((here / "rekindle.yaml").read_text()).agents) == ["trades"]
@@ -988,7 +988,7 @@ def test_init_does_not_write_its_prompt_through_a_link(rekindle, here, tmp_path_
 
 
 def test_eight_init_at_once_add_eight_agents(here):
-    """Each adds to what the others wrote."""
+    """Each adds to the text of the others."""
     command = [sys.executable, "-m", "rekindle", "init", "--yes", "--agent"]
     started = [
         subprocess.Popen([*command, f"a{number}"], cwd=here, stdout=subprocess.DEVNULL)
@@ -1001,7 +1001,7 @@ def test_eight_init_at_once_add_eight_agents(here):
 
 @pytest.mark.parametrize("place", [".rekindle", ".rekindle/agents"])
 def test_a_link_above_the_agent_is_refused(rekindle, project, tmp_path_factory, place):
-    """Nothing is written through a link, wherever in our folders it stands."""
+    """Nothing is written through a link, wherever in our folders it is."""
     elsewhere = tmp_path_factory.mktemp("elsewhere") / "moved"
     (project / place).rename(elsewhere)
     (project / place).symlink_to(elsewhere)
@@ -1022,7 +1022,7 @@ def test_a_link_above_the_agent_is_refused(rekindle, project, tmp_path_factory, 
     ],
 )
 def test_a_directive_in_its_own_heading_counts(rekindle, here, text, headline):
-    """`## Next Action: ship it` is a directive, alone or with what stands below it."""
+    """`## Next Action: ship it` is a directive, alone or with text below it."""
     (here / "relay.md").write_text(text)
     found = shown(rekindle("relay", "check", "relay.md", "--json"))
     assert (found["kind"], found["headline"]) == ("ok", headline)
@@ -1045,7 +1045,7 @@ def test_doctor_take_over_takes_over(rekindle, project):
 
 
 def test_doctor_s_commands_can_be_pasted(tmp_path, monkeypatch, capfd):
-    """A path with a quote and a space in it is quoted for the shell."""
+    """A path with a quote and a space is quoted for the shell."""
     place = tmp_path / "it's here"
     place.mkdir()
     monkeypatch.chdir(place)
@@ -1085,7 +1085,7 @@ def test_a_folder_with_a_name_that_is_not_text_does_not_fail(tmp_path, monkeypat
 
 
 def test_events_are_followed_from_the_last_whole_line(project):
-    """A line that is half written when --follow starts is printed once it is whole."""
+    """A half-written line at the start of --follow is printed once it is whole."""
     log = folder(project) / "ops.jsonl"
     line = b'{"v":1,"seq":2,"gen":1,"ts":"2026-04-09T12:00:00Z","kind":"heartbeat","new":1}\n'
     with log.open("ab") as file:
@@ -1106,7 +1106,7 @@ def test_events_are_followed_from_the_last_whole_line(project):
 
 
 def test_leftovers_of_a_killed_init_are_swept(rekindle, project):
-    """A half-written manifest beside the real one is gone after the next init."""
+    """A half-written manifest beside the real one is removed by the next init."""
     litter = project / ".tmp-0123456789abcdef-rekindle.yaml"
     litter.write_text("version")
     rekindle("init", "--yes", "--agent", "second")
@@ -1115,7 +1115,7 @@ def test_leftovers_of_a_killed_init_are_swept(rekindle, project):
 
 @pytest.fixture
 def audited(rekindle, project, tmp_path_factory, monkeypatch):
-    """A project in a repository, with two relays."""
+    """Create a project in a repository, with two relays."""
     isolate(monkeypatch, tmp_path_factory.mktemp("home"))
     repository = Repository(project).init()
     for number in (1, 2):
@@ -1125,7 +1125,7 @@ def audited(rekindle, project, tmp_path_factory, monkeypatch):
 
 
 def test_history_shows_the_commit_of_each_relay(rekindle, audited):
-    """What is in the git audit trail has its commit beside it; in JSON the whole id."""
+    """A relay in the git audit trail has its commit beside it; JSON has the whole id."""
     ref = "refs/heads/rekindle/trades/relay"
     tip, first = audited.git("rev-parse", ref, f"{ref}~").splitlines()
     found = shown(rekindle("relay", "history", "--json"))["relays"]
@@ -1135,7 +1135,7 @@ def test_history_shows_the_commit_of_each_relay(rekindle, audited):
 
 
 def test_history_without_a_trail_is_as_it_was(rekindle, project):
-    """No column and no commit where there is no repository."""
+    """Without a repository there is no column and no commit."""
     (project / "relay.md").write_text(RELAY)
     rekindle("relay", "set", "relay.md")
     assert shown(rekindle("relay", "history", "--json"))["relays"][0]["commit"] is None
@@ -1178,8 +1178,8 @@ def test_diff_reads_from_git_what_the_archive_lost(rekindle, audited, project):
     assert shown(rekindle("relay", "diff", "--json")) == expected
 
 
-def test_outside_a_repository_one_line_says_so_once(rekindle, project):
-    """On stderr, with what to do; the second relay is silent, and the doctor remembers."""
+def test_outside_a_repository_one_line_reports_it_once(rekindle, project):
+    """It is on stderr, with a hint; the second relay is silent, and the doctor remembers."""
     (project / "relay.md").write_text(RELAY)
     code, out, err = rekindle("relay", "set", "relay.md")
     assert code == 0
@@ -1191,7 +1191,7 @@ def test_outside_a_repository_one_line_says_so_once(rekindle, project):
 
 
 def test_doctor_fix_catches_the_trail_up(rekindle, project, tmp_path_factory, monkeypatch):
-    """After git init the doctor names the lag, and its command ends it."""
+    """After git init the doctor names the lag, and its command fixes it."""
     isolate(monkeypatch, tmp_path_factory.mktemp("home"))
     (project / "relay.md").write_text(RELAY)
     rekindle("relay", "set", "relay.md")
@@ -1205,7 +1205,7 @@ def test_doctor_fix_catches_the_trail_up(rekindle, project, tmp_path_factory, mo
 
 
 def test_init_offers_what_is_installed(rekindle, tmp_path_factory, monkeypatch):
-    """The first CLI that is there is the default; without any, Claude Code, and that is said."""
+    """The first installed CLI is the default; without any it is Claude Code, with a note."""
     programs = tmp_path_factory.mktemp("bin")  # a program in the project would not count
     monkeypatch.setenv("PATH", str(programs))
     code, _, err = rekindle("init", "--yes", "--agent", "one")
@@ -1243,8 +1243,8 @@ def test_a_cli_without_hooks_needs_no_installation(rekindle):
     assert (code, "command has no hooks" in err) == (2, True)
 
 
-def test_what_other_packages_bring_is_not_looked_for_without_need(rekindle):
-    """Reading what is installed takes longer than all that `status` does."""
+def test_packages_are_searched_only_if_needed(rekindle):
+    """Reading the installed packages takes longer than all of `status`."""
     assert rekindle("init", "--yes", "--agent", "a", "--harness", "codex")[0] == 0
     asked = [sys.executable, "-X", "importtime", "-c", "from rekindle.cli.main import main; main()"]
     ran = subprocess.run([*asked, "status"], capture_output=True, text=True, check=True)
@@ -1263,11 +1263,11 @@ HEAVY = {
     "rekindle.policy.stall.relay_comparison",
     "rekindle.policy.stall.directive_words",
 }
-"""Tables of words, compiled where they are imported."""
+"""Word tables that are compiled when they are imported."""
 
 
-def test_who_only_looks_and_who_waits_for_a_primer_pay_for_no_tables_of_words(rekindle, here):
-    """`status`, and the program that a session's start hook waits for."""
+def test_readers_and_primers_import_no_word_tables(rekindle, here):
+    """These are `status`, and the program that a session's start hook waits for."""
     assert rekindle("init", "--yes", "--agent", "trades")[0] == 0
     (here / "relay.md").write_text(RELAY)
     assert rekindle("relay", "set", "relay.md")[0] == 0

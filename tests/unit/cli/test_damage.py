@@ -1,4 +1,4 @@
-"""Damaged files of one agent: what commands say of it, and what they never do because of it."""
+"""Damaged files of one agent: the messages of commands, and what they never do because of it."""
 
 import contextlib
 import json
@@ -122,7 +122,7 @@ class TestLostStop:
         assert "has lost events: 3" in rekindle("doctor")[1]
 
     @pytest.mark.parametrize("word", ["running", "stopped", "restart"])
-    def test_the_operator_s_next_word_settles_it(self, damaged, rekindle, word):
+    def test_the_operator_s_next_command_settles_it(self, damaged, rekindle, word):
         """The watchdog obeys it; doctor still names the loss, as a note."""
         if word == "restart":
             damaged.submit("trades", events.RestartRequested(ts=clock.read_clock()))
@@ -145,7 +145,7 @@ class TestLostStop:
         assert "ops.jsonl has lost events: 3 to 4" in rekindle("doctor")[1]
 
     def test_a_damaged_last_line_is_a_loss_without_a_gap(self, store, rekindle):
-        """The next writer would give its number away again."""
+        """The next writer would use its number again."""
         say(store, "running")
         say(store, "stopped")
         damage(store, b'"stopped"')
@@ -159,7 +159,7 @@ class TestLostStop:
         """The snapshot still knows the stop."""
         say(store, "running")
         say(store, "stopped")
-        for number in range(9):  # the end of the log tells whether a snapshot fits it
+        for number in range(9):  # the end of the log shows whether a snapshot fits it
             add_loop(store, f"l{number}")
         damage(store, b'"stopped"', snapshot=True)
         assert watched(rekindle, "trades")["words"] == "stopped by the operator"

@@ -1,4 +1,4 @@
-"""The entry of the program: where it cannot run, it says so before anything fails to import."""
+"""The entry of the program: on an unsupported system it says so before any import fails."""
 
 import json
 import subprocess
@@ -26,7 +26,7 @@ atexit.register(lambda: print(json.dumps(sorted(set(sys.modules) - before))))
 
 @pytest.mark.parametrize("entry", ENTRIES)
 def test_windows_is_refused_before_anything_is_imported(entry):
-    """In words and with the code of a wrong usage, not with a module that is missing there."""
+    """It is refused with a sentence and the code of a usage error, not with a missing module."""
     program = [sys.executable, "-c", PROGRAM + ENTRIES[entry]]
     ended = subprocess.run(program, capture_output=True, text=True, timeout=30, check=False)
     assert ended.returncode == UsageError.exit_code == 2
@@ -36,7 +36,7 @@ def test_windows_is_refused_before_anything_is_imported(entry):
     assert ours <= {"rekindle", "rekindle.__main__"}
 
 
-def test_the_installed_program_begins_there():
+def test_the_installed_program_starts_there():
     """The script that an installation makes is the entry that refuses."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     names = ("rekindle", "rekindle-agents")  # the second is the name of the distribution

@@ -1,4 +1,4 @@
-"""What a command says when it fails: in words, without secrets, whatever went wrong."""
+"""Errors of commands: readable, without secrets, whatever went wrong."""
 
 import pytest
 
@@ -11,10 +11,10 @@ TOKEN = next(fake.secret for fake in fakes(1, 100) if fake.secret.startswith("gh
 
 @pytest.fixture
 def fails(tmp_path, monkeypatch, capfd):
-    """Run a command that fails, in a project with one agent; gives its code and its words."""
+    """Run a failing command in a project with one agent; return its exit code and its message."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("REKINDLE_AGENT", raising=False)
-    monkeypatch.setenv("TMPDIR", str(tmp_path))  # where a crash leaves its report
+    monkeypatch.setenv("TMPDIR", str(tmp_path))  # the place of a crash report
     monkeypatch.setattr("tempfile.tempdir", None)
     assert main.run(["init", "--yes", "--agent", "trades"]) == 0
     capfd.readouterr()
@@ -63,15 +63,15 @@ def test_a_secret_in_the_wrong_place_is_not_repeated(fails, arguments, code):
 
 
 def test_a_secret_in_the_manifest_is_not_repeated(fails, tmp_path):
-    """A line of rekindle.yaml that cannot be meant is named by its number, without its secret."""
+    """An invalid line of rekindle.yaml is named by its number, without its secret."""
     with (tmp_path / "rekindle.yaml").open("a") as file:
         file.write(f"{TOKEN}: 1\n")
     code, said = fails("status")
     assert (code, TOKEN in said) == (3, False), said
 
 
-def test_what_holds_no_secret_is_said_as_it_is(fails):
-    """Usage, help and hints come unchanged."""
+def test_messages_without_secrets_are_unchanged(fails):
+    """Usage, help and hints are printed as they are."""
     _, help_ = fails("--help")
     assert fails() == (2, help_)
     assert fails("status", "--nothing")[1].splitlines() == [
@@ -82,8 +82,8 @@ def test_what_holds_no_secret_is_said_as_it_is(fails):
     ]
 
 
-def test_a_crash_report_holds_no_secret(fails, breaks, tmp_path):
-    """Neither the line on the screen nor the file that is to be sent in, causes included."""
+def test_a_crash_report_contains_no_secret(fails, breaks, tmp_path):
+    """Neither the line on the screen nor the report file has one, causes included."""
     error = ValueError(f"cannot use {TOKEN}\udcff")
     error.__cause__ = KeyError(TOKEN)
     breaks(error)
@@ -97,10 +97,10 @@ def test_a_crash_report_holds_no_secret(fails, breaks, tmp_path):
     assert "in broken" in text
 
 
-def test_where_redaction_itself_fails_nothing_that_may_be_secret_is_told(
+def test_if_redaction_itself_fails_nothing_doubtful_is_printed(
     fails, breaks, monkeypatch, tmp_path
 ):
-    """A message then shows plain words only, and a report only lines of our own code."""
+    """A message then has plain words only, and a report only lines of our own code."""
 
     def broken(*_arguments):
         raise RecursionError(TOKEN)
@@ -123,7 +123,7 @@ def test_where_redaction_itself_fails_nothing_that_may_be_secret_is_told(
 
 
 def test_an_error_that_cannot_even_be_printed_is_reported(fails, breaks, tmp_path):
-    """A bug in an exception's own words does not hide the bug."""
+    """An error in an exception's own text does not hide the bug."""
 
     class SilentError(Exception):
         def __str__(self):
@@ -138,7 +138,7 @@ def test_an_error_that_cannot_even_be_printed_is_reported(fails, breaks, tmp_pat
 
 @pytest.mark.parametrize(("ends_by", "code"), [(KeyboardInterrupt, 130), (EOFError, 2)])
 def test_a_question_that_is_not_answered(fails, monkeypatch, ends_by, code):
-    """Ctrl-C stops `init` as it stops every command; an input that ends is told of --yes."""
+    """Ctrl-C stops `init` like every command; at the end of the input --yes is named."""
 
     def unanswered(*_arguments):
         raise ends_by

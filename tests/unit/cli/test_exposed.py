@@ -1,4 +1,4 @@
-"""`doctor` and `run` warn about what an agent could change although it runs outside its sandbox."""
+"""`doctor` and `run` warn about programs outside the sandbox that an agent could change."""
 
 import shutil
 import subprocess
@@ -27,10 +27,10 @@ def test_nothing_is_exposed(project: config.Project) -> None:
     assert protected_paths.explain_exposed(project, "trades") == ""
 
 
-def test_what_is_in_the_project_is_named(
+def test_programs_in_the_project_are_named(
     project: config.Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A virtual environment in the project that runs Rekindle."""
+    """An example is a virtual environment in the project that runs Rekindle."""
     monkeypatch.setattr(sys, "executable", str(project.path / ".venv/bin/python"))
     assert "the Python that runs Rekindle" in protected_paths.explain_exposed(project, "trades")
     monkeypatch.setattr(rekindle, "__file__", str(project.path / "src/rekindle/__init__.py"))
@@ -38,7 +38,7 @@ def test_what_is_in_the_project_is_named(
 
 
 def test_doctor_and_run_say_so(project: config.Project) -> None:
-    """Each in one line, with what to do; doctor does not count it as broken."""
+    """Each prints one line with a hint; doctor does not count it as broken."""
     (project.path / "PROMPT.md").write_text("Do it.\n")
     (project.path / "bin").mkdir()
     (project.path / "bin/git").touch()

@@ -14,7 +14,7 @@ from terminals import run_on_terminal
 
 @pytest.fixture
 def ask(tmp_path):
-    """Run `init` on a terminal that is given these keys; returns its exit code and the screen."""
+    """Run `init` on a terminal with these keys; return its exit code and the screen."""
 
     def run(keys: bytes) -> tuple[int, str]:
         code, screen = run_on_terminal("init", keys=keys, cwd=tmp_path)
@@ -23,8 +23,8 @@ def ask(tmp_path):
     return run
 
 
-def test_what_the_agent_may_do_is_asked_and_written(ask, tmp_path):
-    """The name and the CLI as proposed, a level that does not exist, then one that does."""
+def test_permissions_are_asked_for_and_written(ask, tmp_path):
+    """The test accepts name and CLI, types an unknown level, then a known one."""
     code, screen = ask(b"trades\n\nall\nread\n")
     assert code == 0, screen
     assert "What may it do (read: read only, edit: edit this folder, run: edit and run" in screen
@@ -37,7 +37,7 @@ def test_what_the_agent_may_do_is_asked_and_written(ask, tmp_path):
 
 @pytest.mark.parametrize("answers", [[], ["trades", "claude-code"]], ids=["first", "last"])
 def test_ctrl_c_at_a_question_leaves_the_folder_untrusted(tmp_path, monkeypatch, answers):
-    """A manifest that is put there later is not accepted already."""
+    """A manifest that is created there later is not accepted yet."""
     left = list(answers)
 
     def answer(*_, **__):
@@ -61,8 +61,8 @@ def test_a_folder_that_init_has_set_up_is_trusted(ask, tmp_path):
 
 
 @pytest.mark.parametrize("before", [b"", b"trades\n", b"trades\n\n"])
-def test_no_answer_sets_nothing_up(ask, tmp_path, before):
-    """Ctrl-D at each question: nothing is written, and the message names --yes."""
+def test_without_answers_nothing_is_set_up(ask, tmp_path, before):
+    """After Ctrl-D at each question nothing is written, and the message names --yes."""
     code, screen = ask(before + bytes([termios.CEOF]))
     assert code == 2, screen
     assert "no answer" in screen

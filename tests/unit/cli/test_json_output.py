@@ -44,7 +44,7 @@ PLAIN = [
 
 @pytest.fixture
 def rekindle(tmp_path, tmp_path_factory, monkeypatch, capfd):
-    """Run a command in a project with one agent; gives its output."""
+    """Run a command in a project with one agent; return its output."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("REKINDLE_AGENT", raising=False)
     put_clis_on_path(tmp_path_factory.mktemp("clis"), monkeypatch)
@@ -76,7 +76,7 @@ def test_a_key_that_the_page_does_not_name_is_found():
 
 
 def test_every_key_on_the_page_is_in_the_source():
-    """A key that is gone, or has another name now, would stay on the page."""
+    """A removed or renamed key would otherwise stay on the page."""
     source = "\n".join(path.read_text("utf-8") for path in SOURCE.parent.rglob("*.py"))
     words = set(re.findall(r"\w+", source))
     keys = {re.split(r"[.\]]", key)[-1] for one in output_page.OUTPUTS.values() for key in one.keys}

@@ -18,7 +18,7 @@ while not os.path.exists("end"):
 
 
 def test_output_is_shown_while_the_program_waits_silently(place, tmp_path):
-    """A line needs neither another line after it nor the end of the launch to be shown."""
+    """A line is shown without another line after it, and before the end of the launch."""
     (tmp_path / "agent.py").write_text(AGENT)
     (tmp_path / "PROMPT.md").write_text("Ship it.\n")
     (tmp_path / "rekindle.yaml").write_text(

@@ -111,7 +111,7 @@ def test_an_agent_that_works_and_writes_no_relay_is_not_on_a_treadmill(loop):
 
 
 def test_a_file_that_every_cycle_changes_is_not_progress(loop):
-    """The verdict of a cycle, and the launches that count as fruitless, agree."""
+    """The verdict of a cycle and the count of idle launches agree."""
     loop.agent("open('notes.txt', 'a').write('still at it')\nrelay('Write the lexer')")
     loop.run(code=21)
     assert loop.verdicts() == ["", "progress", "stalled", "stalled"]
@@ -203,7 +203,7 @@ def test_a_topic_with_work_and_no_options_is_not_called_a_stall(loop):
 
 
 def test_a_disputed_end_is_accepted_and_the_supervisor_ends(loop):
-    """The agent reports its end, `until:` fails: a person takes its word while it waits."""
+    """The agent reports its end and `until:` fails: a person accepts the report while it waits."""
     loop.has(more='    until: ["false"]\n')
     loop.agent("relay('DONE')")
     running = loop.project.start("run")
@@ -240,7 +240,7 @@ relay(f"Do step {number + 1}")
 
 
 def test_files_that_look_newer_do_not_end_the_supervisor(loop):
-    """An agent can write all of them: what the sealed log does not name is set aside."""
+    """An agent can write all of them: files that the sealed log does not name are set aside."""
     loop.agent(NEWER)
     loop.run("--cycles", "3")
     assert [one["how"] for one in loop.ended()] == ["draft"] * 3

@@ -17,7 +17,7 @@ UNACCEPTED = 3
 
 @pytest.fixture
 def rekindle(place, tmp_path):
-    """A project whose accepted fleet is gone from the manifest; runs a command in its folder."""
+    """Create a project whose accepted fleet is gone from the manifest; return its runner."""
     project = tmp_path / "project"
     project.mkdir()
     manifest = project / "rekindle.yaml"

@@ -1,4 +1,4 @@
-"""Several agents in one project: the folder says which one is meant."""
+"""Several agents in one project: the folder decides which one is meant."""
 
 import json
 import os
@@ -18,7 +18,7 @@ DOMAINS = ("desk", "lab", "orders")
 
 @pytest.fixture
 def root(tmp_path, monkeypatch):
-    """A home and a project, and nothing of this machine's."""
+    """Create a home and a project, without anything of this machine."""
     for name in ("home", "project"):
         (tmp_path / name).mkdir()
     monkeypatch.chdir(tmp_path / "project")
@@ -30,13 +30,13 @@ def root(tmp_path, monkeypatch):
 
 @pytest.fixture
 def rekindle(root, rekindle):
-    """Commands are run in the project."""
+    """Return a function that runs commands in the project."""
     return rekindle
 
 
 @pytest.fixture
 def project(rekindle, root):
-    """Three agents, each with a folder and a relay of its own."""
+    """Create three agents, each with its own folder and relay."""
     project = root / "project"
     assert rekindle("init", "--yes", "--agent", DOMAINS[0])[0] == 0
     entries = "".join(
@@ -51,13 +51,13 @@ def project(rekindle, root):
 
 
 def commands(path: Path) -> dict[str, str]:
-    """The command lines of the hooks in a settings file, by event and source."""
+    """Return the command lines of the hooks in a settings file, by event and source."""
     found = hook_settings.find_installed(path.read_text(), path.name)
     return {one.command.event: one.hook["command"] for one in found}
 
 
 def started_by_hand(command: str, folder: Path, session: str, **more: str) -> str:
-    """What a hook of a session in `folder` tells it, as the CLI runs that hook."""
+    """Return the primer of a session in `folder`, as the CLI runs the hook."""
     payload = {"session_id": session, "cwd": str(folder), "source": "startup"} | more
     ended = subprocess.run(
         ["/bin/sh", "-c", command],
@@ -71,7 +71,7 @@ def started_by_hand(command: str, folder: Path, session: str, **more: str) -> st
 
 
 def recorded(project: Path) -> dict[str, list[str]]:
-    """The sessions that each agent knows of."""
+    """Return the sessions that each agent knows."""
     store = open_store(config.load_project(project))
     found = {}
     for name in DOMAINS:
@@ -103,7 +103,7 @@ def test_commands_take_the_agent_whose_folder_it_is(rekindle, project, monkeypat
 
 
 def test_sessions_by_hand_are_each_told_their_own_relay(rekindle, project, root):
-    """Hooks installed once, for the user: each session is the agent's whose folder it is in."""
+    """Hooks are installed once, for the user; the folder of a session decides its agent."""
     assert rekindle("hooks", "install", "--for", "user")[0] == 0
     start = commands(root / "home/.claude/settings.json")["SessionStart:startup"]
     for name in DOMAINS:
@@ -112,8 +112,8 @@ def test_sessions_by_hand_are_each_told_their_own_relay(rekindle, project, root)
     assert recorded(project) == {name: [f"session-of-{name}"] for name in DOMAINS}
 
 
-def test_hooks_name_another_agent_than_the_folder_s(rekindle, project):
-    """Hooks that a CLI also takes from a folder above report nothing for the agent above."""
+def test_hooks_of_another_agent_than_the_folder_s_report_nothing(rekindle, project):
+    """A CLI also reads the hooks of a folder above, which name the agent above."""
     assert rekindle("hooks", "install", "--all")[0] == 0
     start = commands(project / "desk/.claude/settings.local.json")["SessionStart:startup"]
     assert started_by_hand(start, project / "lab", "one") == ""
@@ -121,7 +121,7 @@ def test_hooks_name_another_agent_than_the_folder_s(rekindle, project):
 
 
 def test_an_edited_manifest_counts_for_the_next_session(rekindle, project, root):
-    """The list that hooks read is made again when a session begins, and only then."""
+    """The list for hooks is rebuilt when a session starts, and only then."""
     assert rekindle("hooks", "install", "--for", "user")[0] == 0
     start = commands(root / "home/.claude/settings.json")["SessionStart:startup"]
     (project / "elsewhere").mkdir()
@@ -133,7 +133,7 @@ def test_an_edited_manifest_counts_for_the_next_session(rekindle, project, root)
 
 
 def test_hooks_of_another_agent_are_never_replaced(rekindle, project):
-    """Two agents of one CLI in one folder: the second is refused, the first stays as it was."""
+    """Of two agents with one CLI in one folder the second is refused, and the first stays."""
     manifest = project / "rekindle.yaml"
     manifest.write_text(manifest.read_text().replace("dir: lab", "dir: desk"))
     assert rekindle("hooks", "install", "--agent", "desk")[0] == 0
@@ -150,7 +150,7 @@ def test_hooks_of_another_agent_are_never_replaced(rekindle, project):
     assert rekindle("hooks", "install", "--agent", "lab")[0] == 0
 
 
-def test_what_was_installed_for_all_goes_for_all(rekindle, project):
+def test_hooks_installed_for_all_are_removed_for_all(rekindle, project):
     """No settings file, no folder and no record is left."""
 
     def files():
@@ -165,7 +165,7 @@ def test_what_was_installed_for_all_goes_for_all(rekindle, project):
 
 
 def test_hooks_are_found_after_dir_was_changed(rekindle, project):
-    """By their record, which names no folder outside the project."""
+    """Their record finds them, which names no folder outside the project."""
     assert rekindle("hooks", "install", "--agent", "lab")[0] == 0
     manifest = project / "rekindle.yaml"
     manifest.write_text(manifest.read_text().replace("dir: lab", "dir: desk/deep"))
@@ -201,7 +201,7 @@ LIFE = (
 
 
 def test_hooks_at_three_levels_record_each_event_once(rekindle, project, root):
-    """The person's, the project's and a plugin's hooks, in one session that ends and is resumed."""
+    """One session with hooks of person, project and plugin ends and is resumed."""
     assert rekindle("hooks", "install", "--for", "user")[0] == 0
     assert rekindle("hooks", "install", "--agent", "lab")[0] == 0
     assert rekindle("hooks", "export", str(root / "plugin"), "--harness", "claude-code")[0] == 0

@@ -29,7 +29,7 @@ from unit.cli.running.test_run_command import (
 
 @pytest.fixture(autouse=True)
 def register():
-    """No other test's projects are in the register while this one runs."""
+    """Hide other tests' projects from the register while this one runs."""
     projects = user_folder.make_user_folder() / "projects"
     aside = projects.with_name("projects-aside")
     if projects.exists():
@@ -42,7 +42,7 @@ def register():
 
 @pytest.fixture
 def rekindle(tmp_path, monkeypatch, capfd):
-    """Run a command in a folder; gives its exit code, its output and its complaints."""
+    """Run a command in a folder; return its exit code, output and errors."""
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     for name in ("CLAUDE_CONFIG_DIR", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "REKINDLE_AGENT"):
         monkeypatch.delenv(name, raising=False)
@@ -58,7 +58,7 @@ def rekindle(tmp_path, monkeypatch, capfd):
 
 @pytest.fixture
 def two(rekindle, tmp_path):
-    """Two projects with an agent each."""
+    """Create two projects with an agent each."""
     folders = [tmp_path / "first", tmp_path / "second"]
     for folder in folders:
         folder.mkdir()
@@ -69,7 +69,7 @@ def two(rekindle, tmp_path):
 
 
 def test_trusted_folders_are_the_register(two, tmp_path):
-    """A folder that was never accepted, or that another took the place of, is not listed."""
+    """A folder that was never accepted, or was replaced by another one, is not listed."""
     (tmp_path / "third").mkdir()
     (tmp_path / "third/rekindle.yaml").write_text("version: 1\n")
     assert trust_checks.list_trusted() == two
@@ -80,7 +80,7 @@ def test_trusted_folders_are_the_register(two, tmp_path):
 
 
 def test_one_status_and_one_page_for_all_projects(rekindle, two, tmp_path):
-    """From any folder; one that cannot be read hides none of the others."""
+    """They work in any folder; an unreadable project hides none of the others."""
     code, out, err = rekindle(tmp_path, "status", "--all")
     assert code == 0, err
     lines = out.splitlines()
@@ -117,7 +117,7 @@ def test_without_a_trusted_project_the_page_names_the_first_step(rekindle, two, 
 
 
 def test_a_total_comes_first_and_then_the_agents_that_need_a_person(rekindle, two, tmp_path):
-    """The next command is typed in any folder."""
+    """The next command can be typed in any folder."""
     store = open_store(config.load_project(two[1]))
     with store.writer("second") as writer:
         now = clock.read_clock()
@@ -140,7 +140,7 @@ def test_lines_that_do_not_fit_the_screen_are_counted():
 
 
 def test_every_command_on_the_page_names_the_folder():
-    """Also the one that writes a brief, and the one that lists loops."""
+    """This includes the command that writes a brief, and the one that lists loops."""
     entry = MorningEntry(
         agent="a",
         state="stopped",
@@ -165,7 +165,7 @@ def test_every_command_on_the_page_names_the_folder():
 
 
 def test_a_command_on_the_page_names_the_folder():
-    """It is typed in any folder; agents that wait for a person come first."""
+    """It can be typed in any folder; agents that wait for a person come first."""
     asks = (
         PersonRequest("is it done?", "rekindle resolve old REASON"),
         PersonRequest("which one?"),
@@ -187,7 +187,7 @@ def test_a_command_on_the_page_names_the_folder():
 
 
 def test_one_unit_for_all_projects(rekindle, two, tmp_path):
-    """It starts `rekindle daemon --all`, in no project's folder, and goes again."""
+    """It starts `rekindle daemon --all`, outside of every project, and is removed again."""
     unit = tmp_path / "home/.config/systemd/user/rekindle.service"
     code, out, err = rekindle(tmp_path, "service", "install", "--all", "--kind", "systemd")
     assert (code, str(unit) in out) == (0, True), err
@@ -201,7 +201,7 @@ def test_one_unit_for_all_projects(rekindle, two, tmp_path):
 
 
 def test_one_daemon_starts_the_supervisors_of_all_projects(place, tmp_path):
-    """Both were killed; a project that is trusted later is looked after as well."""
+    """Both were killed; a project that is trusted later is watched too."""
     made = []
     for name in ("first", "second"):
         (tmp_path / name).mkdir()

@@ -1,4 +1,4 @@
-"""Files that a project names: regular files of a sane size, or an error that says so."""
+"""Files that a project names: regular files of a sane size, or a clear error."""
 
 import contextlib
 import os
@@ -51,7 +51,7 @@ def bounded():
 
 
 def rekindle(folder, *words):
-    """Run a command that may take neither long nor much memory."""
+    """Run a command with limits on time and memory."""
     done = subprocess.run(
         [sys.executable, "-P", "-m", "rekindle", *words],
         cwd=folder,

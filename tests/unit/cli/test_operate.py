@@ -1,4 +1,4 @@
-"""`stop`, `restart`, `up`, `down`, `watch`: what an operator says, with agents that stand in."""
+"""`stop`, `restart`, `up`, `down`, `watch`: an operator's commands, with scripted agents."""
 
 import contextlib
 import json
@@ -37,7 +37,7 @@ while not os.path.exists("go"):
 
 
 class Project:
-    """Two agents that work until the file `go` is there, in a place of their own."""
+    """Two agents that work until the file `go` exists, in a place of their own."""
 
     def __init__(self, place, folder):
         self.place, self.path = place, folder / "project"
@@ -91,7 +91,7 @@ class Project:
         self.place.wait_for((self.path / f"{name}-{number}").exists)
 
     def pids(self, *words):
-        """The processes whose command line ends with these words."""
+        """Return the processes whose command line ends with these words."""
         found = self.place._ask(do="list")["processes"]
         return [one["pid"] for one in found if one["argv"][-len(words) :] == list(words)]
 
@@ -110,7 +110,7 @@ def project(place, tmp_path):
 
 
 def test_stop_all_stops_every_agent(project):
-    """As `down` does; a name beside it is refused."""
+    """It works like `down`; a name beside it is refused."""
     project("up")
     assert "`rekindle stop docs`" in project("stop", "--all", "docs", code=2).err
     assert project("stop", "--all").out == "✓ trades: stopped\n✓ docs: stopped\n"
@@ -118,7 +118,7 @@ def test_stop_all_stops_every_agent(project):
 
 
 def test_agents_are_started_and_stopped_together(project):
-    """Each is named, twice is said to be twice, and nothing is left running."""
+    """Each is named, a second start is reported as such, and nothing is left running."""
     assert project("up").out == "✓ trades: started\n✓ docs: started\n"
     for name in ("trades", "docs"):
         project.wait_for_launch(name)
@@ -131,8 +131,8 @@ def test_agents_are_started_and_stopped_together(project):
     assert project.pids("agent.py") == []
 
 
-def test_for_machines(project):
-    """The same, as JSON."""
+def test_json_has_the_same_facts(project):
+    """The commands print the same as JSON."""
     assert json.loads(project("up", "trades", "--json").out) == {
         "v": 1,
         "agents": [{"agent": "trades", "state": "started", "error": ""}],
@@ -154,7 +154,7 @@ def test_for_machines(project):
 
 
 def test_a_handoff_of_an_agent_whose_harness_is_gone_says_so(project):
-    """Its manifest was edited while it runs: a line is named, and nothing is asked for."""
+    """Its manifest was edited while it runs: the error names a line, and nothing is requested."""
     project("up", "trades")
     project.wait_for_launch("trades")
     manifest = project.path / "rekindle.yaml"
@@ -177,7 +177,7 @@ def test_a_task_that_is_done_at_once_was_started(project):
 
 
 def test_one_that_cannot_be_started_does_not_hold_the_others_back(project):
-    """Exit 9 and its own words; the others run."""
+    """The exit code is 9 with its own message; the others run."""
     project.write(trades="    prompt: NOT.md\n")
     ended = project("up", code=9)
     assert "✗ trades: " in ended.out
@@ -196,8 +196,8 @@ def test_each_line_of_a_supervisor_that_did_not_come_up_is_a_line(project):
     assert render_start_result(row) == "✗ trades: Note: two\n  Error: three\n    → do it"
 
 
-def test_one_that_ends_the_moment_it_is_told_to_was_running(tmp_path, monkeypatch, capsys):
-    """Its supervisor is gone before anybody could look."""
+def test_a_supervisor_that_ends_immediately_was_running(tmp_path, monkeypatch, capsys):
+    """It is gone before the command can look again."""
     (tmp_path / "PROMPT.md").write_text("Ship it.\n")
     (tmp_path / "rekindle.yaml").write_text(
         "version: 1\nagents: {trades: {harness: claude-code, prompt: PROMPT.md}}\n"
@@ -252,8 +252,8 @@ def test_stop_is_kept_for_an_agent_that_is_not_running(project):
     assert "✓ trades: done and verified after cycle 1" in project("run", "trades").out
 
 
-def test_restart_says_who_will_start_it(project):
-    """With a supervisor it is started again; without, the next command is named."""
+def test_restart_names_what_will_start_it(project):
+    """With a supervisor the agent is started again; without one the next command is named."""
     for options in ((), ("--fresh",)):
         assert project("restart", "trades", *options).out.startswith(
             "· trades: nothing is running: it was never started\nNext: `rekindle run trades`"
@@ -293,7 +293,7 @@ def test_a_supervisor_that_was_killed_is_started_again(project):
 
 @pytest.mark.parametrize("says", ["", "1 done\n"], ids=["a person's own", "of an earlier end"])
 def test_a_marker_of_a_person_holds_the_watchdog(project, says):
-    """`.clean-exit` is heeded where it was made by hand; not where it was before the last word."""
+    """`.clean-exit` counts if it was made by hand, and not if it is older than the last command."""
     project("up", "trades")
     project.wait_for_launch("trades")
     project.kill_supervisor("trades")
@@ -302,8 +302,8 @@ def test_a_marker_of_a_person_holds_the_watchdog(project, says):
     assert f" trades: {words}\n" in project("watch", "--once").out
 
 
-def test_the_operator_s_environment_is_kept_for_who_has_none(project):
-    """A watchdog under cron starts it with the PATH it was first started with; no secrets."""
+def test_the_operator_s_environment_is_kept_for_later_starts(project):
+    """A watchdog under cron uses the PATH of the first start, without secrets."""
     secrets = {"LC_SECRET": "s", "XDG_TOKEN": "t"}
     project("up", "trades", path="/opt/mine:/usr/bin:/bin", **secrets)
     project.wait_for_launch("trades")
@@ -322,7 +322,7 @@ def test_the_operator_s_environment_is_kept_for_who_has_none(project):
 
 
 def test_a_forged_line_in_the_log_ends_the_agent(project):
-    """It is in safe mode, nothing starts it, and the line never counts; `restart` accepts it."""
+    """The agent is in safe mode until `restart` accepts the log, and the line never counts."""
     project("up", "trades")
     project.wait_for_launch("trades")
     log = project.path / ".rekindle/agents/trades/ops.jsonl"
@@ -379,8 +379,8 @@ def test_a_planted_environment_runs_nothing(project, planted_in):
     assert not ran.exists()
 
 
-def test_up_takes_the_environment_of_now(project):
-    """What was kept is for others: an operator who changed their PATH means the new one."""
+def test_up_uses_the_current_environment(project):
+    """The recorded environment is for other starts; an operator's new PATH counts."""
     project("up", "trades", path="/opt/old:/usr/bin:/bin")
     project.wait_for_launch("trades")
     project("stop", "trades")
@@ -452,8 +452,8 @@ def test_a_restart_after_a_spent_budget_begins_a_new_run_for_any_starter(project
     )
 
 
-def test_a_limit_that_is_not_waited_for_is_gone_on_from_when_it_has_passed(project):
-    """`limits.wait: false` ends the run; `rekindle run` after that instant tries again."""
+def test_after_a_limit_without_a_wait_the_next_run_tries_again(project):
+    """`limits.wait: false` ends the run; `rekindle run` after that time tries again."""
     (project.path / "agent.py").write_text(
         "import os, sys, time\n"
         "if os.path.exists('met'): sys.exit(0)\n"
@@ -480,11 +480,11 @@ def test_a_limit_that_is_not_waited_for_is_gone_on_from_when_it_has_passed(proje
 
 @pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
 def test_a_tmux_window_has_the_operator_s_environment(project):
-    """Not the one of the tmux server, which may have been started before; words are quoted."""
+    """The environment of the tmux server, which may be older, is not used; words are quoted."""
     user_folder.make_user_folder(tmux.find_socket().parent.name)
     project.tmux("-S", str(tmux.find_socket()), "new-session", "-d", "-s", "another", "sleep 600")
     mine = {"XDG_MINE": "it's $mine; #{really}\n"}
-    for name in ("trades", "docs"):  # the first makes the session, the second is put into it
+    for name in ("trades", "docs"):  # the first creates the session, the second is added to it
         printed = project("up", name, "--tmux", **mine).out
         assert "started\n" in printed
         assert f"Look at them: tmux -S {tmux.find_socket()} attach -t rekindle\n" in printed
@@ -497,7 +497,7 @@ def test_a_tmux_window_has_the_operator_s_environment(project):
 
 @pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
 def test_a_tmux_server_that_an_agent_can_plant_is_sent_nothing(project):
-    """The default socket is in /tmp: a sandboxed agent may listen there, and would get the keys."""
+    """The default socket is in /tmp, where a sandboxed agent may listen and would get the keys."""
     default = {"TMUX_TMPDIR": str(project.path)}
     project.tmux("new-session", "-d", "-s", "planted", "sleep 600", **default)
     assert "started\n" in project("up", "trades", "--tmux", **default).out
@@ -511,15 +511,15 @@ def test_a_tmux_server_that_an_agent_can_plant_is_sent_nothing(project):
 
 
 def test_a_tmux_socket_whose_path_is_too_long_is_refused(monkeypatch, tmp_path):
-    """The kernel would cut it, or refuse it in words that name no cause."""
+    """The kernel would cut it, or refuse it with an unclear error."""
     monkeypatch.setattr(user_folder, "find_user_folder", lambda: tmp_path / ("x" * 100))
     monkeypatch.setattr(program_search, "find_executable", lambda _: "/usr/bin/tmux")
     with pytest.raises(UsageError, match="too long"):
         tmux.open_window("rekindle", "trades", str(tmp_path), ["true"], {})
 
 
-def test_up_says_its_word_before_anything_is_started(project):
-    """What is said while its supervisor comes up is the later word, and is not overruled."""
+def test_up_records_its_command_before_it_starts_anything(project):
+    """A command during the start of the supervisor is later, and is not overruled."""
     project("up", "trades")
     lines = project("events", "--agent", "trades", "--json", "--last", "0").out.splitlines()
     kinds = [json.loads(line)["kind"] for line in lines]

@@ -1,4 +1,4 @@
-"""Text of agents and other people, printed: a terminal shows it and never obeys it."""
+"""Text of agents and other people: a terminal shows it and never obeys it."""
 
 import re
 
@@ -28,7 +28,7 @@ OWN_STYLE = re.compile(rb"\x1b\[[0-9;]*m")
 
 @pytest.fixture
 def project(tmp_path, monkeypatch):
-    """An agent whose relays, loops and events hold what a terminal obeys."""
+    """Create an agent whose relays, loops and events contain control sequences."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "rekindle.yaml").write_text(MANIFEST)
     accept_folder(tmp_path)
@@ -87,13 +87,13 @@ def test_a_terminal_gets_no_sequence_from_text(project, words, shows):
 
 
 def test_json_holds_the_exact_text(project, capfd):
-    """Programs that need every character read --json."""
+    """Programs that need every character use --json."""
     assert main.run(["relay", "show", "--json"]) == 0
     assert f"Second {HOSTILE}" in msgspec.json.decode(capfd.readouterr().out)["text"]
 
 
 def test_a_relay_without_control_characters_is_piped_exactly(project, capfd):
-    """`relay show > FILE` gives the file that `relay set` would take, Windows lines included."""
+    """`relay show > FILE` writes the file that `relay set` would accept, Windows lines included."""
     text = RELAY.replace("\n", "\r\n").replace("Write", "Write\tdie ✓ Prüfung")
     (project / "relay.md").write_bytes(text.encode())
     assert main.run(["relay", "set", "relay.md"]) == 0

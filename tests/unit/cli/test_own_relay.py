@@ -1,4 +1,4 @@
-"""`relay:`: a loop that is written for a relay file of its own works unchanged."""
+"""`relay:`: a loop that expects its own relay file works unchanged."""
 
 import json
 
@@ -64,7 +64,7 @@ def test_a_relay_that_was_there_before_the_first_cycle_counts(loop):
 
 
 def test_a_command_and_an_edit_count_between_cycles(loop):
-    """`relay set` is shown in the file, and is not undone by the file's older text.
+    """`relay set` writes the file, and the file's older text does not undo it.
 
     A process that `keep:` names may have made the edit: once the agent was launched, no edit of the
     file counts as the person's.
@@ -84,7 +84,7 @@ def test_a_command_and_an_edit_count_between_cycles(loop):
 
 
 def test_a_file_of_the_agent_in_the_archive_hides_no_edit(loop):
-    """Its name must have a whole hash: the empty one would be the beginning of every hash."""
+    """Its name must have a whole hash: an empty one would match every hash."""
     loop.agent("pass")
     loop.run("--cycles", "1")
     for name in (".md", "relay-00000001-.md", "relay-00000001"):

@@ -124,8 +124,8 @@ def test_a_review_that_cannot_be_made_verifies_nothing(loop):
     assert "no network" in found.out + found.err
 
 
-def test_a_review_is_made_once_if_the_supervisor_is_killed_behind_it(loop):
-    """Killed after the review and before the end of the cycle: its verdict is in the log."""
+def test_a_review_is_made_once_if_the_supervisor_is_killed_after_it(loop):
+    """It is killed before the end of the cycle: the verdict is in the log."""
     set_up(loop, "print('DONE')")
     started = loop.project.start("run", "--once", through=[sys.executable, "-c", KILLED])
     assert started.wait() != 0

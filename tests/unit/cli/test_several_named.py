@@ -1,4 +1,4 @@
-"""Commands that take several agents by name, and an agent as an argument where `-a` was needed."""
+"""Commands that accept several agents by name, and an agent as an argument instead of `-a`."""
 
 import msgspec
 import pytest
@@ -11,7 +11,7 @@ NAMES = ("trades", "docs", "0001")
 
 @pytest.fixture
 def rekindle(tmp_path, monkeypatch, rekindle):
-    """Commands are run in a project of three agents."""
+    """Return a function that runs commands in a project of three agents."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("REKINDLE_AGENT", raising=False)
     (tmp_path / "PROMPT.md").write_text("Ship it.\n")
@@ -23,7 +23,7 @@ def rekindle(tmp_path, monkeypatch, rekindle):
 
 @pytest.fixture
 def relays(rekindle, tmp_path):
-    """Two relays of each agent."""
+    """Commit two relays for each agent."""
     for name in NAMES:
         for thing in ("parser", "printer"):
             (tmp_path / "relay.md").write_text(RELAY.format(f"{thing} of {name}"))
@@ -31,7 +31,7 @@ def relays(rekindle, tmp_path):
 
 
 def test_stop_takes_several_agents(rekindle):
-    """Each is stopped, once; an unknown name stops none of them."""
+    """Each is stopped once; an unknown name stops none of them."""
     code, out, err = rekindle("stop", "trades", "docs", "trades")
     assert (code, out) == (
         0,
@@ -48,7 +48,7 @@ def test_stop_takes_several_agents(rekindle):
 
 
 def test_status_takes_several_agents(rekindle):
-    """One line each, and no line of another agent."""
+    """Each has one line, and no other agent has any."""
     code, out, _ = rekindle("status", "trades", "docs")
     assert (code, "trades" in out, "docs" in out, "0001" in out) == (0, True, True, False)
     found = msgspec.json.decode(rekindle("status", "docs", "trades", "docs", "--json")[1])
@@ -57,7 +57,7 @@ def test_status_takes_several_agents(rekindle):
 
 
 def test_restart_takes_several_agents(rekindle, tmp_path):
-    """Each is named with the command that starts it; one that cannot be holds back no other."""
+    """Each is named with the command that starts it; a failing one does not block the others."""
     code, out, err = rekindle("restart", "trades", "docs")
     assert code == 0, err
     for name in ("trades", "docs"):
@@ -80,7 +80,7 @@ def test_restart_takes_several_agents(rekindle, tmp_path):
 
 
 def test_relay_commands_take_the_agent_as_an_argument(rekindle, relays):
-    """As `-a` does; an agent comes before a relay's number."""
+    """It works like `-a`; an agent comes before a relay's number."""
     assert "Write the printer of docs" in rekindle("relay", "show", "docs")[1]
     assert rekindle("relay", "history", "docs")[1] == rekindle("relay", "history", "-a", "docs")[1]
     assert "+Write the printer of docs" in rekindle("relay", "diff", "docs")[1]

@@ -97,8 +97,8 @@ def test_a_fleet_that_was_added_keeps_nothing_alive(folder, command):
     assert json.loads(folder("status", "--json").out)["agents"][0]["run"]["desired"] == "stopped"
 
 
-def test_stop_without_a_name_means_the_only_agent_that_runs(folder):
-    """An agent that adds another one to the manifest does not have `stop` refused."""
+def test_stop_without_a_name_means_the_only_running_agent(folder):
+    """An agent that adds another one to the manifest cannot make `stop` refuse."""
     more = "  more: {harness: command, command: ['true']}\n"
     folder.manifest.write_text(folder.manifest.read_text() + more)
     assert "✓ trades: stopped" in folder("stop").out
@@ -107,7 +107,7 @@ def test_stop_without_a_name_means_the_only_agent_that_runs(folder):
 
 @pytest.mark.parametrize(("command", "name"), [("stop", "trades"), ("down", "other")])
 def test_a_manifest_planted_in_a_folder_below_hides_nothing(folder, command, name):
-    """A manifest that the user has not accepted does not say which project is meant."""
+    """A manifest that the user has not accepted does not decide which project is meant."""
     (folder.path / "src").mkdir()
     planted = folder.manifest.read_text().replace("trades:", f"{name}:")
     (folder.path / "src/rekindle.yaml").write_text(planted)
@@ -117,8 +117,8 @@ def test_a_manifest_planted_in_a_folder_below_hides_nothing(folder, command, nam
     folder.require_end()
 
 
-def test_an_accepted_project_below_is_the_one_that_is_meant(folder):
-    """A project in a project is fine: the agent of the outer one continues, and is named."""
+def test_an_accepted_project_below_is_meant(folder):
+    """The agent of the outer project continues, and is named."""
     (folder.path / "src").mkdir()
     (folder.path / "src/rekindle.yaml").write_text(folder.manifest.read_text())
     trust_checks.accept_folder(folder.path / "src")
@@ -130,7 +130,7 @@ def test_an_accepted_project_below_is_the_one_that_is_meant(folder):
 
 @pytest.mark.parametrize("command", ["stop", "down"])
 def test_an_owner_that_was_planted_keeps_nothing_alive(folder, command):
-    """What this host has recorded of the agent ends first; then it is said who has the agent."""
+    """Processes that this host recorded end first; then the owner of the agent is named."""
     folder.kill_supervisor()
     folder.plant_owner()
     assert "elsewhere" in folder(command, code=FOREIGN).err
@@ -146,7 +146,7 @@ DAMAGE = {
 
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_damage_of_its_files_keeps_nothing_alive(folder, damage):
-    """Whatever `stop` then says, what the agent had left behind is gone."""
+    """Whatever `stop` prints, the leftover processes of the agent are gone."""
     name, data = DAMAGE[damage]
     folder.kill_supervisor()
     if name:
@@ -157,8 +157,8 @@ def test_damage_of_its_files_keeps_nothing_alive(folder, damage):
     folder.require_end()
 
 
-def test_nor_a_supervisor(folder):
-    """Its lock is outside the workspace, and says that it runs here."""
+def test_damage_keeps_no_supervisor_alive(folder):
+    """Its lock is outside the workspace, and shows that it runs here."""
     folder.plant_owner()
     folder("stop", code=UNRECORDED)
     folder.require_end()
@@ -185,6 +185,6 @@ def test_an_owner_that_was_planted_ends_the_supervisor_and_starts_no_other(folde
 
 
 def test_the_agent_ends_when_another_host_has_taken_it_over(folder):
-    """Else it would work beside the other host's until its launch ends."""
+    """Otherwise it would work beside the other host's agent until its launch ends."""
     folder.plant_owner()
     folder.require_end()

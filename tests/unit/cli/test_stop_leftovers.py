@@ -1,4 +1,4 @@
-"""`stop` and `down` end what an agent without a supervisor left, whatever its manifest says now."""
+"""`stop` and `down` end the leftovers of an agent without a supervisor, in any manifest."""
 
 import sys
 
@@ -24,7 +24,7 @@ USAGE_ERROR = 2
 
 
 class Leftover:
-    """A trusted project without a supervisor, and a process that bears the mark of a launch."""
+    """A trusted project without a supervisor, and a process with the mark of a launch."""
 
     def __init__(self, place, path):
         self.place, self.path, self.manifest = place, path, path / "rekindle.yaml"
@@ -113,8 +113,8 @@ MOVED = {
 
 
 @pytest.mark.parametrize("moved", MOVED)
-def test_an_agent_that_moves_a_folder_has_no_other_one_stopped(project, moved):
-    """The manifest then says that the folder is another agent's, and only the operator can tell."""
+def test_an_agent_that_moves_a_folder_cannot_stop_another_one(project, moved):
+    """The manifest then gives the folder to another agent, and only the operator can tell."""
     (project.path / "one/below").mkdir(parents=True)
     project.manifest.write_text(PLACED)
     trust_checks.accept_folder(project.path)
@@ -126,11 +126,11 @@ def test_an_agent_that_moves_a_folder_has_no_other_one_stopped(project, moved):
     assert {project.process.pid, process.pid} <= set(project.place.living())
     project("stop", "other")
     assert process.wait() < 0
-    project("stop", at="one/below")  # of the two only this one is left
+    project("stop", at="one/below")  # only this one of the two is left
     assert project.process.wait() < 0
 
 
-def test_what_an_agent_left_is_not_forgotten(project):
+def test_leftover_processes_are_not_forgotten(project):
     """Without its record, `stop` could not find a process that has cleared its environment."""
     in_use = project("forget", ".", "--yes", code=OwnershipError.exit_code)
     assert "is in use: trades" in in_use.err

@@ -1,4 +1,4 @@
-"""`rekindle transcript` and `rekindle summarize`, as they are called."""
+"""`rekindle transcript` and `rekindle summarize` as commands."""
 
 import json
 import os
@@ -33,7 +33,7 @@ SESSIONS = ("aaaa-1", "bbbb-2")
 
 @pytest.fixture
 def told(tmp_path, monkeypatch, capfd):
-    """Two sessions, of which hooks have told: one of today, one of three days ago."""
+    """Record two sessions by hooks: one of today, one of three days ago."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TZ", "UTC")
     program = f"import sys; sys.exit('no: {SECRET}')"

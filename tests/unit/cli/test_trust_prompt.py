@@ -29,7 +29,7 @@ UNTRUSTED, MANIFEST_ERROR, AGENT_ERROR, OUT_OF_CYCLES = 11, 3, 9, 24
 
 
 class Clone:
-    """A repository that brings a manifest, and perhaps state, of its own."""
+    """A repository that brings its own manifest, and perhaps state."""
 
     def __init__(self, place, path):
         self.place, self.path = place, path
@@ -113,7 +113,7 @@ def test_an_unaccepted_manifest_starts_nothing(clone, command):
     assert clone.launches() == 0
 
 
-def test_doctor_is_red_where_run_would_refuse(clone):
+def test_doctor_fails_if_run_would_refuse(clone):
     """It is the first item, and names the option; with REKINDLE_TRUST=1 `run` does not refuse."""
     first, fix, *_ = clone("doctor", code=8).out.splitlines()
     assert first.startswith("✗ rekindle.yaml: you have not accepted this folder")
@@ -123,7 +123,7 @@ def test_doctor_is_red_where_run_would_refuse(clone):
 
 @pytest.mark.parametrize("how", ["--trust", "REKINDLE_TRUST"])
 def test_it_is_accepted_once(clone, how):
-    """By the option or the variable; from then on neither is needed."""
+    """The option or the variable accepts it; from then on neither is needed."""
     (clone.path / "go").touch()
     more = {"REKINDLE_TRUST": "1"} if how == "REKINDLE_TRUST" else {}
     clone("run", *([] if more else ["--trust"]), code=OUT_OF_CYCLES, **more)
@@ -132,7 +132,7 @@ def test_it_is_accepted_once(clone, how):
     assert clone.launches() == 2
 
 
-def test_a_person_is_shown_what_it_would_start_and_asked_once(clone):
+def test_a_person_sees_the_commands_and_is_asked_once(clone):
     """At a terminal the commands are shown; a no ends it, a yes is remembered."""
     (clone.path / "go").touch()
     comment = "run the tests of the project and report them, " * 9
@@ -168,7 +168,7 @@ def test_a_person_is_shown_what_it_would_start_and_asked_once(clone):
 
 
 def ship_a_running_agent(clone):
-    """Leave a log behind whose last command is to run, as a repository could bring it."""
+    """Write a log whose last command is to run, as a repository could bring it."""
     clone("up", "--trust")
     clone.place.wait_for(lambda: clone.launches() == 1)
     clone.kill_supervisor()
@@ -177,7 +177,7 @@ def ship_a_running_agent(clone):
 
 
 def test_a_log_that_says_running_starts_nothing(clone):
-    """The watchdog looks at the user's trust before it looks at what a repository brings."""
+    """The watchdog checks the user's trust before it reads the repository's files."""
     ship_a_running_agent(clone)
     assert "is not trusted" in clone("watch", "--once").out
     assert clone.launches() == 1
@@ -300,8 +300,8 @@ def test_status_has_one_line_on_changed_settings_of_a_stopped_agent(clone):
     assert list_notes(clone("status")) == []
 
 
-def test_run_accepts_what_put_the_agent_into_safe_mode(clone):
-    """No `restart` is needed after the operator has looked at the change and says `run`."""
+def test_run_accepts_the_change_that_caused_safe_mode(clone):
+    """No `restart` is needed after the operator has seen the change and types `run`."""
     (clone.path / "go").touch()
     clone("up", "--trust")
     clone("stop")
@@ -364,7 +364,7 @@ def test_a_change_under_a_running_supervisor_is_seen_before_its_next_launch(clon
 
 
 def test_a_prompt_or_a_folder_outside_needs_the_same_consent(clone, tmp_path):
-    """Also by a link: what it leads to counts."""
+    """This includes links: their target counts."""
     (tmp_path / "secret").write_text("key")
     project = config.load_project(clone.path)
     assert not any("prompt" in key for key in trust_checks.find_controlled(project, "trades"))
@@ -378,7 +378,7 @@ def test_a_prompt_or_a_folder_outside_needs_the_same_consent(clone, tmp_path):
     assert found["agents.trades.dir"] == str(tmp_path)
 
 
-def test_the_operator_sees_what_an_accepted_change_was(clone):
+def test_the_operator_sees_an_accepted_change(clone):
     """`run` in a trusted folder accepts edited settings, and prints what changed."""
     (clone.path / "go").touch()
     clone("run", "--trust", code=OUT_OF_CYCLES)
@@ -400,7 +400,7 @@ BROKEN = {
     ("broken", "command"), [*((one, "restart") for one in BROKEN), ("an empty task", "up")]
 )
 def test_settings_that_run_refuses_are_not_accepted(clone, broken, command):
-    """What was accepted before stays accepted, so that the change still shows in `status`."""
+    """The earlier settings stay accepted, so that `status` still shows the change."""
     clone("restart", "--trust")
     (clone.path / "EMPTY.md").write_text("")
     clone.write(*BROKEN[broken])

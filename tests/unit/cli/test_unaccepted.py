@@ -1,4 +1,4 @@
-"""What an agent adds to a manifest in a trusted folder starts nothing, and connects to nothing."""
+"""An agent's additions to a manifest in a trusted folder start nothing, and connect to nothing."""
 
 import json
 import socket
@@ -91,7 +91,7 @@ def test_the_summarizer_of_an_agent_that_was_added_is_not_started(folder):
     assert not folder.canary.exists()
 
 
-def test_nor_by_hand(folder):
+def test_nor_does_a_command_by_hand_start_it(folder):
     """`brief` and `summarize` do not accept settings either."""
     folder.add(PLANTED)
     folder.plant_session()
@@ -162,7 +162,7 @@ def test_hooks_install_accepts_the_agent_that_it_is_for(folder):
 
 @pytest.fixture
 def engine():
-    """An address that an agent could have planted, and whether anything has connected to it."""
+    """Listen on an address that an agent could have planted, and record connections."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.settimeout(0)
         yield listener

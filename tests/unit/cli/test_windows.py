@@ -40,7 +40,7 @@ def window_names(project):
 
 
 def test_a_headless_agent_comes_back_in_its_window(project):
-    """And if it does not come up, its own words say why, though the window is gone with it."""
+    """If it does not come up, its own words give the reason, though the window is gone."""
     assert not project.private("trades").window.is_relative_to(project.path)
     kill_supervisor(project)
     assert OPENED in project("watch", "--once").out
@@ -59,7 +59,7 @@ def test_a_headless_agent_comes_back_in_its_window(project):
 
 
 def test_without_tmux_a_headless_agent_comes_back_in_the_background(project):
-    """To keep it alive comes first; the operator's next `run` or `up` decides where it belongs."""
+    """Keeping it alive comes first; the operator's next `run` or `up` decides on its place."""
     kill_supervisor(project)
     out = project("watch", "--once", path="/nowhere").out
     words = "its supervisor is gone; without its tmux window: tmux is not installed"

@@ -28,7 +28,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> config.Project:
 
 
 def test_nothing_is_missed(project, monkeypatch):
-    """Variables that reach the agent, the shell's own, and those that nothing mentions."""
+    """Variables that reach the agent, the shell's own, and unmentioned ones are not named."""
     for name in ("ANTHROPIC_API_KEY", "PASSED_TOKEN", "SSH_AUTH_SOCK", "SHLVL", "MONKEY_COUNT"):
         monkeypatch.setenv(name, "x")
     assert withheld_variables.find_withheld(project, "trades") == []

@@ -1,4 +1,4 @@
-"""`rekindle decisions`: what holds, and what became of the rest."""
+"""`rekindle decisions`: the decisions in force, and the fate of the others."""
 
 import json
 

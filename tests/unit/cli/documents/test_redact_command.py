@@ -31,7 +31,7 @@ def redact(tmp_path, monkeypatch, capfdbinary):
 
 @pytest.mark.parametrize("file", [True, False])
 def test_everything_but_secrets_passes_byte_for_byte(redact, file):
-    """Broken UTF-8, carriage returns and a missing last newline come out as they went in."""
+    """Broken UTF-8, carriage returns and a missing last newline come out unchanged."""
     (fake,) = fakes(8, 1)
     around = b"\xff\xfe caf\xc3\xa9\r\n%s\x00 tail \x80"
     out = redact(around % fake.line.encode(), file=file)
@@ -42,7 +42,7 @@ def test_everything_but_secrets_passes_byte_for_byte(redact, file):
     assert redact(b"\xff no secret \x80", file=file) == b"\xff no secret \x80"
 
 
-def test_findings_are_told_by_line_and_character(redact):
+def test_findings_name_line_and_character(redact):
     """Lines end at a newline only and count from 0; offsets are characters of the line."""
     made = list(fakes(9, 40))
     lines = [f"é{chr(0x2028)}\x0b 😀 {fake.line}" for fake in made]
@@ -58,7 +58,7 @@ def test_findings_are_told_by_line_and_character(redact):
 
 
 def test_the_project_s_allow_list_counts(redact, tmp_path):
-    """Where a manifest is found, what it allows stays."""
+    """If there is a manifest, the texts that it allows stay."""
     (fake,) = fakes(10, 1)
     (tmp_path / "rekindle.yaml").write_text(f'version: 1\nredact: {{allow: ["{fake.secret}"]}}\n')
     assert redact(fake.line.encode()) == fake.line.encode()

@@ -13,7 +13,7 @@ STEPS = ["Write the lexer", *["Wait for Ann to choose a name"] * 4, "Write the p
 
 @pytest.fixture
 def rekindle(tmp_path, monkeypatch, rekindle):
-    """Commands are run in an empty folder."""
+    """Return a function that runs commands in an empty folder."""
     monkeypatch.chdir(tmp_path)
     isolate(monkeypatch, tmp_path / "home")
     return rekindle
@@ -61,7 +61,7 @@ def test_a_jsonl_gives_a_line_for_each_pair_and_each_stretch(rekindle, tmp_path)
 
 
 def test_a_compressed_one_is_the_same(rekindle, tmp_path):
-    """Told by its first bytes, whatever it is called."""
+    """It is recognised by its first bytes, whatever its name is."""
     (tmp_path / "plain").write_text(jsonl(STEPS))
     (tmp_path / "packed").write_bytes(lzma.compress(jsonl(STEPS).encode()))
     plain, packed = (rekindle("relay", "replay", name, "--json") for name in ("plain", "packed"))
@@ -82,7 +82,7 @@ def test_the_page_says_where_on_what_and_for_how_long(rekindle, tmp_path):
 
 
 def test_a_history_that_goes_well_is_called_so(rekindle, tmp_path):
-    """Two cycles on the same are no stall."""
+    """Two cycles on the same task are not a stall."""
     (tmp_path / "history.jsonl").write_text(jsonl(["Lex the source", *["Parse it"] * 3]))
     code, out, _ = rekindle("relay", "replay", "history.jsonl")
     assert code == 0
@@ -90,8 +90,8 @@ def test_a_history_that_goes_well_is_called_so(rekindle, tmp_path):
 
 
 @pytest.mark.parametrize("text", ["", jsonl(["Lex"]), jsonl(["TBD", "TBD", "TBD"])])
-def test_what_cannot_be_compared_is_said(rekindle, tmp_path, text):
-    """No two relays in a row that have a directive: that is not going well."""
+def test_relays_that_cannot_be_compared_are_reported(rekindle, tmp_path, text):
+    """Without two consecutive relays with a directive, the history does not count as going well."""
     (tmp_path / "history.jsonl").write_text(text)
     code, out, _ = rekindle("relay", "replay", "history.jsonl")
     assert code == 0
@@ -109,7 +109,7 @@ def test_a_file_of_a_git_repository_is_followed_through_its_commits(rekindle, re
 
 
 def test_side_branches_removals_and_bare_repositories(rekindle, repository, tmp_path):
-    """A merge is one step of the main line; where the file was gone it is left out."""
+    """A merge is one step of the main line; commits without the file are left out."""
     name = "notes/[r] élan.md"
     before = len(lines(rekindle("relay", "replay", f"repo:{name}", "--json")))
     repository.git("checkout", "-q", "-b", "side")
@@ -133,7 +133,7 @@ def test_reading_a_history_runs_nothing_and_leaves_nothing(rekindle, repository)
         repository.git("config", key, f"touch {trap}")
     kept = {"HEAD", "config", "index", "refs"}
     before = repository.users_own()
-    trap.unlink(missing_ok=True)  # looking at the status has sprung it
+    trap.unlink(missing_ok=True)  # reading the status has sprung it
     assert rekindle("relay", "replay", "repo:other.txt")[0] == 0
     assert not trap.exists()
     after = repository.users_own()
@@ -166,7 +166,7 @@ def test_an_unreadable_history_is_refused_with_a_hint(rekindle, repository, tmp_
 def test_without_git_only_git_histories_are_out_of_reach(
     rekindle, repository, tmp_path, monkeypatch
 ):
-    """The complaint says what to install."""
+    """The error says what to install."""
     (tmp_path / "history.jsonl").write_text(jsonl(STEPS))
     monkeypatch.setattr(shutil, "which", lambda *_, **__: None)
     code, _, err = rekindle("relay", "replay", "repo:other.txt")

@@ -1,4 +1,4 @@
-"""The fleet's commands and its section: what a laptop never pays for, and what is said of it."""
+"""The fleet's commands and its section: without cost for a laptop, with clear messages."""
 
 import json
 import subprocess
@@ -44,7 +44,7 @@ def say(project, section):
 @pytest.mark.parametrize("arguments", [["--help"], ["status"], ["fleet", "--help"], ["doctor"]])
 @pytest.mark.parametrize("section", ["", "fleet: {}"])
 def test_without_a_fleet_nothing_of_it_is_imported(project, arguments, section):
-    """A laptop needs no engine, and waits for none."""
+    """A laptop needs no engine, and does not wait for one."""
     say(project, section)
     done = subprocess.run(
         [sys.executable, "-c", WHAT_IS_IMPORTED, *arguments],
@@ -60,8 +60,8 @@ def test_without_a_fleet_nothing_of_it_is_imported(project, arguments, section):
 
 
 @pytest.mark.parametrize("module", ["temporalio", "cryptography"])
-def test_without_the_extra_it_is_said_what_to_install(module):
-    """In words, not with a module that is missing."""
+def test_without_the_extra_the_error_says_what_to_install(module):
+    """The message is a sentence, not a missing module."""
     program = WITHOUT_THE_EXTRA.replace("MODULE", module)
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=False
@@ -71,7 +71,7 @@ def test_without_the_extra_it_is_said_what_to_install(module):
     assert "pip install 'rekindle-agents[fleet]'" in done.stderr
 
 
-def test_the_doctor_warns_of_documents_that_anybody_can_read(project, capsys):
+def test_the_doctor_warns_of_documents_that_anyone_can_read(project, capsys):
     """A readable database is only a warning; an engine that does not answer is a problem."""
     say(project, "fleet: {address: '127.0.0.1:9'}")
     assert run(["doctor"]) == 8
@@ -85,7 +85,7 @@ def test_the_doctor_warns_of_documents_that_anybody_can_read(project, capsys):
 
 
 def test_a_key_in_the_manifest_is_refused_by_every_command(project, capsys):
-    """And not repeated."""
+    """The error does not repeat it."""
     say(project, "fleet: {api_key: hunter2}")
     assert run(["status"]) == 3
     said = capsys.readouterr().err
@@ -103,7 +103,7 @@ def test_a_key_in_the_manifest_is_refused_by_every_command(project, capsys):
     ],
 )
 def test_each_key_is_explained(project, capsys, key, shown):
-    """As it stands, and as it would be without a word."""
+    """It shows the value in force and the default."""
     say(project, "fleet: {tls: {ca: a.pem, server_name: b}, api_key: $KEY}")
     assert run(["config", "explain", key]) == 0
     assert shown in capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""`rekindle brief`, as it is called."""
+"""`rekindle brief` as a command."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""`rekindle logs`: what several agents did, line by line, in the order of time."""
+"""`rekindle logs`: the actions of several agents, line by line, in the order of time."""
 
 import json
 import os
@@ -149,7 +149,7 @@ def wait_for(is_so, seconds=30):
 
 
 def test_safe_mode_is_followed_by_the_question_with_its_command(project, capfd):
-    """Not by `restart`, which would pass the question over."""
+    """`restart`, which would skip the question, is not shown."""
     project.launch("docs", 0, session="d-1")
     choices = {"choices": ("retry", "stop"), "default": "stop"}
     project.add(

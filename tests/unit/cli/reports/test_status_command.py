@@ -1,4 +1,4 @@
-"""`rekindle status`, in words: what keeps an agent from working, and what it has spent."""
+"""`rekindle status` as text: obstacles of an agent, and its spending."""
 
 import json
 import os
@@ -33,7 +33,7 @@ CAPS = "    budget: {usd: 5, tokens: 2000000, hours: 8}\n"
 
 @pytest.fixture
 def status(tmp_path, monkeypatch, capfd):
-    """What `status` says after a launch that ended, and what else happened."""
+    """Return the output of `status` after a launch that ended, and further events."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TZ", "UTC")
     store = FileStore(
@@ -70,7 +70,7 @@ def status(tmp_path, monkeypatch, capfd):
 
 
 def test_safe_mode_says_why_and_what_continues(status):
-    """With a supervisor, and without one."""
+    """It is the same with and without a supervisor."""
     safe = events.SafeModeEntered(ts=clock.read_clock(), why="auth", words="not logged in")
     lines, row = status(safe, ended="auth", supervised=True)
     assert lines["state"] == "  state:  needs you: not logged in"
@@ -101,14 +101,14 @@ def test_safe_mode_after_one_crash_says_so(status):
 
 
 def test_safe_mode_without_a_supervisor_is_shown(status):
-    """Its supervisor was killed: it is in safe mode even so."""
+    """The supervisor was killed, and the agent stays in safe mode."""
     lines, _ = status(events.SafeModeEntered(ts=clock.read_clock(), why="billing"), ended="billing")
     assert lines["state"] == "  state:  needs you: a person must pay"
     assert lines["cycle"] == "  cycle:  1, 0 done; no supervisor runs"
 
 
 def test_a_restart_ends_safe_mode(status):
-    """The operator's word comes after it."""
+    """The operator's command comes after it."""
     now = clock.read_clock()
     safe = events.SafeModeEntered(ts=now, why="auth")
     lines, row = status(safe, events.RestartRequested(ts=now), ended="auth", supervised=True)
@@ -117,7 +117,7 @@ def test_a_restart_ends_safe_mode(status):
 
 
 def test_a_wait_says_until_when_and_for_what(status):
-    """In the person's own time."""
+    """The time is in the person's own zone."""
     until = clock.read_clock() + timedelta(hours=3)
     wait = events.WaitStarted(ts=clock.read_clock(), why="limit", until=until)
     lines, row = status(wait, ended="limit", supervised=True)
@@ -169,8 +169,8 @@ def test_a_stop_after_the_end_of_a_run_keeps_its_outcome(status, capfd, why, out
     assert (row["outcome"], row["reason"], row["command"]) == (outcome, "as it ended", command)
 
 
-def test_work_that_is_on_one_host_alone_is_said_to_be(status, capfd):
-    """Until it was pushed."""
+def test_unpushed_work_on_one_host_is_reported(status, capfd):
+    """The report disappears after a push."""
     now = clock.read_clock()
     moved = events.OwnerChanged(ts=now, host="a", previous="")
     kept = events.WorkspacePushFailed(ts=now, words="git push: no\nroom")
@@ -184,7 +184,7 @@ def test_work_that_is_on_one_host_alone_is_said_to_be(status, capfd):
     assert said not in status(pushed)[0]
 
 
-def test_a_wait_without_a_supervisor_is_none(status):
+def test_a_wait_without_a_supervisor_is_not_shown(status):
     """Without a supervisor nothing will happen at that time by itself."""
     until = clock.read_clock() + timedelta(hours=3)
     wait = events.WaitStarted(ts=clock.read_clock(), why="limit", until=until)
@@ -194,7 +194,7 @@ def test_a_wait_without_a_supervisor_is_none(status):
 
 
 def test_stopped_by_the_operator(status):
-    """Not the last process's end, but the word counts."""
+    """The operator's command counts, not the exit of the last process."""
     stopped = events.DesiredSet(ts=clock.read_clock() + timedelta(seconds=1), desired="stopped")
     lines, row = status(stopped, ended="interrupted")
     assert lines["state"] == "  state:  stopped: by you"
@@ -242,7 +242,7 @@ def test_a_run_that_is_over_shows_its_outcome_and_the_next_command(  # noqa: PLR
     assert row["run"]["ended"] == {"kind": why, "reason": "Ann has to say"}
 
 
-def test_what_was_spent_beside_what_may_be(status):
+def test_spending_is_shown_beside_the_budget(status):
     """The status shows money, tokens, hours, and how much of the spending is unknown."""
     told = {"tokens": 50_000, "known": "reported"}
     lines, row = status(caps=CAPS, run_usd=1.234, run_tokens=1_234_567, unpriced=2, **told)
@@ -289,18 +289,18 @@ def test_tokens_of_a_program_that_reports_none_are_estimated(status):
     assert row["spend"]["tokens"] == {"value": 50, "source": "estimated"}
 
 
-def test_without_a_budget_it_is_shown_what_was_spent(status):
-    """Where there is something to show."""
+def test_without_a_budget_the_spending_is_shown(status):
+    """The line appears once there is spending."""
     assert status(run_tokens=5)[0]["spent"] == "  spent:  ~5 tokens"
 
 
-def test_of_nothing_nothing_is_shown(status):
-    """No line without a budget and without tokens."""
+def test_without_spending_nothing_is_shown(status):
+    """There is no line without a budget and without tokens."""
     assert "spent" not in status()[0]
 
 
-def test_the_state_of_a_copied_folder_is_told_once(status, tmp_path, monkeypatch, capfd):
-    """Beside the state, with the command that helps; not in a warning again."""
+def test_the_state_of_a_copied_folder_is_shown_once(status, tmp_path, monkeypatch, capfd):
+    """It is beside the state, with the command that helps, and not repeated in a warning."""
     status()
     copy = tmp_path.with_name("copy")
     shutil.copytree(tmp_path, copy)
@@ -352,8 +352,8 @@ def test_a_stop_settles_the_open_question(status, capfd, needed, reason, command
     assert capfd.readouterr().out == "No open questions.\n"
 
 
-def test_a_session_begun_by_hand_runs_in_status_too(tmp_path, monkeypatch, capfd):
-    """As the morning page shows it: its process is looked for."""
+def test_a_session_started_by_hand_is_shown_as_running(tmp_path, monkeypatch, capfd):
+    """Its process is checked, as on the morning page."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "rekindle.yaml").write_text(MANIFEST)
     store = FileStore(
@@ -383,7 +383,7 @@ def eleven(folder):
 def test_eleven_agents_have_one_line_each_and_those_that_need_a_person_come_first(
     status, tmp_path, monkeypatch, capfd
 ):
-    """Within the columns that the environment names."""
+    """The lines fit into the columns that the environment names."""
     safe = events.SafeModeEntered(ts=clock.read_clock(), why="auth", words="not logged in")
     status(safe, ended="auth")
     names = eleven(tmp_path)
@@ -409,7 +409,7 @@ def test_one_agents_details_have_the_cycles_that_are_left(status):
 def test_a_watched_status_is_repainted_when_an_agent_changes_and_ends_with_ctrl_c(
     status, tmp_path, monkeypatch
 ):
-    """In a terminal: the same lines of the screen have the new state."""
+    """In a terminal the same lines of the screen have the new state."""
     status()
     eleven(tmp_path)
     argv = [sys.executable, "-m", "rekindle", "status", "--watch"]
@@ -430,7 +430,7 @@ def test_a_watched_status_is_repainted_when_an_agent_changes_and_ends_with_ctrl_
 
 
 def test_watching_reads_only_what_changed(status, tmp_path, monkeypatch):
-    """A look at agents that did not change reads no log."""
+    """Agents that did not change cause no read of a log."""
     status()
     project = config.load_project(tmp_path)
     store = open_store(project)

@@ -77,7 +77,7 @@ def project(place, tmp_path):
 
 
 def test_a_relay_that_waits_is_answered_once_though_the_supervisor_is_killed(project):
-    """Killed between question and answer; the next supervisor tells the answer to one cycle."""
+    """After a kill between question and answer, the next supervisor passes the answer on once."""
     running = project.start("run", "trades")
     project.place.wait_for(lambda: len(project.log("question.asked")) == 1)
     running.signal(signal.SIGKILL)
@@ -97,7 +97,7 @@ def test_a_relay_that_waits_is_answered_once_though_the_supervisor_is_killed(pro
     for words in (("trdes-1", "stop"), ("trdes", "stop"), ("trdes", "Take", "two"), ("trdes",)):
         assert "trdes" in project("answer", *words, code=7)
     assert project.log("question.answered") == []
-    token = f"ghp_{'a1B2c3D4e5' * 4}"[:40]  # what is recorded of it is not what was typed
+    token = f"ghp_{'a1B2c3D4e5' * 4}"[:40]  # the record of it differs from the typed text
     assert "its next cycle is told" in project("answer", f"Take the second one, {token}")
     assert "is closed: it was answered by" in project("answer", "trades-1", "stop", code=7)
     assert "No open questions." in project("questions")
@@ -140,7 +140,7 @@ def test_after_ctrl_c_run_status_and_answer_agree_that_the_question_is_closed(pr
 
 
 def test_of_two_acknowledged_answers_one_counts_though_every_supervisor_is_killed(project):
-    """Both commands died before they could fold, and so does the supervisor that folds."""
+    """Both commands died before they could fold, and so did the supervisor that folds."""
     running = project.start("run", "trades")
     project.place.wait_for(lambda: len(project.log("question.asked")) == 1)
     running.signal(signal.SIGKILL)

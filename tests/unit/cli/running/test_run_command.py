@@ -68,7 +68,7 @@ def project(place, tmp_path):
 
 
 def test_a_cycle_that_is_done_says_so(project):
-    """Exit 0, the session, what it said, and that the cycle is done."""
+    """The exit code is 0; the output has the session, its text, and the end of the cycle."""
     project.claude(
         """
         say(type="assistant", message={"model": "m", "content": [
@@ -85,7 +85,7 @@ def test_a_cycle_that_is_done_says_so(project):
 
 
 def test_a_run_that_used_its_cycles_is_not_called_done(project):
-    """No command verifies the work: an exit code and words of its own, also for programs."""
+    """Without a command that verifies the work it has its own exit code and words, also in JSON."""
     (project.path / "rekindle.yaml").write_text(UNVERIFIED)
     project.claude("done()")
     out = project("run", code=24).out
@@ -113,7 +113,7 @@ sys.exit(run(["run", "--json"]))
 
 @pytest.mark.parametrize("renamed", [False, True])
 def test_for_programs_the_events_of_the_log_are_printed(project, renamed):
-    """The same lines as of `events --json`, whatever the classes are called; nothing else."""
+    """The lines are those of `events --json`, and nothing else is printed."""
     project.claude("done()")
     if renamed:
         through = [sys.executable, "-I", "-c", RENAMED]
@@ -164,8 +164,8 @@ def test_a_crash_is_reported_and_the_same_session_resumes(project):
     assert project.place.processes() == []
 
 
-def test_a_limit_ends_with_what_to_do(project):
-    """An exit code of its own and a hint; the cycle stays open."""
+def test_a_limit_ends_the_run_with_a_hint(project):
+    """It has its own exit code; the cycle stays open."""
     project.claude(
         'done("Claude usage limit reached", ok=False, api_error_status=429); sys.exit(1)'
     )
@@ -190,7 +190,7 @@ def test_ctrl_c_in_safe_mode_says_what_leaves_it(project):
     assert "`rekindle restart trades && rekindle run trades` continues" in closed
 
 
-def test_a_program_in_the_place_of_the_cli_s_own(project):
+def test_a_command_replaces_the_cli_s_own_program(project):
     """`command:` names it, for any harness."""
     project.claude("done('by another name')")
     program = project.programs / "claude"
@@ -201,7 +201,7 @@ def test_a_program_in_the_place_of_the_cli_s_own(project):
 
 
 def test_a_pattern_that_cannot_be_enforced_is_refused_by_its_line(project):
-    """Before anything is begun, and naming it."""
+    """The error names it before anything starts."""
     manifest = project.path / "rekindle.yaml"
     persona = "personas:\n  default:\n    permissions:\n      allowed_tools: ['Read(src/**)']\n"
     manifest.write_text(MANIFEST.replace("claude-code", "gemini") + persona)
@@ -211,15 +211,15 @@ def test_a_pattern_that_cannot_be_enforced_is_refused_by_its_line(project):
     assert project.exits() == []
 
 
-def test_without_the_program_it_is_said_how_to_get_it(project):
-    """Exit 9, and how a person installs it."""
+def test_a_missing_program_names_its_installation(project):
+    """The exit code is 9, and the message names the command that installs it."""
     ended = project("run", code=9)
     assert "claude could not be started" in ended.err
     assert "npm" in ended.err or "install" in ended.err
 
 
 def test_without_a_task_nothing_is_started(project):
-    """The file that `init` wrote says no task yet; it is named, and so is one that is missing."""
+    """A template without a task and a missing file are both named."""
     project.claude("done()")
     (project.path / "PROMPT.md").unlink()
     assert "PROMPT.md" in project("run", code=3).err
@@ -230,7 +230,7 @@ def test_without_a_task_nothing_is_started(project):
 
 
 def test_a_second_run_is_refused_while_the_first_lives(project):
-    """Exit 6 with what to do; the first is not disturbed."""
+    """The exit code is 6 with a hint, and the first run is not disturbed."""
     project.claude(
         """
         open("up", "w").close()
@@ -282,7 +282,7 @@ def test_an_agent_keeps_working_when_its_output_is_closed(project):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
-def test_a_stop_is_kept_also_where_it_cannot_be_told(project, number):
+def test_a_stop_is_kept_even_if_it_cannot_be_printed(project, number):
     """The terminal closes and cannot be written to any more; the stop is not taken for a crash."""
     project.claude(
         """
@@ -336,8 +336,8 @@ PERSONAS = {
 
 
 @pytest.mark.parametrize("kind", PERSONAS)
-def test_a_summarizer_that_is_not_there_is_found_at_the_start(project, kind):
-    """Not at the first handoff, hours later."""
+def test_a_missing_summarizer_is_found_at_the_start(project, kind):
+    """It is not found only hours later, at the first handoff."""
     more, words = PERSONAS[kind]
     (project.path / "rekindle.yaml").write_text(MANIFEST + more)
     project.claude("done()")
@@ -346,8 +346,8 @@ def test_a_summarizer_that_is_not_there_is_found_at_the_start(project, kind):
     assert project.exits() == []
 
 
-def test_a_variable_that_notify_names_is_wanted_of_a_person_and_not_of_a_watchdog(project):
-    """The operator is told at once; an agent that a watchdog starts must not wait for it."""
+def test_a_missing_variable_of_notify_refuses_a_person_and_not_a_watchdog(project):
+    """The operator is told at once; an agent that a watchdog starts does not wait for it."""
     project.claude("done()")
     (project.path / "rekindle.yaml").write_text(MANIFEST + "notify: [$ALERTS]\n")
     refused = project("run", code=3)
@@ -373,7 +373,7 @@ def prompts(project):
 
 
 def test_an_agent_that_reports_done_ends_the_run_unverified(project):
-    """Two cycles of ten, an exit code of its own, and no word of a stall anywhere."""
+    """It takes two cycles of ten, has its own exit code, and is never called a stall."""
     (project.path / "rekindle.yaml").write_text(UNVERIFIED.replace("cycles: 1", "cycles: 10"))
     project.claude(RELAYS.format(directives=["Write the lexer", "None. The task is complete."]))
     ended = project("run", code=20)
@@ -421,7 +421,7 @@ def test_a_claim_counts_when_until_passes_and_the_agent_is_told_what_failed(proj
 
 @pytest.mark.parametrize("identical", [False, True])
 def test_an_identical_directive_is_a_stall_if_the_operator_says_so(project, identical):
-    """Each cycle writes a new file: that is progress, unless only the directive counts."""
+    """Each cycle writes a new file, which is progress unless only the directive counts."""
     switch = f"runtime: {{stall: {{identical: {str(identical).lower()}}}}}\n"
     text = UNVERIFIED.replace("cycles: 1", "cycles: 3") + switch
     (project.path / "rekindle.yaml").write_text(text)

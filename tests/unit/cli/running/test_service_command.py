@@ -24,7 +24,7 @@ SECRETS = {
 
 @pytest.fixture
 def rekindle(tmp_path, monkeypatch, capfd):
-    """Run a command in a project, with a home of its own; gives code, output, complaints."""
+    """Run a command in a project, with its own home; return exit code, output and errors."""
     project = tmp_path / "a project, 100% $mine"
     project.mkdir()
     (project / "rekindle.yaml").write_text("version: 1\nagents: {}\n")
@@ -53,7 +53,7 @@ def units(tmp_path):
 
 
 def test_a_unit_of_systemd_is_written_and_removed(rekindle, tmp_path):
-    """Under ~/.config, with the commands that start it; the daemon of this Python, here."""
+    """It is below ~/.config, with the commands that start it, for the daemon of this Python."""
     code, out, err = rekindle("install", "--kind", "systemd")
     assert code == 0, err
     [unit] = units(tmp_path)
@@ -72,8 +72,8 @@ def test_a_unit_of_systemd_is_written_and_removed(rekindle, tmp_path):
     assert units(tmp_path) == []
 
 
-def test_systemd_s_folder_is_where_the_person_keeps_it(rekindle, tmp_path, monkeypatch):
-    """XDG_CONFIG_HOME is heeded, and written twice it is one unit."""
+def test_systemd_s_folder_follows_xdg_config_home(rekindle, tmp_path, monkeypatch):
+    """Writing it twice leaves one unit."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "settings"))
     assert rekindle("install", "--kind", "systemd")[0] == 0
     assert rekindle("install", "--kind", "systemd")[0] == 0
@@ -82,7 +82,7 @@ def test_systemd_s_folder_is_where_the_person_keeps_it(rekindle, tmp_path, monke
 
 
 def test_a_property_list_of_launchd_is_written_and_removed(rekindle, tmp_path):
-    """Under ~/Library, read back by plistlib."""
+    """It is below ~/Library, and plistlib reads it back."""
     code, out, err = rekindle("install", "--kind", "launchd")
     assert code == 0, err
     [unit] = units(tmp_path)
@@ -100,7 +100,7 @@ def test_a_property_list_of_launchd_is_written_and_removed(rekindle, tmp_path):
 
 @pytest.mark.parametrize("kind", ["systemd", "launchd"])
 def test_a_unit_that_is_only_printed_is_not_written(rekindle, tmp_path, kind):
-    """What is printed is what would be written."""
+    """The printed text is the text that would be written."""
     printed = rekindle("install", "--kind", kind, "--print")[1]
     assert units(tmp_path) == []
     rekindle("install", "--kind", kind)
@@ -108,7 +108,7 @@ def test_a_unit_that_is_only_printed_is_not_written(rekindle, tmp_path, kind):
 
 
 def test_a_unit_that_is_not_there_cannot_be_removed(rekindle):
-    """It is said where it was looked for."""
+    """The error names the place where it was looked for."""
     code, _, err = rekindle("uninstall")
     assert code == 2
     assert "is not there" in err
@@ -116,7 +116,7 @@ def test_a_unit_that_is_not_there_cannot_be_removed(rekindle):
 
 
 def test_two_projects_have_two_units(rekindle, tmp_path, monkeypatch):
-    """Folders of the same name, too."""
+    """This also holds for folders with the same name."""
     rekindle("install", "--kind", "systemd")
     other = tmp_path / "other" / "a project, 100% $mine"
     other.mkdir(parents=True)
@@ -149,7 +149,7 @@ def test_a_folder_that_no_unit_can_hold_is_refused(rekindle, tmp_path, monkeypat
 
 
 def test_a_timer_for_briefs_is_written_and_removed(rekindle, tmp_path):
-    """Beside the daemon's unit, at the time and in the zone that the manifest says."""
+    """It is beside the daemon's unit, at the time and in the zone of the manifest."""
     with open("rekindle.yaml", "a") as file:  # noqa: PTH123 - the folder is the current one
         file.write('runtime: {brief: {at: "06:30", zone: Europe/Berlin, on_session_end: true}}\n')
     code, out, err = rekindle("install", "--briefs", "--kind", "systemd")

@@ -25,7 +25,7 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.fixture
 def windows(folder):
-    """Windows of two agents, and of one of the same name in another project."""
+    """Open windows of two agents, and of one with the same name in another project."""
     other = folder / "other"
     other.mkdir()
     for name, place, words in (

@@ -1,4 +1,4 @@
-"""`up`: check once, start all, then look at all, and report what is true."""
+"""`up` checks once, starts all agents, then looks at all, and reports their true state."""
 
 import json
 import re
@@ -45,9 +45,9 @@ def row(project, name):
     ids=["waits for a limit", "in safe mode"],
 )
 def test_an_agent_that_is_held_back_is_up_with_its_reason(project, agent, shown, reason):
-    """Its supervisor is alive, though it launches nothing: ✓, and at once."""
+    """Its supervisor is alive, though it launches nothing: ✓ is printed at once."""
     (project.path / "agent.py").write_text(agent)
-    # On a busy machine the program itself may take longer than `up` looks at it.
+    # On a busy machine the program may take longer to start than `up` waits.
     assert re.match(f"✓ trades: started(; {shown}|$)", project("up", "trades").out)
     project.place.wait_for(lambda: row(project, "trades")["state"] == shown)
     again = project("up", "trades").out
@@ -80,7 +80,7 @@ def test_no_agent_waits_for_another_that_is_ending(project):
 
 
 def test_a_notifier_that_is_missing_is_reported_once(project):
-    """`notify:` is of all agents: one error, and nothing is started."""
+    """`notify:` belongs to all agents: there is one error, and nothing starts."""
     manifest = project.path / "rekindle.yaml"
     manifest.write_text(manifest.read_text() + "notify: ['nonsense://x']\n")
     refused = project("up", code=NotifyError.exit_code)
@@ -90,7 +90,7 @@ def test_a_notifier_that_is_missing_is_reported_once(project):
 
 
 def test_a_supervisor_that_exits_at_once_is_reported_in_its_own_words(project):
-    """Not in those of the run before, which are in the same file."""
+    """Words of the previous run, which are in the same file, are not shown."""
     (project.path / "go").touch()
     project("run", "trades")
     output = project.run("trades") / "output.log"

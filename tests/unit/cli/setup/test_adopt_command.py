@@ -1,4 +1,4 @@
-"""`rekindle adopt`: what another loop has left behind becomes an agent's own."""
+"""`rekindle adopt`: the documents of another loop become an agent's own."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""`rekindle forget` and `rekindle uninstall`: no file is left that was not there before."""
+"""`rekindle forget` and `rekindle uninstall` leave no file behind."""
 
 import json
 import os
@@ -105,7 +105,7 @@ def base(tmp_path):
 
 @pytest.mark.parametrize("how", [("forget", "."), ("uninstall",)])
 def test_no_trace_is_left(base, how):
-    """Hooks of three agents and of the user, units, cron, locks, records, state: all of it goes."""
+    """Hooks of three agents and of the user, units, cron, locks, records and state are removed."""
     ran = subprocess.run(
         [sys.executable, "-c", dedent(SCENARIO), str(base), *how],
         env={
@@ -131,7 +131,7 @@ def test_no_trace_is_left(base, how):
     if how[0] == "uninstall":
         assert kept == []
         assert found["after"] == found["before"]
-    else:  # the program of hooks is not the project's
+    else:  # the program of hooks does not belong to the project
         assert all(Path(path).parent.name == "programs" for path in kept), kept
     assert found["listed"].count("\n") == found["told"].count("✓")
 
@@ -165,7 +165,7 @@ def test_what_runs_is_not_forgotten(tmp_path, where, capfd):
 
 
 def test_a_folder_that_is_gone_is_forgotten(tmp_path, capfd):
-    """By its path, and by the device and inode that were recorded."""
+    """It is found by its path, and by the recorded device and inode."""
     folder = locked(tmp_path, "trades")
     lock = find_outer_lock(folder, "trades").path
     user_folder.make_user_folder("locks")
@@ -191,7 +191,7 @@ def test_history_is_kept_on_request(tmp_path):
 
 
 def test_a_link_in_the_place_of_the_state_leads_nowhere(tmp_path):
-    """The link goes; what it leads to stays."""
+    """The link is removed, and its target stays."""
     (tmp_path / "project").mkdir()
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/file").write_text("mine")

@@ -1,4 +1,4 @@
-"""`rekindle hooks`: what it leaves in a person's settings, in a home that is thrown away."""
+"""`rekindle hooks`: its changes in a person's settings, in a temporary home."""
 
 import hashlib
 import importlib.util
@@ -50,7 +50,7 @@ OLD_PROGRAMS = {
 
 @pytest.fixture
 def root(tmp_path, tmp_path_factory, monkeypatch):
-    """A home and a project, and nothing of this machine's."""
+    """Create a home and a project, without anything of this machine."""
     put_clis_on_path(tmp_path_factory.mktemp("clis"), monkeypatch)
     for name in ("home", "project"):
         (tmp_path / name).mkdir()
@@ -69,7 +69,7 @@ def root(tmp_path, tmp_path_factory, monkeypatch):
 
 @pytest.fixture
 def rekindle(root, rekindle):
-    """Commands are run in a project with one agent."""
+    """Return a function that runs commands in a project with one agent."""
     assert rekindle("init", "--yes", "--agent", "trades")[0] == 0
     (root / "project/PROMPT.md").write_text("Ship it.\n")
     return rekindle
@@ -77,7 +77,7 @@ def rekindle(root, rekindle):
 
 @pytest.fixture(params=FILES)
 def level(request):
-    """Each place that hooks can be installed for."""
+    """Yield each place where hooks can be installed."""
     return request.param
 
 
@@ -97,8 +97,8 @@ def states(rekindle):
     return code, {one["level"]: one["state"] for one in msgspec.json.decode(out)["hooks"]}
 
 
-def test_the_file_is_as_it_was_after_uninstalling(rekindle, root, level):
-    """Install, install again, uninstall: every byte and the mode are back."""
+def test_uninstalling_restores_the_file(rekindle, root, level):
+    """After installing twice and uninstalling, every byte and the mode are back."""
     path = written(root, level)
     path.chmod(0o640)
     code, out, _ = rekindle("hooks", "install", "--for", level)
@@ -122,8 +122,8 @@ def test_the_file_is_as_it_was_after_uninstalling(rekindle, root, level):
     assert "nothing to do" in rekindle("hooks", "uninstall", "--for", level)[1]
 
 
-def test_a_file_of_our_own_goes_again(rekindle, root, level):
-    """Where there were no settings, there are none afterwards, nor a folder of theirs."""
+def test_a_file_of_our_own_is_removed_again(rekindle, root, level):
+    """Without settings before, there are none afterwards, and no folder for them."""
     path = root / FILES[level]
     assert rekindle("hooks", "install", "--for", level)[0] == 0
     assert commands(path)
@@ -133,7 +133,7 @@ def test_a_file_of_our_own_goes_again(rekindle, root, level):
 
 @pytest.mark.parametrize("text", ["", "{}", "{}\n", '{"hooks": {}}', "\ufeff{ }\r\n"])
 def test_an_empty_file_comes_back(rekindle, root, text):
-    """A file that was there stays there, as empty as it was."""
+    """An existing empty file stays, and stays empty."""
     path = written(root, "local")
     path.write_bytes(text.encode())
     rekindle("hooks", "install")
@@ -142,8 +142,8 @@ def test_an_empty_file_comes_back(rekindle, root, text):
     assert path.read_bytes() == text.encode()
 
 
-def test_what_others_changed_since_stays(rekindle, root, level):
-    """A file edited after installing keeps the edit, and loses only what is ours."""
+def test_later_changes_of_others_stay(rekindle, root, level):
+    """A file edited after installing keeps the edit, and loses only our entries."""
     path = written(root, level)
     rekindle("hooks", "install", "--for", level)
     path.write_text(path.read_text().replace('"opus"', '"haiku"'))
@@ -172,7 +172,7 @@ def test_without_its_record_only_our_entries_go(rekindle, root):
 
 
 def test_an_older_install_is_replaced(rekindle, root):
-    """Entries of another interpreter and place give way to today's, each once."""
+    """Entries of another interpreter and place are replaced by current ones, each once."""
     path = written(root, "local")
     rekindle("hooks", "install")
     today = path.read_text()
@@ -186,8 +186,8 @@ def test_an_older_install_is_replaced(rekindle, root):
     assert states(rekindle)[0] == 0
 
 
-def test_the_command_is_ours_word_by_word(rekindle, root, level):
-    """This very interpreter, isolated, the compiled hook, our words, and the agent's folder."""
+def test_the_command_is_exactly_ours(rekindle, root, level):
+    """It has this interpreter, isolated, the compiled hook, our words, and the agent's folder."""
     rekindle("hooks", "install", "--for", level)
     line = json.loads((root / FILES[level]).read_text())["hooks"]["SessionEnd"][0]["hooks"][0]
     words = shlex.split(line["command"].partition(" || ")[0])
@@ -197,8 +197,8 @@ def test_the_command_is_ours_word_by_word(rekindle, root, level):
     assert stat.S_IMODE(Path(program).stat().st_mode) == 0o600
 
 
-def test_what_is_installed_runs(rekindle, root, level):
-    """The command, started as it stands there, leaves its record in the agent's inbox."""
+def test_an_installed_hook_runs(rekindle, root, level):
+    """The command in the settings, started as it is, leaves its record in the agent's inbox."""
     rekindle("hooks", "install", "--for", level)
     hooks = json.loads((root / FILES[level]).read_text())["hooks"]
     payload = {"session_id": "s-1", "tool_name": "Bash", "tool_use_id": "toolu_1"}
@@ -233,7 +233,7 @@ def test_a_hook_whose_program_is_gone_blocks_nothing(rekindle, root):
 
 
 def _as_installed_before(path, root, level):
-    """Make the settings and the program as an earlier version left them."""
+    """Write the settings and the program as an earlier version left them."""
     old = root / OLD_PROGRAMS[level]
     old.write_bytes(hook_program.compile_hook())
     text = path.read_text().replace(str(hook_program.find_hook_path()), str(old))
@@ -245,7 +245,7 @@ def _as_installed_before(path, root, level):
 
 
 def test_a_program_in_the_workspace_is_named_and_replaced(rekindle, root, level):
-    """What an earlier version installed is outdated; installing again moves it out."""
+    """Hooks of an earlier version are outdated; installing again moves the program out."""
     path = written(root, level)
     rekindle("hooks", "install", "--for", level)
     old = _as_installed_before(path, root, level)
@@ -261,7 +261,7 @@ def test_a_program_in_the_workspace_is_named_and_replaced(rekindle, root, level)
 
 
 def test_uninstalling_what_an_earlier_version_installed(rekindle, root, level):
-    """The old bytes are put back, and the program in the workspace is removed."""
+    """The old bytes are restored, and the program in the workspace is removed."""
     path = written(root, level)
     rekindle("hooks", "install", "--for", level)
     old = _as_installed_before(path, root, level)
@@ -301,7 +301,7 @@ def test_an_old_program_that_is_still_needed_stays(rekindle, root):
 
 
 def test_a_forged_record_puts_nothing_into_the_settings(rekindle, root):
-    """The record is in the workspace: an agent could claim any text to be the one from before."""
+    """The record is in the workspace, so an agent could claim any text to be the earlier one."""
     path = written(root, "local")
     rekindle("hooks", "install")
     (record,) = (root / "project/.rekindle").glob("hooks-*.json")
@@ -376,7 +376,7 @@ def test_status_and_doctor_name_what_is_broken_and_fix_it(rekindle, root, harm, 
 
 
 def test_hooks_that_are_switched_off_are_named(rekindle, root):
-    """With disableAllHooks nothing runs, however well it is installed."""
+    """With disableAllHooks no hook runs, however well it is installed."""
     written(root, "local", '{"disableAllHooks": true}')
     rekindle("hooks", "install")
     code, out, _ = rekindle("hooks", "status")
@@ -393,7 +393,7 @@ def test_hooks_that_are_switched_off_are_named(rekindle, root):
     ],
 )
 def test_settings_that_cannot_be_merged_are_left_alone(rekindle, root, level, text, said):
-    """The place is named, the file keeps its bytes, and nothing is left lying about."""
+    """The error names the place; the file keeps its bytes, and no other file is left."""
     path = written(root, level, text)
     code, _, err = rekindle("hooks", "install", "--for", level)
     assert (code, said in err, str(path) in err) == (4, True, True)
@@ -401,8 +401,8 @@ def test_settings_that_cannot_be_merged_are_left_alone(rekindle, root, level, te
     assert os.listdir(path.parent) == [path.name]  # noqa: PTH208 - names are what counts
 
 
-def test_bytes_that_are_no_text_are_refused(rekindle, root):
-    """Whatever the file holds, the answer is a sentence."""
+def test_bytes_that_are_not_text_are_refused(rekindle, root):
+    """Any content gives a clear error."""
     path = written(root, "local")
     path.write_bytes(b'{"a": "\xff"}')
     for command in ("install", "uninstall"):
@@ -413,7 +413,7 @@ def test_bytes_that_are_no_text_are_refused(rekindle, root):
 
 
 def test_settings_that_are_a_link_stay_one(rekindle, root, level):
-    """Dotfiles: what the link points to is changed and changed back."""
+    """The target of the link, such as a dotfile, is changed and changed back."""
     target = root / ("dotfiles.json" if level == "user" else "project/dotfiles.json")
     target.write_text(MINE)
     path = root / FILES[level]
@@ -499,7 +499,7 @@ def test_hooks_behind_a_link_out_of_the_project_stay(rekindle, root):
 
 @pytest.mark.parametrize(("accepted", "kept"), [(False, True), (True, False)])
 def test_a_folder_outside_counts_only_if_it_was_accepted(rekindle, root, accepted, kept):
-    """A cloned manifest may name any folder of the user's as `dir:`."""
+    """A cloned manifest may name any folder of the user as `dir:`."""
     other = root / "other"
     other.mkdir()
     (root / "project/rekindle.yaml").write_text(
@@ -518,7 +518,7 @@ def test_a_folder_outside_counts_only_if_it_was_accepted(rekindle, root, accepte
 
 
 def test_a_link_in_a_circle_is_refused(rekindle, root):
-    """It is said, not run into."""
+    """The error names it, and nothing follows it."""
     path = root / FILES["local"]
     path.parent.mkdir()
     path.symlink_to(path)
@@ -530,7 +530,7 @@ def test_a_link_in_a_circle_is_refused(rekindle, root):
     "refused", ["settings.local.json", "the program", "hooks-claude-code-local.json"]
 )
 def test_a_disk_that_refuses_leaves_the_old_file(rekindle, root, monkeypatch, refused):
-    """At whichever write it happens: a typed error, the settings as they were, no litter."""
+    """At any write there is a typed error, the settings stay, and no file is left behind."""
     path = written(root, "local")
     real = durable_files.replace_file
     hook_program.find_hook_path().unlink(missing_ok=True)
@@ -563,7 +563,7 @@ def test_a_read_only_file_is_respected(rekindle, root, monkeypatch):
 
 
 def test_other_places_of_the_user_are_honoured(rekindle, root, monkeypatch):
-    """CLAUDE_CONFIG_DIR and XDG_DATA_HOME say where; two configurations are kept apart."""
+    """CLAUDE_CONFIG_DIR and XDG_DATA_HOME decide; two configurations are kept apart."""
     monkeypatch.setenv("XDG_DATA_HOME", str(root / "data"))
     rekindle("hooks", "install", "--for", "user")
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(root / "other/config"))
@@ -582,8 +582,8 @@ def test_other_places_of_the_user_are_honoured(rekindle, root, monkeypatch):
     assert not list((root / "data/rekindle").glob("hook*"))
 
 
-def test_an_agent_is_asked_for_where_there_are_several(rekindle, root):
-    """With two agents, --agent says whose folder the hooks name; for the user there is none."""
+def test_with_several_agents_one_must_be_named(rekindle, root):
+    """With two agents, --agent names the folder in the hooks; hooks for the user name none."""
     rekindle("init", "--yes", "--agent", "second")
     code, _, err = rekindle("hooks", "install")
     assert (code, "--agent" in err) == (2, True)
@@ -594,8 +594,8 @@ def test_an_agent_is_asked_for_where_there_are_several(rekindle, root):
     assert rekindle("hooks", "install", "--for", "user", "--agent", "second")[0] == 2
 
 
-def test_outside_of_a_project_only_the_user_s_place_is_there(rekindle, root, monkeypatch):
-    """Status shows one level, and installing for a project says what is missing."""
+def test_outside_of_a_project_only_the_user_s_place_exists(rekindle, root, monkeypatch):
+    """Status shows one level, and installing for a project names what is missing."""
     monkeypatch.chdir(root / "home")
     assert states(rekindle) == (0, {"user": "not installed"})
     assert rekindle("hooks", "install")[0] == 3
@@ -604,7 +604,7 @@ def test_outside_of_a_project_only_the_user_s_place_is_there(rekindle, root, mon
 
 
 def test_many_at_once_install_once(rekindle, root):
-    """Eight processes that install together leave what one would have."""
+    """Eight parallel installs leave the result of one."""
     path = written(root, "local")
     argv = [sys.executable, "-m", "rekindle", "hooks", "install"]
     running = [subprocess.Popen(argv, stdout=subprocess.DEVNULL) for _ in range(8)]
@@ -615,8 +615,8 @@ def test_many_at_once_install_once(rekindle, root):
     assert path.read_text() == MINE
 
 
-def test_no_source_is_looked_at(rekindle, root):
-    """The compiled hook is an unchecked-hash one, for this Python."""
+def test_no_source_is_checked(rekindle, root):
+    """The compiled hook has an unchecked hash, for this Python."""
     rekindle("hooks", "install")
     data = hook_program.find_hook_path().read_bytes()
     assert data[:8] == importlib.util.MAGIC_NUMBER + b"\x01\x00\x00\x00"
@@ -629,14 +629,14 @@ ITS_FILES = {"project": "project/.codex/hooks.json", "user": "home/.codex/hooks.
 
 @pytest.fixture
 def with_codex(rekindle, root):
-    """The project's only agent works with Codex."""
+    """Create a project whose only agent works with Codex."""
     manifest = root / "project/rekindle.yaml"
     manifest.write_text(manifest.read_text().replace("claude-code", "codex"))
     return rekindle
 
 
 def trusting(root, *, project="trusted"):
-    """As a person does who has looked at every hook that there is, and trusts the project."""
+    """Approve every hook and trust the project, as a person does."""
     lines = [f'[projects."{root / "project"}"]', f'trust_level = "{project}"']
     for path in map(root.joinpath, ITS_FILES.values()):
         if path.exists():
@@ -661,7 +661,7 @@ def trusting(root, *, project="trusted"):
     ],
 )
 def test_hooks_that_codex_does_not_run_are_named(with_codex, root, edit, said, fix):
-    """Whatever keeps them from running, status and doctor say it, and what is to be done."""
+    """Status and doctor name every obstacle, and the next step."""
     with_codex("hooks", "install")
     config = trusting(root)
     assert with_codex("hooks", "status")[0] == 0
@@ -689,7 +689,7 @@ TRUSTED = "home/.gemini/trustedFolders.json"
 
 @pytest.fixture
 def with_gemini(rekindle, root):
-    """The project's only agent works with Gemini CLI, in a folder that is trusted."""
+    """Create a project whose only agent works with Gemini CLI, in a trusted folder."""
     manifest = root / "project/rekindle.yaml"
     manifest.write_text(manifest.read_text().replace("claude-code", "gemini"))
     (root / "home/.gemini").mkdir()
@@ -698,7 +698,7 @@ def with_gemini(rekindle, root):
 
 
 def changed(path, **more):
-    """Put something into a person's settings."""
+    """Change a person's settings."""
     before = json.loads(path.read_text()) if path.exists() else {}
     path.write_text(json.dumps(before | more))
 
@@ -707,7 +707,7 @@ def changed(path, **more):
     ("level", "where"), [("user", "user"), ("project", "user"), ("project", "project")]
 )
 def test_hooks_that_are_switched_off_for_gemini_cli_are_named(with_gemini, root, level, where):
-    """By the person or the project, all of them or one by one."""
+    """The person or the project may switch off all of them or single ones."""
     with_gemini("hooks", "install", "--for", level)
     assert states(with_gemini)[1][level] == "installed"
     first, *_ = hook_settings.find_installed((root / GEMINI[level]).read_text(), "x")
@@ -734,7 +734,7 @@ def test_hooks_that_are_switched_off_for_gemini_cli_are_named(with_gemini, root,
     ],
 )
 def test_a_folder_that_gemini_cli_does_not_trust(with_gemini, root, folder, how, state):
-    """A project's hooks do not run there, unless the person wants no such question asked."""
+    """A project's hooks do not run there, unless the person has disabled folder trust."""
     with_gemini("hooks", "install")
     (root / TRUSTED).write_text(json.dumps({str(root / folder): how}))
     code, out, _ = with_gemini("hooks", "status")
@@ -746,7 +746,7 @@ def test_a_folder_that_gemini_cli_does_not_trust(with_gemini, root, folder, how,
 
 @pytest.mark.parametrize("level", GEMINI)
 def test_settings_of_gemini_cli_may_have_comments(with_gemini, root, level):
-    """They stay where they are; what is said in them counts for nothing, what stands there does."""
+    """They stay in place; commented-out settings do not count, the others do."""
     path = root / GEMINI[level]
     path.parent.mkdir(exist_ok=True)
     text = '{\n  // "hooksConfig": {"enabled": false},\n  "theme": "dark", // not light\n}\n'
@@ -770,7 +770,7 @@ def test_settings_of_gemini_cli_may_have_comments(with_gemini, root, level):
 
 
 def test_a_moved_home_of_gemini_cli(with_gemini, root, monkeypatch):
-    """$GEMINI_CLI_HOME is the home that its folder is looked for in."""
+    """$GEMINI_CLI_HOME is the home with its folder."""
     monkeypatch.setenv("GEMINI_CLI_HOME", str(root / "elsewhere"))
     assert with_gemini("hooks", "install", "--for", "user")[0] == 0
     assert commands(root / "elsewhere/.gemini/settings.json")
@@ -779,8 +779,8 @@ def test_a_moved_home_of_gemini_cli(with_gemini, root, monkeypatch):
 
 
 @pytest.mark.parametrize("level", ITS_FILES)
-def test_hooks_of_codex_stand_in_a_file_of_their_own(with_codex, root, level):
-    """Installed behind the person's own, with how to trust them; uninstalled, all is back."""
+def test_hooks_of_codex_are_in_a_file_of_their_own(with_codex, root, level):
+    """They follow the person's own, with a hint on trust; uninstalling restores the file."""
     path = root / ITS_FILES[level]
     path.parent.mkdir()
     path.write_text(MINE)
@@ -798,7 +798,7 @@ def test_hooks_of_codex_stand_in_a_file_of_their_own(with_codex, root, level):
 
 
 def test_the_agent_s_own_cli_is_the_default(with_codex, root):
-    """Its file for the project, for it has none for one person alone."""
+    """The project's file is used, because the CLI has none for one person alone."""
     assert with_codex("hooks", "install")[0] == 0
     path = root / ITS_FILES["project"]
     assert len(commands(path)) == 9
@@ -811,7 +811,7 @@ def test_the_agent_s_own_cli_is_the_default(with_codex, root):
 
 
 def test_a_moved_home_of_codex(with_codex, root, monkeypatch):
-    """$CODEX_HOME is where its user's hooks are looked for."""
+    """$CODEX_HOME is the place of the user's hooks."""
     monkeypatch.setenv("CODEX_HOME", str(root / "elsewhere"))
     assert with_codex("hooks", "install", "--for", "user")[0] == 0
     assert commands(root / "elsewhere/hooks.json")
@@ -836,7 +836,7 @@ def test_agents_of_two_clis(with_codex, root):
 
 
 def test_an_agent_is_found_by_its_cli(with_gemini, root):
-    """With one of its kind among several, --harness says enough."""
+    """--harness is enough if only one of several agents uses it."""
     for name in ("other", "third"):
         assert with_gemini("init", "--agent", name, "--harness", "claude-code")[0] == 0
     assert with_gemini("hooks", "install", "--harness", "gemini")[0] == 0
@@ -847,8 +847,8 @@ def test_an_agent_is_found_by_its_cli(with_gemini, root):
     assert (code, "which agent?" in err) == (2, True)
 
 
-def test_status_names_the_cli_and_what_is_to_be_done(with_gemini, root):
-    """Where a person must do something, it is not called a command."""
+def test_status_names_the_cli_and_the_next_step(with_gemini, root):
+    """A step that only a person can take is not shown as a command."""
     with_gemini("hooks", "install")
     assert "✓ gemini, project: installed" in with_gemini("hooks", "status")[1]
     path = root / GEMINI["project"]
@@ -864,7 +864,7 @@ def test_status_names_the_cli_and_what_is_to_be_done(with_gemini, root):
 
 
 def test_a_package_is_for_one_cli(rekindle, root):
-    """The folder of another's is refused, and left as it is; its own is renewed."""
+    """The folder of another CLI is refused and left as it is; its own is renewed."""
     kinds = ("gemini", "claude-code", "codex")
     for kind in kinds:
         folder = root / f"for-{kind}"

@@ -1,4 +1,4 @@
-"""`rekindle torture` on a file system that holds, and on file systems that do not."""
+"""`rekindle torture` on a good file system, and on broken ones."""
 
 import errno
 import fcntl
@@ -22,7 +22,7 @@ from rekindle.flows.torture_folder import (
 from rekindle.stores.files import FileStore
 from rekindle.system.files import durable_files
 
-# The children of a trial use nothing that a test runner's threads could hold.
+# The children of a trial use nothing that a thread of the test runner could hold.
 pytestmark = pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
 
 
@@ -41,12 +41,12 @@ def _small(monkeypatch):
 
 
 def broken(folder: Path) -> dict[str, PromiseResult]:
-    """What does not hold, by its promise."""
+    """Return the failed promises."""
     return {one.promise: one for one in try_promises(folder, seconds=0, seed=1) if one.broken}
 
 
-def test_a_folder_that_holds_is_told_so_and_left_as_it_was(tmp_path, monkeypatch):
-    """Six promises are tried; exit code 0, the seed is named, and nothing stays behind."""
+def test_a_good_folder_is_reported_and_left_as_it_was(tmp_path, monkeypatch):
+    """Six promises are tested; the exit code is 0, the seed is named, and no file is left."""
     monkeypatch.chdir(tmp_path)
     result = CliRunner().invoke(command, ["--minutes", "0.01", "--seed", "7"])
     assert result.exit_code == 0, result.output
@@ -57,15 +57,15 @@ def test_a_folder_that_holds_is_told_so_and_left_as_it_was(tmp_path, monkeypatch
 
 
 def test_programs_get_json(tmp_path):
-    """`--json` prints one object: what was tried, and whether it held."""
+    """`--json` prints one object with the tests and their results."""
     result = CliRunner().invoke(command, [str(tmp_path), "--minutes", "0.01", "--json"])
     told = msgspec.json.decode(result.output)
     assert told["held"] is True
     assert [one["broken"] for one in told["findings"]] == [""] * 6
 
 
-def test_a_project_is_tried_where_its_agents_live(tmp_path, monkeypatch):
-    """Without FOLDER the project's .rekindle is tried, from any folder below."""
+def test_a_project_is_tested_in_its_own_folder(tmp_path, monkeypatch):
+    """Without FOLDER the project's .rekindle is tested, from any folder below."""
     (tmp_path / "rekindle.yaml").write_text("version: 1\n")
     (tmp_path / ".rekindle").mkdir()
     (tmp_path / "below").mkdir()
@@ -83,7 +83,7 @@ def test_locks_that_exclude_no_process_are_seen(tmp_path, monkeypatch):
 
 
 def test_a_file_system_without_locks_ends_with_8(tmp_path, monkeypatch, capsys):
-    """As on a network file system that knows no locks: in words, and what to do."""
+    """Some network file systems have none; the message says so, and what to do."""
 
     def refuse(_fd, _how):
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
@@ -98,7 +98,7 @@ def test_a_file_system_without_locks_ends_with_8(tmp_path, monkeypatch, capsys):
 
 
 def test_a_folder_that_takes_no_files_ends_with_8(capsys):
-    """Where nothing can be made, nothing more is tried."""
+    """If no file can be created, the other tests are skipped."""
     assert main.run(["torture", "/proc", "--minutes", "0.01"]) == 8
     assert "✗ a folder can be made: /proc" in capsys.readouterr().out
 
@@ -149,7 +149,7 @@ def test_stopping_it_leaves_nothing_behind(place, tmp_path, number, trial):
 
 
 def test_a_file_system_without_fsync_is_seen(tmp_path, monkeypatch):
-    """Where the disk does not confirm, nothing can be promised."""
+    """If the disk does not confirm, nothing can be promised."""
 
     def refuse(_fd):
         raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
@@ -159,7 +159,7 @@ def test_a_file_system_without_fsync_is_seen(tmp_path, monkeypatch):
 
 
 def test_files_that_are_replaced_in_two_steps_are_seen(tmp_path, monkeypatch):
-    """As where a rename is a copy."""
+    """Such a file system implements a rename as a copy."""
 
     def copy(path: Path, data: bytes) -> None:
         with path.open("wb", buffering=0) as file:
@@ -173,7 +173,7 @@ def test_files_that_are_replaced_in_two_steps_are_seen(tmp_path, monkeypatch):
 
 
 def test_appends_that_overwrite_each_other_are_seen(tmp_path, monkeypatch):
-    """As where O_APPEND is not kept between clients."""
+    """Such a file system does not keep O_APPEND between clients."""
     honest = durable_files.open_plain
 
     def without_append(path: Path, flags: int) -> int:
@@ -184,7 +184,7 @@ def test_appends_that_overwrite_each_other_are_seen(tmp_path, monkeypatch):
 
 
 def test_acknowledged_records_that_are_gone_are_seen(tmp_path, monkeypatch):
-    """A store whose promises are empty is caught by counting."""
+    """A store with empty promises is caught by counting."""
     monkeypatch.setattr(FileStore, "submit", lambda *_args, **_options: True)
     found = broken(tmp_path)
     assert "acknowledged records are lost" in found["many writers lose nothing"].broken
