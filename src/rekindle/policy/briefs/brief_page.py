@@ -63,44 +63,49 @@ class BriefContent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def mark_claims(
-    items: Iterable[SummaryItem], turns: Sequence[Turn], work: GitWork, heard: SourceTexts
+    items: Iterable[SummaryItem], turns: Sequence[Turn], work: GitWork, sources: SourceTexts
 ) -> list[str]:
     """Return one line for each claimed change, marked if neither git nor the tests support it."""
-    found: list[str] = []
+    lines: list[str] = []
     for item in items:
-        line = heard.claim(item.text, item.turns)
-        found.append(
+        line = sources.claim(item.text, item.turns)
+        lines.append(
             line if is_claim_supported(item.text, turns, work) else f"{line} {UNVERIFIED_MARK}"
         )
-    return found
+    return lines
 
 
 def select_numbers(
-    known: Collection[str], said: Mapping[str, str], turns: Iterable[Turn], heard: SourceTexts
+    known_names: Collection[str],
+    reported: Mapping[str, str],
+    turns: Iterable[Turn],
+    sources: SourceTexts,
 ) -> dict[str, str]:
     """Return the known numbers with their new values, and new ones up to the maximum.
 
     A number counts only if the person or the agent stated it in words that did not come from a
     tool.
     """
-    theirs = [
+    stated = [
         (find_significant_words(sentence.casefold()), frozenset(_DIGITS.findall(sentence)))
         for turn in turns
         if not turn.thread and turn.who in {"person", "agent"}
         for sentence in split_sentences(turn.text)
-        if _DIGITS.search(sentence) and not heard.repeats_data(sentence)
+        if _DIGITS.search(sentence) and not sources.repeats_data(sentence)
     ]
-    shown = {name: value for name, value in said.items() if _is_number_stated(name, value, theirs)}
-    room = max(0, BRIEF_NUMBERS - len(known))
-    new = [name for name in shown if name not in known][:room]
-    return {name: value for name, value in shown.items() if name in known or name in new}
+    supported = {
+        name: value for name, value in reported.items() if _is_number_stated(name, value, stated)
+    }
+    room = max(0, BRIEF_NUMBERS - len(known_names))
+    new = [name for name in supported if name not in known_names][:room]
+    return {name: value for name, value in supported.items() if name in known_names or name in new}
 
 
 _DIGITS = re.compile(r"\d+(?:[.,:]\d+)*")
 
 
 def _is_number_stated(
-    name: str, value: str, theirs: Iterable[tuple[frozenset[str], frozenset[str]]]
+    name: str, value: str, stated: Iterable[tuple[frozenset[str], frozenset[str]]]
 ) -> bool:
     """Return whether one sentence has a word of the name and all digits of the value."""
     digits, words = frozenset(_DIGITS.findall(value)), find_significant_words(name.casefold())
@@ -108,7 +113,10 @@ def _is_number_stated(
         return False
     if len(value.split()) - len(digits) > _UNIT_WORDS:
         return False
-    return any(digits <= found and (not words or words & about) for about, found in theirs)
+    return any(
+        digits <= digits_there and (not words or words & words_there)
+        for words_there, digits_there in stated
+    )
 
 
 _UNIT_WORDS = 2
@@ -116,45 +124,45 @@ _UNIT_WORDS = 2
 
 def merge_changes(before: Brief | None, changed: Iterable[str]) -> tuple[str, ...]:
     """Return the changes of an earlier brief of the page and the new ones, without duplicates."""
-    found: dict[str, str] = {}
-    known = list_carried_items(before.content(BriefLabel.CHANGED) or "") if before else ()
-    for line in (*known, *changed):
+    merged: dict[str, str] = {}
+    earlier = list_carried_items(before.content(BriefLabel.CHANGED) or "") if before else ()
+    for line in (*earlier, *changed):
         plain = normalize_text(line.removesuffix(UNVERIFIED_MARK))
         is_empty = line == NOTHING_KNOWN or _MORE.fullmatch(line)
-        if not is_empty and not any(is_same_text(plain, other) for other in found):
-            found[plain] = line
-    return tuple(found.values()) or (NOTHING_KNOWN,)
+        if not is_empty and not any(is_same_text(plain, other) for other in merged):
+            merged[plain] = line
+    return tuple(merged.values()) or (NOTHING_KNOWN,)
 
 
 def count_left_out(before: Brief | None) -> int:
     """Return how many changes an earlier brief left out."""
     lines = list_carried_items(before.content(BriefLabel.CHANGED) or "") if before else ()
-    return sum(int(found[1]) for line in lines if (found := _MORE.fullmatch(line)))
+    return sum(int(match[1]) for line in lines if (match := _MORE.fullmatch(line)))
 
 
-def compose_brief(name: str, day: date, told: BriefContent, cap: int) -> Brief:
+def compose_brief(name: str, day: date, content: BriefContent, cap: int) -> Brief:
     """Return the brief, shortened to at most `cap` tokens."""
     lists = {
-        BriefLabel.CHANGED: list(told.changed),
-        BriefLabel.OPEN_LOOPS: [_render_loop(one, told.claimed) for one in told.open],
-        BriefLabel.RISK: list(told.risk),
-        BriefLabel.NUMBERS: [f"{key} {value}" for key, value in told.numbers.items()],
+        BriefLabel.CHANGED: list(content.changed),
+        BriefLabel.OPEN_LOOPS: [_render_loop(loop, content.claimed) for loop in content.open],
+        BriefLabel.RISK: list(content.risk),
+        BriefLabel.NUMBERS: [f"{key} {value}" for key, value in content.numbers.items()],
     }
-    following, left_out = told.next, dict.fromkeys(lists, 0) | {BriefLabel.CHANGED: told.more}
+    following, left_out = content.next, dict.fromkeys(lists, 0) | {BriefLabel.CHANGED: content.more}
     for label, keep in _ORDER:
         while len(lists[label]) > keep:
-            found = _compose_page(name, day, lists, following, left_out)
-            if token_estimate.estimate_tokens(briefs.render(found)) <= cap:
-                return found
+            page = _compose_page(name, day, lists, following, left_out)
+            if token_estimate.estimate_tokens(briefs.render(page)) <= cap:
+                return page
             lists[label].pop(0 if label is BriefLabel.CHANGED else -1)
             left_out[label] += 1
     while True:
-        found = _compose_page(name, day, lists, following, left_out)
+        page = _compose_page(name, day, lists, following, left_out)
         if (
-            token_estimate.estimate_tokens(briefs.render(found)) <= cap
+            token_estimate.estimate_tokens(briefs.render(page)) <= cap
             or len(following) <= BRIEF_NEXT_CHARACTERS
         ):
-            return found
+            return page
         following = following[: int(len(following) * BRIEF_NEXT_SHARE)].rstrip() + "…"
 
 
@@ -192,6 +200,6 @@ def _render_bullets(lines: Sequence[str], left_out: int) -> str:
     return "\n".join(f"- {line}" for line in (*lines, *more))
 
 
-def _render_loop(one: OpenLoop, claimed: Mapping[str, str]) -> str:
-    reason = claimed.get(one.id)
-    return open_loops.render_loop_line(one, f"reported done: {reason}" if reason else "")
+def _render_loop(loop: OpenLoop, claimed: Mapping[str, str]) -> str:
+    reason = claimed.get(loop.id)
+    return open_loops.render_loop_line(loop, f"reported done: {reason}" if reason else "")

@@ -105,34 +105,34 @@ def build_brief_requests(
             (words, BRIEF_INSTRUCTIONS, days.make_schema(), LONGEST_RETRY),
         )
     )
-    known = _render_records(before, (cap - alone) * BRIEF_RECORDS_SHARE)
-    told = alone + token_estimate.estimate_unrounded(_render_prompt((), known, nonce))
-    room = cap - told
+    records = _render_records(before, (cap - alone) * BRIEF_RECORDS_SHARE)
+    fixed = alone + token_estimate.estimate_unrounded(_render_prompt((), records, nonce))
+    room = cap - fixed
     if room < BRIEF_TURN_TOKENS:
-        raise OverBudgetError(int(told), cap)
-    kept, left_out = _select_newest(turns, room, most)
-    pieces = _split_turns(kept, room, 1, SUMMARY_SHOWN_CHARACTERS)
-    pieces = pieces or _split_turns(kept, room, most, SUMMARY_SHOWN_CHARACTERS[-2:])
-    pieces = pieces or list(_pack_turns(kept, room, SUMMARY_SHOWN_CHARACTERS[-1]))
+        raise OverBudgetError(int(fixed), cap)
+    newest, left_out = _select_newest(turns, room, most)
+    pieces = _split_turns(newest, room, 1, SUMMARY_SHOWN_CHARACTERS)
+    pieces = pieces or _split_turns(newest, room, most, SUMMARY_SHOWN_CHARACTERS[-2:])
+    pieces = pieces or list(_pack_turns(newest, room, SUMMARY_SHOWN_CHARACTERS[-1]))
     left_out += sum(map(len, pieces[:-most]))
-    found = (
+    requests = (
         SummaryRequest(
             "brief",
-            _render_prompt(piece, known, nonce),
+            _render_prompt(piece, records, nonce),
             tuple(piece),
-            tuple(f"{one.id}: {one.text}" for one in before.open),
+            tuple(f"{loop.id}: {loop.text}" for loop in before.open),
             instructions=BRIEF_INSTRUCTIONS,
             schema=days.make_schema(),
         )
         for piece in pieces[-most:]
     )
-    return BriefRequests(tuple(found), left_out)
+    return BriefRequests(tuple(requests), left_out)
 
 
 def _render_records(before: KnownState, room: float) -> list[str]:
     """Return the records, one line each, as far as they fit; omitted ones remain as they are."""
-    lines = [f"open: {one.id}: {one.text} (since {one.added})" for one in before.open]
-    lines += [f"resolved: {one.id}: {one.reason}" for one in before.resolved]
+    lines = [f"open: {record.id}: {record.text} (since {record.added})" for record in before.open]
+    lines += [f"resolved: {record.id}: {record.reason}" for record in before.resolved]
     lines += [f"number: {name}: {value}" for name, value in before.numbers.items()]
     sizes = accumulate(token_estimate.estimate_unrounded(f"| {line}") for line in lines)
     return [line for line, size in zip(lines, sizes, strict=True) if size <= room]
@@ -156,27 +156,27 @@ def _split_turns(
     turns: list[Turn], room: float, most: int, shows: Iterable[int]
 ) -> list[list[Turn]]:
     """Return at most `most` pieces, with as much tool output as fits; empty if too many."""
-    for shown in shows:
-        found: list[list[Turn]] = []
-        for piece in _pack_turns(turns, room, shown):
-            found.append(piece)
-            if len(found) > most:
+    for characters in shows:
+        pieces: list[list[Turn]] = []
+        for piece in _pack_turns(turns, room, characters):
+            pieces.append(piece)
+            if len(pieces) > most:
                 break
         else:
-            return found
+            return pieces
     return []
 
 
-def _pack_turns(turns: list[Turn], room: float, shown: int) -> Iterator[list[Turn]]:
+def _pack_turns(turns: list[Turn], room: float, characters: int) -> Iterator[list[Turn]]:
     piece: list[Turn] = []
-    left = room
+    room_left = room
     for turn in turns:
-        fitting, size = _shrink_turn(limit_tool_output(turn, shown), room)
-        if piece and size > left:
+        fitting, size = _shrink_turn(limit_tool_output(turn, characters), room)
+        if piece and size > room_left:
             yield piece
-            piece, left = [], room
+            piece, room_left = [], room
         piece.append(fitting)
-        left -= size
+        room_left -= size
     if piece:
         yield piece
 
@@ -197,14 +197,14 @@ def _shrink_turn(turn: Turn, room: float) -> tuple[Turn, float]:
 _SHORT = 20
 
 
-def _render_prompt(turns: Iterable[Turn], known: Sequence[str], nonce: str) -> str:
+def _render_prompt(turns: Iterable[Turn], records: Sequence[str], nonce: str) -> str:
     names = [f"- {name}: {what}" for name, what in _WHAT.items()]
     parts = [
         "The keys of the object:",
         *names,
         "",
         "The earlier records:",
-        fence_data("records", nonce, "\n".join(known) or "nothing"),
+        fence_data("records", nonce, "\n".join(records) or "nothing"),
         "",
         "The sessions:",
         fence_data("session", nonce, "\n".join(map(render, turns))),
@@ -220,14 +220,14 @@ def merge_days(parts: Sequence[DaySummary]) -> DaySummary:
         changed=_deduplicate(item for part in parts for item in part.changed),
         next=next((part.next for part in reversed(parts) if part.next), ()),
         risk=_deduplicate(item for part in parts for item in part.risk),
-        open=tuple(one for part in parts for one in part.open),
-        resolved=tuple(one for part in parts for one in part.resolved),
+        open=tuple(loop for part in parts for loop in part.open),
+        resolved=tuple(loop for part in parts for loop in part.resolved),
         numbers={name: value for part in parts for name, value in part.numbers.items()},
     )
 
 
 def _deduplicate(items: Iterable[SummaryItem]) -> tuple[SummaryItem, ...]:
-    found: dict[str, SummaryItem] = {}
+    unique: dict[str, SummaryItem] = {}
     for item in items:
-        found.setdefault(item.text.casefold(), item)
-    return tuple(found.values())
+        unique.setdefault(item.text.casefold(), item)
+    return tuple(unique.values())

@@ -70,29 +70,30 @@ class BriefState(msgspec.Struct, frozen=True):
 
 
 def record_brief(before: BriefState, event: BriefMade) -> BriefState:
-    told, at = dict(before.told), event.seq or NOT_IN_LOG
+    told, position = dict(before.told), event.seq or NOT_IN_LOG
     for name, place in event.told.items():
-        found = TranscriptPosition(at, event.ts, place)
-        known = told.get(name)
-        if known is None or _position_order(found) > _position_order(known):
-            told[name] = found
+        new = TranscriptPosition(position, event.ts, place)
+        old = told.get(name)
+        if old is None or _position_order(new) > _position_order(old):
+            told[name] = new
     merged = msgspec.structs.replace(
         before,
         told=told,
         closed=max(
-            before.closed, ClosedMorning(at, event.morning) if event.closes else ClosedMorning()
+            before.closed,
+            ClosedMorning(position, event.morning) if event.closes else ClosedMorning(),
         ),
         resolved=max(before.resolved, event.resolved),
     )
-    if not event.failed and (at, event.ts) > (before.until_seq, before.until or _NEVER):
+    if not event.failed and (position, event.ts) > (before.until_seq, before.until or _NEVER):
         merged = msgspec.structs.replace(
-            merged, until=event.ts, until_seq=at, until_morning=event.morning
+            merged, until=event.ts, until_seq=position, until_morning=event.morning
         )
-    if (at, event.ts) <= (before.seq, before.ts or _NEVER):
+    if (position, event.ts) <= (before.seq, before.ts or _NEVER):
         return merged
     return msgspec.structs.replace(
         merged,
-        seq=at,
+        seq=position,
         ts=event.ts,
         morning=event.morning,
         failed=event.failed,
@@ -146,43 +147,45 @@ def find_due_brief(
     for the next morning.
     """
     # A brief from the future was written before the clock was set back. Ignore it.
-    told = briefed.ts if briefed.ts is not None and briefed.ts <= now else None
+    covered = briefed.ts if briefed.ts is not None and briefed.ts <= now else None
     # For a program without hooks, launches are the only evidence of work.
     signs = [
         *filter(None, [last_active]),
         *_list_start_times({}, attempts),
         *_list_end_times({}, attempts),
     ]
-    if not signs or (told is not None and max(signs) <= told):
+    if not signs or (covered is not None and max(signs) <= covered):
         return None
     coming = find_next_morning(now, limits.at, zone)
     latest = None if limits.at == NEVER else _find_latest_day(now, limits.at, zone)
     if latest is not None:
         is_closed = latest.isoformat() <= briefed.closed.morning <= coming
-        then = resolve_time_of_day(latest, limits.at, zone)
-        if not is_closed and _has_worked(told, then, lives, attempts, last_active):
+        due = resolve_time_of_day(latest, limits.at, zone)
+        if not is_closed and _has_worked(covered, due, lives, attempts, last_active):
             return DueBrief(latest.isoformat(), closes=True)
     ended = _list_end_times(lives, attempts)
-    if limits.on_session_end and any(told is None or one > told for one in ended):
+    if limits.on_session_end and any(covered is None or end > covered for end in ended):
         return DueBrief(coming, closes=False)
     return None
 
 
 def _has_worked(
-    told: datetime | None,
-    then: datetime,
+    covered: datetime | None,
+    due: datetime,
     lives: SessionRecords,
     attempts: LaunchRecords,
     last_active: datetime | None,
 ) -> bool:
-    """Return whether a session or a launch was active after `told` and not later than `then`."""
+    """Return whether a session or a launch was active after `covered` and not after `due`."""
     began = list(_list_start_times(lives, attempts))
     # The last sign of life belongs to the session or launch that started last.
-    active = last_active if all(one <= then for one in began) else None
+    active = last_active if all(one <= due for one in began) else None
     spans = [(life.started, active if life.is_open else life.ended) for life in lives.values()]
     spans += [(one.began, one.ended or active) for one in attempts.values()]
     return any(
-        start is not None and start <= then and (told is None or max(start, end or start) > told)
+        start is not None
+        and start <= due
+        and (covered is None or max(start, end or start) > covered)
         for start, end in spans
     )
 

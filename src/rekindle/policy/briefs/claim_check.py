@@ -80,8 +80,8 @@ def _find_test_runs(turns: Iterable[Turn]) -> Iterator[ToolCall]:
 
 
 def _find_files(claim: str) -> list[str]:
-    found = (one[1] or one[2] for one in _FILE.finditer(claim))
-    return [name for name in found if _PATHLIKE.search(name)]
+    names = (match[1] or match[2] for match in _FILE.finditer(claim))
+    return [name for name in names if _PATHLIKE.search(name)]
 
 
 def _is_same_file(named: str, changed: str) -> bool:

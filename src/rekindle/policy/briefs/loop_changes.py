@@ -102,150 +102,158 @@ class _LoopSettler:
     def of(self, day: DaySummary) -> LoopChanges:
         closed: dict[str, LoopResolved] = {}
         claimed: dict[str, str] = {}
-        for said in day.resolved:
-            known = self._loops.get(said.id)
-            if known is None or not known.is_open or not said.text or said.id in closed:
+        for statement in day.resolved:
+            loop = self._loops.get(statement.id)
+            if loop is None or not loop.is_open or not statement.text or statement.id in closed:
                 continue
-            if self._is_loop_done(known, said):
-                reason = self._shown.heard.claim(said.text, said.turns)
-                event = policy.resolve_loop(self._loops, said.id, reason, self._now)
-                closed |= {said.id: event} if event else {}
-            elif not self._shown.heard.repeats_data(said.text):
-                claimed.setdefault(said.id, self._shown.heard.claim(said.text, said.turns))
+            if self._is_loop_done(loop, statement):
+                reason = self._shown.heard.claim(statement.text, statement.turns)
+                event = policy.resolve_loop(self._loops, statement.id, reason, self._now)
+                closed |= {statement.id: event} if event else {}
+            elif not self._shown.heard.repeats_data(statement.text):
+                claimed.setdefault(
+                    statement.id, self._shown.heard.claim(statement.text, statement.turns)
+                )
         opened: dict[str, LoopAdded] = {}
-        for said in day.open:
-            event_of = self._make_opened(said, set(opened) | set(closed))
+        for statement in day.open:
+            event_of = self._make_opened(statement, set(opened) | set(closed))
             if event_of is not None:
                 opened.setdefault(event_of.id, event_of)
         for identity in closed:
             claimed.pop(identity, None)
         return LoopChanges((*opened.values(), *closed.values()), claimed)
 
-    def _is_loop_done(self, loop: Loop, said: LoopStatement) -> bool:
+    def _is_loop_done(self, loop: Loop, statement: LoopStatement) -> bool:
         """Return whether a named turn says that the loop is done, and no later one contradicts."""
-        named = LoopName(loop.id, loop.text)
+        name = LoopName(loop.id, loop.text)
         done = [
             number
-            for number in said.turns
+            for number in statement.turns
             if self._is_after(number, loop.opened_at)
-            and self._find_turn_mention(named, number) == "done"
+            and self._find_turn_mention(name, number) == "done"
         ]
         return bool(done) and not any(
-            number > max(done) and self._find_turn_mention(named, number) == "open"
+            number > max(done) and self._find_turn_mention(name, number) == "open"
             for number in self._shown.turns
         )
 
-    def _is_mentioned_since(self, of: LoopName, said: LoopStatement, then: datetime) -> bool:
+    def _is_mentioned_since(self, name: LoopName, statement: LoopStatement, then: datetime) -> bool:
         """Return whether a named turn after `then` speaks of the loop as open."""
         return any(
-            self._is_after(number, then) and self._find_turn_mention(of, number) == "open"
-            for number in said.turns
+            self._is_after(number, then) and self._find_turn_mention(name, number) == "open"
+            for number in statement.turns
         )
 
-    def _find_turn_mention(self, of: LoopName, number: int) -> Mention:
-        rivals = [one for one in self._named if one.id != of.id]
-        return find_mention(self._shown.turns[number], of, rivals, self._shown.heard)
+    def _find_turn_mention(self, name: LoopName, number: int) -> Mention:
+        rivals = [other for other in self._named if other.id != name.id]
+        return find_mention(self._shown.turns[number], name, rivals, self._shown.heard)
 
     def _is_after(self, number: int, then: datetime) -> bool:
         """Return whether a turn is later than `then`; False if the turn has no time."""
-        at = parse_time(self._shown.turns[number].at)
-        return at is not None and at > then
+        time = parse_time(self._shown.turns[number].at)
+        return time is not None and time > then
 
-    def _make_opened(self, said: LoopStatement, taken: set[str]) -> LoopAdded | None:
+    def _make_opened(self, statement: LoopStatement, taken: set[str]) -> LoopAdded | None:
         """Return the event for a reported loop; None if it changes nothing or lacks support."""
-        known = self._find_known(said)
-        text = self._shown.heard.instruction(said.text, said.turns)
-        if known is None:
-            return self._make_unknown(said, text)
-        if known.id in taken:
+        loop = self._find_known(statement)
+        text = self._shown.heard.instruction(statement.text, statement.turns)
+        if loop is None:
+            return self._make_unknown(statement, text)
+        if loop.id in taken:
             return None
-        if not known.is_open:
+        if not loop.is_open:
             is_again = self._is_mentioned_since(
-                LoopName(known.id, known.text), said, known.marks[-1].ts
+                LoopName(loop.id, loop.text), statement, loop.marks[-1].ts
             )
-            return policy.reopen_loop(known, known.text, self._now) if is_again else None
-        return policy.reopen_loop(known, text, self._now) if self._may_reword(known, said) else None
+            return policy.reopen_loop(loop, loop.text, self._now) if is_again else None
+        return (
+            policy.reopen_loop(loop, text, self._now) if self._may_reword(loop, statement) else None
+        )
 
-    def _may_reword(self, known: Loop, said: LoopStatement) -> bool:
+    def _may_reword(self, loop: Loop, statement: LoopStatement) -> bool:
         """Return whether a new text may replace the old one: original, with the same subject."""
-        is_as_shown = self._shown.texts.get(known.id, known.text) == known.text
-        is_short = len(known.text) <= ITEM_CHARACTERS
-        names_it = find_naming_words(LoopName(known.id, known.text)) <= find_significant_words(
-            normalize_text(said.text)
+        is_as_shown = self._shown.texts.get(loop.id, loop.text) == loop.text
+        is_short = len(loop.text) <= ITEM_CHARACTERS
+        names_it = find_naming_words(LoopName(loop.id, loop.text)) <= find_significant_words(
+            normalize_text(statement.text)
         )
         is_own = self._is_own_wording(
-            said, also="" if is_data_quotation(known.text) else known.text
+            statement, also="" if is_data_quotation(loop.text) else loop.text
         )
-        return bool(said.text) and is_as_shown and is_short and names_it and is_own
+        return bool(statement.text) and is_as_shown and is_short and names_it and is_own
 
-    def _is_own_wording(self, said: LoopStatement, also: str = "") -> bool:
+    def _is_own_wording(self, statement: LoopStatement, also: str = "") -> bool:
         """Return whether a text is neither a copy nor a paraphrase of data from a tool."""
-        heard = self._shown.heard
-        is_copy = heard.repeats_data(said.text)
-        return not is_copy and not heard.find_data_source(said.text, said.turns, also)
+        sources = self._shown.heard
+        is_copy = sources.repeats_data(statement.text)
+        return not is_copy and not sources.find_data_source(statement.text, statement.turns, also)
 
-    def _make_unknown(self, said: LoopStatement, text: str) -> LoopAdded | None:
+    def _make_unknown(self, statement: LoopStatement, text: str) -> LoopAdded | None:
         """Return the event of a new loop, or of a resolved one that is listed in other words."""
         repeated = [
-            (measure_mention(said.text, LoopName(loop.id, loop.text)), loop.id)
+            (measure_mention(statement.text, LoopName(loop.id, loop.text)), loop.id)
             for loop in self._loops.values()
             if not loop.is_open
-            and measure_mention(said.text, LoopName(loop.id, loop.text)) >= LOOP_NAMED
+            and measure_mention(statement.text, LoopName(loop.id, loop.text)) >= LOOP_NAMED
         ]
         for _, identity in sorted(repeated, reverse=True):
             loop = self._loops[identity]
-            if self._is_mentioned_since(LoopName(identity, loop.text), said, loop.marks[-1].ts):
+            if self._is_mentioned_since(
+                LoopName(identity, loop.text), statement, loop.marks[-1].ts
+            ):
                 return policy.reopen_loop(loop, loop.text, self._now)
         latest = [self._loops[identity].marks[-1].ts for _, identity in repeated]
-        if latest and not self._is_mentioned_since(LoopName(said.id, said.text), said, max(latest)):
+        if latest and not self._is_mentioned_since(
+            LoopName(statement.id, statement.text), statement, max(latest)
+        ):
             return None
-        return self._make_added(said, text)
+        return self._make_added(statement, text)
 
-    def _make_added(self, said: LoopStatement, text: str) -> LoopAdded | None:
-        plain = normalize_text(said.text)
+    def _make_added(self, statement: LoopStatement, text: str) -> LoopAdded | None:
+        plain = normalize_text(statement.text)
         if not plain or any(is_same_text(plain, other) for other in self._new.values()):
             return None
-        identity = self._make_new_id(said)
+        identity = self._make_new_id(statement)
         if identity in self._loops or identity in self._new:
             return None
         self._new[identity] = plain
         return policy.propose_loop(self._loops, identity, text, self._now)
 
-    def _make_new_id(self, said: LoopStatement) -> str:
+    def _make_new_id(self, statement: LoopStatement) -> str:
         """Return the id of a new loop: the given one if it is free and not copied from data."""
-        heard, is_own = self._shown.heard, self._is_own_wording(said)
-        is_free = said.id not in self._loops and said.id not in self._new and is_own
+        sources, is_own = self._shown.heard, self._is_own_wording(statement)
+        is_free = statement.id not in self._loops and statement.id not in self._new and is_own
         if (
             is_free
-            and STABLE_ID.match(said.id)
-            and not heard.repeats_data(said.id.replace("-", " "))
+            and STABLE_ID.match(statement.id)
+            and not sources.repeats_data(statement.id.replace("-", " "))
         ):
-            return said.id
+            return statement.id
         if not is_own:
-            return f"read-{hash_bytes(said.text.encode('utf-8', 'replace'))[:8]}"
-        return derive_id(said.text)
+            return f"read-{hash_bytes(statement.text.encode('utf-8', 'replace'))[:8]}"
+        return derive_id(statement.text)
 
-    def _find_known(self, said: LoopStatement) -> Loop | None:
+    def _find_known(self, statement: LoopStatement) -> Loop | None:
         """Return the existing loop that a statement is about, or None."""
-        plain = normalize_text(said.text)
-        named = self._loops.get(said.id)
-        like = self._find_most_similar(plain)
-        if named is None or named.id == like:
-            return self._loops.get(like)
-        if like and not is_same_text(plain, self._plain[named.id]):
-            return self._loops[like]
-        is_alien = measure_mention(said.text, LoopName(named.id, named.text)) < LOOP_NAMED
-        is_kin = find_swapped_word(plain, self._plain[named.id])
-        return None if plain and (is_alien or is_kin) else named
+        plain = normalize_text(statement.text)
+        same_id = self._loops.get(statement.id)
+        similar = self._find_most_similar(plain)
+        if same_id is None or same_id.id == similar:
+            return self._loops.get(similar)
+        if similar and not is_same_text(plain, self._plain[same_id.id]):
+            return self._loops[similar]
+        is_alien = measure_mention(statement.text, LoopName(same_id.id, same_id.text)) < LOOP_NAMED
+        is_kin = find_swapped_word(plain, self._plain[same_id.id])
+        return None if plain and (is_alien or is_kin) else same_id
 
     def _find_most_similar(self, plain: str) -> str:
         """Return the loop with nearly the same text, open ones first; empty if there is none."""
-        found = [
+        similar = [
             (loop.is_open, measure_likeness(plain, self._plain[identity]), identity)
             for identity, loop in self._loops.items()
             if plain and is_same_text(plain, self._plain[identity])
         ]
-        return max(found)[-1] if found else ""
+        return max(similar)[-1] if similar else ""
 
 
 def normalize_text(text: str) -> str:
@@ -259,11 +267,11 @@ def is_same_text(one: str, other: str) -> bool:
     """
     if one == other:
         return True
-    mine, theirs = find_core_words(one), find_core_words(other)
-    if not (mine <= theirs or theirs <= mine) or not mine:
+    words, other_words = find_core_words(one), find_core_words(other)
+    if not (words <= other_words or other_words <= words) or not words:
         return False
     if set(_NUMBERED.findall(one)) != set(_NUMBERED.findall(other)) or find_swapped_word(
         one, other
     ):
         return False
-    return mine == theirs or measure_likeness(one, other) >= LOOP_SAME
+    return words == other_words or measure_likeness(one, other) >= LOOP_SAME

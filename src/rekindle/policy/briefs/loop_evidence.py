@@ -103,7 +103,7 @@ class LoopName(msgspec.Struct, frozen=True):
 
 
 def find_mention(
-    turn: Turn, of: LoopName, rivals: Iterable[LoopName], heard: SourceTexts
+    turn: Turn, name: LoopName, rivals: Iterable[LoopName], sources: SourceTexts
 ) -> Mention:
     """Return how the person or the agent speaks of a loop in a turn; empty if they do not.
 
@@ -111,44 +111,44 @@ def find_mention(
     """
     if turn.thread or turn.who not in {"person", "agent"}:
         return ""
-    told: Mention = ""
+    mention: Mention = ""
     for sentence in split_sentences(turn.text):
-        named = measure_mention(sentence, of)
-        if named < LOOP_NAMED or heard.repeats_data(sentence):
+        share = measure_mention(sentence, name)
+        if share < LOOP_NAMED or sources.repeats_data(sentence):
             continue
-        if any(measure_mention(sentence, one) >= named for one in rivals):
+        if any(measure_mention(sentence, rival) >= share for rival in rivals):
             continue
         # Contradictory sentences count as open: a loop must not be lost.
         if not _says_done(sentence, by_person=turn.who == "person"):
             return "open"
-        told = "done"
-    return told
+        mention = "done"
+    return mention
 
 
 def split_sentences(text: str) -> Iterator[str]:
     return filter(None, map(str.strip, _SENTENCE.split(text)))
 
 
-def measure_mention(sentence: str, of: LoopName) -> float:
+def measure_mention(sentence: str, name: LoopName) -> float:
     """Return the share of a loop's words that a sentence has, 0 to 1; 2 if it has the loop's id."""
     plain = sentence.casefold()
-    identity = of.id.casefold()
+    identity = name.id.casefold()
     if identity in plain and re.search(rf"(?<![\w-]){re.escape(identity)}(?![\w-])", plain):
         return _BY_ID
-    found = find_significant_words(plain)
-    wanted = find_core_words(of.text)
-    part = len(wanted & found) / len(wanted) if wanted else 0.0
-    return max(part, LOOP_NAMED) if find_naming_words(of) <= found else part
+    words = find_significant_words(plain)
+    wanted = find_core_words(name.text)
+    share = len(wanted & words) / len(wanted) if wanted else 0.0
+    return max(share, LOOP_NAMED) if find_naming_words(name) <= words else share
 
 
-def find_naming_words(of: LoopName) -> frozenset[str]:
+def find_naming_words(name: LoopName) -> frozenset[str]:
     """Return the words that a sentence must have to name the loop: those in both its text and id.
 
     If text and id share fewer than two words, all words of the text are required.
     """
-    wanted = find_core_words(of.text)
-    named = wanted & find_core_words(of.id.replace("-", " "))
-    return named if len(named) > 1 else wanted
+    wanted = find_core_words(name.text)
+    shared = wanted & find_core_words(name.id.replace("-", " "))
+    return shared if len(shared) > 1 else wanted
 
 
 @lru_cache(maxsize=16_384)  # every loop is compared with every other

@@ -102,7 +102,14 @@ def _read_moments(
                 yield TimelineMoment(event.ts, "cycle", (_describe_cycle(event, spend.take()),))
             case events.WaitStarted() if stop_reasons.find_outcome(event.why).state == "waiting":
                 later = (happened[index] for index in range(place + 1, len(happened)))
-                end = next((one.ts for one in later if isinstance(one, _ENDS_WAIT)), None)
+                end = next(
+                    (
+                        event_after.ts
+                        for event_after in later
+                        if isinstance(event_after, _ENDS_WAIT)
+                    ),
+                    None,
+                )
                 yield _describe_wait(event, end, now, zone)
             case _:
                 yield from _read_other(event)
@@ -185,12 +192,12 @@ def _describe_cycle(event: events.CycleEnded, spent: str) -> str:
 
 
 def _describe_refused(texts: tuple[str, ...], count: int) -> str:
-    named = [to_one_line(text, MOMENT_CHARACTERS) for text in dict.fromkeys(texts)][
+    examples = [to_one_line(text, MOMENT_CHARACTERS) for text in dict.fromkeys(texts)][
         :MOMENT_EXAMPLES
     ]
-    more = f" and {count - len(named)} more" if count > len(named) else ""
+    more = f" and {count - len(examples)} more" if count > len(examples) else ""
     calls = "a tool call was" if count == 1 else f"{count} tool calls were"
-    return f"{calls} refused, no permission: {', '.join(named)}{more}"
+    return f"{calls} refused, no permission: {', '.join(examples)}{more}"
 
 
 def _render_duration(seconds: float) -> str:

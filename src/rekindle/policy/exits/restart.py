@@ -104,8 +104,8 @@ def decide_restart(
     return WaitUntil(until, exit_kind, last.seq, probe=is_probed) if until > now else None
 
 
-def _is_refused_resume(one: LaunchRecord) -> bool:
-    return one.resumes and stop_reasons.find_reaction(one.exit) == "replace"
+def _is_refused_resume(launch: LaunchRecord) -> bool:
+    return launch.resumes and stop_reasons.find_reaction(launch.exit) == "replace"
 
 
 def count_crashes(tried: Sequence[LaunchRecord], now: datetime, limits: RestartSettings) -> int:

@@ -151,57 +151,61 @@ def _hash_value(value: object) -> str:
     return hash_bytes(msgspec.json.encode(plain, order="deterministic"))
 
 
-def grant_lease(kept: RegisteredAgent) -> RegisteredAgent:
+def grant_lease(agent: RegisteredAgent) -> RegisteredAgent:
     """Return the agent with a new lease that no host has opened; the previous lease is void."""
-    return msgspec.structs.replace(kept, generation=kept.generation + 1, is_leased=True)
+    return msgspec.structs.replace(agent, generation=agent.generation + 1, is_leased=True)
 
 
-def release_lease(kept: RegisteredAgent, *, is_gone: bool) -> RegisteredAgent:
+def release_lease(agent: RegisteredAgent, *, is_gone: bool) -> RegisteredAgent:
     """Return the agent without a lease; with `is_gone`, any host may take the next one."""
-    return msgspec.structs.replace(kept, is_leased=False, host="" if is_gone else kept.host)
+    return msgspec.structs.replace(agent, is_leased=False, host="" if is_gone else agent.host)
 
 
-def explain_refused_lease(kept: RegisteredAgent, generation: int) -> str:
+def explain_refused_lease(agent: RegisteredAgent, generation: int) -> str:
     """Return why a lease of this generation is void; empty if it is valid."""
-    if generation != kept.generation:
-        return f"generation {generation} was followed by {kept.generation}"
-    return "" if kept.is_leased else f"the lease of generation {generation} has ended"
+    if generation != agent.generation:
+        return f"generation {generation} was followed by {agent.generation}"
+    return "" if agent.is_leased else f"the lease of generation {generation} has ended"
 
 
 def open_lease(
-    kept: RegisteredAgent, asked: LeaseRequest, now: datetime
+    agent: RegisteredAgent, request: LeaseRequest, now: datetime
 ) -> tuple[RegisteredAgent, OpenLease]:
     """Open the lease for a host. A change of host is recorded in the log."""
-    previous = kept.host or kept.projection.moved.host
-    if previous and previous != asked.host:
-        unpushed = kept.projection.unpushed
-        left = unpushed.words if unpushed else ""
-        moved = events.OwnerChanged(ts=now, host=asked.host, previous=previous, left=left)
-        kept = append_events(kept, moved)
-    elif not kept.projection.moved.host:
-        kept = append_events(kept, events.OwnerChanged(ts=now, host=asked.host, previous=""))
-    kept = msgspec.structs.replace(kept, host=asked.host)
-    is_same = asked.seq == kept.projection.seq and asked.held == hash_projection(kept.projection)
-    is_defined = asked.defined == hash_definition(kept.definition)
-    return kept, OpenLease(
-        kept=None if is_same else ReplicaState(kept.projection, kept.documents),
-        definition=None if is_defined else kept.definition,
+    previous = agent.host or agent.projection.moved.host
+    if previous and previous != request.host:
+        unpushed = agent.projection.unpushed
+        unpushed_words = unpushed.words if unpushed else ""
+        moved = events.OwnerChanged(
+            ts=now, host=request.host, previous=previous, left=unpushed_words
+        )
+        agent = append_events(agent, moved)
+    elif not agent.projection.moved.host:
+        agent = append_events(agent, events.OwnerChanged(ts=now, host=request.host, previous=""))
+    agent = msgspec.structs.replace(agent, host=request.host)
+    is_same = request.seq == agent.projection.seq and request.held == hash_projection(
+        agent.projection
+    )
+    is_defined = request.defined == hash_definition(agent.definition)
+    return agent, OpenLease(
+        kept=None if is_same else ReplicaState(agent.projection, agent.documents),
+        definition=None if is_defined else agent.definition,
     )
 
 
-def explain_unfit_commit(kept: RegisteredAgent, asked: CommitRequest) -> str:
+def explain_unfit_commit(agent: RegisteredAgent, commit: CommitRequest) -> str:
     """Return why a commit is invalid, regardless of the lease; empty if it is valid."""
-    missing = kept.projection.seq - asked.known
+    missing = agent.projection.seq - commit.known
     if missing < 0:
-        return f"has event {asked.known}, but the log ends at {kept.projection.seq}"
-    if missing > len(kept.tail):
-        return f"has only event {asked.known} of {kept.projection.seq}, which is too far behind"
+        return f"has event {commit.known}, but the log ends at {agent.projection.seq}"
+    if missing > len(agent.tail):
+        return f"has only event {commit.known} of {agent.projection.seq}, which is too far behind"
     try:
-        for path, text in asked.documents.items():
+        for path, text in commit.documents.items():
             _require_document(path, text)
-        for line in asked.lines:
+        for line in commit.lines:
             _require_event(line)
-        commit_events(kept, asked)
+        commit_events(agent, commit)
     except DocumentError as error:
         return str(error)
     except Exception as error:  # noqa: BLE001 - what raises when it is counted stops the agent
@@ -235,82 +239,84 @@ def explain_refused_command(lines: Iterable[str]) -> str:
 
 
 def commit_events(
-    kept: RegisteredAgent, asked: CommitRequest
+    agent: RegisteredAgent, commit: CommitRequest
 ) -> tuple[RegisteredAgent, CommitResult]:
     """Accept the events of a commit; a repeated commit, as after a lost answer, counts once."""
-    known = kept.answered.get(asked.id)
-    if known is not None:
-        return kept, known
-    missed = kept.tail[len(kept.tail) - (kept.projection.seq - asked.known) :]
-    before = msgspec.structs.replace(kept, documents=kept.documents | asked.documents)
-    after, lines = _number_events(before, asked.lines, asked.generation)
+    earlier = agent.answered.get(commit.id)
+    if earlier is not None:
+        return agent, earlier
+    missed = agent.tail[len(agent.tail) - (agent.projection.seq - commit.known) :]
+    before = msgspec.structs.replace(agent, documents=agent.documents | commit.documents)
+    after, lines = _number_events(before, commit.lines, commit.generation)
     answer = CommitResult((*missed, *lines))
-    answered = dict([*after.answered.items()][1 - FLEET_COMMITS_KEPT :]) | {asked.id: answer}
+    answered = dict([*after.answered.items()][1 - FLEET_COMMITS_KEPT :]) | {commit.id: answer}
     return msgspec.structs.replace(after, answered=answered), answer
 
 
-def record_commands(kept: RegisteredAgent, lines: Sequence[str]) -> RegisteredAgent:
+def record_commands(agent: RegisteredAgent, lines: Sequence[str]) -> RegisteredAgent:
     """Record the operator's commands; their position in the log is assigned here."""
     for line in lines:
         event = _parse_command(line)
         if isinstance(event, events.QuestionAnswered):
-            event = questions.judge_answer(kept.projection, event, event.ts)
-        kept = _number_events(kept, [events.render(event).decode()], kept.generation)[0]
-    return kept
+            event = questions.judge_answer(agent.projection, event, event.ts)
+        agent = _number_events(agent, [events.render(event).decode()], agent.generation)[0]
+    return agent
 
 
-def append_events(kept: RegisteredAgent, *new: AnyEvent) -> RegisteredAgent:
+def append_events(agent: RegisteredAgent, *new: AnyEvent) -> RegisteredAgent:
     """Append events of the engine itself, such as a wait or the start of a run."""
-    return _number_events(kept, [events.render(one).decode() for one in new], kept.generation)[0]
+    return _number_events(
+        agent, [events.render(event).decode() for event in new], agent.generation
+    )[0]
 
 
-def drop_answers(kept: RegisteredAgent) -> RegisteredAgent:
+def drop_answers(agent: RegisteredAgent) -> RegisteredAgent:
     """Return the agent without the results of past commits, for a new history."""
-    return msgspec.structs.replace(kept, answered={})
+    return msgspec.structs.replace(agent, answered={})
 
 
-def compact_agent(kept: RegisteredAgent) -> RegisteredAgent:
+def compact_agent(agent: RegisteredAgent) -> RegisteredAgent:
     """Return the agent for a new history, without old entries."""
-    small = prune_projection(kept.projection)
+    small = prune_projection(agent.projection)
     cursors = dict([*small.cursors.items()][-FLEET_CURSORS_KEPT:])
     seen = keep_newest_reports(small.seen, FLEET_CURSORS_KEPT)
     small = msgspec.structs.replace(small, cursors=cursors, seen=seen)
-    return msgspec.structs.replace(kept, projection=small, most_events=FLEET_HISTORY_EVENTS)
+    return msgspec.structs.replace(agent, projection=small, most_events=FLEET_HISTORY_EVENTS)
 
 
 def _parse_command(line: str) -> events.Event:
-    found = events.parse_untrusted(line.encode())
-    if not isinstance(found, OPERATOR_EVENTS):
-        raise DocumentError("command", f"{found.kind} is not an operator's event")
-    return found
+    event = events.parse_untrusted(line.encode())
+    if not isinstance(event, OPERATOR_EVENTS):
+        raise DocumentError("command", f"{event.kind} is not an operator's event")
+    return event
 
 
 def _number_events(
-    kept: RegisteredAgent, lines: Sequence[str], generation: int
+    agent: RegisteredAgent, lines: Sequence[str], generation: int
 ) -> tuple[RegisteredAgent, tuple[str, ...]]:
     """Return the agent with the new events, and their lines with log positions."""
-    first = kept.projection.seq + 1
+    first = agent.projection.seq + 1
     stamped = [_stamp_event(line, first + place, generation) for place, line in enumerate(lines)]
-    projection = fold_events(kept.projection, [event for _, event in stamped])
+    projection = fold_events(agent.projection, [event for _, event in stamped])
     wanted, numbered = list_needed_documents(projection), tuple(line for line, _ in stamped)
     after = msgspec.structs.replace(
-        kept,
+        agent,
         projection=projection,
-        documents={path: text for path, text in kept.documents.items() if path in wanted},
-        tail=_select_newest_lines((*kept.tail, *numbered)),
+        documents={path: text for path, text in agent.documents.items() if path in wanted},
+        tail=_select_newest_lines((*agent.tail, *numbered)),
     )
     return after, numbered
 
 
 def _select_newest_lines(lines: tuple[str, ...]) -> tuple[str, ...]:
     """Return the last lines to keep; the state of an agent must fit into one message."""
-    room, kept = FLEET_TAIL_BYTES, 0
+    room, count = FLEET_TAIL_BYTES, 0
     for line in reversed(lines[-FLEET_EVENTS_KEPT:]):
         room -= len(line)
         if room < 0:
             break
-        kept += 1
-    return lines[len(lines) - kept :]
+        count += 1
+    return lines[len(lines) - count :]
 
 
 def _stamp_event(line: str, seq: int, gen: int) -> tuple[str, AnyEvent | UnknownEvent]:
@@ -327,10 +333,16 @@ def make_draft_name(cycle: int) -> str:
     return f"memories/archive/draft-{cycle:08d}.md"
 
 
-def list_needed_documents(known: Projection) -> set[str]:
+def list_needed_documents(projection: Projection) -> set[str]:
     """Return the paths of documents that a host may need, to continue or to compare."""
-    standing = [path for one in known.documents.values() for path in (one.path, one.trimmed)]
-    if known.is_cycle_open:
-        standing.append(make_draft_name(known.cycle))
-    lately = [known.ended[number].relay for number in sorted(known.ended)[-STALL_TURNS:]]
-    return {path for path in (*standing, *lately, known.began.relay) if path}
+    current = [
+        path
+        for document in projection.documents.values()
+        for path in (document.path, document.trimmed)
+    ]
+    if projection.is_cycle_open:
+        current.append(make_draft_name(projection.cycle))
+    compared = [
+        projection.ended[number].relay for number in sorted(projection.ended)[-STALL_TURNS:]
+    ]
+    return {path for path in (*current, *compared, projection.began.relay) if path}

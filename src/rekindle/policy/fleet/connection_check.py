@@ -61,9 +61,9 @@ def require_valid_fleet(fleet: FleetSettings, marked: MarkedData) -> None:
 
 def find_fleet_warnings(fleet: FleetSettings) -> list[FleetWarning]:
     """Return the warnings of `doctor` about valid settings."""
-    found = []
+    warnings = []
     if not (fleet.codec.keys or fleet.codec.key_files):
-        found.append(
+        warnings.append(
             FleetWarning(
                 "the engine's database stores the agents' documents unencrypted",
                 "create a key with `rekindle fleet key`, and name it under `fleet: codec:`",
@@ -71,18 +71,18 @@ def find_fleet_warnings(fleet: FleetSettings) -> list[FleetWarning]:
         )
     if fleet.tls is False and not is_loopback(fleet.address):
         key = ", with the engine's key" if fleet.api_key else ""
-        found.append(
+        warnings.append(
             FleetWarning(
                 f"documents are sent to {fleet.address} in plain text{key}",
                 "set `fleet: tls: true`, or name its files",
             )
         )
-    return found
+    return warnings
 
 
 def is_loopback(address: str) -> bool:
-    found = _ADDRESS.fullmatch(address)
-    return bool(found and _LOOPBACK.fullmatch(found["host"]))
+    match = _ADDRESS.fullmatch(address)
+    return bool(match and _LOOPBACK.fullmatch(match["host"]))
 
 
 def read_variable_name(word: str) -> str:
@@ -91,8 +91,8 @@ def read_variable_name(word: str) -> str:
 
 
 def _require_address(fleet: FleetSettings, marked: MarkedData) -> None:
-    found = _ADDRESS.fullmatch(fleet.address)
-    if not found or int(found["port"]) not in _PORTS:
+    match = _ADDRESS.fullmatch(fleet.address)
+    if not match or int(match["port"]) not in _PORTS:
         raise _make_refusal(
             marked,
             "address",

@@ -58,15 +58,15 @@ class _AgentStanding(msgspec.Struct, frozen=True):
     others: tuple[str, ...] = ()
 
 
-def build_row(known: Projection, around: RowInputs, harness: str = "") -> AgentRow:
+def build_row(projection: Projection, around: RowInputs, harness: str = "") -> AgentRow:
     """Return the row of an agent whose log could be read."""
-    standing = _find_standing(known, around)
-    opened = open_loops.list_open_loops(known.loops, around.now, around.loops)
-    relay = known.documents.get("relay")
+    standing = _find_standing(projection, around)
+    opened = open_loops.list_open_loops(projection.loops, around.now, around.loops)
+    relay = projection.documents.get("relay")
     return AgentRow(
-        agent=known.agent,
+        agent=projection.agent,
         harness=harness,
-        at=known.seq,
+        at=projection.seq,
         state=standing.state,
         outcome=standing.outcome,
         label=OUTCOMES[standing.outcome].words if standing.outcome else "",
@@ -74,16 +74,16 @@ def build_row(known: Projection, around: RowInputs, harness: str = "") -> AgentR
         command=standing.command,
         others=standing.others,
         next_action=relay.headline if relay else "",
-        cycle=known.cycle,
-        cycles_done=max(0, known.cycle_ended - known.run.first),
-        cycles_of=known.run.cycles.cycles or None,
-        window=_build_window(known),
-        spend=_build_spend(known, around.budget),
+        cycle=projection.cycle,
+        cycles_done=max(0, projection.cycle_ended - projection.run.first),
+        cycles_of=projection.run.cycles.cycles or None,
+        window=_build_window(projection),
+        spend=_build_spend(projection, around.budget),
         open_loops=len(opened),
-        stale_loops=sum(one.stale for one in opened),
-        refused=known.run.refused_call_count(),
-        open_questions=_count_questions(known, around.now),
-        last_active=_find_last_activity(known),
+        stale_loops=sum(loop.stale for loop in opened),
+        refused=projection.run.refused_call_count(),
+        open_questions=_count_questions(projection, around.now),
+        last_active=_find_last_activity(projection),
     )
 
 
@@ -146,34 +146,34 @@ def build_listed_row(agent: str, harness: str, listed: str, cycle: int, why: str
     )
 
 
-def _find_last_activity(known: Projection) -> datetime | None:
+def _find_last_activity(projection: Projection) -> datetime | None:
     """Return the time of the last report, or of the last launch if it is later or there is none."""
-    began = (one.began for one in known.attempts.values())
-    return max(filter(None, (known.last_active, *began)), default=None)
+    began = (launch.began for launch in projection.attempts.values())
+    return max(filter(None, (projection.last_active, *began)), default=None)
 
 
-def _find_standing(known: Projection, around: RowInputs) -> _AgentStanding:
-    tried = sessions.find_newest_launch(known.attempts)
-    if known.run.is_safe:
-        return _describe_safe_mode(known, around)
-    if known.may_miss_stop:
+def _find_standing(projection: Projection, around: RowInputs) -> _AgentStanding:
+    tried = sessions.find_newest_launch(projection.attempts)
+    if projection.run.is_safe:
+        return _describe_safe_mode(projection, around)
+    if projection.may_miss_stop:
         lost = "events of its log are lost, and a stop may be among them"
         return _AgentStanding("broken", lost, DOCTOR)
     if around.is_supervised:
-        return _describe_supervised(known, tried, around)
-    if tried is None and not known.run.is_over:
-        return _describe_manual_session(known, around)
-    return _describe_unsupervised(known, tried, around)
+        return _describe_supervised(projection, tried, around)
+    if tried is None and not projection.run.is_over:
+        return _describe_manual_session(projection, around)
+    return _describe_unsupervised(projection, tried, around)
 
 
-def _describe_safe_mode(known: Projection, around: RowInputs) -> _AgentStanding:
+def _describe_safe_mode(projection: Projection, around: RowInputs) -> _AgentStanding:
     """Return the state of an agent in safe mode."""
-    run = known.run
-    reason = explain_safe_mode(known)
+    run = projection.run
+    reason = explain_safe_mode(projection)
     if state := STOP_REASONS[stop_reasons.parse_reason(run.safe.why)].state:
         return _AgentStanding(state, reason, DOCTOR)
     command, others = find_next_command(
-        known, around.now, run.safe.why, is_supervised=around.is_supervised
+        projection, around.now, run.safe.why, is_supervised=around.is_supervised
     )
     if run.desired == "stopped" and not around.is_supervised:
         return _AgentStanding("stopped", f"by you, in safe mode: {reason}", command, "stopped")
@@ -181,25 +181,25 @@ def _describe_safe_mode(known: Projection, around: RowInputs) -> _AgentStanding:
     return _AgentStanding("needs you", reason, command, outcome, others)
 
 
-def explain_safe_mode(known: Projection) -> str:
+def explain_safe_mode(projection: Projection) -> str:
     """Return why an agent is in safe mode; for crashes, also their number in the cycle."""
-    safe = known.run.safe
+    safe = projection.run.safe
     if safe.why != "crash":
         return reason_text.explain_reason(safe.why, safe.words)
-    tried = sessions.select_cycle_launches(known.attempts, known.current_cycle).values()
+    tried = sessions.select_cycle_launches(projection.attempts, projection.current_cycle).values()
     crashed = sum(
-        REACTIONS[stop_reasons.find_reaction(one.exit)].counts for one in tried if one.exit
+        REACTIONS[stop_reasons.find_reaction(launch.exit)].counts for launch in tried if launch.exit
     )
     times = "once" if crashed <= 1 else f"{crashed} times"
     last = f"{', the last time' if crashed > 1 else ''}: {safe.words}" if safe.words else ""
-    return f"crashed {times} in cycle {known.current_cycle}{last}"
+    return f"crashed {times} in cycle {projection.current_cycle}{last}"
 
 
-def _describe_manual_session(known: Projection, around: RowInputs) -> _AgentStanding:
+def _describe_manual_session(projection: Projection, around: RowInputs) -> _AgentStanding:
     """Return the state of an agent whose sessions a person starts without a supervisor."""
-    lives = [life for life in known.lives.values() if life.started]
+    lives = [life for life in projection.lives.values() if life.started]
     if not lives:
-        return _AgentStanding("stopped", "not started yet", f"rekindle run {known.agent}")
+        return _AgentStanding("stopped", "not started yet", f"rekindle run {projection.agent}")
     last = max(lives, key=lambda life: (life.started_seq, life.ended_seq))
     if not last.is_open:
         return _AgentStanding("stopped", "your last session has ended")
@@ -209,21 +209,21 @@ def _describe_manual_session(known: Projection, around: RowInputs) -> _AgentStan
 
 
 def _describe_supervised(
-    known: Projection, tried: LaunchRecord | None, around: RowInputs
+    projection: Projection, tried: LaunchRecord | None, around: RowInputs
 ) -> _AgentStanding:
-    waits = known.run.waits(tried.seq if tried else 0)
+    waits = projection.run.waits(tried.seq if tried else 0)
     if waits is None:
-        return _AgentStanding("running", f"cycle {known.current_cycle}")
+        return _AgentStanding("running", f"cycle {projection.current_cycle}")
     exit_words = tried.words if tried and tried.exit == waits.why else ""
     words = reason_text.explain_wait(waits.why, waits.until, around.now, around.zone, exit_words)
     return _AgentStanding("waiting", words, outcome="waiting")
 
 
 def _describe_unsupervised(
-    known: Projection, tried: LaunchRecord | None, around: RowInputs
+    projection: Projection, tried: LaunchRecord | None, around: RowInputs
 ) -> _AgentStanding:
     """Return the state of an agent without a supervisor."""
-    run, name = known.run, known.agent
+    run, name = projection.run, projection.agent
     if run.is_over:
         why = run.ended.why
         outcome, reason = (
@@ -234,49 +234,51 @@ def _describe_unsupervised(
         # A later stop, for example as an answer, settles what the run needed.
         if state in {"done", "stopped"} or run.desired != "stopped":
             command, others = (
-                ("", ()) if state == "done" else find_next_command(known, around.now, why)
+                ("", ()) if state == "done" else find_next_command(projection, around.now, why)
             )
             return _AgentStanding(state, reason, command, outcome, others)
     if run.desired == "stopped":
         return _AgentStanding("stopped", "by you", f"rekindle run {name}", "stopped")
-    if not known.is_cycle_open:
-        return _AgentStanding("stopped", f"after cycle {known.cycle}", f"rekindle run {name}")
+    if not projection.is_cycle_open:
+        return _AgentStanding("stopped", f"after cycle {projection.cycle}", f"rekindle run {name}")
     reason = reason_text.explain_reason(tried.exit or "lost", tried.words) if tried else ""
-    return _AgentStanding("stopped", f"in cycle {known.cycle}: {reason}", f"rekindle run {name}")
+    return _AgentStanding(
+        "stopped", f"in cycle {projection.cycle}: {reason}", f"rekindle run {name}"
+    )
 
 
 def find_next_command(
-    known: Projection, now: datetime, why: str, *, is_supervised: bool = False
+    projection: Projection, now: datetime, why: str, *, is_supervised: bool = False
 ) -> tuple[str, tuple[str, ...]]:
     """Return the command that answers the open question, or else the one that continues the agent.
 
     The second value lists the other answers to the question.
     """
-    if known.questions:
+    if projection.questions:
         from rekindle.policy.operator import questions  # noqa: PLC0415 - few agents have any, and it starts later
 
-        if asked := questions.find_blocking_question(known, now):
-            return questions.render_answer_command(asked), questions.list_other_answers(asked)
-    is_safe = known.run.is_safe
+        if question := questions.find_blocking_question(projection, now):
+            return questions.render_answer_command(question), questions.list_other_answers(question)
+    is_safe = projection.run.is_safe
     return reason_text.render_continue_command(
-        why, known.agent, is_safe=is_safe, is_supervised=is_supervised
+        why, projection.agent, is_safe=is_safe, is_supervised=is_supervised
     ), ()
 
 
-def _count_questions(known: Projection, now: datetime) -> int:
-    if not known.questions:
+def _count_questions(projection: Projection, now: datetime) -> int:
+    if not projection.questions:
         return 0
     from rekindle.policy.operator import questions  # noqa: PLC0415 - as above
 
-    return len(questions.list_open_questions(known, now))
+    return len(questions.list_open_questions(projection, now))
 
 
-def _build_window(known: Projection) -> WindowFigures:
-    fill = known.window
+def _build_window(projection: Projection) -> WindowFigures:
+    fill = projection.window
     if not fill.tokens:
         return WindowFigures()
     source = _SOURCES.get(fill.known, "unknown")
-    tokens = Figure(fill.tokens, _find_token_source(known))
+    tokens = Figure(fill.tokens, _find_token_source(projection))
     if not fill.window or source == "unknown":
         return WindowFigures(tokens, fill.window or None)
     return WindowFigures(
@@ -284,19 +286,19 @@ def _build_window(known: Projection) -> WindowFigures:
     )
 
 
-def _find_token_source(known: Projection) -> FigureSource:
+def _find_token_source(projection: Projection) -> FigureSource:
     """Return whether the CLI reports its tokens; it may do so without reporting its window size."""
-    fill = known.window
+    fill = projection.window
     is_estimated = fill.known == "estimated" or not fill.tokens
     return "estimated" if is_estimated and not fill.window else "reported"
 
 
-def _build_spend(known: Projection, cap: Budget | None) -> SpendFigures:
-    spent, cap = known.run.run_spending(), raise_caps(cap, known.run.raised_caps())
+def _build_spend(projection: Projection, cap: Budget | None) -> SpendFigures:
+    spent, cap = projection.run.run_spending(), raise_caps(cap, projection.run.raised_caps())
     source: FigureSource = "reported" if spent.is_reported and not spent.unpriced else "estimated"
     return SpendFigures(
         usd=Figure(round(spent.usd, 4), source) if spent.usd else Figure(),
-        tokens=Figure(spent.tokens, _find_token_source(known)) if spent.tokens else Figure(),
+        tokens=Figure(spent.tokens, _find_token_source(projection)) if spent.tokens else Figure(),
         unpriced=spent.unpriced,
         usd_cap=cap.usd if cap else None,
         tokens_cap=cap.tokens if cap else None,

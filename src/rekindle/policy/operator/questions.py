@@ -111,53 +111,55 @@ class QuestionTerms(msgspec.Struct, frozen=True):
 
 
 def add_questions(
-    known: Projection, new: Sequence[events.AnyEvent], asking: QuestionTerms
+    projection: Projection, new: Sequence[events.AnyEvent], asking: QuestionTerms
 ) -> list[events.AnyEvent]:
     """Return the events, each that needs a person followed by its question."""
-    found: list[events.AnyEvent] = []
-    number, last = 0, known.last_ended_cycle
+    result: list[events.AnyEvent] = []
+    number, last = 0, projection.last_ended_cycle
     for event in new:
-        found.append(event)
+        result.append(event)
         last = event if isinstance(event, events.CycleEnded) else last
         about, words = _find_subject(event)
         if about == WAITING and last is not None:
             words = last.about or words
         if about:
-            number = (number or _find_last_number(known, asking)) + 1
-            found.append(_make_question(known, number, about, words, asking))
-    return found
+            number = (number or _find_last_number(projection, asking)) + 1
+            result.append(_make_question(projection, number, about, words, asking))
+    return result
 
 
-def ask_about_safe_mode(known: Projection, asking: QuestionTerms) -> QuestionAsked | None:
+def ask_about_safe_mode(projection: Projection, asking: QuestionTerms) -> QuestionAsked | None:
     """Return a question for an agent in safe mode; None if it is not, or if one is open."""
-    if not known.run.is_safe or find_blocking_question(known, asking.now) is not None:
+    if not projection.run.is_safe or find_blocking_question(projection, asking.now) is not None:
         return None
-    safe = known.run.safe
-    return _make_question(known, _find_last_number(known, asking) + 1, safe.why, safe.words, asking)
+    safe = projection.run.safe
+    return _make_question(
+        projection, _find_last_number(projection, asking) + 1, safe.why, safe.words, asking
+    )
 
 
 def ask_about_calls(
-    known: Projection, refused: Iterable[RefusedCall], launch: str, asking: QuestionTerms
+    projection: Projection, refused: Iterable[RefusedCall], launch: str, asking: QuestionTerms
 ) -> list[QuestionAsked]:
     """Return a question for each new refused call of the run, up to the maximum for one launch."""
     seen = [
         one.request
-        for one in known.questions.values()
-        if one.about == PERMISSION and one.seq > known.run.began
+        for one in projection.questions.values()
+        if one.about == PERMISSION and one.seq > projection.run.began
     ]
-    found: list[QuestionAsked] = []
+    asked: list[QuestionAsked] = []
     for call in refused:
         request = {"tool": call.tool, "arguments": _shorten_arguments(call.arguments)}
         if call.permission:
             request["permission"] = call.permission
-        if request in seen or len(found) == QUESTIONS_A_LAUNCH:
+        if request in seen or len(asked) == QUESTIONS_A_LAUNCH:
             continue
         seen.append(request)
-        number = _find_last_number(known, asking) + len(found) + 1
+        number = _find_last_number(projection, asking) + len(asked) + 1
         words = f"{REFUSED_CALL_PREFIX}{call.tool} {to_one_line(call.about, ABOUT_CHARACTERS)}"
-        question = _make_question(known, number, PERMISSION, words, asking)
-        found.append(msgspec.structs.replace(question, request=request, launch=launch))
-    return found
+        question = _make_question(projection, number, PERMISSION, words, asking)
+        asked.append(msgspec.structs.replace(question, request=request, launch=launch))
+    return asked
 
 
 def _shorten_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -180,13 +182,15 @@ def _find_subject(event: events.AnyEvent) -> tuple[str, str]:
             return "", ""
 
 
-def _find_last_number(known: Projection, asking: QuestionTerms) -> int:
+def _find_last_number(projection: Projection, asking: QuestionTerms) -> int:
     """Return the number of the last question; numbers are never reused."""
-    return max((asking.last_number(), *(one.number for one in known.questions.values())))
+    return max(
+        (asking.last_number(), *(question.number for question in projection.questions.values()))
+    )
 
 
 def _make_question(
-    known: Projection, number: int, about: str, words: str, asking: QuestionTerms
+    projection: Projection, number: int, about: str, words: str, asking: QuestionTerms
 ) -> QuestionAsked:
     request: dict[str, Any] = {}
     choices = (
@@ -195,7 +199,7 @@ def _make_question(
         else STOP_REASONS[stop_reasons.parse_reason(about)].choices
     )
     if about == BUDGET:
-        run, cap = known.run, budget.raise_caps(asking.cap, known.run.raised_caps())
+        run, cap = projection.run, budget.raise_caps(asking.cap, projection.run.raised_caps())
         spent = run.run_spending()
         reached = budget.find_reached_cap(spent, cap, began=run.began_at, now=asking.now)
         if reached is not None:
@@ -207,7 +211,7 @@ def _make_question(
             choices = STOP_REASONS["crash"].choices
     return QuestionAsked(
         ts=asking.now,
-        question=f"{known.agent}-{number}",
+        question=f"{projection.agent}-{number}",
         number=number,
         about=about,
         text=reason_text.explain_reason(about, words),
@@ -218,31 +222,44 @@ def _make_question(
     )
 
 
-def find_blocking_question(known: Projection, now: datetime) -> QuestionAsked | None:
+def find_blocking_question(projection: Projection, now: datetime) -> QuestionAsked | None:
     """Return the open question that blocks the agent, or None."""
-    found = [one for one in list_open_questions(known, now) if one.about != PERMISSION]
-    return found[-1] if found else None
+    blocking = [
+        question
+        for question in list_open_questions(projection, now)
+        if question.about != PERMISSION
+    ]
+    return blocking[-1] if blocking else None
 
 
-def list_open_questions(known: Projection, now: datetime) -> list[QuestionAsked]:
+def list_open_questions(projection: Projection, now: datetime) -> list[QuestionAsked]:
     """Return the questions that a person can answer now, oldest first."""
-    asked = sorted(known.questions.values(), key=lambda one: one.seq)
-    return [one for one in asked if find_question_state(known, one, now) == "open"]
+    asked = sorted(projection.questions.values(), key=lambda question: question.seq)
+    return [
+        question for question in asked if find_question_state(projection, question, now) == "open"
+    ]
 
 
-def find_next_deadline(known: Projection, now: datetime) -> datetime | None:
+def find_next_deadline(projection: Projection, now: datetime) -> datetime | None:
     """Return the first deadline of the open questions, or None."""
     return min(
-        (one.deadline for one in list_open_questions(known, now) if one.deadline), default=None
+        (
+            question.deadline
+            for question in list_open_questions(projection, now)
+            if question.deadline
+        ),
+        default=None,
     )
 
 
-def find_question_state(known: Projection, question: QuestionAsked, now: datetime) -> QuestionState:
+def find_question_state(
+    projection: Projection, question: QuestionAsked, now: datetime
+) -> QuestionState:
     """Return whether a question is open, or how it was closed."""
-    answer = known.answers.get(question.question)
+    answer = projection.answers.get(question.question)
     if answer is not None:
         return "unanswered" if answer.origin == DEADLINE else "answered"
-    if question.about != PERMISSION and not _is_still_relevant(known.run, question):
+    if question.about != PERMISSION and not _is_still_relevant(projection.run, question):
         return "withdrawn"
     is_late = question.deadline is not None and now >= question.deadline
     return "unanswered" if is_late else "open"
@@ -257,20 +274,20 @@ def _is_still_relevant(run: RunState, question: QuestionAsked) -> bool:
     )
 
 
-def apply_defaults(known: Projection, now: datetime) -> list[QuestionAnswered]:
+def apply_defaults(projection: Projection, now: datetime) -> list[QuestionAnswered]:
     """Return the default answers of questions whose deadline has passed."""
-    found = []
-    for question in known.questions.values():
-        is_late = find_question_state(known, question, now) == "unanswered"
-        if is_late and question.question not in known.answers:
-            answer = make_answer(known, question, question.default, now)
+    answers = []
+    for question in projection.questions.values():
+        is_late = find_question_state(projection, question, now) == "unanswered"
+        if is_late and question.question not in projection.answers:
+            answer = make_answer(projection, question, question.default, now)
             # A text is passed to the agent as the words of a person, so leave it empty.
-            found.append(msgspec.structs.replace(answer, origin=DEADLINE, text=""))
-    return found
+            answers.append(msgspec.structs.replace(answer, origin=DEADLINE, text=""))
+    return answers
 
 
 def make_answer(
-    known: Projection, question: QuestionAsked, words: str, now: datetime
+    projection: Projection, question: QuestionAsked, words: str, now: datetime
 ) -> QuestionAnswered:
     """Return the event that answers a question.
 
@@ -279,7 +296,9 @@ def make_answer(
     """
     words = words.strip()
     head, _, rest = words.partition(" ")
-    choice = next((one for one in question.choices if one.casefold() == words.casefold()), "")
+    choice = next(
+        (option for option in question.choices if option.casefold() == words.casefold()), ""
+    )
     effect: AnswerEffect
     caps: dict[str, float] = {}
     text = _NOTES.get(choice, "")
@@ -287,7 +306,7 @@ def make_answer(
         effect = ANSWERS_ABOUT.get((question.about, choice), ANSWERS[choice]).effect
     elif RAISE_ANSWER in question.choices and head.casefold() == "raise":
         caps = {str(question.request.get("unit")): _parse_amount(question, rest)}
-        choice, effect = RAISE_ANSWER, "continue" if known.run.is_over else "restart"
+        choice, effect = RAISE_ANSWER, "continue" if projection.run.is_over else "restart"
     elif TEXT_ANSWER in question.choices and words:
         require_own_words(words)
         choice, text, effect = "", words, "restart"
@@ -296,7 +315,7 @@ def make_answer(
     if len(text) > ANSWER_CHARACTERS:
         reason = f"is longer than {ANSWER_CHARACTERS:,} characters"
         raise AnswerError(question.question, reason, question.choices)
-    before = [known.run.said.ts] if known.run.said else []
+    before = [projection.run.said.ts] if projection.run.said else []
     return QuestionAnswered(
         ts=open_loops.stamp_after(now, *before),
         question=question.question,
@@ -332,19 +351,23 @@ def _find_least_cap(question: QuestionAsked) -> float:
     return max(float(question.request.get(name, 0.0)) for name in ("cap", "spent"))
 
 
-def judge_answer(known: Projection, answer: QuestionAnswered, now: datetime) -> QuestionAnswered:
+def judge_answer(
+    projection: Projection, answer: QuestionAnswered, now: datetime
+) -> QuestionAnswered:
     """Return the answer to record, marked as refused if it does not count."""
-    question = known.questions.get(answer.question)
+    question = projection.questions.get(answer.question)
     reason = (
-        "there is no such question" if question is None else explain_closed(known, question, now)
+        "there is no such question"
+        if question is None
+        else explain_closed(projection, question, now)
     )
     return msgspec.structs.replace(answer, refused=reason)
 
 
-def explain_closed(known: Projection, question: QuestionAsked, now: datetime) -> str:
+def explain_closed(projection: Projection, question: QuestionAsked, now: datetime) -> str:
     """Return why a question no longer accepts an answer; empty if it does."""
-    answer = known.answers.get(question.question)
-    match find_question_state(known, question, now):
+    answer = projection.answers.get(question.question)
+    match find_question_state(projection, question, now):
         case "answered" if answer is not None:
             by = f" by {answer.by}" if answer.by else ""
             what = answer.choice or to_one_line(answer.text, QUOTED_CHARACTERS)
@@ -375,7 +398,7 @@ def list_other_answers(question: QuestionAsked) -> tuple[str, ...]:
     if question.about == PERMISSION:
         return (f"rekindle deny {question.question}",)
     first = _find_first_answer(question) or TEXT_ANSWER
-    return tuple(one for one in question.choices if one != first)
+    return tuple(choice for choice in question.choices if choice != first)
 
 
 def _find_first_answer(question: QuestionAsked) -> str:

@@ -88,19 +88,19 @@ def sum_idle_launches(
     return msgspec.structs.replace(idle_work, billed=billed, signs=tuple(signs[LaunchRecord]))
 
 
-def _find_position(one: LaunchRecord | CycleEnded) -> int:
-    return one.seq if isinstance(one, CycleEnded) else one.ended_seq or one.seq
+def _find_position(end: LaunchRecord | CycleEnded) -> int:
+    return end.seq if isinstance(end, CycleEnded) else end.ended_seq or end.seq
 
 
-def _add_launch(idle: IdleWork, one: LaunchRecord, usd: float, *, counts: bool) -> IdleWork:
-    has_failed = counts and not REACTIONS[find_reaction(one.exit)].is_intended
+def _add_launch(idle: IdleWork, launch: LaunchRecord, usd: float, *, counts: bool) -> IdleWork:
+    has_failed = counts and not REACTIONS[find_reaction(launch.exit)].is_intended
     return msgspec.structs.replace(
         idle,
         launches=idle.launches + counts,
-        seconds=idle.seconds + one.seconds,
+        seconds=idle.seconds + launch.seconds,
         usd=usd,
-        failing=(idle.failing or one.ended) if has_failed else None,
-        last=one,
+        failing=(idle.failing or launch.ended) if has_failed else None,
+        last=launch,
     )
 
 

@@ -108,8 +108,8 @@ class _ProjectionBuilder(ProjectionFields):
         """Store the first question of an id and its first answer, by position in the log."""
         match event:
             case events.QuestionAsked():
-                asked = self.questions.get(event.question)
-                if asked is None or 0 < event.seq < asked.seq:
+                question = self.questions.get(event.question)
+                if question is None or 0 < event.seq < question.seq:
                     self.questions[event.question] = event
             case events.QuestionAnswered(refused=""):
                 answer = self.answers.get(event.question)
@@ -172,15 +172,15 @@ class _ProjectionBuilder(ProjectionFields):
     ) -> None:
         """Apply the agent's host and workspace, each by position in the log."""
         pushed = self.workspace.seq if self.workspace else 0
-        kept = self.unpushed.seq if self.unpushed else 0
+        unpushed = self.unpushed.seq if self.unpushed else 0
         match event:
             case events.OwnerChanged():
                 now = OwnerMove(event.seq, event.host, event.previous, event.left)
                 self.moved = max(self.moved, now)
             case events.WorkspacePushed() if event.seq > pushed:
                 self.workspace = event
-                self.unpushed = self.unpushed if kept > event.seq else None
-            case events.WorkspacePushFailed() if event.seq > max(pushed, kept):
+                self.unpushed = self.unpushed if unpushed > event.seq else None
+            case events.WorkspacePushFailed() if event.seq > max(pushed, unpushed):
                 self.unpushed = event
             case _:
                 pass

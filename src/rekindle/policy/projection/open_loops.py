@@ -88,14 +88,14 @@ class Loop(msgspec.Struct, frozen=True):
     @property
     def added(self) -> str:
         """Date of the current opening; a reopened loop counts from its reopening."""
-        said = ""
+        date_given = ""
         first = self.marks[-1]
         for mark in reversed(self.marks):
             if mark.closes:
                 break
-            said = said or mark.added
+            date_given = date_given or mark.added
             first = mark
-        return said or first.day
+        return date_given or first.day
 
     @property
     def opened_at(self) -> datetime:
@@ -159,21 +159,21 @@ def propose_loop(loops: LoopMap, identity: str, text: str, now: datetime) -> Loo
     return reopen_loop(loop, line, now) if loop else LoopAdded(ts=now, id=identity, text=line)
 
 
-def reopen_loop(known: Loop, line: str, now: datetime) -> LoopAdded | None:
+def reopen_loop(loop: Loop, line: str, now: datetime) -> LoopAdded | None:
     """Return the event that reopens or rewords a loop; None if it is open with this text."""
-    if known.is_open and known.text == line:
+    if loop.is_open and loop.text == line:
         return None
-    return LoopAdded(ts=_stamp_after_marks(now, known), id=known.id, text=line)
+    return LoopAdded(ts=_stamp_after_marks(now, loop), id=loop.id, text=line)
 
 
 def resolve_loop(loops: LoopMap, identity: str, reason: str, now: datetime) -> LoopResolved | None:
     """Return the event that closes a loop; None if it is already closed."""
     loop = loops.get(identity)
     if loop is None:
-        like = get_close_matches(identity, loops, n=1)
+        similar = get_close_matches(identity, loops, n=1)
         raise NotFoundError(
             f"no loop with id {identity!r}",
-            hint=f"did you mean `{like[0]}`?" if like else "list them with `rekindle loops`",
+            hint=f"did you mean `{similar[0]}`?" if similar else "list them with `rekindle loops`",
         )
     line = to_one_line(reason)
     if not line:
@@ -227,10 +227,10 @@ def list_open_loops(
     return tuple(sorted(open_items, key=lambda loop: (loop.added, loop.id)))
 
 
-def render_loop_line(one: OpenLoop, *more: str) -> str:
+def render_loop_line(loop: OpenLoop, *more: str) -> str:
     """Return an open loop as one line."""
-    details = (f"since {one.added}", "stale" if one.stale else "", *more)
-    return f"{one.id}: {one.text} ({', '.join(filter(None, details))})"
+    details = (f"since {loop.added}", "stale" if loop.stale else "", *more)
+    return f"{loop.id}: {loop.text} ({', '.join(filter(None, details))})"
 
 
 def list_recently_resolved(

@@ -26,7 +26,7 @@ class AgentLimits(msgspec.Struct, frozen=True):
 
 
 def decide_move(
-    known: Projection,
+    projection: Projection,
     limits: AgentLimits,
     now: datetime,
     *,
@@ -35,45 +35,48 @@ def decide_move(
 ) -> run_moves.Move:
     """Return the next move. For `resumes_count`, see `restart.decide_restart`."""
     return run_moves.decide_next_move(
-        known.run,
-        select_open_launches(known),
+        projection.run,
+        select_open_launches(projection),
         now=now,
         runtime=limits.runtime,
         cap=limits.budget,
         stays=limits.stays,
         threshold=limits.threshold,
-        checkpoint=_find_checkpoint(known) if limits.checkpoints else sessions.NOT_IN_LOG,
-        fruitless=measure_idle_work(known),
+        checkpoint=_find_checkpoint(projection) if limits.checkpoints else sessions.NOT_IN_LOG,
+        fruitless=measure_idle_work(projection),
         paces_handoffs=paces_handoffs,
         resumes_count=resumes_count,
     )
 
 
-def has_failed_resume(known: Projection) -> bool:
+def has_failed_resume(projection: Projection) -> bool:
     """Return whether a session could not be resumed in the current cycle."""
     return any(
-        launch.resumes and launch.exit == "resume-failed" for launch in select_open_launches(known)
+        launch.resumes and launch.exit == "resume-failed"
+        for launch in select_open_launches(projection)
     )
 
 
-def measure_idle_work(known: Projection) -> idle.IdleWork:
+def measure_idle_work(projection: Projection) -> idle.IdleWork:
     """Return the work since the last progress, or since the operator's last command."""
-    run = known.run
+    run = projection.run
     return idle.sum_idle_launches(
-        known.attempts.values(),
-        known.ended,
+        projection.attempts.values(),
+        projection.ended,
         began=run.began,
         heeded=run.heeded,
         stopped=run.stopped,
     )
 
 
-def select_open_launches(known: Projection) -> list[sessions.LaunchRecord]:
+def select_open_launches(projection: Projection) -> list[sessions.LaunchRecord]:
     """Return the launches of the current cycle."""
-    return list(sessions.select_cycle_launches(known.attempts, known.current_cycle).values())
+    return list(
+        sessions.select_cycle_launches(projection.attempts, projection.current_cycle).values()
+    )
 
 
-def _find_checkpoint(known: Projection) -> int:
+def _find_checkpoint(projection: Projection) -> int:
     """Return the log position of the last checkpoint that any session may use, or 0."""
-    checkpoint = known.documents.get("checkpoint")
+    checkpoint = projection.documents.get("checkpoint")
     return checkpoint.seq if checkpoint and not checkpoint.session else 0
