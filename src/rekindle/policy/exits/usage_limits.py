@@ -141,8 +141,8 @@ def _find_relative_times(text: str, now: datetime) -> Iterator[ResetTime]:
         yield now + timedelta(seconds=seconds + margin)
 
 
-def _read_unit(found: re.Match[str]) -> str:
-    return ("ms", "s", "m", "h", "d", "w")[(found.lastindex or 2) - 2]
+def _read_unit(match: re.Match[str]) -> str:
+    return ("ms", "s", "m", "h", "d", "w")[(match.lastindex or 2) - 2]
 
 
 def _find_absolute_times(text: str, now: datetime, zone: tzinfo) -> Iterator[ResetTime]:

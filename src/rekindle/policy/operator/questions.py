@@ -143,9 +143,9 @@ def ask_about_calls(
 ) -> list[QuestionAsked]:
     """Return a question for each new refused call of the run, up to the maximum for one launch."""
     seen = [
-        one.request
-        for one in projection.questions.values()
-        if one.about == PERMISSION and one.seq > projection.run.began
+        earlier.request
+        for earlier in projection.questions.values()
+        if earlier.about == PERMISSION and earlier.seq > projection.run.began
     ]
     asked: list[QuestionAsked] = []
     for call in refused:

@@ -79,28 +79,30 @@ def find_secrets(text: str, allow: Sequence[str] = ()) -> list[SecretFinding]:
 
     Replacing a secret may reveal another one, so the search repeats until it finds nothing more.
     """
-    found: list[SecretFinding] = []
+    findings: list[SecretFinding] = []
     for _ in range(REDACT_ROUNDS):
-        more = find_once(_replace_findings(text, found), allow)
-        if not more:
+        new = find_once(_replace_findings(text, findings), allow)
+        if not new:
             break
-        found = sorted([*found, *_map_to_original(more, found)])
-    return found
+        findings = sorted([*findings, *_map_to_original(new, findings)])
+    return findings
 
 
 def _map_to_original(
-    more: list[SecretFinding], found: list[SecretFinding]
+    new: list[SecretFinding], earlier: list[SecretFinding]
 ) -> Iterator[SecretFinding]:
     """Yield findings in a text with placeholders, with their offsets in the original text."""
     ends, shifts, grown = [], [0], 0
-    for one in found:
-        grown += len(one.rule) + _count_digits(one.end - one.start) + len("[redacted::]")
-        grown -= one.end - one.start
-        ends.append(one.end + grown)
+    for finding in earlier:
+        grown += (
+            len(finding.rule) + _count_digits(finding.end - finding.start) + len("[redacted::]")
+        )
+        grown -= finding.end - finding.start
+        ends.append(finding.end + grown)
         shifts.append(grown)
-    for one in more:
-        shift = shifts[bisect_right(ends, one.start)]
-        yield SecretFinding(one.start - shift, one.end - shift, one.rule)
+    for finding in new:
+        shift = shifts[bisect_right(ends, finding.start)]
+        yield SecretFinding(finding.start - shift, finding.end - shift, finding.rule)
 
 
 def render_placeholder(rule: str, secret: str) -> str:
@@ -113,15 +115,15 @@ def _count_digits(size: int) -> int:
     return 2 if size < REDACT_GUESSABLE_CHARACTERS else 4
 
 
-def _replace_findings(text: str, found: Iterable[SecretFinding]) -> str:
+def _replace_findings(text: str, findings: Iterable[SecretFinding]) -> str:
     pieces = []
     position = 0
-    for one in found:
+    for finding in findings:
         pieces += [
-            text[position : one.start],
-            f"[redacted:{render_placeholder(one.rule, text[one.start : one.end])}]",
+            text[position : finding.start],
+            f"[redacted:{render_placeholder(finding.rule, text[finding.start : finding.end])}]",
         ]
-        position = one.end
+        position = finding.end
     return "".join([*pieces, text[position:]])
 
 
@@ -134,14 +136,14 @@ def find_once(text: str, allow: Sequence[str] = ()) -> list[SecretFinding]:
         spans += _find_without_colours(text)
     if not spans:
         return []
-    kept = _subtract_spans(spans, [match.span() for match in _PLACEHOLDER.finditer(text)])
-    whole = _merge_spans(_align_to_escapes(text, span) for span in kept)
-    found = [
+    visible = _subtract_spans(spans, [match.span() for match in _PLACEHOLDER.finditer(text)])
+    aligned = _merge_spans(_align_to_escapes(text, span) for span in visible)
+    findings = [
         SecretFinding(start, end, rule)
-        for start, end, rule in clip_to_json(text, whole)
+        for start, end, rule in clip_to_json(text, aligned)
         if end > start
     ]
-    return [one for one in found if not _is_allowed(one, text, allow)]
+    return [finding for finding in findings if not _is_allowed(finding, text, allow)]
 
 
 def _find_in_view(text: str) -> list[SecretSpan]:
@@ -156,17 +158,17 @@ def _find_in_view(text: str) -> list[SecretSpan]:
 
 def _find_without_colours(text: str) -> list[SecretSpan]:
     """Return the secrets found without colour codes, which may be inside a secret."""
-    starts, taken, squeezed, position, gone = [0], [0], [], 0, 0
+    starts, removed_before, squeezed, position, removed = [0], [0], [], 0, 0
     for match in _COLOUR.finditer(text):
         squeezed.append(text[position : match.start()])
         position = match.end()
-        gone += len(match[0])
-        starts.append(position - gone)
-        taken.append(gone)
+        removed += len(match[0])
+        starts.append(position - removed)
+        removed_before.append(removed)
     squeezed.append(text[position:])
 
     def original(at: int) -> int:
-        return at + taken[bisect_right(starts, at) - 1]
+        return at + removed_before[bisect_right(starts, at) - 1]
 
     return [
         (original(start), original(end - 1) + 1, rule)
@@ -177,16 +179,16 @@ def _find_without_colours(text: str) -> list[SecretSpan]:
 
 def _extend_to_end(view: str, spans: list[SecretSpan]) -> list[SecretSpan]:
     """Extend long secrets to their end, because the patterns of the rules are bounded."""
-    found, first, last = [], 0, 0
+    extended, first, last = [], 0, 0
     for start, end, rule in sorted(spans):
         if end - start < _LONG or rule == "url-password":
-            found.append((start, end, rule))
+            extended.append((start, end, rule))
             continue
         if not first <= end <= last:
             longer = _LONGER.match(view, end)
             first, last = end, longer.end() if longer else end
-        found.append((start, last, rule))
-    return found
+        extended.append((start, last, rule))
+    return extended
 
 
 def _undo_escapes(text: str) -> str:
@@ -238,7 +240,7 @@ def _holds_a_secret(text: str) -> bool:
 
 def _join_next_line(view: str, spans: list[SecretSpan]) -> list[SecretSpan]:
     """Return the rest of tokens that a narrow terminal has wrapped to the next line."""
-    found = []
+    joined = []
     for start, end, rule in spans:
         if end - start < 16 or rule in {"private-key", "encoded-secret"}:
             continue
@@ -255,8 +257,8 @@ def _join_next_line(view: str, spans: list[SecretSpan]) -> list[SecretSpan]:
             or value_tests.is_file(after["v"])
         ):
             continue
-        found.append((*after.span("v"), rule))
-    return found
+        joined.append((*after.span("v"), rule))
+    return joined
 
 
 def _join_line_breaks(text: str, spans: list[SecretSpan]) -> list[SecretSpan]:
@@ -273,21 +275,21 @@ def _subtract_spans(spans: list[SecretSpan], taken: list[tuple[int, int]]) -> li
     """Return the parts of the spans outside placeholders; `taken` is in ascending order."""
     if not taken:
         return spans
-    kept = []
+    visible = []
     first = 0
     for begin, end, rule in sorted(spans):
         start = begin
         while first < len(taken) and taken[first][1] <= start:
             first += 1
-        here = first
-        while here < len(taken) and taken[here][0] < end:
-            if taken[here][0] > start:
-                kept.append((start, taken[here][0], rule))
-            start = max(start, taken[here][1])
-            here += 1
+        index = first
+        while index < len(taken) and taken[index][0] < end:
+            if taken[index][0] > start:
+                visible.append((start, taken[index][0], rule))
+            start = max(start, taken[index][1])
+            index += 1
         if start < end:
-            kept.append((start, end, rule))
-    return kept
+            visible.append((start, end, rule))
+    return visible
 
 
 def _align_to_escapes(text: str, span: SecretSpan) -> SecretSpan:
@@ -310,7 +312,7 @@ def _count_slashes_before(text: str, at: int) -> int:
 def _merge_spans(spans: Iterable[SecretSpan]) -> list[SecretSpan]:
     """Return the spans in order, with overlaps merged under the rule of the first and longest."""
     merged: list[SecretSpan] = []
-    for start, end, rule in sorted(spans, key=lambda one: (one[0], -one[1])):
+    for start, end, rule in sorted(spans, key=lambda span: (span[0], -span[1])):
         if merged and start < merged[-1][1]:
             before = merged[-1]
             merged[-1] = (before[0], max(before[1], end), before[2])
@@ -319,11 +321,11 @@ def _merge_spans(spans: Iterable[SecretSpan]) -> list[SecretSpan]:
     return merged
 
 
-def _is_allowed(one: SecretFinding, text: str, allow: Sequence[str]) -> bool:
+def _is_allowed(finding: SecretFinding, text: str, allow: Sequence[str]) -> bool:
     if not allow:
         return False
-    secret = text[one.start : one.end]
+    secret = text[finding.start : finding.end]
     return any(
-        fnmatchcase(secret, entry) or entry == render_placeholder(one.rule, secret)
+        fnmatchcase(secret, entry) or entry == render_placeholder(finding.rule, secret)
         for entry in allow
     )

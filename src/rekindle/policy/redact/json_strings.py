@@ -16,30 +16,32 @@ _JSON_ENDS = {"{": "}", "[": "]", '"': '"'}
 
 def clip_to_json(text: str, spans: list[SecretSpan]) -> list[SecretSpan]:
     """Return the spans; inside JSON, only their parts in strings, without split escapes."""
-    found: list[SecretSpan] = []
-    left = deque(spans)
+    clipped: list[SecretSpan] = []
+    remaining = deque(spans)
     for begin, stop in _find_json_parts(text, spans):
-        while left and left[0][0] < begin:
-            found.append(left.popleft())
-        here = []
-        while left and left[0][0] < stop:
-            here.append(left.popleft())
-        found += _clip_to_strings(text, begin, stop, here)
-    return [*found, *left]
+        while remaining and remaining[0][0] < begin:
+            clipped.append(remaining.popleft())
+        inside = []
+        while remaining and remaining[0][0] < stop:
+            inside.append(remaining.popleft())
+        clipped += _clip_to_strings(text, begin, stop, inside)
+    return [*clipped, *remaining]
 
 
 def _clip_to_strings(
     text: str, begin: int, stop: int, spans: list[SecretSpan]
 ) -> Iterator[SecretSpan]:
-    strings = [(one.end() - 1, one.start() + 1) for one in _JSON_TEXT.finditer(text, begin, stop)]
-    place, known, escapes = 0, -1, []
+    strings = [
+        (match.end() - 1, match.start() + 1) for match in _JSON_TEXT.finditer(text, begin, stop)
+    ]
+    place, current, escapes = 0, -1, []
     for start, end, rule in spans:
         place = bisect_right(strings, (start, stop), lo=max(0, place - 1))
         while place < len(strings) and strings[place][1] < end:
             closes, opens = strings[place]
-            if known != place:
-                known = place
-                escapes = [one.span() for one in _JSON_ESCAPE.finditer(text, opens, closes)]
+            if current != place:
+                current = place
+                escapes = [match.span() for match in _JSON_ESCAPE.finditer(text, opens, closes)]
             yield (
                 _escape_start(escapes, max(start, opens)),
                 _escape_start(escapes, min(end, closes)),

@@ -74,14 +74,14 @@ def _find_block_body(
 ) -> Iterator[SecretSpan]:
     strange, was_full = 0, False
     for line in islice(_LINE.finditer(view, position, stop), _LONGEST_BLOCK):
-        found = [] if _HEADER.search(line[0]) else list(_BODY.finditer(line[0]))
-        for body in found:
+        bodies = [] if _HEADER.search(line[0]) else list(_BODY.finditer(line[0]))
+        for body in bodies:
             yield line.start() + body.start(), line.start() + body.end(), "private-key"
         short = _LAST.search(line[0])
-        if not found and short and (was_full or is_closed):
+        if not bodies and short and (was_full or is_closed):
             yield line.start() + short.start(1), line.start() + short.end(1), "private-key"
-        was_full = bool(found)
-        strange = 0 if found else strange + 1
+        was_full = bool(bodies)
+        strange = 0 if bodies else strange + 1
         if strange > _STRANGE_LINES:
             return
 
@@ -91,10 +91,10 @@ def _find_block_end(view: str, stop: int) -> Iterator[SecretSpan]:
     for _ in range(_LONGEST_BLOCK):
         start = max(view.rfind("\n", 0, max(0, stop - 1)) + 1, stop - _LONGEST_LINE)
         line = view[start:stop]
-        found = list(_BODY.finditer(line))
-        if not found and line.strip():
+        bodies = list(_BODY.finditer(line))
+        if not bodies and line.strip():
             return
-        for body in found:
+        for body in bodies:
             yield start + body.start(), start + body.end(), "private-key"
         stop = start
         if stop == 0:

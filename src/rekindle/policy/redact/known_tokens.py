@@ -91,7 +91,7 @@ _PUBLIC_IDS = frozenset(
 
 def _join_alternatives(prefixes: list[str]) -> str:
     """Return a pattern with the longest prefix first, because it names the more specific rule."""
-    return "|".join(re.escape(one) for one in sorted(prefixes, key=len, reverse=True))
+    return "|".join(re.escape(prefix) for prefix in sorted(prefixes, key=len, reverse=True))
 
 
 _RULE_OF = {
@@ -185,18 +185,18 @@ def is_public_id(word: str) -> bool:
 
 def find_tokens(run: str) -> list[SecretSpan]:
     """Return the tokens in a run of characters, as start, end and rule."""
-    found = _find_known(run)
+    spans = _find_known(run)
     if _DIGIT.search(run):
         if len(run) >= _SHORTEST_SHAPE:
-            found += _find_shaped(run)
-        found = found or _find_prefixed(run)
-    return found
+            spans += _find_shaped(run)
+        spans = spans or _find_prefixed(run)
+    return spans
 
 
 def _find_known(run: str) -> list[SecretSpan]:
-    found: list[SecretSpan] = []
+    spans: list[SecretSpan] = []
     for start in _FIRST_TWO.finditer(run):
-        if found and start.start() < found[-1][1]:
+        if spans and start.start() < spans[-1][1]:
             continue
         match = _PREFIX.match(run, start.start())
         if match is None:
@@ -212,8 +212,8 @@ def _find_known(run: str) -> list[SecretSpan]:
             continue
         text = body[0].rstrip(".:!+/")
         if len(text) >= least and _fits_prefix(prefix, text[:_ENOUGH]):
-            found.append((match.start(), match.end() + len(text), rule))
-    return found
+            spans.append((match.start(), match.end() + len(text), rule))
+    return spans
 
 
 def _is_glued(run: str, at: int) -> bool:
@@ -267,7 +267,7 @@ def _is_mixed(piece: str) -> bool:
 
 def _find_prefixed(run: str) -> list[SecretSpan]:
     """Return tokens of the usual form: `word_` or `word-`, followed by random characters."""
-    found = [
+    spans = [
         (*match.span(), "api-key")
         for match in _DOTTED.finditer(run)
         if "/" not in run and all(_is_mixed(piece) for piece in match.groups())
@@ -277,12 +277,12 @@ def _find_prefixed(run: str) -> list[SecretSpan]:
         body = match[2]
         if not _PUBLIC_IDS.isdisjoint(words) or value_tests.is_uuid(body):
             continue
-        joined = match[0][len(match[1])]
+        separator = match[0][len(match[1])]
         longest = max(re.split("[_-]", body), key=len)
         if value_tests.is_hex(longest):
-            is_random = joined == "_" and len(longest) >= 32 and value_tests.is_random(longest)
+            is_random = separator == "_" and len(longest) >= 32 and value_tests.is_random(longest)
         else:
             is_random = len(longest) >= 16 and value_tests.is_random(longest, 16) and "/" not in run
         if is_random:
-            found.append((*match.span(), "api-key"))
-    return found
+            spans.append((*match.span(), "api-key"))
+    return spans

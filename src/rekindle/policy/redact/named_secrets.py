@@ -140,7 +140,7 @@ _EDGE = ",;)]}>"
 
 def find_named(view: str, low: str) -> list[NamedSecret]:
     """Return the secrets of `view`, a text with its escapes resolved; `low` is its lower case."""
-    found: list[NamedSecret] = []
+    secrets: list[NamedSecret] = []
     done = 0
     has_arn = "arn:" in view
     separators = [
@@ -161,12 +161,12 @@ def find_named(view: str, low: str) -> list[NamedSecret]:
             strength is NameStrength.WEAK and _BESIDE.search(view, max(0, start - 20), start)
         ):
             continue
-        here = _find_assigned(view, name, start, stop, strength, separators) or _find_nearby(
+        new = _find_assigned(view, name, start, stop, strength, separators) or _find_nearby(
             view, stop
         )
-        found += here
-        done = max([done, *(one.end for one in here)])
-    return found
+        secrets += new
+        done = max([done, *(secret.end for secret in new)])
+    return secrets
 
 
 def _is_in_arn(view: str, start: int) -> bool:
@@ -250,7 +250,7 @@ def _find_in_block(
 ) -> list[NamedSecret]:
     """Return the single-word lines of a multi-line value that look like a secret."""
     column = start - view.rfind("\n", 0, start) - 1
-    found: list[NamedSecret] = []
+    secrets: list[NamedSecret] = []
     at = view.find("\n", block.end())
     for _ in range(_BLOCK_LINES):
         line = _BLOCK_LINE.match(view, at) if at >= 0 else None
@@ -264,11 +264,11 @@ def _find_in_block(
         if alone and not is_harmless(text, "assigned", quoted=True):
             is_long = value_tests.is_random(text, 12) or strength is NameStrength.STRONG
             if is_long and is_secret(text, strength, aside=False, quoted=True, form="assigned"):
-                found.append(NamedSecret(*line.span("v"), rule))
+                secrets.append(NamedSecret(*line.span("v"), rule))
         if is_last:
             break
         at = view.find("\n", line.end("v"))
-    return found
+    return secrets
 
 
 def _skip_scheme(view: str, at: int, strength: NameStrength) -> tuple[int, NameStrength]:
@@ -319,25 +319,25 @@ def _find_value(view: str, at: int, form: str, *, is_query: bool) -> tuple[int, 
     if form in {"element", "tagged"}:
         text = text.partition("<")[0]
     trimmed = text.rstrip(_EDGE)
-    if not any(one in trimmed for one in "([{<"):
+    if not any(bracket in trimmed for bracket in "([{<"):
         text = trimmed
     return (bare.start("v"), bare.start("v") + len(text), False) if text else None
 
 
 def _find_joined(view: str, end: int, rule: str) -> list[NamedSecret]:
     """Return the further pieces of a concatenated literal: "abc" + "def"."""
-    found: list[NamedSecret] = []
+    pieces: list[NamedSecret] = []
     closing = _QUOTE.match(view, end)
-    while closing is not None and len(found) < _MOST_PIECES:
+    while closing is not None and len(pieces) < _MOST_PIECES:
         joint = _JOINED.match(view, closing.end())
         if joint is None or ("+" not in joint[0] and "\n" not in joint[0]):
             break
         piece = _QUOTED.match(view, joint.end())
         if piece is None or not value_tests.is_random(piece["v"], 6) or " " in piece["v"]:
             break
-        found.append(NamedSecret(*piece.span("v"), rule))
+        pieces.append(NamedSecret(*piece.span("v"), rule))
         closing = _QUOTE.match(view, piece.end("v"))
-    return found
+    return pieces
 
 
 def _name_rule(name: str, strength: NameStrength) -> str:

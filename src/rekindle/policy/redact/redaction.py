@@ -83,14 +83,14 @@ class Redaction(msgspec.Struct, frozen=True):
     def _redact_tree(self, value: Any, name: str = "") -> Any:
         """Return the value with every string redacted; its key may identify it as a secret."""
         if isinstance(value, dict):
-            return {self.text(key): self._redact_tree(one, key) for key, one in value.items()}
+            return {self.text(key): self._redact_tree(item, key) for key, item in value.items()}
         if isinstance(value, list | tuple):
-            return [self._redact_tree(one, name) for one in value]
+            return [self._redact_tree(item, name) for item in value]
         if not isinstance(value, str) or not value:
             return value
-        named = json.dumps({name: value}, ensure_ascii=False)
-        cleaned = self.text(named)
-        return value if cleaned == named else next(iter(json.loads(cleaned).values()))
+        pair = json.dumps({name: value}, ensure_ascii=False)
+        cleaned = self.text(pair)
+        return value if cleaned == pair else next(iter(json.loads(cleaned).values()))
 
 
 @cache

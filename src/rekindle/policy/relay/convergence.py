@@ -102,13 +102,13 @@ def find_topic(relay: Relay) -> str:
 
 def choose_stage(cycles_on_topic: int) -> TopicStage:
     """Return the stage of the given cycle on a topic, counted from 1."""
-    every = list(TopicStage)
-    return every[min(max(cycles_on_topic, 1), len(every)) - 1]
+    stages = list(TopicStage)
+    return stages[min(max(cycles_on_topic, 1), len(stages)) - 1]
 
 
 def choose_next_stage(ended: Mapping[int, CycleEnded], topic: str) -> TopicStage:
     """Return the stage of the next cycle on a topic."""
-    return choose_stage(1 + sum(one.topic == topic for one in ended.values()))
+    return choose_stage(1 + sum(cycle.topic == topic for cycle in ended.values()))
 
 
 def render_stage_notice(
@@ -166,31 +166,31 @@ def check_stage(
 
 
 def _check_brainstorm(relay: Relay, before: Relay | None) -> StageResult:
-    found = deliberation.find_options(relay, before)
-    if len(found) >= CONVERGENCE_OPTIONS:
+    options = deliberation.find_options(relay, before)
+    if len(options) >= CONVERGENCE_OPTIONS:
         return StageResult(
-            ok=True, words=f"ranks {len(found)} options, first: {_shorten(found[0])}"
+            ok=True, words=f"ranks {len(options)} options, first: {_shorten(options[0])}"
         )
-    if found:
-        return StageResult(ok=False, words=f"names only one option: {_shorten(found[0])}")
+    if options:
+        return StageResult(ok=False, words=f"names only one option: {_shorten(options[0])}")
     return StageResult(ok=False, words="ranks no options: the relay has no numbered list of them")
 
 
 def _check_decision(relay: Relay, before: Relay | None) -> StageResult:
     if deliberation.rejects_topic(relay, before):
         return StageResult(ok=True, words="says no-go")
-    found = deliberation.find_winners(relay, before)
+    winners = deliberation.find_winners(relay, before)
     is_doubted = deliberation.names_doubts(relay)
-    if len(found) == 1 and is_doubted:
+    if len(winners) == 1 and is_doubted:
         return StageResult(
-            ok=True, words=f"chose {_shorten(found[0])}, and says what could go wrong"
+            ok=True, words=f"chose {_shorten(winners[0])}, and says what could go wrong"
         )
     missing = []
-    if not found:
+    if not winners:
         missing.append("names no winner")
-    elif len(found) > 1:
-        named = "; ".join(_shorten(one) for one in found[:3])
-        missing.append(f"names {len(found)} winners instead of one ({named})")
+    elif len(winners) > 1:
+        named = "; ".join(_shorten(winner) for winner in winners[:3])
+        missing.append(f"names {len(winners)} winners instead of one ({named})")
     if not is_doubted:
         missing.append("has no pre-mortem: nothing about what could go wrong")
     return StageResult(ok=False, words=", and ".join(missing))
@@ -198,10 +198,10 @@ def _check_decision(relay: Relay, before: Relay | None) -> StageResult:
 
 def _check_artefacts(files: Sequence[str], constant: Collection[str]) -> StageResult:
     artefacts = [path for path in files if is_artefact(path)]
-    found = [path for path in artefacts if make_artefact_name(path) not in constant]
-    if found:
-        more = f" and {len(found) - 1} more" if len(found) > 1 else ""
-        return StageResult(ok=True, words=f"changed {_shorten(found[0])}{more}")
+    new = [path for path in artefacts if make_artefact_name(path) not in constant]
+    if new:
+        more = f" and {len(new) - 1} more" if len(new) > 1 else ""
+        return StageResult(ok=True, words=f"changed {_shorten(new[0])}{more}")
     if artefacts:
         only = _shorten(artefacts[0])
         return StageResult(

@@ -87,8 +87,8 @@ class LedgerEntry(msgspec.Struct, frozen=True):
 
 def read_decisions(relay: Relay) -> tuple[LedgerDecision, ...]:
     """Return the decisions of a relay, without duplicates."""
-    found = [_make_decision(one) for one in relay.decisions]
-    return tuple({one.plain: one for one in found if one.plain}.values())
+    decisions = [_make_decision(decision) for decision in relay.decisions]
+    return tuple({decision.plain: decision for decision in decisions if decision.plain}.values())
 
 
 def compare_decisions(
@@ -99,28 +99,28 @@ def compare_decisions(
     `earlier` are decisions that are still valid although the previous relay does not contain them.
     """
     was = read_decisions(before)
-    found = diff_decisions(was, read_decisions(after))
-    decided_anew = {old.plain for old, _ in found.superseded} | {new.key for new in found.added}
+    changes = diff_decisions(was, read_decisions(after))
+    replaced = {old.plain for old, _ in changes.superseded} | {new.key for new in changes.added}
     settled = [
-        (one.text, one.made, one.key)
-        for one in {one.plain: one for one in (*earlier, *was)}.values()
-        if decided_anew.isdisjoint({one.plain, one.key})
+        (decision.text, decision.made, decision.key)
+        for decision in {decision.plain: decision for decision in (*earlier, *was)}.values()
+        if replaced.isdisjoint({decision.plain, decision.key})
     ]
-    again = redebate.find_redebates(settled, before, after)
-    return msgspec.structs.replace(found, redebated=again)
+    redebated = redebate.find_redebates(settled, before, after)
+    return msgspec.structs.replace(changes, redebated=redebated)
 
 
 def diff_decisions(was: Sequence[LedgerDecision], now: Sequence[LedgerDecision]) -> DecisionChanges:
-    gone = [one for one in was if one.plain not in {new.plain for new in now}]
-    added = [one for one in now if one.plain not in {old.plain for old in was}]
+    gone = [decision for decision in was if decision.plain not in {new.plain for new in now}]
+    added = [decision for decision in now if decision.plain not in {old.plain for old in was}]
     pairs: list[tuple[LedgerDecision, LedgerDecision]] = []
     for is_successor in (_has_same_key, _is_reworded):
         for new in added[: runtime_settings.DECISION_MOST]:
-            alike = [
+            candidates = [
                 old for old in gone[: runtime_settings.DECISION_MOST] if is_successor(old, new)
             ]
-            if alike:
-                old = _find_closest(alike, new)
+            if candidates:
+                old = _find_closest(candidates, new)
                 pairs.append((old, new))
                 gone.remove(old)
                 added.remove(new)
@@ -129,59 +129,64 @@ def diff_decisions(was: Sequence[LedgerDecision], now: Sequence[LedgerDecision])
 
 def build_ledger(revisions: Iterable[LedgerRevision]) -> tuple[LedgerEntry, ...]:
     """Return every decision of a sequence of relays, the oldest decision first."""
-    found: dict[str, LedgerEntry] = {}
+    entries: dict[str, LedgerEntry] = {}
     last: tuple[LedgerDecision, ...] = ()
     for revision in revisions:
         differ = diff_decisions(last, revision.kept)
-        for one in differ.dropped:
-            _set_status(found, one, DecisionStatus.DROPPED)
+        for decision in differ.dropped:
+            _set_status(entries, decision, DecisionStatus.DROPPED)
         for old, new in differ.superseded:
-            _set_status(found, old, DecisionStatus.SUPERSEDED, new)
+            _set_status(entries, old, DecisionStatus.SUPERSEDED, new)
         for new in differ.added:
             for old in [
-                each.decision for each in found.values() if _has_same_key(each.decision, new)
+                entry.decision for entry in entries.values() if _has_same_key(entry.decision, new)
             ]:
-                if found[old.plain].status is DecisionStatus.ARCHIVED and old.plain != new.plain:
-                    _set_status(found, old, DecisionStatus.SUPERSEDED, new)
-        for one in revision.trimmed:
-            _record_sighting(found, one, revision.seen, DecisionStatus.ARCHIVED)
-        for one in revision.kept:
-            _record_sighting(found, one, revision.seen, DecisionStatus.IN_FORCE)
+                if entries[old.plain].status is DecisionStatus.ARCHIVED and old.plain != new.plain:
+                    _set_status(entries, old, DecisionStatus.SUPERSEDED, new)
+        for decision in revision.trimmed:
+            _record_sighting(entries, decision, revision.seen, DecisionStatus.ARCHIVED)
+        for decision in revision.kept:
+            _record_sighting(entries, decision, revision.seen, DecisionStatus.IN_FORCE)
         last = revision.kept
-    return tuple(found.values())
+    return tuple(entries.values())
 
 
 def search_ledger(entries: Iterable[LedgerEntry], words: str) -> tuple[LedgerEntry, ...]:
     """Return the entries whose text, or that of their replacement, contains all these words."""
     wanted = words.casefold().split()
     return tuple(
-        one
-        for one in entries
+        entry
+        for entry in entries
         if all(
-            word in f"{one.decision.text}\n{one.by.text if one.by else ''}".casefold()
+            word in f"{entry.decision.text}\n{entry.by.text if entry.by else ''}".casefold()
             for word in wanted
         )
     )
 
 
 def _record_sighting(
-    found: dict[str, LedgerEntry], one: LedgerDecision, seen: RelayPosition, status: DecisionStatus
+    entries: dict[str, LedgerEntry],
+    decision: LedgerDecision,
+    seen: RelayPosition,
+    status: DecisionStatus,
 ) -> None:
-    known = found.get(one.plain)
-    found[one.plain] = LedgerEntry(one, known.first if known else seen, seen, status)
+    earlier = entries.get(decision.plain)
+    entries[decision.plain] = LedgerEntry(
+        decision, earlier.first if earlier else seen, seen, status
+    )
 
 
 def _set_status(
-    found: dict[str, LedgerEntry],
-    one: LedgerDecision,
+    entries: dict[str, LedgerEntry],
+    decision: LedgerDecision,
     status: DecisionStatus,
     by: LedgerDecision | None = None,
 ) -> None:
-    found[one.plain] = msgspec.structs.replace(found[one.plain], status=status, by=by)
+    entries[decision.plain] = msgspec.structs.replace(entries[decision.plain], status=status, by=by)
 
 
-def _find_closest(some: Sequence[LedgerDecision], new: LedgerDecision) -> LedgerDecision:
-    return max(some, key=lambda one: measure_likeness(one.plain, new.plain))
+def _find_closest(decisions: Sequence[LedgerDecision], new: LedgerDecision) -> LedgerDecision:
+    return max(decisions, key=lambda decision: measure_likeness(decision.plain, new.plain))
 
 
 def _has_same_key(old: LedgerDecision, new: LedgerDecision) -> bool:
@@ -192,19 +197,19 @@ def _is_reworded(old: LedgerDecision, new: LedgerDecision) -> bool:
     return measure_likeness(old.plain, new.plain) >= runtime_settings.DECISION_SAME
 
 
-def _make_decision(found: relays.RelayDecision) -> LedgerDecision:
-    plain, subject = _normalize(f"{found.text} {found.rationale}"), _normalize(found.text)
+def _make_decision(source: relays.RelayDecision) -> LedgerDecision:
+    plain, subject = _normalize(f"{source.text} {source.rationale}"), _normalize(source.text)
     # A label or a date alone does not identify the subject.
     key = plain if _LABEL.fullmatch(subject) or not subject else subject
-    return LedgerDecision(_render_decision(found), found.made, key, plain)
+    return LedgerDecision(_render_decision(source), source.made, key, plain)
 
 
-def _render_decision(found: relays.RelayDecision) -> str:
-    if found.source.lstrip().startswith("|"):
-        said = f"{found.text}: {found.rationale}" if found.rationale else found.text
+def _render_decision(source: relays.RelayDecision) -> str:
+    if source.source.lstrip().startswith("|"):
+        text = f"{source.text}: {source.rationale}" if source.rationale else source.text
     else:
-        said = _MARK.sub("", found.source, count=1)
-    return _DAY.sub("", to_one_line(_EMPHASIS.sub("", said)))
+        text = _MARK.sub("", source.source, count=1)
+    return _DAY.sub("", to_one_line(_EMPHASIS.sub("", text)))
 
 
 def _normalize(text: str) -> str:

@@ -122,15 +122,15 @@ def find_options(relay: Relay, before: Relay | None = None) -> tuple[str, ...]:
     A list without a label counts only if the previous relay does not contain it, because rules and
     plans are carried from cycle to cycle.
     """
-    known = _list_known_lines(before)
-    return max(_find_ranked_lists(_read_prose_lines(relay), known), key=len, default=())
+    old_lines = _list_known_lines(before)
+    return max(_find_ranked_lists(_read_prose_lines(relay), old_lines), key=len, default=())
 
 
 def find_option_lists(relay: Relay) -> tuple[tuple[str, ...], ...]:
     """Return all lists that are labelled as options."""
     lines = _read_prose_lines(relay)
-    known = frozenset(line.bare for line in lines)  # so that only labelled lists count
-    return tuple(found for found in _find_ranked_lists(lines, known) if found)
+    old_lines = frozenset(line.bare for line in lines)  # so that only labelled lists count
+    return tuple(options for options in _find_ranked_lists(lines, old_lines) if options)
 
 
 def find_winners(relay: Relay, before: Relay | None = None) -> tuple[str, ...]:
@@ -140,15 +140,17 @@ def find_winners(relay: Relay, before: Relay | None = None) -> tuple[str, ...]:
     several winners only those count that the previous relay does not contain.
     """
     lines = _read_prose_lines(relay)
-    found = _deduplicate(_find_labelled_winners(lines)) or _deduplicate(_find_stated_winners(lines))
-    if len(found) > 1 and (known := _list_known_lines(before)):
-        new = [line for line in lines if line.bare not in known]
-        found = (
+    winners = _deduplicate(_find_labelled_winners(lines)) or _deduplicate(
+        _find_stated_winners(lines)
+    )
+    if len(winners) > 1 and (old_lines := _list_known_lines(before)):
+        new = [line for line in lines if line.bare not in old_lines]
+        winners = (
             _deduplicate(_find_labelled_winners(new))
             or _deduplicate(_find_stated_winners(new))
-            or found
+            or winners
         )
-    return tuple(found)
+    return tuple(winners)
 
 
 def names_doubts(relay: Relay) -> bool:
@@ -161,21 +163,21 @@ def names_doubts(relay: Relay) -> bool:
 
 def rejects_topic(relay: Relay, before: Relay | None = None) -> bool:
     """Return whether a relay rejects the topic in a line that is new."""
-    known = _list_known_lines(before)
+    old_lines = _list_known_lines(before)
     return any(
         _rejects_topic(_GO_OR_NOT.sub("", sentence))
         for line in _read_prose_lines(relay)
         if line.owner not in {RelayField.NEXT_ACTION, RelayField.OPEN_QUESTIONS}
-        and line.bare not in known
+        and line.bare not in old_lines
         for sentence in _SENTENCE.findall(line.bare)
     )
 
 
 def _rejects_topic(sentence: str) -> bool:
-    found = _NO_GO.search(sentence)
-    if not found or sentence.rstrip().endswith(_ASKS):
+    match = _NO_GO.search(sentence)
+    if not match or sentence.rstrip().endswith(_ASKS):
         return False
-    return not _is_open(sentence[: found.start()]) and not _LATER.match(sentence, found.end())
+    return not _is_open(sentence[: match.start()]) and not _LATER.match(sentence, match.end())
 
 
 def _list_known_lines(before: Relay | None) -> frozenset[str]:
@@ -184,13 +186,13 @@ def _list_known_lines(before: Relay | None) -> frozenset[str]:
 
 def _read_prose_lines(relay: Relay) -> list[ProseLine]:
     parsed = relay.outline
-    found = [ProseLine(text, None, "") for text in _split_prose(parsed.head)]
+    lines = [ProseLine(text, None, "") for text in _split_prose(parsed.head)]
     for section, owner in zip(parsed.sections, relay.owners, strict=True):
         # A heading may contain the whole statement: `### Winner: flat price`.
         if relays.match_field(section.title) is None:
-            found.append(ProseLine(section.title, owner, ""))
-        found += [ProseLine(text, owner, section.title) for text in _split_prose(section.body)]
-    return found
+            lines.append(ProseLine(section.title, owner, ""))
+        lines += [ProseLine(text, owner, section.title) for text in _split_prose(section.body)]
+    return lines
 
 
 def _split_prose(text: str) -> Iterator[str]:
@@ -199,7 +201,9 @@ def _split_prose(text: str) -> Iterator[str]:
     )
 
 
-def _find_ranked_lists(lines: list[ProseLine], known: frozenset[str]) -> Iterator[tuple[str, ...]]:
+def _find_ranked_lists(
+    lines: list[ProseLine], old_lines: frozenset[str]
+) -> Iterator[tuple[str, ...]]:
     """Yield every numbered list that ranks options."""
     label = ""
     items: list[ProseLine] = []
@@ -210,13 +214,13 @@ def _find_ranked_lists(lines: list[ProseLine], known: frozenset[str]) -> Iterato
         elif items and line.text[:1] in {" ", "\t"} and line.title == items[0].title:
             continue  # details of the option above
         else:
-            yield _read_options(items, label, known)
+            yield _read_options(items, label, old_lines)
             items = [line] if item else []
             label = label if item else line.text
-    yield _read_options(items, label, known)
+    yield _read_options(items, label, old_lines)
 
 
-def _read_options(items: list[ProseLine], label: str, known: frozenset[str]) -> tuple[str, ...]:
+def _read_options(items: list[ProseLine], label: str, old_lines: frozenset[str]) -> tuple[str, ...]:
     texts = [_strip_marks(item.text) for item in items]
     texts = [text for text in dict.fromkeys(texts) if not relays.is_placeholder(text)]
     if not texts:
@@ -230,7 +234,7 @@ def _read_options(items: list[ProseLine], label: str, known: frozenset[str]) -> 
     is_question = any(text.endswith(_ASKS) for text in texts)
     is_steps = owner is RelayField.NEXT_ACTION or owner in _RANKS_NOTHING or is_question
     is_report = all(directive_words.is_ticked(item.text) for item in items)
-    is_new = known.isdisjoint(texts)
+    is_new = old_lines.isdisjoint(texts)
     return tuple(texts) if is_labelled or (is_new and not is_steps and not is_report) else ()
 
 
@@ -239,10 +243,10 @@ def _find_labelled_winners(lines: list[ProseLine]) -> Iterator[str]:
     for place, line in enumerate(lines):
         if line.owner in {RelayField.NEXT_ACTION, RelayField.OPEN_QUESTIONS}:
             continue
-        found = _WINNER.match(line.bare)
-        if not found:
+        match = _WINNER.match(line.bare)
+        if not match:
             continue
-        text = next(filter(None, found.groups()), "")
+        text = next(filter(None, match.groups()), "")
         below = lines[place + 1 : place + 2]
         if not text and below and (line.title != below[0].title or line.bare.endswith((":", "："))):
             text = below[0].bare
@@ -255,23 +259,23 @@ def _find_stated_winners(lines: list[ProseLine]) -> Iterator[str]:
         if line.owner in {RelayField.NEXT_ACTION, RelayField.OPEN_QUESTIONS, RelayField.METRICS}:
             continue
         for sentence in _SENTENCE.findall(line.bare):
-            found = _CHOSE.search(sentence.strip())
-            if not found and line.owner is RelayField.KEY_DECISIONS:
-                found = _RATHER.search(sentence.strip())
-            if found and not sentence.rstrip().endswith(_ASKS):
-                subject = _find_subject(next(filter(None, found.groups())))
+            match = _CHOSE.search(sentence.strip())
+            if not match and line.owner is RelayField.KEY_DECISIONS:
+                match = _RATHER.search(sentence.strip())
+            if match and not sentence.rstrip().endswith(_ASKS):
+                subject = _find_subject(next(filter(None, match.groups())))
                 # A negation after the subject belongs to the reason.
-                if not _is_open(found.string[: found.start()]) and not _is_open(subject):
+                if not _is_open(match.string[: match.start()]) and not _is_open(subject):
                     yield subject
 
 
 def _deduplicate(texts: Iterator[str]) -> list[str]:
-    found: list[str] = []
+    unique: list[str] = []
     for subject in islice(texts, runtime_settings.STALL_MOST_LINES):
-        for one in _BOTH.split(subject):
-            if one.strip() and not any(_is_same(one, other) for other in found):
-                found.append(one.strip())
-    return found
+        for name in _BOTH.split(subject):
+            if name.strip() and not any(_is_same(name, other) for other in unique):
+                unique.append(name.strip())
+    return unique
 
 
 def _find_subject(text: str) -> str:
@@ -285,11 +289,11 @@ def _is_same(one: str, other: str) -> bool:
 
 def _explains_failure(line: ProseLine, below: ProseLine) -> bool:
     """Return whether a line about failure explains it, in itself or in the next line."""
-    found = _WRONG.search(line.bare)
-    if not found or line.bare.endswith(_ASKS) or _is_open(line.bare[: found.start()]):
+    match = _WRONG.search(line.bare)
+    if not match or line.bare.endswith(_ASKS) or _is_open(line.bare[: match.start()]):
         return False
-    rest = line.bare[found.end() :].strip(" :：—–-.。")
-    if rest or line.bare[: found.start()].strip():
+    rest = line.bare[match.end() :].strip(" :：—–-.。")
+    if rest or line.bare[: match.start()].strip():
         return _is_statement(rest or line.bare)
     return _is_statement(below.bare)
 

@@ -95,12 +95,16 @@ def find_redebates(
     settled: Iterable[SettledDecision], before: Relay, after: Relay
 ) -> tuple[Redebate, ...]:
     """Return each decision that is debated again, once."""
-    known = {line.text for line in _list_lines(before)}
-    lines = [line for line in _list_lines(after) if line.text not in known]
+    old_texts = {line.text for line in _list_lines(before)}
+    lines = [line for line in _list_lines(after) if line.text not in old_texts]
     return tuple(
         Redebate(text, made, line.text, line.where)
         for text, made, subject in settled
-        if (line := next((one for one in lines if _reopens_decision(one, subject)), None))
+        if (
+            line := next(
+                (candidate for candidate in lines if _reopens_decision(candidate, subject)), None
+            )
+        )
     )
 
 
@@ -114,10 +118,10 @@ def _list_lines(relay: Relay) -> Iterator[_ReopeningLine]:
                 RelayField.OPEN_QUESTIONS,
                 _find_alternatives(line) if _asks_question(line) else (),
             )
-    asked = directive.read_directive(relay)
-    for one in asked.open if asked else ():
-        choice = _find_alternatives(one.text) if _CHOOSES.search(one.text) else ()
-        yield _ReopeningLine(one.text, RelayField.NEXT_ACTION, choice)
+    parsed = directive.read_directive(relay)
+    for request in parsed.open if parsed else ():
+        choice = _find_alternatives(request.text) if _CHOOSES.search(request.text) else ()
+        yield _ReopeningLine(request.text, RelayField.NEXT_ACTION, choice)
     for options in deliberation.find_option_lists(relay):
         yield _ReopeningLine(" / ".join(options), "A list of options", options)
 
@@ -138,35 +142,37 @@ def _reopens_decision(line: _ReopeningLine, subject: str) -> bool:
     sides = [side for part in parts if (side := find_significant_words(part))]
     if not sides:
         return False
-    there = find_significant_words(line.text.casefold())
-    named = [_measure_share(side, there) >= DECISION_NAMED for side in sides]
-    options = [find_significant_words(one.casefold()) - _ASKING for one in line.alternatives]
+    line_words = find_significant_words(line.text.casefold())
+    is_named = [_measure_share(side, line_words) >= DECISION_NAMED for side in sides]
+    options = [find_significant_words(option.casefold()) - _ASKING for option in line.alternatives]
     if len(sides) > 1:
         if options and _are_apart(sides, options):
             return True
-        is_turn = not named[0] and named[1] and bool(_TURNS.search(line.text))
-        return is_turn or (any(named) and bool(_RECONSIDERS.search(line.text)))
-    if not named[0] or len(sides[0]) < _FEWEST:
+        is_turn = not is_named[0] and is_named[1] and bool(_TURNS.search(line.text))
+        return is_turn or (any(is_named) and bool(_RECONSIDERS.search(line.text)))
+    if not is_named[0] or len(sides[0]) < _FEWEST:
         return False
-    is_option = any(_measure_likeness(sides[0], one) >= DECISION_ALTERNATIVE for one in options)
+    is_option = any(
+        _measure_likeness(sides[0], option) >= DECISION_ALTERNATIVE for option in options
+    )
     return is_option or bool(_RECONSIDERS.search(line.text))
 
 
 def _are_apart(sides: list[frozenset[str]], options: list[frozenset[str]]) -> bool:
     """Return whether the chosen and the rejected side are different options of one choice."""
     chosen, other = (
-        {i for i, one in enumerate(options) if _measure_share(side, one) >= DECISION_NAMED}
+        {i for i, option in enumerate(options) if _measure_share(side, option) >= DECISION_NAMED}
         for side in sides[:2]
     )
     return bool(chosen and other and chosen != other)
 
 
-def _measure_share(some: frozenset[str], there: frozenset[str]) -> float:
-    return len(some & there) / len(some)
+def _measure_share(words: frozenset[str], other: frozenset[str]) -> float:
+    return len(words & other) / len(words)
 
 
-def _measure_likeness(some: frozenset[str], others: frozenset[str]) -> float:
-    return 2 * len(some & others) / (len(some) + len(others))
+def _measure_likeness(words: frozenset[str], other: frozenset[str]) -> float:
+    return 2 * len(words & other) / (len(words) + len(other))
 
 
 def _shorten(text: str) -> str:

@@ -55,12 +55,15 @@ def classify_relay(relay: Relay, cap: int) -> RelayReport:
     tokens = estimate_tokens(text)
     present = tuple(field for field in RelayField if relay.places(field))
     missing = tuple(field for field in RelayField if field not in present)
-    found = list(_find_problems(relay, text, tokens, cap))
+    findings = list(_find_problems(relay, text, tokens, cap))
     if missing and text.strip():
-        found.append(RelayFinding("missing-fields", f"fields not found: {', '.join(missing)}"))
-    kind = next((RelayKind(one.kind) for one in found if one.kind in set(RelayKind)), RelayKind.OK)
+        findings.append(RelayFinding("missing-fields", f"fields not found: {', '.join(missing)}"))
+    kind = next(
+        (RelayKind(finding.kind) for finding in findings if finding.kind in set(RelayKind)),
+        RelayKind.OK,
+    )
     return RelayReport(
-        kind, kind in USABLE_KINDS, tokens, present, missing, find_headline(relay), tuple(found)
+        kind, kind in USABLE_KINDS, tokens, present, missing, find_headline(relay), tuple(findings)
     )
 
 
@@ -84,33 +87,33 @@ def _reports_end(relay: Relay) -> bool:
 def _find_problems(relay: Relay, text: str, tokens: int, cap: int) -> list[RelayFinding]:
     if not text.strip():
         return [RelayFinding(RelayKind.EMPTY, "the relay is empty")]
-    found = []
+    findings = []
     directive = relay.content(RelayField.NEXT_ACTION)
     if directive is None:
-        found.append(
+        findings.append(
             RelayFinding(RelayKind.NO_DIRECTIVE, "no `## Next Action`: the next cycle has no task")
         )
     elif relay.next_action is not None:
         pass
     elif not directive.strip():
-        found.append(RelayFinding(RelayKind.BLANK, "Next Action is blank: write the next step"))
+        findings.append(RelayFinding(RelayKind.BLANK, "Next Action is blank: write the next step"))
     elif relays.is_placeholder(directive) and not _reports_end(relay):
         words = to_one_line(directive, QUOTED_CHARACTERS)
-        found.append(RelayFinding(RelayKind.PLACEHOLDER, f"Next Action only says {words!r}"))
+        findings.append(RelayFinding(RelayKind.PLACEHOLDER, f"Next Action only says {words!r}"))
     places = relay.places(RelayField.NEXT_ACTION)
     if len(places) > 1:
         title = relay.outline.sections[places[0]].title
-        found.append(
+        findings.append(
             RelayFinding(
                 RelayKind.SEVERAL_DIRECTIVES,
                 f"{len(places)} Next Action sections: {title!r}, the first, governs",
             )
         )
     if tokens > cap:
-        found.append(
+        findings.append(
             RelayFinding(
                 RelayKind.OVER_CAP,
                 f"about {tokens:,} tokens, the cap is {cap:,}: it will be trimmed",
             )
         )
-    return found
+    return findings

@@ -77,19 +77,21 @@ def trim_relay(relay: Relay, cap: int) -> TrimResult:
             if page.weight <= cap:
                 break
             page.remove(lines, reason)
-        kept = relays.parse(page.text)
-        if page.keeps_sections(kept):
+        parsed = relays.parse(page.text)
+        if page.keeps_sections(parsed):
             after = estimate_tokens(page.text)
-            done = TrimResult(kept, page.removed, before, after, after <= cap)
-            return done if finely or done.fits or not done.removed else _trim_blocks(done, cap)
+            result = TrimResult(parsed, page.removed, before, after, after <= cap)
+            return (
+                result if finely or result.fits or not result.removed else _trim_blocks(result, cap)
+            )
     return TrimResult(relay, (), before, before, fits=False)
 
 
-def _trim_blocks(done: TrimResult, cap: int) -> TrimResult:
+def _trim_blocks(before: TrimResult, cap: int) -> TrimResult:
     """Remove blocks after whole sections were removed, which no longer prevent it."""
-    rest = trim_relay(done.relay, cap)
+    rest = trim_relay(before.relay, cap)
     return msgspec.structs.replace(
-        rest, removed=done.removed + rest.removed, tokens_before=done.tokens_before
+        rest, removed=before.removed + rest.removed, tokens_before=before.tokens_before
     )
 
 
@@ -106,17 +108,17 @@ def cut_for_primer(relay: Relay, cap: int, whole: str) -> Relay:
     phase = phase.lstrip("#<`~ ")  # a heading or a fence in there must not hide the directive
     above = relays.render(relays.compose({RelayField.CURRENT_PHASE: phase} if phase else {}))
     room = cap - estimate_unrounded(pointer) - estimate_unrounded(above) - RELAY_HEADING_TOKENS
-    kept: list[str] = []
+    lines: list[str] = []
     for line in outline.split_lines(relay.next_action or ""):
         weight = _weigh(line)
         if weight > room:
             # The beginning of a line that is too long still names its subject.
-            kept.append(line[: int(len(line) * max(room, 0) / weight)])
+            lines.append(line[: int(len(line) * max(room, 0) / weight)])
             break
         room -= weight
-        kept.append(line)
+        lines.append(line)
     # On the first level, so that no heading inside the directive ends it.
-    directive = "".join(kept).rstrip()
+    directive = "".join(lines).rstrip()
     return relays.parse(f"{above}\n# {RelayField.NEXT_ACTION}\n{directive}\n\n{pointer}")
 
 
@@ -194,23 +196,23 @@ class _RelayPage:
             if line.reason
         )
 
-    def keeps_sections(self, kept: Relay) -> bool:
+    def keeps_sections(self, parsed: Relay) -> bool:
         """Return whether the remaining lines are parsed into the same sections as before."""
-        left: list[tuple[str, str]] = [("", self._read_left(-1))]
+        expected: list[tuple[str, str]] = [("", self._read_left(-1))]
         for index, section in enumerate(self.sections):
             if not self.own[index][0].reason:
-                left.append((section.heading, self._read_left(index)))
-        found = [("", kept.outline.head.strip())]
-        found += [(section.heading, section.body.strip()) for section in kept.outline.sections]
-        return found == left
+                expected.append((section.heading, self._read_left(index)))
+        actual = [("", parsed.outline.head.strip())]
+        actual += [(section.heading, section.body.strip()) for section in parsed.outline.sections]
+        return actual == expected
 
     def blocks(self, section: int) -> list[list[_PageLine]]:
         """Return the remaining lines of a section's own text, by block."""
-        found: dict[int, list[_PageLine]] = {}
+        blocks_by_number: dict[int, list[_PageLine]] = {}
         for line in self.own.get(section, ()):
             if not line.is_heading and not line.reason:
-                found.setdefault(line.block, []).append(line)
-        return list(found.values())
+                blocks_by_number.setdefault(line.block, []).append(line)
+        return list(blocks_by_number.values())
 
     def owned_by(self, field: RelayField) -> list[int]:
         return [index for index, owner in enumerate(self.owners) if owner is field]
@@ -296,47 +298,47 @@ def _list_done_items(page: _RelayPage) -> Iterator[list[_PageLine]]:
             continue
         if owner is RelayField.NEXT_ACTION:
             # Open details would move below the previous item, so a done item with them stays.
-            details = [one for one in below if one.text.strip()]
-            if all(is_done_item(one.text) and not one.in_fence for one in details):
+            details = [detail for detail in below if detail.text.strip()]
+            if all(is_done_item(detail.text) and not detail.in_fence for detail in details):
                 yield [line, *details]
-        elif not any(_OPEN_BOX.match(one.text) for one in below):
+        elif not any(_OPEN_BOX.match(detail.text) for detail in below):
             yield [line, *below]
 
 
 def _find_finished_directive(page: _RelayPage) -> range:
     """Return the sections of a directive that is all done; a relay needs one, so they stay."""
     extent = page.relay.outline.extent(page.relay.places(RelayField.NEXT_ACTION)[0])
-    left = (
+    open_lines = (
         line.text
         for section in extent
         for line in page.own[section]
         if not line.is_heading and (line.in_fence or not is_done_item(line.text))
     )
-    return extent if relays.is_placeholder("".join(left)) else range(0)
+    return extent if relays.is_placeholder("".join(open_lines)) else range(0)
 
 
 def _list_lines_below(lines: list[_PageLine], number: int) -> list[_PageLine] | None:
     """Return the lines that belong to a list item; None if its text continues unindented."""
     indent = _measure_indent(lines[number].text)
-    found: list[_PageLine] = []
+    below: list[_PageLine] = []
     gap: list[_PageLine] = []
-    for at in range(number + 1, len(lines)):
-        line = lines[at]
+    for position in range(number + 1, len(lines)):
+        line = lines[position]
         if line.is_heading:
             break
         if not line.text.strip():
             gap.append(line)
             continue
-        is_code_of_it = found and found[-1].in_fence and line.in_fence
+        is_code_of_it = below and below[-1].in_fence and line.in_fence
         if _measure_indent(line.text) <= indent and not (
-            is_code_of_it and line.block == found[-1].block
+            is_code_of_it and line.block == below[-1].block
         ):
             if not gap and not _NEW_BLOCK.match(line.text):
                 return None
             break
-        found += [*gap, line]
+        below += [*gap, line]
         gap = []
-    return found
+    return below
 
 
 def _sort_decisions_by_age(page: _RelayPage) -> list[list[_PageLine]]:
@@ -352,10 +354,10 @@ def _sort_decisions_by_age(page: _RelayPage) -> list[list[_PageLine]]:
         for block in page.blocks(section):
             blocks.append(block)
             dates.append(_find_latest_date("".join(line.text for line in block)) or above)
-    known = [day for day in dates if day]
-    newest_first = len(known) > 1 and known[0] > known[-1]
+    dated = [day for day in dates if day]
+    newest_first = len(dated) > 1 and dated[0] > dated[-1]
     filled: list[date] = []
-    last = known[0] if known else date.min
+    last = dated[0] if dated else date.min
     for day in dates:
         last = day or last
         filled.append(last)
@@ -364,13 +366,13 @@ def _sort_decisions_by_age(page: _RelayPage) -> list[list[_PageLine]]:
 
 
 def _find_latest_date(text: str) -> date | None:
-    found = []
+    dates = []
     for day in _DATE.findall(text):
         try:
-            found.append(date.fromisoformat(day))
+            dates.append(date.fromisoformat(day))
         except ValueError:
             continue
-    return max(found, default=None)
+    return max(dates, default=None)
 
 
 def _list_other_sections(page: _RelayPage) -> Iterator[list[_PageLine]]:

@@ -62,7 +62,7 @@ def select_controlled(
     are always controlled.
     """
     entry = msgspec.to_builtins(manifest.agents.get(agent, {}))
-    found = {
+    settings = {
         f"agents.{agent}.{key}": value
         for key, value in entry.items()
         if key not in UNCONTROLLED_KEYS
@@ -70,11 +70,11 @@ def select_controlled(
     for section in _SHARED:
         value = msgspec.to_builtins(getattr(manifest, section))
         if isinstance(value, dict):
-            found |= {f"{section}.{key}": inner for key, inner in value.items()}
+            settings |= {f"{section}.{key}": inner for key, inner in value.items()}
         else:
-            found[section] = value
-    found |= outside
-    return {key: value for key, value in found.items() if value not in (None, {}, [])}
+            settings[section] = value
+    settings |= outside
+    return {key: value for key, value in settings.items() if value not in (None, {}, [])}
 
 
 def select_fleet(controlled: ControlledSettings) -> ControlledSettings:
@@ -108,7 +108,8 @@ def _render_value(key: str, value: Any) -> str:
         value = [notify_addresses.hide_address_secrets(address) for address in value]
     text = json.dumps(_drop_nulls(value), ensure_ascii=False)
     return "".join(
-        one if one.isprintable() else one.encode("unicode_escape").decode() for one in text
+        character if character.isprintable() else character.encode("unicode_escape").decode()
+        for character in text
     )
 
 

@@ -71,17 +71,23 @@ def explain_setting(
     key: str, manifest: Manifest | None, marked: MarkedData | None
 ) -> list[SettingExplanation]:
     """Return the settings with this key or key suffix, or below it."""
-    every = explain_settings(manifest, marked)
-    named = [one for one in every if one.key == key or one.key.endswith(f".{key}")]
-    named = named or [one for one in every if f".{key}." in f".{one.key}"]
-    if not named:
-        tails = {one.key.rsplit(".", 1)[-1] for one in every} | {one.key for one in every}
-        like = get_close_matches(key, tails, n=1)
+    settings = explain_settings(manifest, marked)
+    matching = [
+        setting for setting in settings if setting.key == key or setting.key.endswith(f".{key}")
+    ]
+    matching = matching or [setting for setting in settings if f".{key}." in f".{setting.key}"]
+    if not matching:
+        tails = {setting.key.rsplit(".", 1)[-1] for setting in settings} | {
+            setting.key for setting in settings
+        }
+        similar = get_close_matches(key, tails, n=1)
         raise NotFoundError(
             f"no setting named {key!r}",
-            hint=f"did you mean `{like[0]}`?" if like else "`rekindle config explain` lists all",
+            hint=f"did you mean `{similar[0]}`?"
+            if similar
+            else "`rekindle config explain` lists all",
         )
-    return named
+    return matching
 
 
 def _explain_agent(
@@ -95,14 +101,14 @@ def _explain_agent(
         if entry is not None and (value := getattr(entry, key)) is not None
     }
     path = ("agents", name or NAME)
-    known = _explain_fields(path, defaults, msgspec.structs.replace(defaults, **own), marked)
-    by_key = {one.key: [one] for one in known}
+    with_default = _explain_fields(path, defaults, msgspec.structs.replace(defaults, **own), marked)
+    by_key = {setting.key: [setting] for setting in with_default}
     explained: list[SettingExplanation] = []
     for key, kind in validation.list_fields(AgentEntry).items():
-        here = (*path, key)
+        key_path = (*path, key)
         value = getattr(entry, key, None)
-        explained += by_key.get(validation.join_path(here)) or _explain_key(
-            here, kind, value, marked
+        explained += by_key.get(validation.join_path(key_path)) or _explain_key(
+            key_path, kind, value, marked
         )
     return explained
 
@@ -139,7 +145,7 @@ def find_meta(annotation: Any) -> msgspec.Meta | None:
     """Return the description of a key, also inside a union, or None."""
     inner = get_args(annotation)
     if get_origin(annotation) is Annotated:
-        return next((one for one in inner if isinstance(one, msgspec.Meta)), None)
+        return next((argument for argument in inner if isinstance(argument, msgspec.Meta)), None)
     if get_origin(annotation) in {Union, UnionType}:
         return next(filter(None, map(find_meta, inner)), None)
     return None
@@ -150,13 +156,17 @@ def _explain_fields(
 ) -> list[SettingExplanation]:
     explained: list[SettingExplanation] = []
     for name, annotation in validation.list_fields(type(default)).items():
-        here = (*path, name)
+        key_path = (*path, name)
         if isinstance(getattr(default, name), msgspec.Struct):
-            explained += _explain_fields(here, getattr(default, name), getattr(value, name), marked)
+            explained += _explain_fields(
+                key_path, getattr(default, name), getattr(value, name), marked
+            )
             continue
         if not (meta := find_meta(annotation)):
-            raise TypeError(f"`{validation.join_path(here)}` has no `_doc` in runtime_settings")
-        explained.append(_explain(here, meta, getattr(value, name), getattr(default, name), marked))
+            raise TypeError(f"`{validation.join_path(key_path)}` has no `_doc` in runtime_settings")
+        explained.append(
+            _explain(key_path, meta, getattr(value, name), getattr(default, name), marked)
+        )
     return explained
 
 

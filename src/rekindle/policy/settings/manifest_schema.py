@@ -49,8 +49,8 @@ _WORDS = {"pattern": "pattern", "min_length": "minLength", "description": "descr
 
 def describe_manifest() -> Schema:
     """Return the schema of a whole manifest."""
-    whole = _describe(Manifest)
-    sections = whole["properties"]
+    schema = _describe(Manifest)
+    sections = schema["properties"]
     sections["version"]["maximum"] = manifest.SCHEMA
     sections["runtime"] = _allow_null(_describe(RuntimeSettings))
     sections["fleet"] = _allow_null(_describe(FleetSettings))
@@ -63,7 +63,7 @@ def describe_manifest() -> Schema:
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": manifest.MANIFEST_FILE,
-        **whole,
+        **schema,
     }
 
 
@@ -77,7 +77,12 @@ def _describe(annotation: Any) -> Schema:
 
 def _describe_union(options: tuple[Any, ...]) -> Schema:
     described = [_describe(option) for option in options]
-    words = {key: one.pop(key) for one in described for key in _ABOUT if key in one}
+    words = {
+        key: option_schema.pop(key)
+        for option_schema in described
+        for key in _ABOUT
+        if key in option_schema
+    }
     return words | {"anyOf": described}
 
 
@@ -116,7 +121,9 @@ def _describe_struct(kind: type[msgspec.Struct]) -> Schema:
 def _allow_null(described: Schema) -> Schema:
     """Return the schema with null permitted, because an empty key counts as a missing one."""
     words = {key: described.pop(key) for key in _ABOUT if key in described}
-    options = [one for one in described.get("anyOf", [described]) if one != _PLAIN[NoneType]]
+    options = [
+        option for option in described.get("anyOf", [described]) if option != _PLAIN[NoneType]
+    ]
     return words | {"anyOf": [*options, _PLAIN[NoneType]]}
 
 

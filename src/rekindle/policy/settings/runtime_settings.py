@@ -291,5 +291,5 @@ def resolve_settings(marked: MarkedData | None) -> Settings:
 
 def _has_keys(marked: MarkedData, section: str) -> bool:
     """Return whether a section has a key with a value; otherwise it counts as missing."""
-    found = marked.data.get(section) if isinstance(marked.data, dict) else None
-    return isinstance(found, dict) and any(value is not None for value in found.values())
+    keys = marked.data.get(section) if isinstance(marked.data, dict) else None
+    return isinstance(keys, dict) and any(value is not None for value in keys.values())

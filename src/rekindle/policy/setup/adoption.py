@@ -88,26 +88,26 @@ def select_open_loops(state: State, closings: Mapping[str, ResolvedLine]) -> tup
 
 
 def collect_resolutions(
-    state: State, closings: Mapping[str, ResolvedLine], known: LoopMap, now: datetime
+    state: State, closings: Mapping[str, ResolvedLine], loops: LoopMap, now: datetime
 ) -> tuple[list[LoopResolved], tuple[Resolution, ...]]:
     """Return events for unknown resolved loops, and resolutions of loops that are open here."""
     still_open = {loop.id for loop in select_open_loops(state, closings)}
-    found = {
+    resolved = {
         item.id: ResolvedLine(item.id, item.reason, states.parse_time(item.resolved_date))
         for item in state.resolved
     } | dict(closings)
-    closed = [one for one in found.values() if one.id not in still_open]
-    past = [
-        LoopResolved(ts=_clamp_time(one.when, now), id=one.id, reason=one.reason)
-        for one in closed
-        if one.id not in known
+    closed = [line for line in resolved.values() if line.id not in still_open]
+    events = [
+        LoopResolved(ts=_clamp_time(line.when, now), id=line.id, reason=line.reason)
+        for line in closed
+        if line.id not in loops
     ]
     ours = tuple(
-        Resolution(one.id, one.reason, "")
-        for one in closed
-        if one.id in known and known[one.id].is_open
+        Resolution(line.id, line.reason, "")
+        for line in closed
+        if line.id in loops and loops[line.id].is_open
     )
-    return past, ours
+    return events, ours
 
 
 def _clamp_time(when: datetime | None, now: datetime) -> datetime:
@@ -116,15 +116,15 @@ def _clamp_time(when: datetime | None, now: datetime) -> datetime:
 
 def _read_relay(data: bytes, cap: int, left: list[str], *, is_alone: bool) -> Relay | None:
     parsed = relays.parse(data.removeprefix(b"\xef\xbb\xbf"))
-    found = classify_relay(parsed, cap)
-    if found.usable:
+    report = classify_relay(parsed, cap)
+    if report.usable:
         return parsed
     if is_alone:
         raise CheckFailedError(
-            f"this relay cannot be used: {found.findings[0].message}",
+            f"this relay cannot be used: {report.findings[0].message}",
             hint="give it a `## Next Action` with one directive, then adopt it again",
         )
-    left.append(f"the relay: {found.findings[0].message}")
+    left.append(f"the relay: {report.findings[0].message}")
     return None
 
 
@@ -145,8 +145,8 @@ def _measure_depth(value: Any) -> int:
     """Return how deeply a value is nested, at most one level more than the limit."""
     level, depth = [value], 0
     while level and depth <= ADOPT_DEPTH:
-        inner = (one.values() if isinstance(one, dict) else one for one in level)
-        level = [deeper for one in inner for deeper in one if isinstance(deeper, dict | list)]
+        inner = (item.values() if isinstance(item, dict) else item for item in level)
+        level = [deeper for item in inner for deeper in item if isinstance(deeper, dict | list)]
         depth += 1
     return depth
 
@@ -163,7 +163,7 @@ def _read_brief(data: bytes, left: list[str]) -> Brief | None:
 
 def parse_resolved_lines(data: bytes) -> tuple[tuple[ResolvedLine, ...], int]:
     """Return the last resolution of each loop, and the number of unusable lines."""
-    found: dict[str, ResolvedLine] = {}
+    lines_by_id: dict[str, ResolvedLine] = {}
     spoiled = 0
     for line in filter(bytes.strip, data.splitlines()):
         try:
@@ -174,8 +174,8 @@ def parse_resolved_lines(data: bytes) -> tuple[tuple[ResolvedLine, ...], int]:
         if closing is None:
             spoiled += 1
         else:
-            found[closing.id] = closing
-    return tuple(found.values()), spoiled
+            lines_by_id[closing.id] = closing
+    return tuple(lines_by_id.values()), spoiled
 
 
 def _parse_resolved_line(row: object) -> ResolvedLine | None:

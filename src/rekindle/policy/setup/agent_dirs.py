@@ -20,11 +20,11 @@ def choose_agents(dirs: Iterable[AgentDir], place: str, harness: str = "") -> li
     Only the innermost folder around it counts, and of several agents in that folder those with the
     given harness, if any. hook.py has the same function without these types.
     """
-    around = [one for one in dirs if is_inside(place, one.path)]
-    depth = max((len(one.path.rstrip("/")) for one in around), default=0)
-    innermost = [one for one in around if len(one.path.rstrip("/")) == depth]
-    same = [one for one in innermost if one.harness == harness]
-    return [one.agent for one in same or innermost]
+    around = [entry for entry in dirs if is_inside(place, entry.path)]
+    depth = max((len(entry.path.rstrip("/")) for entry in around), default=0)
+    innermost = [entry for entry in around if len(entry.path.rstrip("/")) == depth]
+    same = [entry for entry in innermost if entry.harness == harness]
+    return [entry.agent for entry in same or innermost]
 
 
 def is_inside(place: str, folder: str) -> bool:

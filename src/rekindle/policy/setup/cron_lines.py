@@ -59,8 +59,8 @@ def find_use(line: str, folder: str = "") -> CronUse | None:
 
 
 def remove_cron_lines(lines: Iterable[str], removed: Iterable[str]) -> list[str]:
-    gone = set(removed)
-    return [line for line in lines if line not in gone]
+    unwanted = set(removed)
+    return [line for line in lines if line not in unwanted]
 
 
 def _split_line(text: str) -> list[_CronCommand]:
@@ -102,8 +102,8 @@ def _mentions_program(command: _CronCommand) -> bool:
     """Return whether a command starts Rekindle, or may start it through another program."""
     if command.words[0] == "cd":
         return False
-    named = (word == PROGRAM or word.endswith(f"/bin/{PROGRAM}") for word in command.words)
-    return _starts_program(command.words) or any(named)
+    mentions = (word == PROGRAM or word.endswith(f"/bin/{PROGRAM}") for word in command.words)
+    return _starts_program(command.words) or any(mentions)
 
 
 def _changes_folder_to(folder: str, words: list[str]) -> bool:

@@ -43,11 +43,11 @@ def select_variables(
     }
 
 
-def drop_secret_variables(found: Mapping[str, str]) -> dict[str, str]:
+def drop_secret_variables(variables: Mapping[str, str]) -> dict[str, str]:
     """Return the variables that may be written to a file; the socket of SSH is not a secret."""
     return {
         name: value
-        for name, value in found.items()
+        for name, value in variables.items()
         if name == "SSH_AUTH_SOCK" or not _SECRET.search(name)
     }
 
@@ -55,11 +55,11 @@ def drop_secret_variables(found: Mapping[str, str]) -> dict[str, str]:
 def list_withheld(ours: Mapping[str, str], passed: Collection[str]) -> dict[str, str]:
     """Return the variables that an agent does not get, except the shell's and our own."""
     own = ("REKINDLE_", *_PREFIXES)
-    kept = _NAMES | _OF_THE_SHELL
+    expected = _NAMES | _OF_THE_SHELL
     return {
         name: value
         for name, value in ours.items()
-        if name not in passed and name not in kept and not name.startswith(own)
+        if name not in passed and name not in expected and not name.startswith(own)
     }
 
 

@@ -118,8 +118,12 @@ def permit_tools(persona: Persona, calls: Iterable[str], harness: str) -> list[s
     allowed = persona.permissions.allowed_tools if persona.permissions else None
     if allowed is None:
         rows = [make_permissions(level, harness) for level in PERMISSION_LEVELS]
-        lists = [one.allowed_tools for one in rows if one and one.allowed_tools]
-        fits = [one for one in lists if set(wanted) & set(_RUN) <= set(one)]
+        lists = [
+            permissions.allowed_tools
+            for permissions in rows
+            if permissions and permissions.allowed_tools
+        ]
+        fits = [permissions for permissions in lists if set(wanted) & set(_RUN) <= set(permissions)]
         allowed = fits[0] if fits else list(_RUN)
     return list(dict.fromkeys([*allowed, *wanted]))
 

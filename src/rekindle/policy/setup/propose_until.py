@@ -63,7 +63,7 @@ READ_FILES = (
 
 def propose_until(files: ProjectFiles) -> list[str]:
     """Return the command that tests the project; empty if its files do not name one."""
-    return next((found for propose in PROPOSALS.values() if (found := propose(files))), [])
+    return next((command for propose in PROPOSALS.values() if (command := propose(files))), [])
 
 
 def render_until_lines(command: list[str]) -> tuple[str, ...]:

@@ -88,17 +88,17 @@ def record_review(event: events.ReviewMade) -> LastReview:
     return LastReview(event.seq, event.cycle, event.verdict, event.words)
 
 
-def remember_cycle_end(known: dict[int, CycleEnded], event: CycleEnded) -> None:
+def remember_cycle_end(cycles: dict[int, CycleEnded], event: CycleEnded) -> None:
     """Store the end of a cycle; if it is reported twice, the first counts."""
-    before = known.get(event.cycle)
+    before = cycles.get(event.cycle)
     if before is None or event.seq < before.seq:
-        known[event.cycle] = event
-    while len(known) > CYCLES_KEPT:
-        del known[min(known)]
+        cycles[event.cycle] = event
+    while len(cycles) > CYCLES_KEPT:
+        del cycles[min(cycles)]
 
 
 def decide_after_cycle(
-    known: Mapping[int, CycleEnded],
+    cycles: Mapping[int, CycleEnded],
     last: CycleEnded,
     *,
     since: int,
@@ -115,7 +115,7 @@ def decide_after_cycle(
     if end is not None:
         return end
     is_last = bool(cap) and done >= cap
-    pause = _decide_pause(known, last, since) if settings.pause else None
+    pause = _decide_pause(cycles, last, since) if settings.pause else None
     if pause is not None and is_last:
         # There is no next cycle to wait for in safe mode, but the reason is reported.
         return StopRun(pause.why, pause.words)
@@ -142,9 +142,9 @@ def _end(last: CycleEnded) -> StopRun | None:
 
 
 def _decide_pause(
-    known: Mapping[int, CycleEnded], last: CycleEnded, since: int
+    cycles: Mapping[int, CycleEnded], last: CycleEnded, since: int
 ) -> EnterSafeMode | None:
-    is_paused = find_rung([*_select_cycles_since(known, since), last]) >= PAUSE_RUNG
+    is_paused = find_rung([*_select_cycles_since(cycles, since), last]) >= PAUSE_RUNG
     # Another agent's work in the same folder counts as evidence too, but does not end the wait.
     if last.verdict == StallKind.WAITING and (is_paused or not last.evidence):
         return EnterSafeMode("waiting", f"it waits for a person: {last.about or last.words}")
@@ -185,10 +185,10 @@ def find_rung(cycles: Sequence[CycleEnded]) -> int:
 
 
 def render_stall_notice(
-    known: Mapping[int, CycleEnded], since: int, settings: StallSettings
+    ended: Mapping[int, CycleEnded], since: int, settings: StallSettings
 ) -> str:
     """Return the stall notice for the next cycle; empty if there is none."""
-    cycles = _select_cycles_since(known, since)
+    cycles = _select_cycles_since(ended, since)
     if not settings.tell or not cycles or find_rung(cycles) != NOTICE_RUNG:
         return ""
     last = cycles[-1]
@@ -200,40 +200,40 @@ def render_stall_notice(
     return "\n".join(part for part in parts if part)
 
 
-def render_until_failure(known: Mapping[int, CycleEnded]) -> str:
+def render_until_failure(cycles: Mapping[int, CycleEnded]) -> str:
     """Return the notice of a failed `until:` command for the next cycle, or ""."""
-    last = known[max(known)] if known else None
+    last = cycles[max(cycles)] if cycles else None
     if last is None or last.until != "failed" or not last.until_words:
         return ""
     claim = "You reported that the work is done. " if last.claimed else ""
     return f"{claim}The work is done when the command of `until:` passes.\n{last.until_words}"
 
 
-def render_failed_review(known: Mapping[int, CycleEnded]) -> str:
+def render_failed_review(cycles: Mapping[int, CycleEnded]) -> str:
     """Return the notice of a failed review for the next cycle, or ""."""
-    last = known[max(known)] if known else None
+    last = cycles[max(cycles)] if cycles else None
     if last is None or last.review != "failed":
         return ""
     claim = "You reported that the work is done." if last.claimed else "`until:` passes."
     return f"{claim} A review does not agree. What it misses:\n{last.review_words}"
 
 
-def render_failed_cycles(known: Mapping[int, CycleEnded]) -> str:
+def render_failed_cycles(cycles: Mapping[int, CycleEnded]) -> str:
     """Return a list of the last stuck cycles' work; empty if the last made progress."""
     stuck: list[CycleEnded] = []
-    for number in sorted(known, reverse=True):
-        if not is_cycle_stuck(known[number]):
+    for number in sorted(cycles, reverse=True):
+        if not is_cycle_stuck(cycles[number]):
             break
-        stuck.insert(0, known[number])
+        stuck.insert(0, cycles[number])
     lines = [f"- cycle {cycle.cycle}: {cycle.did}" for cycle in stuck[-_FEW:] if cycle.did]
     return "\n".join(["Tried without progress:", *lines]) if lines else ""
 
 
-def _select_cycles_since(known: Mapping[int, CycleEnded], since: int) -> list[CycleEnded]:
-    return [known[number] for number in sorted(known) if known[number].seq > since]
+def _select_cycles_since(cycles: Mapping[int, CycleEnded], since: int) -> list[CycleEnded]:
+    return [cycles[number] for number in sorted(cycles) if cycles[number].seq > since]
 
 
-def are_cycles_hurried(known: Mapping[int, CycleEnded]) -> bool:
+def are_cycles_hurried(cycles: Mapping[int, CycleEnded]) -> bool:
     """Return whether the last cycles were so short that handing over was most of their work."""
-    last = [known[number].seconds for number in sorted(known)[-_SOME:]]
+    last = [cycles[number].seconds for number in sorted(cycles)[-_SOME:]]
     return len(last) == _SOME and sum(last) / _SOME < SHORT_CYCLE_SECONDS

@@ -252,11 +252,11 @@ def _select_unmatched(
     lines: tuple[DirectiveLine, ...], others: tuple[DirectiveLine, ...], same: float
 ) -> list[DirectiveLine]:
     """Return the lines without a counterpart among the others, even a reworded one."""
-    left = _select_unequal(others, lines)
+    candidates = _select_unequal(others, lines)
     return [
         line
         for line in _select_unequal(lines, others)
-        if not any(measure_likeness(line.plain, other.plain) >= same for other in left)
+        if not any(measure_likeness(line.plain, other.plain) >= same for other in candidates)
     ]
 
 

@@ -37,19 +37,21 @@ def judge_pairs(texts: Iterable[str]) -> list[StallVerdict]:
     return [judge_readings(before, after) for before, after in pairwise(map(read_relay, texts))]
 
 
-def find_stretches(found: Sequence[StallVerdict], alarm: int = STALL_ALARM) -> list[StuckStretch]:
+def find_stretches(
+    verdicts: Sequence[StallVerdict], alarm: int = STALL_ALARM
+) -> list[StuckStretch]:
     runs: list[list[int]] = []
-    for index, verdict in enumerate(found):
+    for index, verdict in enumerate(verdicts):
         if not verdict.is_stuck:
             continue
         if runs and runs[-1][-1] == index - 1:
             runs[-1].append(index)
         else:
             runs.append([index])
-    return [_make_stretch(found, run) for run in runs if len(run) >= alarm]
+    return [_make_stretch(verdicts, run) for run in runs if len(run) >= alarm]
 
 
-def _make_stretch(found: Sequence[StallVerdict], run: list[int]) -> StuckStretch:
-    kinds = Counter(found[index].verdict for index in run)
-    about = Counter(found[index].about for index in run)
+def _make_stretch(verdicts: Sequence[StallVerdict], run: list[int]) -> StuckStretch:
+    kinds = Counter(verdicts[index].verdict for index in run)
+    about = Counter(verdicts[index].about for index in run)
     return StuckStretch(run[0], run[-1] + 1, dict(kinds.most_common()), about.most_common(1)[0][0])

@@ -49,9 +49,9 @@ DEFAULT_INSTRUCTION = "Continue with the task."
 
 def attribute_lines(summary: Summary, request: SummaryRequest) -> Summary:
     """Return the summary with each line attributed according to its section."""
-    heard = SourceTexts(request.turns, request.carried)
+    sources = SourceTexts(request.turns, request.carried)
     sections = {
-        name: heard.items(items) if name in CLAIM_SECTIONS else heard.instructions(items, name)
+        name: sources.items(items) if name in CLAIM_SECTIONS else sources.instructions(items, name)
         for name, items in summary.sections.items()
     }
     return msgspec.structs.replace(summary, sections=sections)
@@ -74,7 +74,7 @@ class SourceTexts:
 
     def items(self, items: Iterable[SummaryItem]) -> tuple[SummaryItem, ...]:
         """Return attributed claims."""
-        return tuple(_replace_text(one, self.claim(one.text, one.turns)) for one in items)
+        return tuple(_replace_text(item, self.claim(item.text, item.turns)) for item in items)
 
     def instructions(self, items: Iterable[SummaryItem], section: str) -> tuple[SummaryItem, ...]:
         """Return the attributed instructions of a section; those from data are quotations.
@@ -82,14 +82,16 @@ class SourceTexts:
         A section that a session starts from needs an instruction of the person or the agent. If it
         has none, a quotation of the person's last request comes first.
         """
-        told = tuple(_replace_text(one, self.instruction(one.text, one.turns)) for one in items)
+        attributed = tuple(
+            _replace_text(item, self.instruction(item.text, item.turns)) for item in items
+        )
         if (
             section not in DIRECTIVE_SECTIONS
-            or not told
-            or not all(is_data_quotation(one.text) for one in told)
+            or not attributed
+            or not all(is_data_quotation(item.text) for item in attributed)
         ):
-            return told
-        return (SummaryItem(self.last_request() or DEFAULT_INSTRUCTION), *told)
+            return attributed
+        return (SummaryItem(self.last_request() or DEFAULT_INSTRUCTION), *attributed)
 
     def instruction(self, text: str, turns: Sequence[int]) -> str:
         """Return an instruction, as a quotation if it comes from data."""
@@ -139,8 +141,8 @@ class SourceTexts:
 
     def last_request(self) -> str:
         """Return a quotation of the person's last request; empty if there is none."""
-        asked = (turn for turn in reversed(self._turns) if turn.who == "person" and turn.text)
-        turn = next((turn for turn in asked if not turn.thread), None)
+        requests = (turn for turn in reversed(self._turns) if turn.who == "person" and turn.text)
+        turn = next((turn for turn in requests if not turn.thread), None)
         if turn is None:
             return ""
         whose = f"{_PERSON}, turn {turn.number}"
@@ -156,10 +158,10 @@ class SourceTexts:
         """Return whether a text repeats data that neither the person nor the agent said."""
         words = _normalize_words(text).split()
         row = " ".join(words) if len(words) <= QUOTED_WORDS else ""
-        for whose, said in self._sources:
+        for whose, source in self._sources:
             if whose.partition(",")[0] not in _NOT_THEIRS:
                 return False
-            if f" {row} " in said if row else _repeats_source(words, said):
+            if f" {row} " in source if row else _repeats_source(words, source):
                 return True
         return False
 
@@ -183,10 +185,10 @@ _SUMMARIZER = "the summarizer"
 
 def _list_sources(turns: Iterable[Turn], carried: Sequence[str]) -> list[tuple[str, str]]:
     """Return all texts with their sources, the least trusted first."""
-    found = [said for turn in turns for said in _list_turn_texts(turn)]
-    found += [("the notes", "before", each) for each in carried]
-    found.sort(key=lambda said: _TRUSTED.index(said[0]))
-    return [(f"{whose}, {where}", text) for whose, where, text in found]
+    texts = [text_item for turn in turns for text_item in _list_turn_texts(turn)]
+    texts += [("the notes", "before", note) for note in carried]
+    texts.sort(key=lambda text_item: _TRUSTED.index(text_item[0]))
+    return [(f"{whose}, {where}", text) for whose, where, text in texts]
 
 
 def _list_turn_texts(turn: Turn) -> Iterator[tuple[str, str, str]]:
@@ -247,18 +249,18 @@ def _attribute_line(
     if plain in carried:
         return summaries.make_line(carried[plain])  # with its quotation marks, if any
     words = plain.split()
-    for whose, said in sources:
-        if not _repeats_source(words, said):
+    for whose, source in sources:
+        if not _repeats_source(words, source):
             continue
         # Only a line that the person said completely is attributed to them as a whole.
-        in_part = f"{_PERSON}{'' if plain in said else ' in part'}"
+        in_part = f"{_PERSON}{'' if plain in source else ' in part'}"
         return summaries.make_quotation(whose.replace(_PERSON, in_part, 1), text)
     return summaries.make_line(text)
 
 
-def _repeats_source(words: list[str], said: str) -> bool:
+def _repeats_source(words: list[str], source: str) -> bool:
     """Return whether a source has QUOTED_WORDS of the words in a row, or half of a short line."""
-    return any(run in said for run in _list_word_runs(" ".join(words)))
+    return any(run in source for run in _list_word_runs(" ".join(words)))
 
 
 @lru_cache(maxsize=256)  # a line is compared with every source

@@ -64,9 +64,9 @@ class SourcePassage(msgspec.Struct, frozen=True):
 def find_stems(text: str) -> frozenset[str]:
     """Return the stems of the words of a text, without the most common ones."""
     folded = _fold_case(text)
-    found = {_stem_word(word) for word in _WORD.findall(_IDEOGRAPHS.sub(" ", folded))}
+    stems = {_stem_word(word) for word in _WORD.findall(_IDEOGRAPHS.sub(" ", folded))}
     pairs = (run[at : at + 2] for run in _IDEOGRAPHS.findall(folded) for at in range(len(run)))
-    return frozenset(found - {""}).union(pairs)
+    return frozenset(stems - {""}).union(pairs)
 
 
 def _fold_case(text: str) -> str:
@@ -82,12 +82,12 @@ def _stem_word(word: str) -> str:
 def find_names(text: str) -> frozenset[frozenset[str]]:
     """Return the names in a text, such as files, hosts and identifiers, each as its stems."""
     plain = unicodedata.normalize("NFKC", strip_invisible(text))
-    found = (find_stems(name) for name in _NAME.findall(plain) if _IS_NAME.search(name))
-    telling = (
+    names = (find_stems(name) for name in _NAME.findall(plain) if _IS_NAME.search(name))
+    significant = (
         frozenset(stem for stem in name if len(stem) > _SHORT_PIECE or not stem.isalpha())
-        for name in found
+        for name in names
     )
-    return frozenset(name for name in telling if name)
+    return frozenset(name for name in significant if name)
 
 
 class ProvenanceIndex:
@@ -157,13 +157,13 @@ class ProvenanceIndex:
         Sentences of the cited turns count, and others if the text has enough of their stems,
         because citations are often off by one.
         """
-        found: set[str] = set()
-        for one in self._own:
-            shared = wanted & one.stems
-            is_near = len(shared) > 1 and len(shared) >= TRACE_SUPPORT * len(one.stems)
-            if one.turn in turns or is_near:
-                found |= shared
-        return frozenset(found)
+        stems: set[str] = set()
+        for sentence in self._own:
+            shared = wanted & sentence.stems
+            is_near = len(shared) > 1 and len(shared) >= TRACE_SUPPORT * len(sentence.stems)
+            if sentence.turn in turns or is_near:
+                stems |= shared
+        return frozenset(stems)
 
     def _nearest(
         self, wanted: frozenset[str], until: int = sys.maxsize

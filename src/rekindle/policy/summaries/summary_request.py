@@ -98,28 +98,28 @@ def build_request(
         OverBudgetError: The turns do not fit even without tool output.
     """
     around = _render_prompt(kind, (), nonce, carried)
-    told = sum(
+    fixed = sum(
         map(
             token_estimate.estimate_unrounded,
             (words, SUMMARY_INSTRUCTIONS, summaries.make_schema(kind), around, LONGEST_RETRY),
         )
     )
     shows = iter(SUMMARY_SHOWN_CHARACTERS)
-    shown = next(shows)
-    kept: list[Turn] = []
-    size = told
+    characters = next(shows)
+    shown_turns: list[Turn] = []
+    size = fixed
     for turn in turns:
-        kept.append(limit_tool_output(turn, shown))
-        size += weigh_turn(kept[-1])
+        shown_turns.append(limit_tool_output(turn, characters))
+        size += weigh_turn(shown_turns[-1])
         while size > cap:
             less = next(shows, None)
             if less is None:
                 raise OverBudgetError(int(size), cap)
-            shown = less
-            kept = [limit_tool_output(one, shown) for one in kept]
-            size = told + sum(map(weigh_turn, kept))
+            characters = less
+            shown_turns = [limit_tool_output(shown_turn, characters) for shown_turn in shown_turns]
+            size = fixed + sum(map(weigh_turn, shown_turns))
     return SummaryRequest(
-        kind, _render_prompt(kind, kept, nonce, carried), tuple(kept), tuple(carried)
+        kind, _render_prompt(kind, shown_turns, nonce, carried), tuple(shown_turns), tuple(carried)
     )
 
 
@@ -145,8 +145,8 @@ def _render_prompt(
     names = [f"- {name}: {_WHAT[kind][name]}" for name in summaries.list_asked_sections(kind)]
     parts = [f"The sections of the {kind}:", *names, ""]
     if carried:
-        left = "\n".join(f"- {each}" for each in carried)
-        parts += ["Left over from before this session:", fence_data("left-over", nonce, left), ""]
+        notes = "\n".join(f"- {note}" for note in carried)
+        parts += ["Left over from before this session:", fence_data("left-over", nonce, notes), ""]
     parts += [
         "The session:",
         fence_data("session", nonce, "\n".join(map(render, turns))),
