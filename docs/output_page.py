@@ -343,7 +343,7 @@ OUTPUTS = {
         _with_list(
             {
                 "agent": AGENT,
-                "desired": "`running`; null for an agent that was never started, and is not now.",
+                "desired": "`running`; null if there is nothing to restart.",
                 "supervised": "Whether a supervisor runs, which starts it.",
             },
             "agents",

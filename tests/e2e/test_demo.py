@@ -30,7 +30,7 @@ def test_the_demonstration(demo, place, tmp_path):
     told = [
         "in the middle of that tool call: kill -9",
         "ended by SIGKILL; its tool was still at work (1 process)",
-        "to go on in the same session",
+        "to continue the same session",
         "its session is destroyed too",
         "=== RECOVERY DETECTED ===",
         "Task: Write chapter-1.md to chapter-6.md",

@@ -96,7 +96,7 @@ class Demonstration:
     def _handle_report(self, report: SupervisorReport) -> None:
         match report:
             case LaunchReport(resumes=True):
-                self._say("   It is started again, to go on in the same session.")
+                self._say("   It is started again, to continue the same session.")
             case LaunchReport():
                 self._session = report.session
                 self._takes_over = report.recovery
@@ -113,7 +113,7 @@ class Demonstration:
                     f" ({report.swept} process): found by its mark, and ended first."
                 )
             case ExitReport() if report.exit.kind == "resume-failed":
-                self._say("   Going on in the old session fails: it is not there any more.")
+                self._say("   The old session cannot be continued: it is gone.")
             case _:
                 pass
 

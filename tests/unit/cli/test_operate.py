@@ -250,6 +250,12 @@ def test_stop_is_kept_for_an_agent_that_is_not_running(project):
     assert "· docs: the operator has not started it\n" in project("watch", "--once").out
     (project.path / "go").touch()
     assert "✓ trades: done and verified after cycle 1" in project("run", "trades").out
+    [row] = json.loads(project("status", "trades", "--json").out)["agents"]
+    assert project("restart", "trades").out.startswith(
+        "· trades: nothing is running: its work is done\nNext: `rekindle run trades`"
+    )
+    [again] = json.loads(project("status", "trades", "--json").out)["agents"]
+    assert (again["state"], again["at"]) == (row["state"], row["at"])
 
 
 def test_restart_names_what_will_start_it(project):

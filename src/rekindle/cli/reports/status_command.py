@@ -343,7 +343,7 @@ def _list_warnings(one: status_rows.StatusRow) -> list[str]:
             f"{_CHANGED_SETTINGS}: {'; '.join(row['settings_changed'])};"
             f" `rekindle {command} {one.row.agent}` accepts it"
         )
-    if row["run"] and row["run"]["hurried"]:
+    if row["run"] and row["run"]["hurried"] and one.row.state != "done":
         found.append("its cycles take less than a minute: make the steps of its task larger")
     if row["run"] and window_rule.is_too_many(row["run"]["handoffs"]):
         found.append("split this work: its cycle has outgrown one window again and again")

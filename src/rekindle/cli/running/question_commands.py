@@ -184,7 +184,7 @@ def _print_question(row: dict[str, Any], now: datetime) -> None:
 
 
 @click.command()
-@click.argument("words", nargs=-1, required=True, metavar="[ID|AGENT] CHOICE|TEXT")
+@click.argument("words", nargs=-1, metavar="[ID|AGENT] CHOICE|TEXT")
 @trust_option
 @json_option
 def answer(words: tuple[str, ...], trust: bool, as_json: bool) -> None:
@@ -204,7 +204,9 @@ def _prompt_answer(meant: MeantQuestion) -> str:
     """Ask for the answer at the terminal."""
     choices = ", ".join(meant.question.choices) if meant.question else "any text"
     if _find_origin() != "terminal":
-        raise UsageError("answer with what?", hint=f"choices: {choices}")
+        command = policy.render_answer_command(meant.question) if meant.question else ""
+        hint = "; ".join(filter(None, (command and f"`{command}`", f"choices: {choices}")))
+        raise UsageError("answer with what?", hint=hint)
     if meant.question:
         echo(to_one_line(meant.question.text))
     words: str = click.prompt(f"Answer ({choices})", prompt_suffix=": ")

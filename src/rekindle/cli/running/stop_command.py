@@ -75,8 +75,12 @@ from rekindle.wiring.agent_dir_list import require_accepted_dirs
 from rekindle.wiring.open_store import open_store
 from rekindle.wiring.running_agents import RunningAgents
 
-_Restart = Literal["supervised", "unsupervised", "new"]
-"""Whether a supervisor restarts the agent, a later start does, or it was never started."""
+_Restart = Literal["supervised", "unsupervised", "new", "done"]
+"""Whether a supervisor restarts the agent, a later start does, or there is nothing to restart."""
+_NOTHING_TO_RESTART: dict[_Restart, str] = {
+    "new": "it was never started",
+    "done": "its work is done",
+}
 
 
 class PendingStop(Protocol):
@@ -300,16 +304,16 @@ def _restart(project: Project, name: str, *, fresh: bool) -> _Restart:
         print_changes(name, accept_settings(project, name))
     store = open_store_of(project)
     accept_log(store, name)
-    is_new = isinstance(store, FileStore) and _is_new(store, name)
-    if not is_new:
+    idle = _find_nothing_to_restart(store, name) if isinstance(store, FileStore) else None
+    if not idle:
         store.create(name)
     if isinstance(store, FileStore):
         from rekindle.wiring.supervisor_setup import check_settings  # noqa: PLC0415 - `stop` must start fast
 
         check_settings(project, store, name)
     print_changes(name, accept_settings(project, name))
-    if is_new:
-        return "new"
+    if idle:
+        return idle
     store.prepare_start(name, fresh=fresh)
     now, run = clock.read_clock(), store.read(name).projection.run
     store.submit(
@@ -318,12 +322,14 @@ def _restart(project: Project, name: str, *, fresh: bool) -> _Restart:
     return "supervised" if store.is_supervised(name) else "unsupervised"
 
 
-def _is_new(store: FileStore, name: str) -> bool:
-    """Return whether an agent was never started, so that there is nothing to restart."""
+def _find_nothing_to_restart(store: FileStore, name: str) -> Literal["new", "done"] | None:
+    """Return why there is nothing to restart, or None if there is something."""
     if store.is_supervised(name):
-        return False
+        return None
     known = store.read(name).projection if store.exists(name) else None
-    return known is None or (known.run.said is None and not known.attempts)
+    if known is None or (known.run.said is None and not known.attempts):
+        return "new"
+    return "done" if policy.is_done(known.run) else None
 
 
 def _print_restarted(
@@ -334,7 +340,7 @@ def _print_restarted(
         rows = [
             {
                 "agent": name,
-                "desired": None if state == "new" else "running",
+                "desired": None if state in _NOTHING_TO_RESTART else "running",
                 "supervised": state == "supervised",
             }
             for name, state in restarted.items()
@@ -347,8 +353,8 @@ def _print_restarted(
         if state == "supervised":
             echo(f"✓ {name}: will be started again{how}")
             continue
-        if state == "new":
-            echo(f"· {name}: nothing is running: it was never started")
+        if state in _NOTHING_TO_RESTART:
+            echo(f"· {name}: nothing is running: {_NOTHING_TO_RESTART[state]}")
         else:
             echo(f"✓ {name}: nothing is running; a watchdog may start it again{how}")
         echo(f"Next: `rekindle run {name}`, or `rekindle up {name}` to have it in the background.")

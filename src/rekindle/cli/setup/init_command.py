@@ -124,7 +124,7 @@ def init(
     for line in did:
         echo(f"✓ {line}")
     if stands == "command" and not project.manifest.agents[name].command:
-        echo(f'Next: add `command: ["./your-program"]` to {name} in {manifest.MANIFEST_FILE}.')
+        echo(f"Next: add `command: ./your-program` to {name} in {manifest.MANIFEST_FILE}.")
         echo("      It writes its relay to the file that REKINDLE_RELAY names; DONE ends the run.")
     if not is_trusted(folder):
         echo("· this folder came with a manifest: the first `rekindle run` asks for trust")

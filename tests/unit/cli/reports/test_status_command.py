@@ -242,6 +242,14 @@ def test_a_run_that_is_over_shows_its_outcome_and_the_next_command(  # noqa: PLR
     assert row["run"]["ended"] == {"kind": why, "reason": "Ann has to say"}
 
 
+@pytest.mark.parametrize(("outcome", "is_advised"), [("cycles", True), ("claimed", False)])
+def test_the_size_of_steps_is_not_advised_on_once_the_work_is_done(status, outcome, is_advised):
+    now = clock.read_clock()
+    cycles = [events.CycleEnded(ts=now, cycle=number, seconds=1.0) for number in (1, 2, 3)]
+    lines, _ = status(*cycles, events.RunEnded(ts=now, outcome=outcome), ended="clean")
+    assert ("! its cycles take less than a minute" in lines) is is_advised
+
+
 def test_spending_is_shown_beside_the_budget(status):
     """The status shows money, tokens, hours, and how much of the spending is unknown."""
     told = {"tokens": 50_000, "known": "reported"}

@@ -90,7 +90,10 @@ def test_a_relay_that_waits_is_answered_once_though_the_supervisor_is_killed(pro
     assert "no question with id 'trades-7'" in project("questions", "trades-7", code=7)
     [asked] = json.loads(project("status", "--json"))["agents"][0]["questions"]
     assert asked["others"] == row["others"]
-    assert "answer with what?" in project("answer", "trades-1", code=2)  # without a terminal
+    for words in ((), ("trades",), ("trades-1",)):  # without a terminal
+        refused = project("answer", *words, code=2)
+        assert "answer with what?" in refused
+        assert '`rekindle answer trades-1 "TEXT"`; choices: TEXT, stop' in refused
     assert "not one of its choices" in project("answer", "trades-1", "", code=2)
     assert "TEXT is a placeholder" in project("answer", "trades-1", "TEXT", code=2)
     assert "use `rekindle answer`" in project("approve", "trades-1", code=2)
@@ -126,6 +129,7 @@ def test_after_ctrl_c_run_status_and_answer_agree_that_the_question_is_closed(pr
     [row] = json.loads(project("status", "--json"))["agents"]
     assert (row["state"], row["command"], row["questions"]) == ("stopped", command, [])
     assert "No open questions." in project("questions")
+    assert "no question is open" in project("answer", code=7)
     refused = project("answer", "trades-1", "Take two.", code=7)
     assert "question trades-1 is closed: another command has settled it" in refused
     assert f"`{command}` continues" in refused
