@@ -31,6 +31,7 @@ from rekindle.cli.trust_prompt import (
 from rekindle.config import Project
 from rekindle.errors import CheckFailedError, RekindleError, UnacceptedError, UsageError
 from rekindle.flows.hooks import install_hooks
+from rekindle.flows.hooks.examine_hooks import HookReport, examine_hooks
 from rekindle.flows.hooks.export_hooks import export_hooks
 from rekindle.flows.hooks.hook_locations import (
     HOOK_LEVELS,
@@ -40,10 +41,7 @@ from rekindle.flows.hooks.hook_locations import (
     list_levels,
     locate_hooks,
 )
-from rekindle.flows.hooks.install_hooks import (
-    HookChanges,
-    HookReport,
-)
+from rekindle.flows.hooks.install_hooks import HookChanges
 from rekindle.formats.identifiers import to_one_line
 from rekindle.plugins import ALIASES
 from rekindle.ports import Harness
@@ -328,7 +326,7 @@ def examine_all() -> list[HookReport]:
                     locate_hooks(cli, level, folder, os.environ, at)
                     for at in agent_dir_list.list_hook_folders(folder)
                 ]
-            reports = [install_hooks.examine_hooks(place) for place in places]
+            reports = [examine_hooks(place) for place in places]
             there = [one for one in reports if one.state != "not installed"]
             found += there or (reports[:1] if cli in used else [])
     return found

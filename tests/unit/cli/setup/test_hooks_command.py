@@ -16,7 +16,7 @@ import pytest
 from conftest import put_clis_on_path
 from rekindle.documents.hooks import hook_settings
 from rekindle.errors import StoreError
-from rekindle.flows.hooks import install_hooks
+from rekindle.flows.hooks import settings_file
 from rekindle.formats import json_codec
 from rekindle.harnesses.codex import codex_harness
 from rekindle.system.files import (
@@ -451,9 +451,9 @@ def test_settings_that_lead_outside_the_project_are_refused(rekindle, root, leve
 @pytest.mark.parametrize(
     ("module", "step"),
     [
-        (install_hooks, "_write_settings"),
+        (settings_file, "write_settings"),
         (durable_files, "replace_file"),
-        (install_hooks, "_remove_settings"),
+        (settings_file, "remove_settings"),
         (durable_files, "remove_file"),
     ],
 )
@@ -470,7 +470,7 @@ def test_a_link_out_that_appears_before_the_change_is_refused(
     change, swapped = getattr(module, step), []
 
     def swap(at, *args, **options):
-        if not swapped and (module is install_hooks or at.name == path.name):
+        if not swapped and (module is settings_file or at.name == path.name):
             swapped.append(path.parent.rename(root / "moved"))
             path.parent.symlink_to(outside)
         return change(at, *args, **options)
@@ -556,7 +556,7 @@ def test_a_disk_that_refuses_leaves_the_old_file(rekindle, root, monkeypatch, re
 def test_a_read_only_file_is_respected(rekindle, root, monkeypatch):
     """A read-only file stays as it is, even if its folder would let us replace it."""
     path = written(root, "local")
-    monkeypatch.setattr(install_hooks.os, "access", lambda place, how: False)  # for root too
+    monkeypatch.setattr(settings_file.os, "access", lambda place, how: False)  # for root too
     code, _, err = rekindle("hooks", "install")
     assert (code, "read-only" in err, "chmod u+w" in err) == (5, True, True)
     assert path.read_text() == MINE

@@ -120,7 +120,7 @@ CHANGES = {
     "chmod",
 }
 OUTSIDE = {
-    "flows/hooks/install_hooks.py": "settings of a CLI, where a link is the user's own arrangement",
+    "flows/hooks/settings_file.py": "settings of a CLI, where a link is the user's own arrangement",
     "flows/hooks/export_hooks.py": "a file that the operator names",
     "flows/handoff/window_gauge.py": "the launch's folder outside the workspace",
     "stores/folders/private_files.py": "the user's own folder",
