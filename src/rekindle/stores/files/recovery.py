@@ -34,12 +34,15 @@ def recover_files(writer: Writer, *, is_first: bool = True) -> None:
     private = (writer.folder.private.path,) if writer.folder.private else ()
     for folder in (writer.folder.path, writer.folder.memories, *private, *grown):
         durable_files.sweep_temporary(folder)
-    _recover_document(writer, "relay", _adopt_relay)
-    _recover_document(writer, "checkpoint", _adopt_checkpoint)
-    _recover_document(writer, "brief", _adopt_brief)
+    for name, adopt in (
+        ("relay", lambda data, by: writer.commit_relay(relays.parse(data), by=by)),
+        ("checkpoint", lambda data, by: writer.commit_checkpoint(checkpoint.parse(data), by=by)),
+        ("brief", lambda data, by: writer.commit_brief(brief.parse(data), by=by)),
+    ):
+        _recover_document(writer, name, adopt)
 
 
-def _recover_document(writer: Writer, name: str, adopted: Callable[[Writer, bytes], None]) -> None:
+def _recover_document(writer: Writer, name: str, adopt: Callable[[bytes, str], object]) -> None:
     path = writer.folder.document(name)
     committed = writer.projection.documents.get(name)
     try:
@@ -58,7 +61,7 @@ def _recover_document(writer: Writer, name: str, adopted: Callable[[Writer, byte
         _restore(writer, name)
         return
     try:
-        adopted(writer, data)
+        adopt(data, author_of_edit(writer.projection))
     except (DocumentError, CheckFailedError) as unusable:
         writer.set_aside(name, path, str(unusable))
         if committed:
@@ -72,18 +75,6 @@ def author_of_edit(projection: Projection) -> str:
     can outlive both, as `keep:` permits.
     """
     return BY_AGENT if projection.attempts or projection.lives else BY_HAND
-
-
-def _adopt_relay(writer: Writer, data: bytes) -> None:
-    writer.commit_relay(relays.parse(data), by=author_of_edit(writer.projection))
-
-
-def _adopt_checkpoint(writer: Writer, data: bytes) -> None:
-    writer.commit_checkpoint(checkpoint.parse(data), by=author_of_edit(writer.projection))
-
-
-def _adopt_brief(writer: Writer, data: bytes) -> None:
-    writer.commit_brief(brief.parse(data), by=author_of_edit(writer.projection))
 
 
 def _restore(writer: Writer, name: str) -> None:

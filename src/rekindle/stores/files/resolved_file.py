@@ -33,8 +33,10 @@ def append_resolutions(folder: AgentFolder, resolving: list[AnyEvent], newest: i
     """Append the resolutions of these events, except those already in the file."""
     if not resolving:
         return
-    in_file = _find_last_seq(durable_files.read_bytes(folder.resolved) or b"", newest)
-    done = max(in_file, *(number for number, _ in _list_rotated(folder) if number <= newest), 0)
+    # A higher number than the log's last is not Rekindle's.
+    data = durable_files.read_bytes(folder.resolved) or b""
+    written = [*map(_read_seq, data.splitlines()), *(number for number, _ in _list_rotated(folder))]
+    done = max((number for number in written if number <= newest), default=0)
     lines = [
         json_codec.encode(
             {
@@ -86,7 +88,7 @@ def _read_rotated(folder: AgentFolder, files: Iterable[tuple[int, int]]) -> list
         lines = [
             line
             for line in (durable_files.read_bytes(path) or b"").splitlines()
-            if not _is_own_line(line, number)
+            if not 0 < _read_seq(line) <= number
         ]
         resolved, _ = parse_resolved_lines(b"\n".join(lines))
         foreign += [
@@ -115,28 +117,16 @@ def _list_rotated(folder: AgentFolder) -> list[tuple[int, int]]:
     return sorted((int(groups[1]), int(groups[2] or 1)) for groups in matched)
 
 
-def _is_own_line(line: bytes, newest: int) -> bool:
+def _read_seq(line: bytes) -> int:
+    """Return the event number of a line; 0 if another tool wrote it."""
     try:
         seq = json_codec.decode_object(line, "resolved.jsonl", schema=SCHEMA).get("seq")
     except DocumentError:
-        return False
-    return isinstance(seq, int) and 0 < seq <= newest
+        return 0
+    return seq if isinstance(seq, int) else 0
 
 
 def _list_resolved(event: AnyEvent) -> tuple[Resolution, ...]:
     if isinstance(event, events.LoopResolved):
         return (Resolution(event.id, event.reason, ""),)
     return event.resolved if isinstance(event, events.StateAdopted) else ()
-
-
-def _find_last_seq(data: bytes, newest: int) -> int:
-    """Return the highest valid event number in the file, ignoring lines from other tools."""
-    highest = 0
-    for line in data.splitlines():
-        try:
-            seq = json_codec.decode_object(line, "resolved.jsonl", schema=SCHEMA).get("seq")
-        except DocumentError:
-            continue
-        if isinstance(seq, int) and seq <= newest:
-            highest = max(highest, seq)
-    return highest

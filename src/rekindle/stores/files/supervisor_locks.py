@@ -121,11 +121,11 @@ def find_outer_lock(project: Path, agent: str) -> OuterLock | None:
 def _make_prefix(project: Path) -> str:
     """Return the common prefix of all lock names of a project."""
     status = project.stat()
-    return f"{_hash_host()}-{status.st_dev:x}-{status.st_ino:x}-"
+    return f"{_identify_host()}-{status.st_dev:x}-{status.st_ino:x}-"
 
 
 @cache
-def _hash_host() -> str:
+def _identify_host() -> str:
     return host.identify_host()
 
 
@@ -156,7 +156,7 @@ def find_lock_files(project: Path, recorded: tuple[int, int] | None) -> list[Pat
     `recorded` is the device and inode that the project had. Inodes are reused: a lock that is held
     now belongs to another project.
     """
-    prefixes = {f"{_hash_host()}-{recorded[0]:x}-{recorded[1]:x}-"} if recorded else set()
+    prefixes = {f"{_identify_host()}-{recorded[0]:x}-{recorded[1]:x}-"} if recorded else set()
     with suppress(OSError):
         prefixes.add(_make_prefix(project))
     try:

@@ -134,16 +134,6 @@ def list_positions(path: Path) -> Iterator[ChainPosition]:
         yield ChainPosition(offset + len(line), chain)
 
 
-def find_end(path: Path, until: int | None = None) -> ChainPosition:
-    """Return the end of the complete lines, or of those before `until`, with their chain."""
-    last = ChainPosition()
-    for position in list_positions(path):
-        if until is not None and last.end >= until:
-            break
-        last = position
-    return last
-
-
 def append_lines(path: Path, lines: Sequence[bytes]) -> tuple[int, int]:
     """Append lines durably; return the offsets at which they begin and end."""
     data = b"".join(line + b"\n" for line in lines)
@@ -196,14 +186,11 @@ def compute_anchor(path: Path, offset: int) -> str:
         return ""
     with translate_os_errors(path):
         try:
-            fd = durable_files.open_plain(path, os.O_RDONLY)
+            with durable_files.hold_plain(path, os.O_RDONLY) as fd:
+                width = min(offset, 512)
+                return hash_bytes(os.pread(fd, width, offset - width))[:16]
         except FileNotFoundError:
             return "missing"
-        try:
-            width = min(offset, 512)
-            return hash_bytes(os.pread(fd, width, offset - width))[:16]
-        finally:
-            os.close(fd)
 
 
 def read_lines(path: Path, start: int) -> Iterator[tuple[int, bytes]]:

@@ -203,12 +203,11 @@ def sync_segment(segment: InboxSegment) -> None:
     Without this, a power loss could keep the log's cursor but not the segment's bytes, and the next
     record at those offsets would be taken as already folded.
     """
-    with translate_os_errors(segment.path):
-        fd = durable_files.open_plain(segment.path, os.O_RDONLY)
-        try:
-            durable_files.sync_descriptor(fd, segment.path)
-        finally:
-            os.close(fd)
+    with (
+        translate_os_errors(segment.path),
+        durable_files.hold_plain(segment.path, os.O_RDONLY) as fd,
+    ):
+        durable_files.sync_descriptor(fd, segment.path)
 
 
 def retire_segment(segment: InboxSegment, folded: int) -> InboxRecord | None:
@@ -217,26 +216,20 @@ def retire_segment(segment: InboxSegment, folded: int) -> InboxRecord | None:
     Returns a torn tail to be given up, if there is one: under the exclusive lock, no process is
     still writing it.
     """
-    with translate_os_errors(segment.path):
-        try:
-            fd = durable_files.open_plain(segment.path, os.O_RDONLY)
-        except FileNotFoundError:
+    with (
+        translate_os_errors(segment.path),
+        suppress(FileNotFoundError, BlockingIOError),
+        durable_files.hold_plain(segment.path, os.O_RDONLY) as fd,
+    ):
+        # Without waiting: a process suspended in mid-append must not block the fold.
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        rest = os.pread(fd, os.fstat(fd).st_size, folded)
+        complete, _, tail = rest.rpartition(b"\n")
+        if complete.strip():
             return None
-        try:
-            try:
-                # Without waiting: a process suspended in mid-append must not block the fold.
-                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                return None
-            rest = os.pread(fd, os.fstat(fd).st_size, folded)
-            complete, _, tail = rest.rpartition(b"\n")
-            if complete.strip():
-                return None
-            if tail.strip():
-                return _make_record(segment, folded + len(rest), tail)
-            durable_files.remove_file(segment.path)
-        finally:
-            os.close(fd)
+        if tail.strip():
+            return _make_record(segment, folded + len(rest), tail)
+        durable_files.remove_file(segment.path)
     return None
 
 
@@ -267,13 +260,10 @@ def _drop_transcript(event: AnyEvent | UnknownEvent) -> AnyEvent | UnknownEvent:
 def _read_from(segment: InboxSegment, start: int) -> bytes:
     with translate_os_errors(segment.path):
         try:
-            fd = durable_files.open_plain(segment.path, os.O_RDONLY)
+            with durable_files.hold_plain(segment.path, os.O_RDONLY) as fd:
+                return os.pread(fd, max(0, os.fstat(fd).st_size - start), start)
         except FileNotFoundError:
             return b""
-        try:
-            return os.pread(fd, max(0, os.fstat(fd).st_size - start), start)
-        finally:
-            os.close(fd)
 
 
 def _open_newest(folder: Path) -> int:

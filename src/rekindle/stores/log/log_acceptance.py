@@ -7,6 +7,7 @@ another host, all lines stay except the operator's decisions.
 """
 
 import os
+from collections import deque
 from collections.abc import Iterator
 from datetime import datetime
 
@@ -185,7 +186,8 @@ def seal_log(folder: AgentFolder) -> None:
     """Seal the complete lines of the log as they are now."""
     if folder.private is None:
         return
-    last = event_log.find_end(folder.log)
+    positions = deque(event_log.list_positions(folder.log), maxlen=1)
+    last = positions[0] if positions else ChainPosition()
     if event_log.measure_log(folder.log) > last.end:
         durable_files.truncate_file(folder.log, last.end)
     seal.write_seal(folder.private.seal, Seal(last))

@@ -69,17 +69,14 @@ def read_seal(path: Path) -> Seal | None:
     """Return the last complete record, or None."""
     with translate_os_errors(path):
         try:
-            fd = durable_files.open_plain(path, os.O_RDONLY)
+            with durable_files.hold_plain(path, os.O_RDONLY) as fd:
+                size = os.fstat(fd).st_size
+                start = max(0, size - _TAIL_BYTES)
+                seal = _find_last(os.pread(fd, size - start, start))
+                # A power loss may leave more garbage than that after the last record.
+                return seal or (_find_last(os.pread(fd, size, 0)) if start else None)
         except FileNotFoundError:
             return None
-        try:
-            size = os.fstat(fd).st_size
-            start = max(0, size - _TAIL_BYTES)
-            seal = _find_last(os.pread(fd, size - start, start))
-            # A power loss may leave more garbage than that after the last record.
-            return seal or (_find_last(os.pread(fd, size, 0)) if start else None)
-        finally:
-            os.close(fd)
 
 
 def read_positions(path: Path) -> set[ChainPosition]:
@@ -125,18 +122,17 @@ def confirm_append(path: Path, place: ChainPosition) -> None:
 
 
 def _append_seal(path: Path, seal: Seal, *, durable: bool) -> None:
-    with translate_os_errors(path):
-        fd = durable_files.open_plain(path, os.O_WRONLY | os.O_APPEND)
-        try:
-            data = _render_seal(seal)
-            if os.write(fd, data) != len(data):
-                raise StoreError(
-                    str(path), "only a part was written", hint="free some disk space, then retry"
-                )
-            if durable:
-                durable_files.sync_descriptor(fd, path)
-        finally:
-            durable_files.close_descriptor(fd)
+    with (
+        translate_os_errors(path),
+        durable_files.hold_plain(path, os.O_WRONLY | os.O_APPEND) as fd,
+    ):
+        data = _render_seal(seal)
+        if os.write(fd, data) != len(data):
+            raise StoreError(
+                str(path), "only a part was written", hint="free some disk space, then retry"
+            )
+        if durable:
+            durable_files.sync_descriptor(fd, path)
 
 
 def _render_seal(seal: Seal) -> bytes:

@@ -4,8 +4,6 @@ The inbox is read before the log. A record folded in between is then seen twice,
 nothing; in the other order it could be missed.
 """
 
-from contextlib import suppress
-
 import msgspec
 
 from rekindle.documents import state
@@ -253,10 +251,7 @@ def _read_log(before: AgentView, folder: AgentFolder, until: int | None = None) 
 
 def _require_no_trace(folder: AgentFolder) -> None:
     """Refuse a log that is missing or empty if other files show that there was one."""
-    data, seq = durable_files.read_bytes(folder.state), 0
-    with suppress(DocumentError):
-        seq = state.parse(data).seq if data is not None and state.is_unedited(data) else 0
-    if seq:
+    if seq := read_state_seq(folder):
         raise LogMissingError(str(folder.path), f"state.json was made at event {seq}")
     if folder.private is None and durable_files.path_exists(folder.snapshot):
         raise LogMissingError(str(folder.path), "there is a snapshot of it")

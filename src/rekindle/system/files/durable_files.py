@@ -12,7 +12,7 @@ import fcntl
 import os
 import stat
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -102,13 +102,9 @@ def append_durably(path: Path, data: bytes) -> int:
 
 def truncate_file(path: Path, end: int) -> None:
     """Cut off everything after `end`, durably."""
-    with translate_os_errors(path):
-        fd = open_plain(path, os.O_WRONLY)
-        try:
-            os.ftruncate(fd, end)
-            _sync(fd, path)
-        finally:
-            os.close(fd)
+    with translate_os_errors(path), hold_plain(path, os.O_WRONLY) as fd:
+        os.ftruncate(fd, end)
+        _sync(fd, path)
 
 
 def write_from(path: Path, start: int, pieces: Iterable[bytes]) -> int:
@@ -119,16 +115,13 @@ def write_from(path: Path, start: int, pieces: Iterable[bytes]) -> int:
     """
     with translate_os_errors(path):
         is_new = not path_exists(path)
-        fd = open_plain(path, os.O_WRONLY | os.O_CREAT)
-        try:
+        with hold_plain(path, os.O_WRONLY | os.O_CREAT) as fd:
             os.ftruncate(fd, start)
             os.lseek(fd, start, os.SEEK_SET)
             for piece in pieces:
                 _write_all(fd, piece)
             _sync(fd, path)
             end = os.lseek(fd, 0, os.SEEK_CUR)
-        finally:
-            os.close(fd)
     if is_new:
         sync_folder(path.parent)
     return end
@@ -138,11 +131,8 @@ def write_at(path: Path, start: int, data: bytes) -> None:
     """Overwrite bytes of a file in place, durably; this needs no new block on a full disk."""
     with translate_os_errors(path):
         is_new = not path_exists(path)
-        fd = open_plain(path, os.O_WRONLY | os.O_CREAT)
-        try:
+        with hold_plain(path, os.O_WRONLY | os.O_CREAT) as fd:
             overwrite_durably(fd, path, start, data)
-        finally:
-            os.close(fd)
     if is_new:
         sync_folder(path.parent)
 
@@ -207,13 +197,10 @@ def read_last_bytes(path: Path, most: int) -> bytes | None:
     """Return the last bytes of a plain file; None if it does not exist."""
     with translate_os_errors(path):
         try:
-            fd = open_plain(path, os.O_RDONLY)
+            with hold_plain(path, os.O_RDONLY) as fd:
+                return os.pread(fd, most, max(0, os.fstat(fd).st_size - most))
         except FileNotFoundError:
             return None
-        try:
-            return os.pread(fd, most, max(0, os.fstat(fd).st_size - most))
-        finally:
-            os.close(fd)
 
 
 def open_plain(path: Path, flags: int) -> int:
@@ -227,6 +214,16 @@ def open_plain(path: Path, flags: int) -> int:
         os.close(fd)
         raise
     return fd
+
+
+@contextmanager
+def hold_plain(path: Path, flags: int) -> Iterator[int]:
+    """Yield a descriptor of a plain file, opened without following links, and close it."""
+    fd = open_plain(path, flags)
+    try:
+        yield fd
+    finally:
+        close_descriptor(fd)
 
 
 def close_descriptor(fd: int) -> None:
@@ -286,13 +283,9 @@ def refuse_link(path: Path) -> None:
 
 def make_private(path: Path) -> None:
     """Make a file accessible only to its owner again, in case an editor changed its mode."""
-    with translate_os_errors(path):
-        fd = open_plain(path, os.O_RDONLY)
-        try:
-            if stat.S_IMODE(os.fstat(fd).st_mode) != FILE_MODE:
-                os.fchmod(fd, FILE_MODE)
-        finally:
-            os.close(fd)
+    with translate_os_errors(path), hold_plain(path, os.O_RDONLY) as fd:
+        if stat.S_IMODE(os.fstat(fd).st_mode) != FILE_MODE:
+            os.fchmod(fd, FILE_MODE)
 
 
 def rename_durably(path: Path, to: Path) -> None:

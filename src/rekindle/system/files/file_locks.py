@@ -85,13 +85,10 @@ def is_locked(path: Path) -> bool:
     """Return whether a process holds the exclusive lock of `path`; the check creates no file."""
     with translate_os_errors(path):
         try:
-            fd = durable_files.open_plain(path, os.O_RDONLY)
-        except (FileNotFoundError, NotADirectoryError, safe_folders.LinkedFolderError):
-            return False  # a file behind a link is not Rekindle's
-        try:
-            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            with durable_files.hold_plain(path, os.O_RDONLY) as fd:
+                fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             return True
-        finally:
-            os.close(fd)
+        except (FileNotFoundError, NotADirectoryError, safe_folders.LinkedFolderError):
+            return False  # a file behind a link is not Rekindle's
     return False

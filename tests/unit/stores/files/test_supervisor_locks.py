@@ -231,13 +231,13 @@ def test_two_hosts_that_share_a_home_have_two_locks(tmp_path, monkeypatch):
     here = supervisor_locks.find_outer_lock(tmp_path, "trades")
     with here.hold(1.0):
         assert set(supervisor_locks.list_held_locks(tmp_path)) == {"trades"}
-        supervisor_locks._hash_host.cache_clear()
+        supervisor_locks._identify_host.cache_clear()
         monkeypatch.setattr(supervisor_locks.host, "identify_host", lambda: "other")
         there = supervisor_locks.find_outer_lock(tmp_path, "trades")
         assert there.path.parent == here.path.parent
         assert not there.is_held()
         assert supervisor_locks.list_held_locks(tmp_path) == {}
-    supervisor_locks._hash_host.cache_clear()
+    supervisor_locks._identify_host.cache_clear()
 
 
 def test_a_stop_ends_though_the_disk_of_the_folder_fails_meanwhile(store, clock, monkeypatch):
