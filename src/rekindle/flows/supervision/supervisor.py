@@ -13,20 +13,19 @@ from rekindle.documents.launches.cli_output import LaunchExit
 from rekindle.errors import AgentError, FolderLostError, RekindleError, StoreError, TamperedLogError
 from rekindle.flows.cycles.close_cycle import CycleEndPorts
 from rekindle.flows.supervision.supervisor_steps import SupervisorSteps
+from rekindle.flows.supervision.supervisor_waits import SupervisorWaits
 from rekindle.flows.supervisor_ports import (
     AgentSpec,
     SafeModeReport,
     SkippedWaitReport,
     SupervisorPorts,
     TroubleReport,
-    WaitReport,
 )
 from rekindle.policy.exits import reason_text, stop_reasons
 from rekindle.policy.exits.restart import EnterSafeMode, StopRun, WaitUntil
 from rekindle.policy.exits.session_choice import ResumeSession, StartFresh, choose_session
 from rekindle.policy.exits.stop_reasons import REACTIONS, STOP_REASONS, Outcome, StopReason
-from rekindle.policy.operator import questions
-from rekindle.policy.operator.build_row import DOCTOR, explain_safe_mode
+from rekindle.policy.operator.build_row import DOCTOR
 from rekindle.policy.progress import idle
 from rekindle.policy.projection import sessions
 from rekindle.policy.projection.projection import Projection
@@ -74,10 +73,11 @@ class Supervisor:
         self._ports, self._ends = world, ending
         self._once, self._kept, self._said = once, kept, said or kept
         self._unbounded = unbounded
+        self._waits = SupervisorWaits(agent.name, world)
         self._load_agent(agent)
         self._waited_after = 0
         self._has_launched = False
-        self._notified_limit = self._notified_idle = False
+        self._has_notified_idle = False
 
     def _load_agent(self, agent: AgentSpec, last: LaunchExit | None = None) -> None:
         self._agent = agent
@@ -138,7 +138,7 @@ class Supervisor:
             return self._make_result(number, policy.TAMPERED_REASON, str(error))
         self._ports.tell(SafeModeReport(policy.TAMPERED_REASON, error.reason))
         self._ports.notify(policy.TAMPERED_REASON, f"{error.reason}\n→ {DOCTOR}")
-        self._clear_start_record()
+        self._waits.clear_start_record()
         while not self._ports.interrupted():
             seen = store.read(name)
             if not seen.is_tampered:
@@ -185,7 +185,7 @@ class Supervisor:
         tried = list(launches.values())
         move = self._steps.decide(projection)
         if tried and tried[-1].exit != "limit":
-            self._notified_limit = False
+            self._waits.has_notified_limit = False
         if isinstance(move, WaitUntil) and move.after == self._waited_after:
             # The wait is over by the monotonic clock; only the wall clock, which was changed,
             # disagrees.
@@ -207,7 +207,8 @@ class Supervisor:
                 run = projection.run if is_safe else self._steps.enter_safe_mode(number, move)
                 if self._once:
                     return self._make_result(number, move.why, move.words)
-                self._wait_in_safe_mode(move, run)
+                self._waits.wait_in_safe_mode(self._log, move, run)
+                self._renew_agent()
             case WaitUntil(why=idle.IDLE_REASON) if self._once:
                 words = idle.describe_next_launch(move, tried[-1].words if tried else "")
                 return self._make_result(number, move.why, words)
@@ -216,7 +217,8 @@ class Supervisor:
             ):
                 return self._make_result(number, stop_reasons.parse_reason(tried[-1].exit))
             case WaitUntil():
-                self._wait_until(move, projection.run)
+                if self._waits.wait_until(self._log, move, projection.run):
+                    self._waited_after = move.after
             case StartFresh() | ResumeSession():
                 self._start_launch(move, projection)
         return None
@@ -234,13 +236,13 @@ class Supervisor:
         """Notify the operator that launches make no progress, once until there is progress."""
         idle_work = measure_idle_work(known)
         if idle_work.failing is None:
-            self._notified_idle = self._notified_limit = False
+            self._has_notified_idle = self._waits.has_notified_limit = False
         wait = move if isinstance(move, WaitUntil) else None
         words = idle.render_idle_notice(idle_work, self._ports.clock(), wait)
         waited = known.run.waits(idle_work.last.seq) if idle_work.last else None
         is_limited = waited is not None and waited.why == "limit"
-        if words and not self._notified_idle and not is_limited:
-            self._notified_idle = True
+        if words and not self._has_notified_idle and not is_limited:
+            self._has_notified_idle = True
             self._ports.notify("no progress", words)
 
     def _is_external_failure(
@@ -350,70 +352,7 @@ class Supervisor:
             # The log records it as well, and a full disk must not keep the supervisor from ending.
             self._ports.tell(TroubleReport(str(error)))
 
-    def _wait_until(self, move: WaitUntil, run: RunState) -> None:
-        now, began = self._ports.clock(), self._ports.processes.uptime()
-        planned = (move.until - now).total_seconds()
-        if run.waiting is None or run.waiting.until != move.until:
-            wait = events.WaitStarted(ts=now, why=move.why, until=move.until)
-            # Notify first, so that a crash in between does not lose the notification.
-            if move.why == "limit" and not self._notified_limit:
-                self._notified_limit = True  # once for a series of limits
-                self._log.person.notify_wait(wait)
-            self._log.append(wait)
-        self._clear_start_record()
-        self._ports.tell(WaitReport(move.why, move.until))
-        while self._is_command_unchanged(run):
-            waited = self._ports.processes.uptime() - began
-            left = min(planned - waited, (move.until - self._ports.clock()).total_seconds())
-            if left <= 0:
-                self._waited_after = move.after
-                return
-            self._ports.rest(min(left, POLL_SECONDS))
-
-    def _wait_in_safe_mode(self, move: EnterSafeMode, run: RunState) -> None:
-        self._log.person.ask_about_current_safe_mode()
-        self._clear_start_record()
-        self._ports.tell(self._in_safe_mode(move))
-        last_stamp: object = None
-        while self._is_command_unchanged(run):
-            self._ports.rest(POLL_SECONDS)
-            self._log.person.apply_defaults()
-            if self._ports.goes_on():
-                self._log.person.answer_at_terminal()
-            elif (
-                move.why == policy.SETTINGS_REASON
-                and (stamp := self._ports.settings_stamp()) != last_stamp
-            ):
-                last_stamp = stamp
-                if not self._ports.unaccepted():
-                    # The manifest is the accepted one again, for example after switching branches
-                    # and back.
-                    self._log.person.continue_unasked()
-        # The person may have changed the task or the settings meanwhile.
+    def _renew_agent(self) -> None:
+        """Apply the settings that a person changed in safe mode."""
         if not self._ports.interrupted() and (renewed := self._ports.renewed()):
             self._load_agent(renewed, self._cycle.last)
-
-    def _in_safe_mode(self, move: EnterSafeMode) -> SafeModeReport:
-        question, projection = self._log.person.blocking(), self._log.known()
-        words = (
-            explain_safe_mode(projection)
-            if move.why == "crash" and projection.run.is_safe
-            else move.words
-        )
-        if question is None:
-            return SafeModeReport(move.why, words)
-        takes_enter = questions.accepts_enter(question)
-        return SafeModeReport(
-            move.why, words, questions.render_answer_command(question), takes_enter
-        )
-
-    def _clear_start_record(self) -> None:
-        """Remove the watchdog's start record, because the supervisor's state is in the log."""
-        self._ports.store.folder(self._agent.name).remove_start_record()
-
-    def _is_command_unchanged(self, run: RunState) -> bool:
-        """Return whether neither a signal nor a command has arrived since `run` was read."""
-        if self._ports.interrupted():
-            return False
-        now = self._log.known().run
-        return (now.since, now.desired, now.is_over) == (run.since, run.desired, run.is_over)

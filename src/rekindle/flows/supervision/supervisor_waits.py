@@ -1,0 +1,84 @@
+"""Wait on behalf of a supervisor, and notice the operator's commands meanwhile."""
+
+from rekindle.documents import events
+from rekindle.flows.cycles.agent_log import AgentLog
+from rekindle.flows.supervisor_ports import SafeModeReport, SupervisorPorts, WaitReport
+from rekindle.policy.exits.restart import EnterSafeMode, WaitUntil
+from rekindle.policy.operator import questions
+from rekindle.policy.operator.build_row import explain_safe_mode
+from rekindle.policy.settings.runtime_settings import POLL_SECONDS
+from rekindle.policy.supervision import run_moves as policy
+from rekindle.policy.supervision.run_moves import RunState
+
+
+class SupervisorWaits:
+    def __init__(self, agent: str, world: SupervisorPorts) -> None:
+        self._agent, self._ports = agent, world
+        self.has_notified_limit = False
+        """Whether the operator was notified of the current series of usage limits."""
+
+    def wait_until(self, log: AgentLog, move: WaitUntil, run: RunState) -> bool:
+        """Wait for the time of the move; return False if a command or a signal came first."""
+        now, began = self._ports.clock(), self._ports.processes.uptime()
+        planned = (move.until - now).total_seconds()
+        if run.waiting is None or run.waiting.until != move.until:
+            wait = events.WaitStarted(ts=now, why=move.why, until=move.until)
+            # Notify first, so that a crash in between does not lose the notification.
+            if move.why == "limit" and not self.has_notified_limit:
+                self.has_notified_limit = True  # once for a series of limits
+                log.person.notify_wait(wait)
+            log.append(wait)
+        self.clear_start_record()
+        self._ports.tell(WaitReport(move.why, move.until))
+        while self._is_command_unchanged(log, run):
+            waited = self._ports.processes.uptime() - began
+            left = min(planned - waited, (move.until - self._ports.clock()).total_seconds())
+            if left <= 0:
+                return True
+            self._ports.rest(min(left, POLL_SECONDS))
+        return False
+
+    def wait_in_safe_mode(self, log: AgentLog, move: EnterSafeMode, run: RunState) -> None:
+        """Wait until a person decides, or until nothing blocks the agent any longer."""
+        log.person.ask_about_current_safe_mode()
+        self.clear_start_record()
+        self._ports.tell(_make_safe_mode_report(log, move))
+        last_stamp: object = None
+        while self._is_command_unchanged(log, run):
+            self._ports.rest(POLL_SECONDS)
+            log.person.apply_defaults()
+            if self._ports.goes_on():
+                log.person.answer_at_terminal()
+            elif (
+                move.why == policy.SETTINGS_REASON
+                and (stamp := self._ports.settings_stamp()) != last_stamp
+            ):
+                last_stamp = stamp
+                if not self._ports.unaccepted():
+                    # The manifest is the accepted one again, for example after switching branches
+                    # and back.
+                    log.person.continue_unasked()
+
+    def clear_start_record(self) -> None:
+        """Remove the watchdog's start record, because the supervisor's state is in the log."""
+        self._ports.store.folder(self._agent).remove_start_record()
+
+    def _is_command_unchanged(self, log: AgentLog, run: RunState) -> bool:
+        """Return whether neither a signal nor a command has arrived since `run` was read."""
+        if self._ports.interrupted():
+            return False
+        now = log.known().run
+        return (now.since, now.desired, now.is_over) == (run.since, run.desired, run.is_over)
+
+
+def _make_safe_mode_report(log: AgentLog, move: EnterSafeMode) -> SafeModeReport:
+    question, projection = log.person.blocking(), log.known()
+    words = (
+        explain_safe_mode(projection)
+        if move.why == "crash" and projection.run.is_safe
+        else move.words
+    )
+    if question is None:
+        return SafeModeReport(move.why, words)
+    takes_enter = questions.accepts_enter(question)
+    return SafeModeReport(move.why, words, questions.render_answer_command(question), takes_enter)
