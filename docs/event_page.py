@@ -1,6 +1,7 @@
 """The reference page of events, made from their types and the texts beside their fields."""
 
 import ast
+import re
 from datetime import datetime
 from pathlib import Path
 from types import UnionType
@@ -20,6 +21,28 @@ _NAMES = {
     Any: "any value",
     type(None): "null",
 }
+_COMMON = {
+    "agent": "Name of the agent.",
+    "cycle": "Number of the cycle.",
+    "harness": "Name of the harness.",
+    "host": "Name of the host.",
+    "id": "Id of the loop.",
+    "launch": "Id of the launch.",
+    "model": "Name of the model.",
+    "question": "Id of the question.",
+    "reason": "Reason, as text.",
+    "resumes": "Whether the launch resumes an earlier session.",
+    "run_usd": "Dollars that the run has spent so far.",
+    "seconds": "Duration in seconds.",
+    "session": "Id of the session.",
+    "tool": "Name of the tool.",
+    "unpriced": "Number of launches of the run whose cost is unknown.",
+    "visitor": "Whether this is a person's own session beside a supervised one.",
+    "why": "Reason code, as in the [outcomes of a run](exit-codes.md#outcomes-of-a-run).",
+    "window": "Size of the window in tokens; null if unknown.",
+    "words": "Explanation, as text for people.",
+}
+"""Meanings of fields that several kinds have; a field's own text comes first."""
 _HEAD = f"""\
 # Events
 
@@ -74,7 +97,8 @@ def _fields(kind: type[events.Event], meanings: dict[str, dict[str, str]]) -> li
         if field.encode_name in frame:
             continue
         texts = (meanings.get(one.__name__, {}).get(field.name) for one in kind.__mro__)
-        meaning = next(filter(None, texts), "")
+        meaning = next(filter(None, texts), None) or _COMMON[field.name]
+        meaning = re.sub(r"\bNone\b", "null", meaning)
         default = "required" if field.required else f"`{_default(field)}`"
         name = _type(hints[field.encode_name])
         rows.append(f"| `{field.encode_name}` | {name} | {default} | {meaning} |")

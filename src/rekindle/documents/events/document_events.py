@@ -13,6 +13,7 @@ class LoopAdded(Event, frozen=True, kw_only=True, tag="loop.added"):
     summary = "An open loop was added, reworded or reopened."
     id: str
     text: str
+    """Text of the loop."""
     added: str = ""
     """Day on which the loop was first seen, if that was before this event."""
 
@@ -41,16 +42,23 @@ class LoopCorrection(msgspec.Struct, frozen=True, omit_defaults=True):
 class StateAdopted(Event, frozen=True, kw_only=True, tag="state.adopted"):
     summary = "state.json was edited by hand; additions were adopted, and nothing was dropped."
     open_loops: tuple[OpenLoop, ...] = ()
+    """Added or changed loops."""
     resolved: tuple[Resolution, ...] = ()
+    """Added resolutions."""
     corrections: tuple[LoopCorrection, ...] = ()
+    """Corrected texts of loops."""
     numbers: dict[str, str] = {}
+    """Added or changed numbers."""
     extra: dict[str, Any] = {}
+    """Unknown fields."""
     last_active: datetime | None = None
+    """Time of the last activity in the edited file."""
 
 
 class SourceAdopted(Event, frozen=True, kw_only=True, tag="source.adopted"):
     summary = "The files of another loop were adopted; the same files are not adopted twice."
     source: str
+    """Path of the adopted files."""
     sha256: str
     """Hash of everything found at the source."""
 
@@ -58,7 +66,9 @@ class SourceAdopted(Event, frozen=True, kw_only=True, tag="source.adopted"):
 class RelayProposed(Event, frozen=True, kw_only=True, tag="relay.proposed"):
     summary = "A relay was submitted; it stays in the inbox until the fold commits it."
     text: str
+    """Text of the relay."""
     by: str
+    """Author of the relay."""
 
 
 class DocumentCommitted(Event, frozen=True, kw_only=True):
@@ -66,6 +76,7 @@ class DocumentCommitted(Event, frozen=True, kw_only=True):
 
     document: ClassVar[str]
     sha256: str
+    """Hash of the content."""
     previous: str = ""
     """Hash of the previous content, for rolling forward after a crash."""
     path: str
@@ -75,6 +86,7 @@ class DocumentCommitted(Event, frozen=True, kw_only=True):
     possibly by a person), summarizer or machine.
     """
     tokens: int = 0
+    """Estimated size in tokens."""
     headline: str = ""
     """First line of substance, so that `status` need not read the document."""
 
@@ -85,6 +97,7 @@ class RelayCommitted(DocumentCommitted, frozen=True, kw_only=True, tag="relay.co
     trimmed: str = ""
     """Archive path of the part that was trimmed away."""
     over_cap: bool = False
+    """Whether the relay exceeds `runtime.relay.max_relay_tokens`."""
 
 
 class CheckpointCommitted(DocumentCommitted, frozen=True, kw_only=True, tag="checkpoint.committed"):
@@ -119,6 +132,7 @@ class BriefMade(Event, frozen=True, kw_only=True, tag="brief.made"):
     told: dict[str, BriefedPosition] = {}
     """Covered position of each transcript that has grown since the previous brief."""
     turns: int = 0
+    """Number of turns that the brief covers."""
     left_out: int = 0
     """Number of oldest turns that the summarizer had no room for."""
     failed: int = 0
@@ -128,6 +142,7 @@ class BriefMade(Event, frozen=True, kw_only=True, tag="brief.made"):
     claimed: dict[str, str] = {}
     """Loops reported as resolved, with the reason, that stay open because no turn confirms it."""
     numbers: dict[str, str] = {}
+    """Numbers that the brief added to the state."""
     last_active: datetime | None = None
     """Time of the latest activity that the brief covers."""
     resolved: int = 0
@@ -137,11 +152,14 @@ class BriefMade(Event, frozen=True, kw_only=True, tag="brief.made"):
 class DocumentRejected(Event, frozen=True, kw_only=True, tag="document.rejected"):
     summary = "An edit made a document unusable; the edit was set aside."
     document: str
+    """Name of the document."""
     path: str
+    """Path of the rejected content, relative to the agent's folder."""
     reason: str
 
 
 class InboxRejected(Event, frozen=True, kw_only=True, tag="inbox.rejected"):
     summary = "A record of the inbox was torn or unreadable, and was skipped."
     bytes: int
+    """Size of the record in bytes."""
     reason: str

@@ -14,6 +14,7 @@ class WindowMeasured(Event, frozen=True, kw_only=True, tag="window.measured"):
     summary = "The fill of a running session's window was measured."
     launch: str
     tokens: int
+    """Tokens in the window."""
     window: int | None = None
     """Size of the window in tokens; None if unknown."""
     known: str = "unknown"
@@ -28,6 +29,7 @@ class HandoffTriggered(Event, frozen=True, kw_only=True, tag="handoff.triggered"
     by: str
     """Cause: threshold for a full window, person for the operator's request."""
     tokens: int | None = None
+    """Tokens in the window."""
     window: int | None = None
     known: str = "unknown"
     """Source of the fill of the window: reported, exact, estimated or unknown."""
@@ -70,7 +72,9 @@ class SummaryMade(Event, frozen=True, kw_only=True, tag="summary.made"):
     words: str = ""
     """Reason why no model made it."""
     turns: int = 0
+    """Number of summarized turns."""
     usd: float = 0.0
+    """Cost of the request in dollars."""
     tokens: int = 0
     """Tokens that the request used."""
     seconds: float = 0.0

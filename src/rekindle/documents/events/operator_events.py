@@ -9,6 +9,7 @@ from rekindle.documents.events.event import Event
 class DesiredSet(Event, frozen=True, kw_only=True, tag="desired.set"):
     summary = "The operator decided whether the agent should run; this overrides every marker."
     desired: Literal["running", "stopped"]
+    """Decision of the operator."""
     cycles: int | None = None
     """Maximum number of cycles of the run, 0 for no limit; None leaves it unchanged."""
     unbounded: bool | None = None
@@ -26,6 +27,7 @@ class RestartRequested(Event, frozen=True, kw_only=True, tag="restart.requested"
 class PersonAnswered(Event, frozen=True, kw_only=True, tag="person.answered"):
     summary = "A person answered the agent; the next cycle receives the answer."
     text: str
+    """Text of the answer."""
     asked: str = ""
     """The thing that the agent waited for."""
 
@@ -64,6 +66,7 @@ class QuestionAnswered(Event, frozen=True, kw_only=True, tag="question.answered"
     summary = "A question was answered, by a person or by its deadline."
     question: str
     effect: AnswerEffect
+    """Effect of the answer on the agent."""
     choice: str = ""
     """Selected choice; empty if the answer is `text`."""
     text: str = ""

@@ -20,6 +20,7 @@ class OwnerChanged(Event, frozen=True, kw_only=True, tag="owner.changed"):
     summary = "A host took the agent over; from here on older generations are refused."
     host: str
     previous: str
+    """Name of the previous owner's host."""
     left: str = ""
     """Reason why the latest work stays on the previous host unpushed; empty if it was pushed."""
 

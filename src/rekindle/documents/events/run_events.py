@@ -62,6 +62,7 @@ class CycleEnded(Event, frozen=True, kw_only=True, tag="cycle.ended"):
     evidence: str = ""
     """Evidence of work apart from the relay, as text."""
     topic: str = ""
+    """Topic of the relay, without counts and dates; empty if it has none."""
     owed: str = ""
     """Result that the stage asked for and the cycle did not deliver; empty if complete."""
     redebated: str = ""
@@ -96,6 +97,7 @@ class LaunchStarted(Event, frozen=True, kw_only=True, tag="launch.started"):
     boot: str = ""
     """Boot id of the host. With `uptime`, in seconds, it rules out older processes."""
     uptime: float = 0.0
+    """Seconds from the boot of the host to the launch."""
     head: str = ""
     """Commit that was checked out; empty if unknown."""
 
@@ -114,8 +116,11 @@ class LaunchEnded(Event, frozen=True, kw_only=True, tag="launch.ended"):
     """Whether the program began to work on its session."""
     words: str = ""
     hint: str = ""
+    """For a usage limit: the CLI's own sentence about its end."""
     resets_at: int | None = None
+    """End of a usage limit in seconds since 1970; None if unknown."""
     code: int | None = None
+    """Exit code; negative for a signal; None if unknown."""
     refused: int = 0
     """Number of tool calls that the CLI refused."""
     swept: int = 0
@@ -127,6 +132,7 @@ class LaunchEnded(Event, frozen=True, kw_only=True, tag="launch.ended"):
     usd: float | None = None
     """Cost in dollars as the CLI reports it."""
     tokens: int | None = None
+    """Tokens in the window at the end."""
     window: int | None = None
     known: str = ""
     """Source of the fill of the window: reported, exact, estimated or unknown."""
@@ -168,6 +174,7 @@ class WaitStarted(Event, frozen=True, kw_only=True, tag="wait.started"):
     summary = "Nothing starts before a given time: a pause, an outage, a usage limit."
     why: str
     until: datetime
+    """Time at which the wait ends."""
 
 
 class HangDetected(Event, frozen=True, kw_only=True, tag="hang.detected"):
@@ -182,11 +189,13 @@ class ReviewMade(Event, frozen=True, kw_only=True, tag="review.made"):
     summary = "Another persona reviewed whether the work is done, before the run may end."
     cycle: int
     persona: str = ""
+    """Name of the reviewing persona."""
     verdict: str = ""
     """`passed`, `failed`, or `unavailable` if there is no answer."""
     words: str = ""
     """Work that the reviewer misses, or the reason why there is no answer."""
     usd: float | None = None
+    """Cost of the review in dollars; None if unknown."""
     tokens: int = 0
     """Tokens that the review used."""
     seconds: float = 0.0
@@ -201,5 +210,7 @@ class SpendRecorded(Event, frozen=True, kw_only=True, tag="spend.recorded"):
     summary = "The spend of the run so far, including the turns of the running process."
     launch: str
     tokens: int
+    """Tokens that the run has used so far."""
     usd: float = 0.0
+    """Dollars that the run has spent so far."""
     unpriced: int = 0

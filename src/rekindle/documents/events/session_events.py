@@ -8,11 +8,13 @@ class SessionStarted(Event, frozen=True, kw_only=True, tag="session.started"):
     session: str
     harness: str
     source: str = ""
+    """Cause of the start: startup, resume, clear, compact or fork."""
     launch: str = ""
     """Id of the launch that the session belongs to; empty for a person's own session."""
     process: str = ""
     """Identity of the session's process: pid, start time and boot id."""
     transcript: str = ""
+    """Path of the session's transcript."""
     visitor: bool = False
     """Whether this is a person's own session beside a supervised one; Rekindle leaves it alone."""
 
@@ -26,6 +28,7 @@ class SessionEnded(Event, frozen=True, kw_only=True, tag="session.ended"):
     summary = "A session reported its end; a killed one never does."
     session: str
     reason: str = ""
+    """Reason that the CLI reports."""
     visitor: bool = False
 
 
@@ -33,6 +36,7 @@ class PromptSubmitted(Event, frozen=True, kw_only=True, tag="prompt.submitted"):
     summary = "A prompt was submitted to the session."
     session: str
     text: str
+    """Text of the prompt."""
     call: str = ""
     """Id of the prompt, which identifies duplicates from hooks that are installed twice."""
     visitor: bool = False
@@ -42,6 +46,7 @@ class SessionCompacted(Event, frozen=True, kw_only=True, tag="session.compacted"
     summary = "A harness is about to compact its context."
     session: str
     trigger: str = ""
+    """Cause of the compaction that the CLI reports: auto or manual."""
     visitor: bool = False
 
 
@@ -58,5 +63,8 @@ class PrimerGiven(Event, frozen=True, kw_only=True, tag="primer.given"):
     summary = "A session received the state of the work."
     session: str
     source: str
+    """Cause of the session's start."""
     characters: int
+    """Length of the primer in characters."""
     recovery: bool = False
+    """Whether the primer reported a lost session."""
