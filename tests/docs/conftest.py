@@ -1,4 +1,4 @@
-"""A place of its own for documents that start agents."""
+"""Fixtures for documents that start agents."""
 
 from loopback.fixtures import network, place
 

@@ -16,7 +16,7 @@ GUIDE = Path(__file__).parents[2] / "docs/guides/any-program.md"
 
 @pytest.fixture
 def project(tmp_path):
-    """The files that the guide shows, two notes, and a summarizer that keeps what it is asked."""
+    """Create the files of the guide, two notes, and a summarizer that keeps its requests."""
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes/a.txt").write_text("one two three\n")
     (tmp_path / "notes/b.txt").write_text("four five\n")
@@ -50,7 +50,7 @@ def said(rekindle):
 
 
 def test_its_commands_print_what_it_shows(rekindle, project):
-    """Two cycles; then its output is a transcript, it was active, and briefs are made of it."""
+    """After two cycles its output is a transcript, it was active, and briefs are made from it."""
     [body] = [body for kind, _, body in blocks(GUIDE.read_text()) if kind == "console"]
     [(line, shown)] = steps(body)
     assert line == "rekindle run"
@@ -67,7 +67,7 @@ def test_its_commands_print_what_it_shows(rekindle, project):
 
 
 def test_its_table_of_variables_is_complete(rekindle, project):
-    """Each that a launch has is named, and no other."""
+    """Each variable of a launch is named, and no other."""
     (project / "agent.py").write_text(
         "import os\nprint(*(name for name in os.environ if name.startswith('REKINDLE_')))\n"
     )

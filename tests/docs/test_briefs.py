@@ -1,4 +1,4 @@
-"""The guide for briefs, run from top to bottom, with a stand-in for the CLI."""
+"""The guide for briefs, run from top to bottom, with a script in the place of the CLI."""
 
 import json
 import os
@@ -94,7 +94,7 @@ class Reader:
         )
 
     def act(self, words):
-        """What the block's first word says has happened meanwhile."""
+        """Do what the block's first word names."""
         if "night" in words:
             (self.path / "parser.py").write_text("def parse(): ...\n")
             self.session(
@@ -104,7 +104,7 @@ class Reader:
             texts = [
                 body for kind, words, body in blocks(GUIDE.read_text()) if words == ["briefs.yaml"]
             ]
-            # Whatever the hour is: a moment ago it was due.
+            # Whatever the hour is, it was due a moment ago.
             moment = f"{clock.read_clock() - timedelta(minutes=1):%H:%M}"
             text = texts[0].replace("06:30", moment).replace("Europe/Berlin", "UTC")
             (self.path / "rekindle.yaml").write_text(text)
@@ -112,7 +112,7 @@ class Reader:
             self.session("later", "I looked around.", is_short=True)
 
     def session(self, name, said, *, is_short=False):
-        """A session as hooks tell of it."""
+        """Write a session as hooks report it."""
         path, now = self.path / f".{name}.jsonl", clock.read_clock()
         use = {"type": "tool_use", "id": "c", "name": "Bash", "input": {"command": "just test"}}
         gave = {"type": "tool_result", "tool_use_id": "c", "content": "3 passed"}
@@ -159,8 +159,8 @@ def test_the_guide_s_commands_print_what_it_shows(reader):
     assert (reader.path / "morning.html").read_text().startswith("<!doctype html>")
 
 
-def test_its_line_for_cron_writes_what_is_due(reader):
-    """With cron's environment: `claude` is found where it was when a person wrote a brief."""
+def test_its_line_for_cron_writes_due_briefs(reader):
+    """In cron's environment `claude` is found where it was when a person wrote a brief."""
     text = GUIDE.read_text()
     [line] = [body for kind, _, body in blocks(text) if kind == "crontab"]
     (reader.path / "rekindle.yaml").write_text(

@@ -1,4 +1,4 @@
-"""The docs say what is true: blocks are run, named tests exist, generated pages are current."""
+"""The docs are true: blocks are run, named tests exist, generated pages are current."""
 
 import os
 import re
@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def run(arguments, folder):
-    """Run one line of a console block: no shell, an environment of its own."""
+    """Run one line of a console block, without a shell and in its own environment."""
     assert arguments[0] == "rekindle"
     return subprocess.run(
         [sys.executable, "-m", *arguments],
@@ -29,7 +29,7 @@ def run(arguments, folder):
 
 
 def test_the_readme_s_commands_print_what_it_shows(tmp_path):
-    """Every console block, run in order in an empty folder, prints what stands there."""
+    """Every console block, run in order in an empty folder, prints the shown output."""
     commands = 0
     for kind, words, body in blocks((ROOT / "README.md").read_text()):
         if kind == "markdown" and words:
@@ -45,7 +45,7 @@ def test_the_readme_s_commands_print_what_it_shows(tmp_path):
 
 
 def test_the_page_on_stalls_shows_what_is_printed(tmp_path):
-    """Its history is replayed."""
+    """The history of the page is replayed."""
     page = {
         kind: (words, body) for kind, words, body in blocks((ROOT / "docs/stalls.md").read_text())
     }
@@ -58,7 +58,7 @@ def test_the_page_on_stalls_shows_what_is_printed(tmp_path):
 
 
 def test_the_page_on_transcripts_shows_what_is_printed(tmp_path):
-    """Its session is summarized; what is shown is the beginning of what is printed."""
+    """Its session is summarized; the page shows the beginning of the output."""
     page = list(blocks((ROOT / "docs/transcripts.md").read_text()))
     ((_, (name,), session),) = [block for block in page if block[0] == "jsonl"]
     (tmp_path / name).write_text(session)
@@ -74,7 +74,7 @@ def test_the_page_on_transcripts_shows_what_is_printed(tmp_path):
 
 
 def test_the_commands_of_the_audit_trail_s_page_work(tmp_path, monkeypatch):
-    """Each line of its first block, in a repository with three relays."""
+    """Each line of its first block works in a repository with three relays."""
     isolate(monkeypatch, tmp_path / "home")
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
     repository = Repository(tmp_path / "project").init()
@@ -148,7 +148,7 @@ def test_a_generated_page_says_that_it_is_generated(name):
 
 
 def test_links_between_documents_lead_somewhere():
-    """Every relative link of the documents names a file that is there."""
+    """Every relative link of the documents names an existing file."""
     checked = 0
     for document in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]:
         for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", document.read_text()):
@@ -178,10 +178,10 @@ def test_the_project_speaks_of_itself_alone():
 
 
 def test_the_guide_for_harnesses_shows_the_plugin_that_is_tested():
-    """Its example is the very text of tests/plugin, which has tests of its own."""
+    """Its example is exactly the text of tests/plugin, which has its own tests."""
     text = (ROOT / "docs/guides/write-a-harness.md").read_text()
     shown = {words[0]: body for _, words, body in blocks(text) if words}
-    own = {"test_echo.py", "PROMPT.md"}  # tests/plugin/test_guide.py uses them as they stand
+    own = {"test_echo.py", "PROMPT.md"}  # tests/plugin/test_guide.py uses them as they are
     assert len(shown.keys() - own) == 8
     for name in shown.keys() - own:
         assert shown[name] == (ROOT / "tests/plugin" / name).read_text(), name

@@ -23,7 +23,7 @@ print(json.dumps(dict(type="system", subtype="init", session_id=session, model="
 open("working", "w").close()
 time.sleep(600)
 """
-"""Works for as long as anybody lets it."""
+"""A program that works until it is stopped."""
 
 
 class Reader:

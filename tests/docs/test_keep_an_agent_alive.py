@@ -1,4 +1,4 @@
-"""The guide for keeping agents alive, run from top to bottom, with a stand-in for the CLI."""
+"""The guide for keeping agents alive, run from top to bottom with a scripted CLI."""
 
 import os
 import re
@@ -75,17 +75,17 @@ class Reader:
         return self.start([sys.executable, "-I", "-m", "rekindle", *arguments])
 
     def supervisors(self):
-        """The numbers of all that run an agent."""
+        """Return the process ids of all supervisors."""
         found = self.place._ask(do="list")["processes"]
         return [one["pid"] for one in found if one["argv"][3:5] == ["rekindle", "run"]]
 
     def is_kept(self):
-        """Whether the supervisor that was just started has its lock."""
+        """Return whether the supervisor that was just started has its lock."""
         started = self.rekindle("status", "trades")
         return started.wait() == 0 and "state:  running" in started.out
 
     def type(self, line, shown):
-        """Run it once; `status`, which says how things are, until they are as is shown."""
+        """Run a command once; repeat `status` until it shows the text."""
         words = shlex.split(line)
         assert words[0] == "rekindle"
         if words[1] == "daemon":
@@ -106,7 +106,7 @@ class Reader:
         return None
 
     def look_at_daemon(self, words, shown):
-        """Until it has said what is shown; then it is ended, and agents go on."""
+        """Wait until the daemon prints the shown lines; then stop it, while agents keep running."""
         started = self.rekindle(*words[1:])
         self.place.wait_for(
             lambda: not difference(shown, started.out.splitlines()), PATIENCE_SECONDS
@@ -115,7 +115,7 @@ class Reader:
         started.wait()
 
     def act(self, words):
-        """What the block's first word says happens meanwhile."""
+        """Do what the block's first word names."""
         if "killed" in words:
             [pid] = self.supervisors()
             self.place.signal(pid, signal.SIGKILL)
@@ -134,7 +134,7 @@ def reader(place, tmp_path):
 
 
 def test_the_guide_s_commands_print_what_it_shows(reader):
-    """Every console block, in order, in one project; nothing is left running."""
+    """Every console block runs in order in one project, and nothing is left running."""
     if shutil.which("tmux") is None and not os.environ.get("CI"):
         pytest.skip("tmux is not installed, and the guide uses it")
     commands = 0
@@ -152,8 +152,8 @@ def test_the_guide_s_commands_print_what_it_shows(reader):
     assert len(reader.supervisors()) == 1, "trades, which was restarted; once"
 
 
-def test_its_line_for_cron_starts_what_is_gone(reader):
-    """With cron's environment: hardly any."""
+def test_its_line_for_cron_starts_missing_supervisors(reader):
+    """It works in cron's minimal environment."""
     [line] = [body for kind, _, body in blocks(GUIDE.read_text()) if kind == "crontab"]
     schedule = line.split(maxsplit=5)
     assert re.fullmatch(r"[*/\d]+", schedule[0])
@@ -176,7 +176,7 @@ def test_its_line_for_cron_starts_what_is_gone(reader):
 
 
 def test_its_manifests_are_accepted():
-    """Every block of YAML says something that `rekindle.yaml` may say."""
+    """Every block of YAML is a valid `rekindle.yaml`."""
     found = [body for kind, _, body in blocks(GUIDE.read_text()) if kind == "yaml"]
     assert len(found) >= 4
     for body in found:
@@ -186,7 +186,7 @@ def test_its_manifests_are_accepted():
 
 
 def test_its_numbers_are_the_defaults():
-    """What a sentence says in words is what the settings are."""
+    """The numbers in its sentences are those of the settings."""
     found, text = runtime_settings.RuntimeSettings(), GUIDE.read_text()
     restart = found.restart
     assert (restart.max_crashes, restart.window) == (None, 15 * 60)

@@ -1,4 +1,4 @@
-"""The page on keeping alive is made from the tables that decide: none can change without it."""
+"""The page on keeping alive is generated from the tables in the code, and cannot drift."""
 
 import sys
 from pathlib import Path
@@ -17,7 +17,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 @pytest.fixture
 def generate(monkeypatch):
-    """The generator, as `just docs --check` runs it."""
+    """Import the generator as `just docs --check` runs it."""
     monkeypatch.syspath_prepend(str(DOCS))
     monkeypatch.setattr(sys, "argv", ["generate.py", "--check"])
     import generate  # noqa: PLC0415 - a script of docs/, found by the line above
@@ -33,7 +33,7 @@ def test_the_page_says_what_the_tables_say(generate, capsys):
 
 @pytest.mark.parametrize("kind", stop_reasons.EXIT_KINDS)
 def test_another_reaction_is_drift(generate, monkeypatch, capsys, kind):
-    """Each row of the table of ends, its edges with it."""
+    """Changing any row of the table of ends, with its edges, is drift."""
     row = stop_reasons.STOP_REASONS[kind]
     other = "person" if row.reaction != "person" else "retry"
     monkeypatch.setitem(
@@ -56,7 +56,7 @@ def test_another_reaction_is_drift(generate, monkeypatch, capsys, kind):
     ids=lambda one: one if isinstance(one, str) else one.__name__,
 )
 def test_another_meaning_or_row_is_drift(generate, monkeypatch, module, name):
-    """Other words of a row, and a row that is gone."""
+    """Other words of a row, and a missing row, are drift."""
     table, _, key = name.partition("/")
     if table == "ACTION_MEANINGS":
         monkeypatch.setitem(module.ACTION_MEANINGS, key, "something else")
@@ -66,21 +66,21 @@ def test_another_meaning_or_row_is_drift(generate, monkeypatch, module, name):
     other = msgspec.structs.replace(rows[place], words="something else")
     monkeypatch.setattr(module, table, (*rows[:place], other, *rows[place + 1 :]))
     assert generate() == 1
-    if place < len(rows) - 1:  # the last one is for all that is left
+    if place < len(rows) - 1:  # the last one is for all other cases
         monkeypatch.setattr(module, table, (*rows[:place], *rows[place + 1 :]))
         assert generate() == 1
 
 
 @pytest.mark.parametrize("change", [{"counts": True}, {"meaning": "something else"}])
 def test_another_row_of_a_reaction_is_drift(generate, monkeypatch, change):
-    """An outage that would spend crashes would be seen."""
+    """An outage that counted as a crash would be seen."""
     other = msgspec.structs.replace(stop_reasons.REACTIONS["retry"], **change)
     monkeypatch.setitem(stop_reasons.REACTIONS, "retry", other)
     assert generate() == 1
 
 
 def test_every_state_is_reached_and_left():
-    """In the diagram: no state that nothing leads to, or that nothing leads out of."""
+    """The diagram has no state without a way in or out."""
     text = (DOCS / "reference/keeping-alive.md").read_text()
     edges = [line.split()[:3] for line in text.splitlines() if " --> " in line]
     reached, left = {end for _, _, end in edges}, {begin for begin, _, _ in edges}

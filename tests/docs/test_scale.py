@@ -1,4 +1,4 @@
-"""The page on what a fleet costs reckons with figures that are measured."""
+"""The page on the cost of a fleet uses measured figures."""
 
 import sys
 from pathlib import Path
@@ -34,7 +34,7 @@ def test_the_page_names_where_they_are_measured(scale):
 
 
 def test_what_is_written_is_not_what_is_measured():
-    """A figure three times as high is not the same."""
+    """A figure that is three times as high fails the check."""
     with pytest.raises(AssertionError, match="updates_per_cycle"):
         hold(updates_per_cycle=6 * 3.1)
     with pytest.raises(AssertionError, match="updates_per_cycle"):
@@ -43,7 +43,7 @@ def test_what_is_written_is_not_what_is_measured():
 
 
 def test_twice_as_many_agents_cost_twice_as_much(scale):
-    """But for the hosts, of which there is always one."""
+    """The hosts are an exception: there is always at least one."""
     figures = scale.Figures(*([1.0] * len(scale.Figures.__struct_fields__)))
     one, two = scale.Load(figures, 1_000), scale.Load(figures, 2_000)
     for what in ("beats", "updates", "history", "database", "cores", "hosts"):

@@ -1,7 +1,7 @@
-"""What an agent of the fleet's tests does in a cycle: one line more, as its relay says.
+"""The agent of the fleet's tests: each cycle adds one line, as its relay says.
 
-It writes the line only where it is not there yet: a cycle that was cut off is done again, on files
-that may have come back from before or from after it. Files that have come back wrong stay wrong.
+It adds the line only if it is missing: a cycle that was cut off is repeated, on files from before
+or after it. Files that came back wrong stay wrong.
 """
 
 import os
@@ -33,7 +33,7 @@ lines = Path(os.environ["REKINDLE_AGENT"] + ".txt")
 known = lines.read_text() if lines.exists() else ""
 if f"{number}\n" not in known.splitlines(keepends=True):
     lines.write_text(f"{known}{number}\n")
-# The last cycles are short ones: nothing is waited for any more.
+# The last cycles are short: they wait for nothing.
 while time.monotonic() < until and not Path(os.environ["FINISH"]).exists():
     time.sleep(0.05)
 draft = folder.parents[1] / "drafts" / folder.name / "relay.md"

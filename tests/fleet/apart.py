@@ -1,9 +1,9 @@
-"""A host's processes in a namespace of their own: what sweeps there sees only the test's.
+"""Run a host's processes in their own namespace: a sweep there sees only the test's.
 
     unshare --pid --fork --mount-proc --kill-child python apart.py PROGRAM…
 
-It is the first of them: it starts the program, hands SIGTERM on, and ends with its code when
-everything there has ended. What the program leaves behind is then seen to be left.
+This is its first process: it starts the program, passes SIGTERM on, and exits with its code when
+everything there has ended. So processes that the program leaves behind are seen.
 """
 
 import contextlib
@@ -17,12 +17,12 @@ UNSHARE = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"]
 
 
 def apart(argv: list[str]) -> list[str]:
-    """The command that runs a program so."""
+    """Return the command that runs a program in this way."""
     return [*UNSHARE, sys.executable, "-I", __file__, *argv]
 
 
 class Apart:
-    """A program that was started so; it is signalled by its own number, not by its namespace's."""
+    """A program in its own namespace; it is signalled by its own pid, not by its namespace's."""
 
     def __init__(self, argv: list[str], **how) -> None:
         self._all = subprocess.Popen(apart(argv), **how)
@@ -31,7 +31,7 @@ class Apart:
 
     @property
     def pid(self) -> int:
-        """Its number as it is known outside, once it has one."""
+        """Return its pid as seen from outside, once it has one."""
         if not self._pid:
             [first] = children(self._all.pid)
             self._pid = children(first)[0]
@@ -50,7 +50,7 @@ class Apart:
         return self._all.wait(seconds)
 
     def close(self) -> None:
-        """With everything that is left of it."""
+        """End it with everything that is left of it."""
         self._all.kill()
         self._all.wait()
         if self.stdout is not None:
@@ -63,7 +63,7 @@ class Apart:
 
 
 def children(pid: int) -> list[int]:
-    """Of one process that the test has started; none where it is gone."""
+    """Return the children of a process that the test started; none if it is gone."""
     try:
         threads = list(Path(f"/proc/{pid}/task").iterdir())
         return [int(one) for thread in threads for one in (thread / "children").read_text().split()]

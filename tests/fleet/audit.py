@@ -1,7 +1,7 @@
-"""What became of an agent, from its workflow's history alone.
+"""Reconstruct the life of an agent from its workflow's history alone.
 
-Nothing that a host says of itself is believed here, and nothing that the workflow answers: what the
-engine has written down, in its order, is what happened.
+This trusts no report of a host and no answer of the workflow: only the engine's records, in their
+order, count.
 """
 
 import re
@@ -27,7 +27,7 @@ _ENDS = ("COMPLETED", "FAILED", "TIMED_OUT", "CANCELED")
 
 @dataclass(frozen=True)
 class Who:
-    """A worker, as the engine was told."""
+    """A worker, as the engine knows it."""
 
     build: str
     pid: int
@@ -36,20 +36,20 @@ class Who:
 
 @dataclass(frozen=True)
 class Accepted:
-    """A commit that the workflow has let in."""
+    """A commit that the workflow accepted."""
 
     at: datetime
     who: Who
     asked: CommitRequest
     leased: int
-    """The generation that was leased last before it."""
+    """The generation of the last lease before it."""
     is_late: bool
-    """The engine had seen the lease's end, and the workflow had not yet heard of it."""
+    """The engine had seen the lease's end, and the workflow did not know it yet."""
 
 
 @dataclass
 class Lease:
-    """One `run_cycle`: from when it was handed out until it ended."""
+    """One `run_cycle`, from its start until its end."""
 
     generation: int
     queue: str
@@ -61,7 +61,7 @@ class Lease:
     how: str = ""
 
     def is_held_at(self, moment: datetime, host: str) -> bool:
-        """Whether a cycle was under way at that moment, on that host."""
+        """Return whether a cycle ran at that moment, on that host."""
         if self.taken_at is None or self.taken_by is None or self.taken_by.host != host:
             return False
         return self.taken_at <= moment and (self.ended is None or self.ended > moment)
@@ -69,19 +69,19 @@ class Lease:
 
 @dataclass
 class Told:
-    """An agent's whole life, as its history tells it."""
+    """The whole life of an agent according to its history."""
 
     agent: str
     leases: list[Lease] = field(default_factory=list)
     commits: list[Accepted] = field(default_factory=list)
     overlaps: list[str] = field(default_factory=list)
-    """Where a lease was handed out, or taken up, that should not have been."""
+    """Leases that should not have been given or taken."""
     history_events: int = 0
     history_bytes: int = 0
 
     @property
     def events(self) -> list[dict[str, Any]]:
-        """The facts that were counted; a commit that was asked for twice counts once."""
+        """Return the recorded facts; a commit that was requested twice counts once."""
         once = {one.asked.id: one.asked for one in self.commits}
         return [msgspec.json.decode(line) for one in once.values() for line in one.lines]
 
@@ -107,7 +107,7 @@ class Told:
         return next((one for one in self.leases if one.is_held_at(moment, host)), None)
 
     def next_after(self, lease: Lease) -> Lease | None:
-        """The next one that anybody took up."""
+        """Return the next lease that a host took."""
         later = self.leases[self.leases.index(lease) + 1 :]
         return next((one for one in later if one.taken_at is not None), None)
 

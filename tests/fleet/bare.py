@@ -1,4 +1,4 @@
-"""A workflow that does nothing: what the engine itself takes for as many activities and updates."""
+"""A workflow that does nothing: the engine's own cost of the same activities and updates."""
 
 from collections.abc import Sequence
 from datetime import timedelta

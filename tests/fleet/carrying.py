@@ -1,4 +1,4 @@
-"""A workflow that carries one text through every place where an engine keeps something."""
+"""A workflow that passes one text through every place where an engine stores something."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""Everything that happens to three hosts, one after the other, while thirty agents work there."""
+"""All faults of three hosts, one after the other, while thirty agents work there."""
 
 import asyncio
 import contextlib
@@ -38,7 +38,7 @@ from rekindle.system import clock
 
 
 class Chaos:
-    """The run itself: one fault after the other, while all agents work."""
+    """The run: one fault after the other, while all agents work."""
 
     def __init__(
         self, engine: Engine, hosts: dict[str, Host], project: Path, finish: Path, build: Path
@@ -171,7 +171,7 @@ class Chaos:
         self._say(f"{host.name} has the new build")
 
     async def _polls(self, host: Host, build: str) -> bool:
-        """Whether the engine has heard from a worker of this build, for what this host is to do."""
+        """Return whether the engine has heard from a worker of this build on this host."""
         asked = DescribeTaskQueueRequest(
             namespace=self._client.namespace,
             task_queue=TaskQueue(name=make_host_queue(host.name)),
@@ -194,7 +194,7 @@ class Chaos:
         return fault
 
     async def _until_taken_over(self, fault: Fault) -> None:
-        """Until each agent whose session ran there has been taken up by another host."""
+        """Wait until another host has taken over each agent whose session ran there."""
         waiting = {one["agent"] for one in fault.sessions.values()}
 
         async def has_moved(name: str) -> bool:
@@ -221,7 +221,7 @@ class Chaos:
         return len(await self._sessions()) >= len(self._names) // 3
 
     async def _has_a_survivor_ended(self) -> bool:
-        """By itself, and not for what comes next."""
+        """Return whether a session ended by itself, before the next fault."""
         for name in self._names:
             tried = (await self._kept(name)).projection.attempts
             if any(tried[one].exit == "clean" for one in self.crowd.survivors if one in tried):
@@ -232,14 +232,14 @@ class Chaos:
         return {name: (await self._kept(name)).generation for name in self._names}
 
     async def _are_leased_since(self, given: dict[str, int]) -> bool:
-        """Enough of them, to see who took them."""
+        """Return whether enough of them were leased to see their hosts."""
         now = await self._leases()
         return sum(now[name] > given[name] for name in self._names) >= len(self._hosts)
 
     async def _until_all(
         self, words: str, wanted: Callable[[RegisteredAgent], bool], seconds: float
     ) -> None:
-        """One after the other: who asks for all at once takes the hosts' time from the agents."""
+        """Wait for each agent in turn: asking for all at once would slow the hosts down."""
         deadline = time.monotonic() + seconds
         for name in self._names:
             while not wanted(kept := await self._kept(name)):
@@ -260,7 +260,7 @@ class Chaos:
             self.crowd.told[name] = await told(self._client, name)
 
     async def _try_as_zombies(self) -> None:
-        """Commit once more with each lease that a fault has ended."""
+        """Repeat a commit with each lease that a fault has ended."""
         for fault in self.crowd.faults:
             for name, found in self.crowd.told.items():
                 lost = found.held_at(fault.at, fault.host)

@@ -1,6 +1,6 @@
-"""Thirty agents over three hosts: their project, and what is known of them after the run.
+"""Thirty agents over three hosts: their project, and the facts after the run.
 
-What happened is checked by the tests that ask for it, from the histories.
+The tests check the events, from the histories.
 """
 
 import json
@@ -20,7 +20,7 @@ from rekindle.documents.commits import work_commit as document
 from rekindle.policy.fleet.agent_registry import RegisteredAgent
 
 TIMEOUT = 6
-"""After so many seconds without a word a host has lost its agents."""
+"""Seconds without a heartbeat after which a host has lost its agents."""
 NEW_BUILD = "9.9.9"
 AGENT = Path(__file__).with_name("agent.py")
 _NAMED = ["-c", "user.name=t", "-c", "user.email=t@example.com"]
@@ -28,19 +28,19 @@ _NAMED = ["-c", "user.name=t", "-c", "user.email=t@example.com"]
 
 @dataclass
 class Fault:
-    """What happened to a host, when, and what ran there."""
+    """A fault of a host: its kind, its time, and the sessions that ran there."""
 
     what: str
     host: str
     at: datetime
     sessions: dict[str, dict[str, Any]]
-    """By the launch: the process, and whose it is."""
+    """By launch: the process, and its agent."""
     over: datetime | None = None
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """What a commit with a lease that was lost was answered."""
+    """The answer to a commit with a lost lease."""
 
     fault: str
     agent: str
@@ -49,22 +49,22 @@ class Refusal:
 
 @dataclass
 class Crowd:
-    """What is known after the run."""
+    """The facts after the run."""
 
     remote: Path
     roots: dict[str, Path]
-    """Where each host has its agents."""
+    """The folder of each host's agents."""
     faults: list[Fault] = field(default_factory=list)
     told: dict[str, Told] = field(default_factory=dict)
     kept: dict[str, RegisteredAgent] = field(default_factory=dict)
     survivors: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """The sessions that ran before and after the engine's death, by the launch."""
+    """The sessions before and after the engine's death, by launch."""
     leftovers: dict[str, list[str]] = field(default_factory=dict)
-    """What of a fault's sessions still ran a while after its host was back."""
+    """The sessions of a fault that still ran a while after its host was back."""
     rolled: dict[str, datetime] = field(default_factory=dict)
     refusals: list[Refusal] = field(default_factory=list)
     elsewhere: str = ""
-    """What a commit was answered in a namespace that the agent is not of."""
+    """The answer to a commit in a foreign namespace."""
     seconds: float = 0.0
     engine_away: float = 0.0
 
@@ -75,7 +75,7 @@ class Crowd:
 def make_project(
     folder: Path, engine: Engine, agents: dict[str, dict[str, Any]], finish: Path
 ) -> Path:
-    """A clone of a bare repository, with a manifest for all agents."""
+    """Create a clone of a bare repository, with a manifest for all agents."""
     bare, project = folder / "remote.git", folder / "project"
     git("init", "-q", "--bare", "-b", "main", str(bare))
     git("clone", "-q", str(bare), str(project))
@@ -123,7 +123,7 @@ def git(*words: str, cwd: Path | None = None) -> str:
 
 
 def snapshots(remote: Path, agent: str) -> list[document.WorkSnapshot]:
-    """Those along an agent's work branch, the first one first."""
+    """Return the snapshots along an agent's work branch, oldest first."""
     found = git("log", "--format=%H %P", f"rekindle/{agent}/work", cwd=remote).splitlines()
     parents = {line.split()[0]: line.split()[1:] for line in found}
     at, made = git("rev-parse", f"rekindle/{agent}/work", cwd=remote).strip(), []
@@ -132,6 +132,6 @@ def snapshots(remote: Path, agent: str) -> list[document.WorkSnapshot]:
         if snapshot is None:
             break
         made.append(snapshot)
-        # The last parent is what the branch stood at before.
+        # The last parent is the earlier tip of the branch.
         at = parents[at][-1] if parents[at] else ""
     return made[::-1]

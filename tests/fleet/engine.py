@@ -1,7 +1,7 @@
 """The real engine, on a free port of the loopback, with a file that outlives it.
 
-`engine` is one for the whole session: tests keep apart by the names of their workflows.
-`own_engine` is the test's own, to be killed and started again.
+`engine` is one for the whole session: tests use different names of workflows. `own_engine` belongs
+to one test, which may kill and restart it.
 """
 
 import os
@@ -31,7 +31,7 @@ class Engine:
         settings: Sequence[str] = (),
         attributes: Mapping[str, str] = SEARCH_ATTRIBUTES,
     ) -> None:
-        """`settings` are the server's own, as in `history.maxTotalUpdates=40`."""
+        """Prepare a server with these `settings`, such as `history.maxTotalUpdates=40`."""
         self._settings = settings
         self._attributes = attributes
         self.database = folder / "engine.db"
@@ -50,7 +50,7 @@ class Engine:
         return self._process.pid
 
     def start(self) -> None:
-        """Return when it answers: it says where it is only after it does."""
+        """Start the server, and return when it answers: it prints its address only after that."""
         assert self._process is None, "it runs already"
         with self._errors.open("ab") as errors:
             self._process = subprocess.Popen(
@@ -64,24 +64,24 @@ class Engine:
         raise AssertionError(f"the engine did not start: {self._errors.read_text()}")
 
     def kill(self) -> None:
-        """As a host dies: nothing is written any more."""
+        """Kill the server as a dying host does: nothing more is written."""
         self._end(signal.SIGKILL)
 
     def stop(self) -> None:
         self._end(signal.SIGTERM)
 
     def restart(self) -> None:
-        """Killed, and started again with the same port and file."""
+        """Kill the server, and start it again with the same port and file."""
         self.kill()
         self.start()
 
     def bytes_on_disk(self) -> bytes:
-        """All that its database holds, also what is not yet in the main file."""
+        """Return all bytes of its database, also those that are not in the main file yet."""
         return b"".join(file.read_bytes() for file in self._files())
 
     @property
     def size(self) -> int:
-        """How many bytes that is."""
+        """Return the number of these bytes."""
         return sum(file.stat().st_size for file in self._files())
 
     def _files(self) -> list[Path]:
@@ -123,7 +123,7 @@ class Engine:
 
 @pytest.fixture(scope="session")
 def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
-    """One for all tests; it also has the namespace `other`."""
+    """Start one engine for all tests, which also has the namespace `other`."""
     _require_program()
     with Engine(tmp_path_factory.mktemp("engine"), "other") as started:
         yield started
@@ -131,7 +131,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
 
 @pytest.fixture
 def own_engine(tmp_path: Path) -> Iterator[Engine]:
-    """The test's own: it may be killed."""
+    """Start an engine for one test, which may kill it."""
     _require_program()
     folder = tmp_path / "engine"
     folder.mkdir()
@@ -140,7 +140,7 @@ def own_engine(tmp_path: Path) -> Iterator[Engine]:
 
 
 def program() -> str:
-    """The server's program: beside this Python, or on the PATH."""
+    """Return the server's program: beside this Python, or on the PATH."""
     beside = Path(sys.executable).with_name("temporal")
     return str(beside) if beside.exists() else shutil.which("temporal") or "temporal"
 
@@ -155,7 +155,7 @@ def free_port() -> int:
 
 
 def _ending_with_us() -> list[str]:
-    """No server is left behind where the tests themselves are killed."""
+    """Make the server exit with the tests, even if they are killed."""
     found = shutil.which("setpriv")
     return [found, "--pdeathsig", "KILL", "--"] if found else []
 

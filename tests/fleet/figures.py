@@ -1,4 +1,4 @@
-"""The figures that docs/explanation/scale.md reckons with, held against what is measured."""
+"""The figures of docs/explanation/scale.md, compared with measurements."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import msgspec
 
 FIGURES = Path(__file__).parents[2] / "docs/scale.json"
 TIMES = 3
-"""So much may a machine differ from the one that they were taken on, and no more."""
+"""The factor by which a machine may differ from the one of the figures."""
 
 
 def hold(*, is_sample: bool = False, **measured: float) -> None:

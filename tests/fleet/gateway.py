@@ -1,4 +1,4 @@
-"""What stands before an engine elsewhere: TLS that asks for certificates, a door that is shut."""
+"""Parts in front of a remote engine: TLS with client certificates, and a closed gateway."""
 
 import asyncio
 import contextlib
@@ -26,7 +26,7 @@ class Authority:
         self.ca = self._kept(f"{name}.pem", _pem(self._certificate))
 
     def issue(self, name: str) -> tuple[Path, Path]:
-        """A certificate and its key."""
+        """Issue a certificate and its key."""
         key = ec.generate_private_key(ec.SECP256R1())
         private = key.private_bytes(
             serialization.Encoding.PEM,
@@ -60,7 +60,7 @@ class Authority:
 
 
 def demanding(authority: Authority) -> ssl.SSLContext:
-    """TLS as an engine has it that lets in only who has a certificate of `authority`."""
+    """Return TLS settings of an engine that requires a certificate of `authority`."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(*authority.issue(NAME))
     context.load_verify_locations(authority.ca)
@@ -71,7 +71,7 @@ def demanding(authority: Authority) -> ssl.SSLContext:
 
 @contextlib.asynccontextmanager
 async def before(port: int, tls: ssl.SSLContext | None) -> AsyncIterator[tuple[str, bytearray]]:
-    """Pass everything on to `port`; gives the address, and what clients have said so far."""
+    """Forward everything to `port`; return the address, and the bytes of the clients so far."""
     heard = bytearray()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

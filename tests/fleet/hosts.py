@@ -1,7 +1,7 @@
-"""Hosts of a fleet: each with a network, processes, a home and a name of its own.
+"""Hosts of a fleet: each with its own network, processes, home and name.
 
 A host reaches the engine, and the model of its agents, through a relay: the same port on its own
-loopback. Killed, frozen or cut off, it is so as a whole.
+loopback. A kill, a freeze or a cut affects the whole host.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ _INSIDE = Path(__file__).with_name("inside.py")
 
 
 class Relay:
-    """Hands on what comes in at one socket to a port of this side's loopback, and back."""
+    """Forward connections of one socket to a port of this side's loopback, and back."""
 
     def __init__(self, listener: socket.socket, port: int) -> None:
         self._listener, self._port = listener, port
@@ -96,7 +96,7 @@ class Host:
         self._worker: Started | None = None
 
     def start(self, build: Path | None = None) -> None:
-        """Have a worker, of another build where that is said; return when it takes agents."""
+        """Start a worker, if given of another build; return when it takes agents."""
         if self._place is None:
             self._lives += 1
             self._place = Place(
@@ -111,13 +111,13 @@ class Host:
         self._place.wait_for(lambda: self._has_begun(worker), 60)
 
     def stop(self) -> int:
-        """Ask the worker to end, and wait for it."""
+        """Ask the worker to exit, and wait for it."""
         assert self._worker is not None
         self._worker.signal(signal.SIGTERM)
         return self._worker.wait(60)
 
     def kill(self) -> None:
-        """Kill -9 of everything that lives here."""
+        """Kill every process of the host with -9."""
         assert self._place is not None
         self._place.kill()
         self._place = None
@@ -127,11 +127,11 @@ class Host:
         return self._place is not None
 
     def look(self) -> list[dict[str, Any]]:
-        """All processes that live here."""
+        """Return all processes of the host."""
         return self._inside("look")
 
     def sessions(self) -> dict[str, dict[str, Any]]:
-        """The first process of each launch that runs here, by the launch."""
+        """Return the first process of each running launch, by launch."""
         found: dict[str, dict[str, Any]] = {}
         for one in sorted(self.look(), key=lambda one: one["pid"], reverse=True):
             if one["launch"]:
@@ -145,7 +145,7 @@ class Host:
         self._inside("wake")
 
     def can_reach(self, port: int) -> bool:
-        """Whether what is started here gets a connection."""
+        """Return whether a program on the host gets a connection."""
         connect = "import socket,sys; socket.create_connection(('127.0.0.1', int(sys.argv[1])), 2)"
         assert self._place is not None
         argv = [sys.executable, "-I", "-c", connect, str(port)]
@@ -153,7 +153,7 @@ class Host:
 
     @property
     def said(self) -> str:
-        """What the last worker has said."""
+        """Return the output of the last worker."""
         return self._worker.out + self._worker.err if self._worker else "nothing"
 
     def close(self) -> None:

@@ -1,7 +1,7 @@
-"""Runs in a host's PID namespace: looks at all that lives there, or has all of it freeze or go on.
+"""Program in a host's PID namespace: lists everything there, or freezes or continues all of it.
 
-Says on standard output what it found, as JSON. The first process of the namespace is left out: it
-is the test's own.
+It prints the result as JSON. The first process of the namespace is left out: it belongs to the
+test.
 """
 
 import json
@@ -37,9 +37,9 @@ def look() -> list[dict[str, object]]:
 
 
 def freeze() -> None:
-    """Until nothing moves any more: who was not stopped yet may have started another.
+    """Stop processes until nothing moves: one that was not stopped yet may have started another.
 
-    Who is about to start a program stays where it is (`D`) when that is stopped first.
+    A parent that is about to start a program stays in state `D` if the child is stopped first.
     """
     told: set[object] = set()
     while moving := [one for one in look() if one["state"] != "T"]:

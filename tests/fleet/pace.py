@@ -70,11 +70,11 @@ with open(folder + "/relay.md", "w") as draft:
     draft.write(f"## Current Phase\\nImplementation\\n\\n## What We Did This Cycle\\n{done}\\n"
                 f"## Next Action\\nDo step {number + 1} of the list, then verify it\\n")
 """
-"""An agent: the quickest there can be, with a relay of so many lines."""
+"""The fastest possible agent, with a relay of this many lines."""
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """What a workflow was asked in a cycle, and how long its answer was."""
+    """The requests of a workflow in a cycle, and the size of its answers."""
 
     request: LeaseRequest | CommitRequest
     answer: int
@@ -106,7 +106,7 @@ class Project:
         return define_agent(self.loaded, self.loaded.settings.fleet, AGENT)
 
     def definition_of(self, agent: str) -> AgentDefinition:
-        """The same agent by another name."""
+        """Return the same agent under another name."""
         found = self.definition
         named = found.manifest.replace(f"  {AGENT}:", f"  {agent}:", 1)
         return msgspec.structs.replace(found, manifest=named)
@@ -131,7 +131,7 @@ class Project:
 
 
 class Pacing:
-    """The activities of both workflows: each asks what a real cycle asked."""
+    """The activities of both workflows: each makes the requests of a real cycle."""
 
     def __init__(self, client: Client, words: Sequence[Asked], definition: AgentDefinition) -> None:
         self._client, self._words, self._definition = client, words, definition
@@ -142,7 +142,7 @@ class Pacing:
         self._gate = asyncio.Event()
 
     async def ours(self, prefix: str, agents: int, cycles: int) -> None:
-        """Start so many agents; return when each has gone through its first cycle, and waits."""
+        """Start this many agents; return when each has finished its first cycle and waits."""
         self._expect(agents)
         for name in _names(prefix, agents):
             self._cycles[name] = cycles
@@ -174,7 +174,7 @@ class Pacing:
         await self._come.wait()
 
     async def on(self, cycles: int) -> None:
-        """Let them go on; return when all of them together have gone through so many more."""
+        """Let them continue; return when all together have finished this many more cycles."""
         self._left = cycles
         self._come.clear()
         self._gate.set()
@@ -184,7 +184,7 @@ class Pacing:
         return self._client.get_workflow_handle_for(AgentWorkflow.run, name)
 
     async def chain(self, name: str) -> list[list[HistoryEvent]]:
-        """The histories of all runs of a workflow, each carried over into the next."""
+        """Return the histories of all runs of a workflow, each carried over into the next."""
         described = await self.handle(name).describe()
         found, run = [], described.raw_info.first_run_id
         while run:
@@ -247,7 +247,7 @@ class Pacing:
 
 
 class Saying:
-    """The words of a recorded cycle, said of another one."""
+    """The messages of a recorded cycle, adapted to another one."""
 
     def __init__(self, cycle: int, known: Projection | None, *, is_last: bool) -> None:
         self._cycle, self._is_last = cycle, is_last
@@ -309,7 +309,7 @@ class Saying:
 
 
 async def recorded(engine: Engine, folder: Path) -> tuple[list[Asked], AgentDefinition]:
-    """What a workflow is asked in a cycle of an agent that stays where it is."""
+    """Return the requests to a workflow in a cycle of an agent that stays on its host."""
     project = Project(folder / "project", engine.address, cycles=RECORDED_CYCLES)
     client = await project.connect()
     agents = AgentClient(client)
@@ -355,7 +355,7 @@ async def over(agents: AgentClient, name: str, seconds: float = 60) -> Registere
 
 
 def cpu_seconds(pid: int) -> float:
-    """Of one process that the test has started."""
+    """Return the processor time of a process that the test started."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return sum(map(int, fields[11:13])) / TICKS
 

@@ -1,7 +1,7 @@
 """Play agents' lives with the real engine, and keep their histories: `just record-fleet`.
 
-Once a release has them they are never changed: what runs on a fleet when it is upgraded has such a
-history. A new turn that a workflow may take gets a life of its own here.
+Histories of a release are never changed: a fleet has such histories when it is upgraded. A new
+branch of the workflow gets its own life here.
 """
 
 import asyncio
@@ -48,7 +48,7 @@ _QUICK = AgentLimits(
 
 
 class Life:
-    """One agent, from its beginning to its end, as the operator sees it."""
+    """One agent from its start to its end, as the operator sees it."""
 
     def __init__(self, agents: AgentClient, name: str) -> None:
         self._agents, self._name = agents, name
@@ -102,7 +102,7 @@ class Life:
 
 
 async def cycles(life: Life, hosts: Hosts) -> None:
-    """Three cycles, the run is done, another run of two."""
+    """Play three cycles and the end of the run, then another run of two."""
     await life.run()
     await life.until_over()
     await life.run()
@@ -110,13 +110,13 @@ async def cycles(life: Life, hosts: Hosts) -> None:
 
 
 async def faults(life: Life, hosts: Hosts) -> None:
-    """A host that dies, one that is full, one that lacks the program; a crash, a limit."""
+    """Play a dead host, a full one, one without the program; a crash, a limit."""
     await life.run()
     await life.until_over()
 
 
 async def person(life: Life, hosts: Hosts) -> None:
-    """Safe mode and a restart, a stop and a run, an answer, a brief, while running and idle."""
+    """Play safe mode and a restart, a stop and a run, an answer, and briefs."""
     await life.run()
     await life.until_safe()
     await life.say(events.RestartRequested(ts=clock.read_clock()))
@@ -128,7 +128,7 @@ async def person(life: Life, hosts: Hosts) -> None:
 
 
 async def hopeless(life: Life, hosts: Hosts) -> None:
-    """No host can begin: safe mode; stopped, then a brief, then removed."""
+    """Play an agent that no host can start: safe mode, stop, a brief, removal."""
     await life.run()
     await life.until_safe()
     await life.stop()
@@ -138,19 +138,19 @@ async def hopeless(life: Life, hosts: Hosts) -> None:
 
 
 async def unlucky(life: Life, hosts: Hosts) -> None:
-    """A crash, then a host that dies: how that launch ended is for the next one to say."""
+    """Play a crash, then a dead host: the next host reports how that launch ended."""
     await life.run()
     await life.until_over()
 
 
 async def carried(life: Life, hosts: Hosts) -> None:
-    """Carried over into another run, again and again."""
+    """Play runs that are carried over again and again."""
     await life.run()
     await life.until_over()
 
 
 async def asked(life: Life, hosts: Hosts) -> None:
-    """Two questions: a person answers the first, and the second expires."""
+    """Play two questions: a person answers the first, and the second expires."""
     runtime = msgspec.structs.replace(
         _QUICK.runtime, questions=QuestionSettings(deadline=Duration(3))
     )
@@ -200,7 +200,7 @@ async def play(address: str, names: Sequence[str]) -> dict[str, str]:
 
 
 def plain(found: Any) -> Any:
-    """Without what only says where it was recorded."""
+    """Remove everything that only shows where it was recorded."""
     if isinstance(found, list):
         return [plain(one) for one in found]
     if not isinstance(found, dict):

@@ -1,6 +1,6 @@
-"""Hosts that do as they are told: the activities of a fleet without any process behind them.
+"""Scripted hosts: the activities of a fleet without any process behind them.
 
-For histories of the real workflow, with every turn that it may take, in seconds.
+They make histories of the real workflow, with every branch that it may take, in seconds.
 """
 
 import asyncio
@@ -51,22 +51,22 @@ def definition(pool: str, **more) -> AgentDefinition:
 
 
 class Hosts:
-    """The hosts `a` and `b` of one pool; each cycle takes the next turn of the script."""
+    """The hosts `a` and `b` of one pool; each cycle takes the next step of the script."""
 
     def __init__(self, client: Client, pool: str, script: Iterable[str]) -> None:
         self._client, self._pool = client, pool
         self._script = iter(script)
         self._engine = EngineClient(client)
         self.offers = itertools.cycle("ba")
-        """Who of them answers the pool."""
+        """The host that answers the pool."""
         self.broken = ""
-        """The one that cannot run anything."""
+        """The host that cannot run anything."""
         self.is_asked_back = asyncio.Event()
         self.is_brief_begun = asyncio.Event()
         self.is_deaf = False
         """No notification is ever answered, and no brief finishes."""
         self.done = asyncio.Event()
-        """The script is at its end."""
+        """Whether the script is at its end."""
 
     @contextlib.asynccontextmanager
     async def working(self, **how) -> AsyncIterator[None]:
@@ -167,7 +167,7 @@ class Hosts:
         return HostResult(await self._end(order, seq, number, is_last=turn == "last"))
 
     async def _stay(self, turn: str, order: HostOrder, seq: int, launch: str) -> int:
-        """What the turn does while its session runs."""
+        """Do the actions of a step while its session runs."""
         if turn == "die":
             await asyncio.Event().wait()  # without a heartbeat
         if turn == "wait":

@@ -1,4 +1,4 @@
-"""Who may be a host: not one that cannot read the agents, nor where the engine cannot show them."""
+"""Admission of hosts: they must be able to read the agents, and the engine to show them."""
 
 import asyncio
 import os
@@ -31,7 +31,7 @@ from rekindle.policy.settings.runtime_settings import (
 
 ENVIRON = {"OURS": encryption_keys.generate_key(), "OTHER": encryption_keys.generate_key()}
 FULL = {"A": "Int", "B": "Int", "C": "Int"}
-"""The engine has room for three numbers: with these it refuses to make ours."""
+"""The engine has room for three integers: with these it refuses to create ours."""
 SECONDS = 30
 
 
@@ -43,7 +43,7 @@ def project(tmp_path):
 
 
 def reached(engine, project, *names, strict=True):
-    """A client of the engine, with these keys."""
+    """Connect to the engine with these keys."""
     fleet = FleetSettings(
         address=engine.address, codec=CodecSettings(keys=list(names), strict=strict)
     )
@@ -51,7 +51,7 @@ def reached(engine, project, *names, strict=True):
 
 
 async def begun(engine, project, *names):
-    """An agent, encrypted with the first of these keys, that the engine's list has."""
+    """Start an agent, encrypted with the first of these keys, and wait until the list has it."""
     agents = AgentClient(await reached(engine, project, *names))
     await agents.begin("keeper", definition("pool"))
     async with asyncio.timeout(SECONDS):
@@ -60,7 +60,7 @@ async def begun(engine, project, *names):
 
 
 def hosting(client, project):
-    """Be a host until we take agents, or are refused; what was said until then."""
+    """Run a host until it takes agents or is refused; return its output."""
     words = []
 
     def say(word):
@@ -79,7 +79,7 @@ def hosting(client, project):
 
 @pytest.mark.parametrize("names", [[], ["$OTHER"]])
 def test_a_host_that_cannot_read_the_agents_is_refused(own_engine, project, names):
-    """With another key, or with none: by our own error, which names the one that is wanted."""
+    """With another key, or with none, the error names the missing key."""
 
     async def run():
         await begun(own_engine, project, "$OURS")
@@ -95,7 +95,7 @@ def test_a_host_that_cannot_read_the_agents_is_refused(own_engine, project, name
 
 
 def test_its_command_ends_at_once_and_says_why(own_engine, project):
-    """With the exit code of an engine that refuses."""
+    """It has the exit code of an engine that refuses."""
     asyncio.run(begun(own_engine, project, "$OURS"))
     (project / "rekindle.yaml").write_text(
         f"version: 1\nfleet: {{address: '{own_engine.address}', codec: {{keys: [$OTHER]}}}}\n"
@@ -119,7 +119,7 @@ def test_its_command_ends_at_once_and_says_why(own_engine, project):
     [(["$OURS"], ["$OURS"]), (["$OURS"], ["$OTHER", "$OURS"]), ([], ["$OURS"]), ([], [])],
 )
 def test_a_host_that_can_read_them_is_let_in(own_engine, project, theirs, ours):
-    """Also while keys follow each other, and when a fleet begins with encryption."""
+    """This also holds while keys are changed, and when a fleet switches encryption on."""
 
     async def run():
         await begun(own_engine, project, *theirs)
@@ -176,8 +176,8 @@ def test_doctor_says_when_plain_text_can_be_refused(own_engine, project):
     assert "plain text" not in "".join(after)
 
 
-def test_a_host_is_let_in_where_no_agent_is(own_engine, project):
-    """Nothing is known yet that it could not read."""
+def test_a_host_is_admitted_to_a_fleet_without_agents(own_engine, project):
+    """There is nothing yet that it could not read."""
     said = asyncio.run(hosting(reached(own_engine, project, "$OTHER"), project))
     assert "takes up to 1 agents" in said[0]
 
@@ -199,10 +199,10 @@ def test_an_engine_that_refuses_lists_still_admits_hosts(own_engine):
         ({"RekindleCycle": "Keyword"}, {"RekindleCycle": "Int"}),
     ],
 )
-def test_a_host_is_refused_where_attributes_are_missing_that_it_may_not_make(
+def test_a_host_that_may_not_create_missing_attributes_is_refused(
     tmp_path, project, there, missing
 ):
-    """Each of them is named with its type, and how it is made."""
+    """The error names each with its type, and the command that creates it."""
     with Engine(tmp_path, attributes=there) as engine, pytest.raises(EngineError) as refused:
         asyncio.run(hosting(reached(engine, project), project))
     assert refused.value.cause == "attributes"
@@ -211,8 +211,8 @@ def test_a_host_is_refused_where_attributes_are_missing_that_it_may_not_make(
         assert (f"--name {name} " in refused.value.hint) == (name in missing)
 
 
-def test_what_it_is_told_to_do_makes_them(tmp_path, project):
-    """By the engine's own program, word for word."""
+def test_the_named_command_creates_them(tmp_path, project):
+    """The engine's own program accepts it word for word."""
     folders = [tmp_path / "full", tmp_path / "fresh"]
     for folder in folders:
         folder.mkdir()
@@ -229,8 +229,8 @@ def test_what_it_is_told_to_do_makes_them(tmp_path, project):
         assert asyncio.run(missing()) == {}
 
 
-def test_a_host_makes_the_attributes_where_it_may(tmp_path, project):
-    """Those that are missing; then it takes agents."""
+def test_a_host_creates_missing_attributes_if_it_may(tmp_path, project):
+    """Then it takes agents."""
 
     async def run(engine):
         said = await hosting(reached(engine, project), project)

@@ -1,4 +1,4 @@
-"""What the engine is given is unreadable without a key, and comes back as it was."""
+"""Payloads are unreadable for the engine without a key, and come back unchanged."""
 
 import asyncio
 
@@ -43,7 +43,7 @@ def encoded(codec, *payloads):
 
 
 def decoded(codec, *payloads):
-    """As their converter sees them."""
+    """Decode payloads as their converter sees them."""
     found = asyncio.run(codec.decode(payloads))
     for one in found:
         StructConverter().from_payload(one)
@@ -51,7 +51,7 @@ def decoded(codec, *payloads):
 
 
 def test_what_is_encrypted_comes_back_as_it_was():
-    """Nothing of it can be seen meanwhile, not even of which kind it is."""
+    """Nothing of it is visible meanwhile, not even its type."""
     codec = EncryptingCodec([NEW])
     sealed = encoded(codec, PLAIN, PLAIN)
     for one in sealed:
@@ -63,7 +63,7 @@ def test_what_is_encrypted_comes_back_as_it_was():
 
 
 def test_another_key_is_refused_by_name():
-    """The one that is wanted and those that are there are named, and neither is shown."""
+    """The missing key and the present ones are named by id, and none is shown."""
     with pytest.raises(CodecKeyError) as refused:
         decoded(EncryptingCodec([NEW]), *encoded(EncryptingCodec([OLD]), PLAIN))
     assert refused.value.wanted == OLD.id
@@ -80,7 +80,7 @@ def test_keys_follow_each_other():
 
 
 def test_plain_text_is_refused_with_a_key():
-    """Unless the manifest says that the fleet is still changing to encryption."""
+    """The manifest can allow it while the fleet changes to encryption."""
     with pytest.raises(PlainTextError, match="plain text") as refused:
         decoded(EncryptingCodec([NEW]).with_context(of("trades")), PLAIN)
     assert "agents/trades" in refused.value.workflow
@@ -127,8 +127,8 @@ def test_its_activities_and_its_schedule_s_workflows_read_it(same):
 
 
 @pytest.mark.parametrize("place", [0, 11, 12, -1])
-def test_what_was_changed_is_refused(place):
-    """Nonce, text and tag alike."""
+def test_a_changed_payload_is_refused(place):
+    """This holds for nonce, text and tag."""
     [sealed] = encoded(EncryptingCodec([NEW]), PLAIN)
     data = bytearray(sealed.data)
     data[place] ^= 1
@@ -137,15 +137,15 @@ def test_what_was_changed_is_refused(place):
 
 
 @pytest.mark.parametrize("size", [0, 5, 12, 20])
-def test_what_was_cut_is_refused(size):
-    """Also where not even the nonce is left."""
+def test_a_cut_payload_is_refused(size):
+    """This holds even if the nonce is cut."""
     [sealed] = encoded(EncryptingCodec([NEW]), PLAIN)
     with pytest.raises(DocumentError, match="was changed"):
         decoded(EncryptingCodec([NEW]), Payload(metadata=sealed.metadata, data=sealed.data[:size]))
 
 
 def test_a_payload_cannot_pass_for_another_key():
-    """The key's id is part of what is authenticated: even with the same cipher behind it."""
+    """The key's id is authenticated too, even with the same cipher behind it."""
     [sealed] = encoded(EncryptingCodec([NEW]), PLAIN)
     sealed.metadata["rekindle-key"] = OLD.id.encode()
     confused = EncryptingCodec([NEW])
@@ -155,7 +155,7 @@ def test_a_payload_cannot_pass_for_another_key():
 
 
 def test_keys_are_read_from_variables_and_files(tmp_path):
-    """In base64 or hex, in the order of the manifest."""
+    """They are in base64 or hex, in the order of the manifest."""
     text = encryption_keys.generate_key()
     (tmp_path / "old").write_text(b"o".hex() * 32 + "\n")
     (tmp_path / "new").write_text(text)
@@ -185,8 +185,8 @@ def test_an_invalid_key_is_refused_and_not_shown(tmp_path, text):
     assert text not in str(refused.value) + refused.value.hint
 
 
-def test_a_key_that_is_not_there_is_named(tmp_path):
-    """The variable, or the file."""
+def test_a_missing_key_is_named(tmp_path):
+    """The error has the variable, or the file."""
     with pytest.raises(EngineError, match=r"variable \$A is empty or not set"):
         encryption_keys.load_keys(runtime_settings.CodecSettings(keys=["$A"]), tmp_path, {})
     with pytest.raises(StoreError, match="gone"):
@@ -210,13 +210,13 @@ def test_a_key_that_is_not_there_is_named(tmp_path):
     ],
 )
 def test_values_come_back_as_what_they_were(value, hint):
-    """Structs by their type, everything else as the engine's library has it."""
+    """Structs come back by their type, everything else as the engine's library has it."""
     converter = StructConverter()
     assert converter.from_payload(converter.to_payload(value), hint) == value
 
 
 def test_a_struct_is_json_in_the_engine():
-    """So that its UI can show it where nothing is encrypted."""
+    """So its UI can show it if nothing is encrypted."""
     payload = StructConverter().to_payload(Standing("a", [1]))
     assert payload.metadata["encoding"] == b"json/plain"
     assert payload.data == b'{"name":"a","numbers":[1]}'

@@ -1,4 +1,4 @@
-"""The way to the real engine: who gets through, and what is said to who does not."""
+"""Connections to the real engine: those that succeed, and the errors of the others."""
 
 import asyncio
 import socket
@@ -30,7 +30,7 @@ HUFFMAN = {
     " ": "010100",
     "B": "1011101",
 }
-"""How HTTP/2 writes these letters, RFC 7541, appendix B."""
+"""The encoding of these letters in HTTP/2 (RFC 7541, appendix B)."""
 
 
 def reached(fleet, folder, environ=None):
@@ -45,7 +45,7 @@ def refused(fleet, folder, environ=None):
 
 
 def written(text):
-    """A header's value as it is on the wire, but for the byte that it shares with its end."""
+    """Return a header's value as on the wire, without the byte that it shares with its end."""
     bits = "".join(HUFFMAN[letter] for letter in text)
     whole = len(bits) // 8
     return int(bits[: whole * 8], 2).to_bytes(whole)
@@ -57,7 +57,7 @@ def authority(tmp_path):
 
 
 def through_tls(engine, folder, authority, tls):
-    """Connect through TLS that wants a certificate."""
+    """Connect through TLS that requires a certificate."""
 
     async def run():
         async with gateway.before(engine.port, gateway.demanding(authority)) as (address, _):
@@ -67,23 +67,23 @@ def through_tls(engine, folder, authority, tls):
 
 
 def test_the_engine_is_reached(engine, tmp_path):
-    """In any namespace that is there."""
+    """This holds for every existing namespace."""
     for namespace in ("default", "other"):
         client = reached(FleetSettings(address=engine.address, namespace=namespace), tmp_path)
         assert client.namespace == namespace
         assert client.identity.startswith("rekindle ")
 
 
-def test_a_namespace_that_is_not_there_is_named(engine, tmp_path):
-    """At once, not with the first agent."""
+def test_a_missing_namespace_is_named(engine, tmp_path):
+    """It is reported at once, not with the first agent."""
     error = refused(FleetSettings(address=engine.address, namespace="nowhere"), tmp_path)
     assert error.cause == "namespace"
     assert "'nowhere'" in str(error)
     assert "--namespace nowhere" in error.hint
 
 
-def test_an_engine_that_is_not_there_is_named(tmp_path):
-    """With what starts one."""
+def test_a_missing_engine_is_named(tmp_path):
+    """The hint names the command that starts one."""
     address = f"127.0.0.1:{free_port()}"
     error = refused(FleetSettings(address=address), tmp_path)
     assert error.cause == "unreachable"
@@ -92,7 +92,7 @@ def test_an_engine_that_is_not_there_is_named(tmp_path):
 
 
 def test_a_host_waits_for_an_engine_that_is_not_up_yet(own_engine, tmp_path, monkeypatch):
-    """And says once that it does."""
+    """It says so once."""
     monkeypatch.setattr("rekindle.fleet.engine.connect.CONNECT_AGAIN_SECONDS", 0.05)
     own_engine.kill()
     words = []
@@ -109,8 +109,8 @@ def test_a_host_waits_for_an_engine_that_is_not_up_yet(own_engine, tmp_path, mon
     assert f"`rekindle fleet dev --port {own_engine.port}`" in word
 
 
-def test_a_host_does_not_wait_for_what_will_not_change(engine, tmp_path):
-    """A namespace that is not there."""
+def test_a_host_does_not_wait_for_a_permanent_error(engine, tmp_path):
+    """An example is a missing namespace."""
     fleet = FleetSettings(address=engine.address, namespace="nowhere")
     with pytest.raises(EngineError) as error:
         asyncio.run(connect_when_up(fleet, tmp_path, {}, pytest.fail))
@@ -135,7 +135,7 @@ def test_an_engine_that_never_answers_is_given_up(tmp_path, monkeypatch):
 
 
 def test_the_right_certificate_is_let_in(engine, tmp_path, authority):
-    """By the address, or by the name that the engine's certificate has."""
+    """The address or the name in the engine's certificate is accepted."""
     cert, key = authority.issue("us")
     files = {"ca": authority.ca.name, "cert": cert.name, "key": key.name}
     for name in ("", gateway.NAME):
@@ -182,26 +182,26 @@ def test_an_engine_by_another_name_is_refused(engine, tmp_path, authority):
 
 
 def test_tls_with_an_engine_that_has_none_is_refused(engine, tmp_path):
-    """And the other way round, with a word of TLS."""
+    """The error mentions TLS."""
     assert refused(FleetSettings(address=engine.address, tls=True), tmp_path).cause == "tls"
 
 
 def test_plain_text_to_an_engine_that_wants_tls_is_refused(engine, tmp_path, authority):
-    """With a word of TLS."""
+    """The error mentions TLS."""
     with pytest.raises(EngineError) as error:
         through_tls(engine, tmp_path, authority, None)
     assert error.value.cause == "unreachable"
     assert "`fleet: tls:`" in error.value.hint
 
 
-def test_a_file_that_is_not_there_is_named(engine, tmp_path):
-    """Before anybody is asked."""
+def test_a_missing_file_is_named(engine, tmp_path):
+    """It is reported before any connection."""
     with pytest.raises(StoreError, match=r"gone\.pem"):
         reached(FleetSettings(address=engine.address, tls=TlsSettings(ca="gone.pem")), tmp_path)
 
 
 def test_the_engines_key_is_sent_with_every_call(engine, tmp_path):
-    """As a bearer; on this host also without TLS."""
+    """It is a bearer token; on this host it is sent without TLS too."""
 
     async def heard(**said):
         async with gateway.before(engine.port, None) as (address, heard):
@@ -214,7 +214,7 @@ def test_the_engines_key_is_sent_with_every_call(engine, tmp_path):
 
 
 def test_a_key_that_is_not_set_is_named(engine, tmp_path):
-    """By its variable."""
+    """The error has the name of its variable."""
     error = refused(FleetSettings(address=engine.address, api_key="$KEY"), tmp_path, {"KEY": " "})
     assert error.cause == "credentials"
     assert "$KEY" in str(error)
@@ -223,7 +223,7 @@ def test_a_key_that_is_not_set_is_named(engine, tmp_path):
 @pytest.mark.parametrize("status", [401, 403])
 @pytest.mark.parametrize("said", ["", "$KEY"])
 def test_a_key_that_is_refused_is_not_shown(tmp_path, status, said):
-    """Its variable is; without one it is said that one is wanted."""
+    """The error has its variable; without a key it says that one is required."""
 
     async def run():
         async with gateway.shut(status) as address:

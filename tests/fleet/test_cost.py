@@ -1,7 +1,7 @@
-"""What agents cost that do nothing, and what those cost that only say that they live.
+"""The cost of idle agents, and of agents that only send heartbeats.
 
-CI has a share of them; `just torture tests/fleet/test_cost.py` has 200 that run and 1,000 that
-wait.
+CI measures a share of them; `just torture tests/fleet/test_cost.py` has 200 running and 1,000
+waiting agents.
 """
 
 import asyncio
@@ -49,7 +49,7 @@ IDLE: Final = 1_000 if WHOLE else 100
 SECONDS: Final = 20.0 if WHOLE else 3.0
 TOGETHER: Final = 4
 WAITING_SHARE: Final = 0.1
-"""Of the processor time that a start costs, the part that a second of waiting may cost at most."""
+"""The largest share of a start's processor time that a second of waiting may cost."""
 WAITS: Final = "import time; time.sleep(600)\n"
 
 
@@ -74,7 +74,7 @@ async def start(
 async def spent(engine, seconds: float) -> float:
     """Return the seconds of processor time that the server used over so many seconds."""
     before = cpu_seconds(engine.pid)
-    await asyncio.sleep(seconds)  # what is measured, not waited for
+    await asyncio.sleep(seconds)  # measured time, not a wait
     return cpu_seconds(engine.pid) - before
 
 
@@ -87,8 +87,8 @@ async def spent_settled(engine, seconds: float, windows: int = 2) -> float:
     return min([await spent(engine, seconds) for _ in range(windows)])
 
 
-def test_what_a_sign_of_life_costs(own_engine, tmp_path):
-    """Agents that run and say nothing else; the engine's client itself counts what it sends."""
+def test_the_cost_of_a_heartbeat(own_engine, tmp_path):
+    """The agents run and report nothing else; the engine's client counts what it sends."""
     project = Project(tmp_path / "project", own_engine.address)
     timeout = project.definition.heartbeat_seconds
     beat = timedelta(seconds=timeout * FLEET_BEAT_SHARE)
@@ -154,12 +154,12 @@ def test_what_a_sign_of_life_costs(own_engine, tmp_path):
     )
     assert begun_now == BEATING, "none timed out, none was begun again"
     assert sent == pytest.approx(BEATING * window / beat.total_seconds(), rel=0.3)
-    # In five seconds the server does as much by itself: with a busy neighbour all is chance.
+    # In five seconds the server does as much by itself: with a busy neighbour the figure is chance.
     hold(is_sample=not WHOLE, server_ms_per_beat=1e3 * (busy - quiet) / sent)
 
 
-def test_what_an_agent_costs_that_waits(own_engine, tmp_path):
-    """A row, and room in the memory of a worker until it needs that for others."""
+def test_the_cost_of_a_waiting_agent(own_engine, tmp_path):
+    """It is a row, and memory of a worker until the worker needs it for others."""
     project = Project(tmp_path / "project", own_engine.address)
 
     async def measure() -> tuple[float, float, float, list[float]]:
@@ -193,12 +193,12 @@ def test_what_an_agent_costs_that_waits(own_engine, tmp_path):
     )
     assert more < WAITING_SHARE * starting
     hold(database_bytes_per_idle_agent=database)
-    if WHOLE:  # of a few, most is what a process takes once
+    if WHOLE:  # with a few agents, most of it is the cost of a process
         hold(server_kb_per_idle_agent=server, worker_kb_per_idle_agent=worker)
 
 
-def test_what_a_host_needs_for_an_agent_that_runs(own_engine, tmp_path):
-    """The process of a cycle, without the agent's own, and its worker; shared memory shared out."""
+def test_the_cost_of_a_running_agent_on_its_host(own_engine, tmp_path):
+    """It is the memory of a cycle's process and of its worker, without the agent's own."""
     project = Project(tmp_path / "project", own_engine.address)
     (project.path / "agent.py").write_text(WAITS)
     idle_server = megabytes(own_engine.pid)
@@ -226,7 +226,7 @@ def test_what_a_host_needs_for_an_agent_that_runs(own_engine, tmp_path):
 
 
 def proportional(pid: int) -> float:
-    """Its megabytes, with its part of what it shares."""
+    """Return its proportional memory in megabytes."""
     found = re.search(r"\nPss:\s+(\d+) kB", Path(f"/proc/{pid}/smaps_rollup").read_text())
     assert found
     return int(found[1]) / 1024

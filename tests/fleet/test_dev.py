@@ -31,7 +31,7 @@ def project(tmp_path):
 
 @contextlib.contextmanager
 def running(folder, *options):
-    """The command, from when it answers until it has ended by itself."""
+    """Run the command, from its first answer until it has exited by itself."""
     environ = {**os.environ, "SOME_API_KEY": "a-secret-of-ours"}
     argv = [*COMMAND, "dev", *options]
     with subprocess.Popen(argv, cwd=folder, env=environ, stdout=subprocess.PIPE) as process:
@@ -61,8 +61,8 @@ async def status(address):
     return (await client.get_workflow_handle("kept").describe()).status.name
 
 
-def test_it_starts_shows_itself_ends_and_is_as_it_was(project):
-    """One process, with its UI; SIGTERM ends it; what it was told is there when it comes back."""
+def test_it_starts_shows_its_address_and_keeps_its_state(project):
+    """It is one process with its UI; SIGTERM ends it; its state is there when it comes back."""
     port, ui_port = free_port(), free_port()
     options = ("--port", str(port), "--ui-port", str(ui_port), "--namespace", "agents")
     address = f"127.0.0.1:{port}"
@@ -82,8 +82,8 @@ def test_it_starts_shows_itself_ends_and_is_as_it_was(project):
         assert asyncio.run(status(address)) == "RUNNING"
 
 
-def test_it_says_where_nothing_is_kept(tmp_path):
-    """Outside of a project, and where that is wanted."""
+def test_it_says_if_nothing_is_kept(tmp_path):
+    """This holds outside of a project, and on request."""
     port, ui_port = free_port(), free_port()
     with running(tmp_path, "--port", str(port), "--ui-port", str(ui_port)) as (_, said):
         assert "its state dies with it" in said
@@ -103,7 +103,7 @@ def failed(folder, *arguments, **environ):
 
 
 def test_a_port_that_is_taken_is_named(engine, project):
-    """Before anything is started."""
+    """It is reported before anything starts."""
     code, said = failed(project, "dev", "--port", str(engine.port))
     assert code == 10
     assert f"port {engine.port} is taken" in said
@@ -113,7 +113,7 @@ def test_a_port_that_is_taken_is_named(engine, project):
 
 
 def test_a_link_in_the_place_of_the_file_is_refused(project):
-    """As everywhere below .rekindle."""
+    """This is so everywhere below .rekindle."""
     (project / ".rekindle").mkdir(mode=0o700)
     (project / ".rekindle/fleet.db").symlink_to(project / "elsewhere")
     code, said = failed(project, "dev", "--port", str(free_port()))
@@ -121,15 +121,15 @@ def test_a_link_in_the_place_of_the_file_is_refused(project):
     assert "fleet.db" in said
 
 
-def test_a_file_and_memory_are_not_meant_both(project):
-    """One of them."""
+def test_a_file_and_memory_exclude_each_other(project):
+    """Only one of them is accepted."""
     code, said = failed(project, "dev", "--db", "a.db", "--memory")
     assert code == 2
     assert "not both" in said
 
 
 def test_a_program_that_is_missing_is_named(project, monkeypatch):
-    """With where to get it."""
+    """The error says where to get it."""
     monkeypatch.setattr(sys, "executable", str(project / "python"))
     monkeypatch.setenv("PATH", str(project))
     with pytest.raises(EngineError, match="`temporal` is not installed") as missing:
@@ -138,7 +138,7 @@ def test_a_program_that_is_missing_is_named(project, monkeypatch):
 
 
 def test_a_new_key_is_printed_alone(project):
-    """So that it can be piped to where secrets are kept; each is another one."""
+    """So it can be piped to a store of secrets; each one is different."""
     made = []
     for _ in range(2):
         done = subprocess.run(

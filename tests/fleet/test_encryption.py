@@ -1,4 +1,4 @@
-"""The engine's database holds nothing of a document that can be read, and works all the same."""
+"""The engine's database contains no readable document, and still works."""
 
 import asyncio
 import time
@@ -37,11 +37,11 @@ from rekindle.system import clock
 
 TEXT = "Next Action: buy the lighthouse before anybody hears of it"
 TRACED = b"in read\n"
-"""Of the stack trace of the activity."""
+"""A part of the stack trace of the activity."""
 
 
 async def carried(client, name, page):
-    """The page through input, memo, update, activity, heartbeat and result."""
+    """Pass the page through input, memo, update, activity, heartbeat and result."""
     queue = f"queue-{name}"
     async with Worker(client, task_queue=queue, workflows=[Carrying], activities=[read]):
         handle = await client.start_workflow(
@@ -52,7 +52,7 @@ async def carried(client, name, page):
 
 
 async def everything(address, folder, environ, codec):
-    """A workflow that ends well, and one that fails; each is seen as it was."""
+    """Run a workflow that succeeds, and one that fails; check both."""
     client = await connect(FleetSettings(address=address, codec=codec), folder, environ)
     assert await carried(client, "well", Page(TEXT)) == Page(TEXT)
     with pytest.raises(WorkflowFailureError) as failed:
@@ -64,8 +64,8 @@ async def everything(address, folder, environ, codec):
     assert (await described.memo())["page"]["text"] == TEXT
 
 
-def test_the_database_holds_no_plain_text_with_a_key(own_engine, tmp_path):
-    """Neither of a document nor of an error, nor where in our code it was."""
+def test_the_database_has_no_plain_text_with_a_key(own_engine, tmp_path):
+    """Neither a document nor an error is readable, nor its place in our code."""
     environ = {"KEY": encryption_keys.generate_key()}
     asyncio.run(everything(own_engine.address, tmp_path, environ, CodecSettings(keys=["$KEY"])))
     kept = own_engine.bytes_on_disk()
@@ -76,8 +76,8 @@ def test_the_database_holds_no_plain_text_with_a_key(own_engine, tmp_path):
     assert environ["KEY"].encode() not in kept
 
 
-def test_the_database_holds_it_without_a_key(own_engine, tmp_path):
-    """The check before this one would see it."""
+def test_the_database_has_plain_text_without_a_key(own_engine, tmp_path):
+    """So the check of the previous test can fail."""
     asyncio.run(everything(own_engine.address, tmp_path, {}, CodecSettings()))
     kept = own_engine.bytes_on_disk()
     assert TEXT.encode() in kept
@@ -86,8 +86,8 @@ def test_the_database_holds_it_without_a_key(own_engine, tmp_path):
 
 
 @pytest.mark.parametrize("has_key", [True, False])
-def test_of_an_agent_on_the_fleet_no_relay_can_be_read_there(own_engine, tmp_path, has_key):
-    """Its task, its relay, its next action; without a key all of them are found."""
+def test_no_relay_of_a_fleet_agent_is_readable_there(own_engine, tmp_path, has_key):
+    """Task, relay and next action are encrypted; without a key all of them are found."""
     environ, codec = (
         {"KEY": encryption_keys.generate_key()},
         CodecSettings(keys=["$KEY"] if has_key else []),
@@ -117,8 +117,8 @@ def test_of_an_agent_on_the_fleet_no_relay_can_be_read_there(own_engine, tmp_pat
     assert [word in found for word in words] == [not has_key] * len(words)
 
 
-def test_who_has_another_key_is_told_so(engine, tmp_path):
-    """By our own error, through the engine's library."""
+def test_a_host_with_another_key_is_told_so(engine, tmp_path):
+    """Our own error arrives through the engine's library."""
     environ = {"KEY": encryption_keys.generate_key(), "OTHER": encryption_keys.generate_key()}
     wanted = encryption_keys.load_keys(CodecSettings(keys=["$KEY"]), tmp_path, environ)[0].id
 
@@ -167,14 +167,14 @@ async def started_with(engine, name, payload):
 
 
 async def first_input(client, name):
-    """The payload that a workflow was started with, as the engine has it."""
+    """Return the payload with which a workflow was started, as the engine has it."""
     async for event in client.get_workflow_handle(name).fetch_history_events():
         return event.workflow_execution_started_event_attributes.input.payloads[0]
     raise AssertionError("it has no history")
 
 
 async def failed_task(client, handle):
-    """Why a worker has refused to continue with a workflow."""
+    """Return why a worker refused to continue with a workflow."""
     context = WorkflowSerializationContext(namespace=client.namespace, workflow_id=handle.id)
     async with asyncio.timeout(20):
         while True:

@@ -1,4 +1,4 @@
-"""The engine of the tests itself: it is the real one, and what it was told outlives it."""
+"""The engine of the tests: it is the real one, and its state outlives it."""
 
 import asyncio
 
@@ -24,14 +24,14 @@ async def namespace(address, name):
 
 
 def test_it_answers_as_soon_as_it_is_started(engine):
-    """Both namespaces are there at once."""
+    """Both namespaces exist at once."""
     for name in ("default", "other"):
         found = asyncio.run(namespace(engine.address, name))
         assert found.namespace_info.name == name
 
 
-def test_what_it_was_told_outlives_a_kill(own_engine):
-    """The same address, the same workflow."""
+def test_its_state_outlives_a_kill(own_engine):
+    """It has the same address and the same workflow."""
     asyncio.run(started(own_engine.address, "kept"))
     address, pid = own_engine.address, own_engine.pid
     own_engine.restart()

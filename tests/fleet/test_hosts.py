@@ -1,7 +1,7 @@
-"""Three hosts, thirty agents, and all that can happen to a host: checked from the histories.
+"""Three hosts, thirty agents, and all faults of a host: checked from the histories.
 
-One run for all tests here; what they check is in the engine's histories and in the repository, not
-in what a host says of itself.
+There is one run for all tests here; they check the engine's histories and the repository, not the
+reports of a host.
 """
 
 import asyncio
@@ -48,23 +48,24 @@ from rekindle.fleet.hosts.work_branch import WorkBranch
 pytestmark = [
     pytest.mark.bench,
     pytest.mark.alone,  # thirty agents on three hosts
-    pytest.mark.invariant,  # and all else holds the first time
+    pytest.mark.invariant,  # and the other assertions must hold the first time
     pytest.mark.timeout(300),
 ]
 AGENTS = 30
 CLAUDES = 3
-"""So many of them are the real Claude Code, before a model of the test's own."""
+"""The number of agents that are the real Claude Code, with a model of the test."""
 SLOTS = 24
-"""So many agents a host may have at once: the two that are left have room for all."""
+"""The number of slots of a host: two remaining hosts have room for all agents."""
 TAKEOVER_SECONDS = TIMEOUT + 5
-"""The target on an idle machine. What is asserted leaves headroom: here thirty agents start their
-programs on two shared cores at once."""
+"""The target on an idle machine. The assertion leaves headroom: here thirty agents start their
+programs on two shared cores at once.
+"""
 SLOWEST_SECONDS = 1.5 * TAKEOVER_SECONDS
 HOST_FAULTS = ("kill -9", "freeze", "network cut")
 
 
 class Working(Anthropic):
-    """A model whose every session does what the scripted agents do, in one tool call."""
+    """A model whose every session does the work of the scripted agents in one tool call."""
 
     def unscripted(self, kind: str, body: Any) -> Step | None:
         if kind != MAIN:
@@ -128,8 +129,8 @@ def _host(
     )
 
 
-def test_cycles_run_on_without_a_gap_or_a_repeat(crowd):
-    """Each cycle ended once, with one relay, and the run went on to its end."""
+def test_cycles_continue_without_a_gap_or_a_repeat(crowd):
+    """Each cycle ended once, with one relay, and the run continued to its end."""
     for told in crowd.told.values():
         cycles = [one["cycle"] for one in told.of("cycle.ended")]
         assert cycles == list(range(1, len(cycles) + 1)), told.agent
@@ -140,7 +141,7 @@ def test_cycles_run_on_without_a_gap_or_a_repeat(crowd):
 
 
 def test_no_relay_is_lost(crowd):
-    """Each relay follows the one before it, and the last is the one in force."""
+    """Each relay follows the one before it, and the last one is in force."""
     for told in crowd.told.values():
         relays = told.of("relay.committed")
         assert "previous" not in relays[0]
@@ -152,21 +153,21 @@ def test_no_relay_is_lost(crowd):
         assert standing.path in kept.documents
 
 
-def test_no_zombie_was_let_in(crowd):
-    """Every commit is of the lease that counted then, from the very worker that took it up."""
+def test_no_commit_of_a_zombie_was_accepted(crowd):
+    """Every commit has the lease that counted then, from the worker that took it."""
     for told in crowd.told.values():
         assert told.zombies == [], told.agent
 
 
-def test_zombies_that_try_are_refused(crowd):
-    """Each lost lease was tried once more, by the test, when its agent had gone on."""
+def test_a_retried_commit_of_a_zombie_is_refused(crowd):
+    """The test repeated each lost lease once, after its agent had continued."""
     assert {one.fault for one in crowd.refusals} == set(HOST_FAULTS)
     assert Counter(one.answer for one in crowd.refusals) == {"Fenced": len(crowd.refusals)}
     assert crowd.elsewhere == "NOT_FOUND"
 
 
 def test_no_agent_is_owned_twice(crowd):
-    """A lease is handed out after the end of the one before it, and taken up by one worker."""
+    """A lease is given after the end of the previous one, and taken by one worker."""
     for told in crowd.told.values():
         assert told.overlaps == [], told.agent
         generations = [one.generation for one in told.leases]
@@ -186,13 +187,13 @@ def test_takeover(crowd, what):
 
 @pytest.mark.parametrize("what", ["freeze", "network cut"])
 def test_no_session_outlives_its_lease(crowd, what):
-    """What ran on the lost host is gone a while after it is back."""
+    """Sessions of the lost host are gone a while after it is back."""
     assert len(crowd.fault(what).sessions) >= 3
     assert crowd.leftovers[what] == []
 
 
 def test_sessions_survive_the_engine(crowd):
-    """What ran when the engine was killed ran on, and ended as if nothing had been."""
+    """Sessions that ran when the engine was killed kept running, and ended normally."""
     assert crowd.survivors
     ended = {one["launch"]: one for told in crowd.told.values() for one in told.of("launch.ended")}
     fault = crowd.fault("engine kill -9")
@@ -204,13 +205,13 @@ def test_sessions_survive_the_engine(crowd):
         one["launch"] for told in crowd.told.values() for one in told.of("launch.started")
     )
     assert set(began.values()) == {1}
-    # Those that were under way when the workers were rolled, a moment later, ended for that.
+    # Those that were running when the workers were upgraded, a moment later, ended because of that.
     clean = [launch for launch in crowd.survivors if ended[launch]["exit"] == "clean"]
     assert clean
 
 
-def test_workers_are_rolled(crowd):
-    """The engine has heard from the new build on each host, and of no old one after that."""
+def test_workers_are_upgraded(crowd):
+    """The engine has heard from the new build on each host, and from no old one after that."""
     assert set(crowd.rolled) == {"x", "y", "z"}
     builds = Counter(
         one.taken_by.build
@@ -221,22 +222,22 @@ def test_workers_are_rolled(crowd):
     assert set(builds) == {NEW_BUILD}
 
 
-def test_the_workspace_comes_along(crowd):
-    """What was pushed last is what is recorded, and it has every line once, in order."""
+def test_the_workspace_moves_with_the_agent(crowd):
+    """The last push is the recorded one, and has every line once, in order."""
     for told in crowd.told.values():
         name, known = told.agent, crowd.kept[told.agent].projection
         branch = f"rekindle/{name}/work"
         tip = git("rev-parse", branch, cwd=crowd.remote).strip()
         assert tip == known.workspace.revision, name
         lines = git("show", f"{branch}:{name}.txt", cwd=crowd.remote).splitlines()
-        # A cycle whose draft was lost with its host carries the relay before it: the next one is
+        # A cycle whose draft was lost with its host keeps the previous relay: the next cycle is
         # asked for the same line, and finds it there.
         again = [one["how"] for one in told.of("cycle.ended")][:-1].count("carried")
         assert lines == [str(number + 1) for number in range(known.cycle_ended - again)], name
 
 
 def test_no_zombie_has_pushed(crowd):
-    """Along each work branch the generation never goes down; who is late is refused by git."""
+    """Along each work branch the generation never decreases; git refuses late pushes."""
     for name in crowd.told:
         made = snapshots(crowd.remote, name)
         generations = [one.generation for one in made]
@@ -245,7 +246,7 @@ def test_no_zombie_has_pushed(crowd):
 
 
 def test_a_zombie_that_pushes_is_refused(crowd):
-    """From a folder that a lost host still has, with the generation that it had claimed."""
+    """It pushes from the folder of a lost host, with the generation of that host."""
     tried = 0
     for what in HOST_FAULTS:
         fault = crowd.fault(what)
@@ -274,13 +275,13 @@ def test_a_zombie_that_pushes_is_refused(crowd):
 
 
 def _takeovers(crowd: Crowd, fault: Fault) -> dict[str, float]:
-    """From the fault until the next host had it, of each agent with a cycle under way there."""
+    """Return the time from the fault until the next host had each agent with an open cycle."""
     found = {}
     for told in crowd.told.values():
         lost = told.held_at(fault.at, fault.host)
         later = told.next_after(lost) if lost else None
         if lost and lost.how == "COMPLETED":
-            continue  # its last word was on its way already
+            continue  # its last message was on its way already
         if lost:
             assert later is not None, f"no host took {told.agent}"
             assert later.taken_at is not None

@@ -1,4 +1,4 @@
-"""Many agents on a few hosts, each with real cycles: none is lost, and none is counted twice."""
+"""Many agents on a few hosts, each with real cycles: none is lost or counted twice."""
 
 import asyncio
 import os
@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.torture, pytest.mark.timeout(900)]
 
 WHOLE: Final = os.environ.get("REKINDLE_TORTURE") == "whole"
 AGENTS: Final = 200 if WHOLE else 24
-"""CI has a share of them: all take longer than its share of the time. `just torture` has all."""
+"""CI runs a share of them, because all take too long. `just torture` runs all."""
 CYCLES: Final = 3
 HOSTS: Final = ("a", "b", "c")
 SLOTS: Final = 8

@@ -1,4 +1,4 @@
-"""Workflows that run while Rekindle is upgraded: the new one does again what the old one did."""
+"""Workflows that run during an upgrade: the new version replays what the old one did."""
 
 import asyncio
 from datetime import UTC, datetime
@@ -45,8 +45,8 @@ def test_every_life_is_among_them():
     assert {path.stem for path in RECORDED} >= {life.__name__ for life in LIVES}
 
 
-def test_among_them_is_every_turn_that_a_workflow_may_take():
-    """Else a change could go by unseen."""
+def test_they_cover_every_branch_of_the_workflow():
+    """Otherwise a change could stay unnoticed."""
     seen = "".join(path.read_text() for path in RECORDED)
     for turn in (
         "EVENT_TYPE_ACTIVITY_TASK_TIMED_OUT",
@@ -68,7 +68,7 @@ def test_among_them_is_every_turn_that_a_workflow_may_take():
 
 @workflow.defn(name="Agent")
 class Sleeps(AgentWorkflow):
-    """Rests before it works."""
+    """A workflow that sleeps before it works."""
 
     @workflow.run
     async def run(self, kept: RegisteredAgent) -> RegisteredAgent:
@@ -81,7 +81,7 @@ class Sleeps(AgentWorkflow):
 
 @workflow.defn(name="Agent")
 class Forgets(AgentWorkflow):
-    """Does not know who had the agent last, and asks again."""
+    """A workflow that forgets the last host of the agent, and asks again."""
 
     @workflow.run
     async def run(self, kept: RegisteredAgent) -> RegisteredAgent:
@@ -100,7 +100,7 @@ def test_a_change_that_the_past_does_not_bear_is_seen(changed):
 
 
 def rename_activities(monkeypatch):
-    """Call what a host does by another name."""
+    """Rename the activities of a host."""
     start = module.start_on_host
     monkeypatch.setattr(
         module, "start_on_host", lambda agent, activity, host: start(agent, f"{activity}_2", host)
@@ -120,8 +120,8 @@ def test_another_activity_and_another_attribute_are_seen(change, monkeypatch):
         replayed(path, AgentWorkflow, workflow_runner=UnsandboxedWorkflowRunner())
 
 
-def test_a_changed_policy_is_seen_too(monkeypatch):
-    """It is called again with the past as it was."""
+def test_a_changed_policy_is_noticed_too(monkeypatch):
+    """It is replayed with the recorded past."""
     later = restart.WaitUntil(until=datetime(2999, 1, 1, tzinfo=UTC), why="new", after=0)
     monkeypatch.setattr(agent_decisions, "decide_move", lambda *_, **__: later)
     path = next(path for path in RECORDED if path.stem == "cycles")

@@ -1,4 +1,4 @@
-"""The ordinary commands, where the manifest names a fleet: real engine, real worker."""
+"""The ordinary commands with a fleet in the manifest: real engine, real worker."""
 
 import json
 import os
@@ -37,13 +37,13 @@ OUT_OF_CYCLES = 24
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where agents live on the host."""
+    """Return the folder of agents on the host."""
     return tmp_path_factory.mktemp("host") / "a"
 
 
 @pytest.fixture(scope="module")
 def host(engine: Engine, root: Path) -> Iterator[str]:
-    """The only host of its pool; returns what a manifest says to have it."""
+    """Start the only host of its pool; return the manifest section for it."""
     folder = root.parent
     said = f"fleet: {{address: '{engine.address}', pool: verbs, heartbeat_timeout: 4s}}"
     manifest = "version: 1\nagents: {}\n"
@@ -54,7 +54,7 @@ def host(engine: Engine, root: Path) -> Iterator[str]:
 
 @pytest.fixture
 def no_worker(engine: Engine) -> str:
-    """What a manifest says of a fleet that no worker works for."""
+    """Return the manifest section of a fleet without a worker."""
     return f"fleet: {{address: '{engine.address}', namespace: other}}"
 
 
@@ -88,12 +88,12 @@ def until(true: Callable[[], object]) -> None:
 
 
 def say_all(place: Place, rekindle: Cli) -> None:
-    """Everything that an operator may say to an agent that runs."""
+    """Give every command that an operator may give to a running agent."""
     name = place.agent
     assert "✓ second opened" in rekindle("loops", "add", "second", "Look again")[1]
     assert "✓ first resolved" in rekindle("resolve", "first", "done")[1]
     assert "cannot be stopped between two turns" in rekindle("handoff")[2]
-    with opened(place) as (_, store):  # as for a CLI that can be
+    with opened(place) as (_, store):  # as for a CLI that supports it
         assert store.submit(name, HandoffRequested(ts=clock.read_clock()))
     assert "handoff.requested" in rekindle("events")[1]
     assert "its next cycle is told" in rekindle("answer", name, "Turn", "left")[1]
@@ -101,7 +101,7 @@ def say_all(place: Place, rekindle: Cli) -> None:
 
 
 def test_an_agent_moves_to_a_fleet_and_home_again(place, host, rekindle):
-    """With its numbers, its loops and its relay, and what was said to it meanwhile."""
+    """It keeps its numbers, its loops, its relay, and the commands in the meantime."""
     name = place.agent
     assert rekindle("run", name)[0] == OUT_OF_CYCLES
     assert rekindle("loops", "add", "first", "Look at the list")[0] == 0
@@ -157,7 +157,7 @@ def test_an_agent_moves_to_a_fleet_and_home_again(place, host, rekindle):
 def test_an_agent_begins_on_a_fleet_and_is_removed_while_it_runs(
     place, host, rekindle, monkeypatch
 ):
-    """Nothing of it was ever here; what it has come to is, afterwards."""
+    """There was nothing of it here before; afterwards its state is here."""
     name = place.agent
     place.say(host)
     assert rekindle("status")[1].endswith(f"is not on the fleet\n          → rekindle run {name}\n")
@@ -184,8 +184,8 @@ def test_an_agent_begins_on_a_fleet_and_is_removed_while_it_runs(
     assert "cycle 1, a fresh session" in rekindle("run", name, "--cycles", "1")[1]
 
 
-def test_a_changed_manifest_counts_from_the_next_word_on(place, host, rekindle, monkeypatch):
-    """It is sent with it."""
+def test_a_changed_manifest_counts_from_the_next_command(place, host, rekindle, monkeypatch):
+    """The command sends it."""
     name = place.agent
     place.say(host)
     assert rekindle("run", name, "--cycles", "1")[0] == 0
@@ -207,7 +207,7 @@ def test_a_changed_manifest_counts_from_the_next_word_on(place, host, rekindle, 
 
 
 def test_a_reported_end_is_held_against_until_on_a_fleet(place, host, rekindle):
-    """The first report is refused by `until:`, which the next cycle is told; the second holds."""
+    """`until:` refuses the first report, which the next cycle is told; the second one holds."""
     name, program = place.agent, place.project / "agent.py"
     program.write_text(re.sub(r"Do step \{.*?\} of the list", "DONE", program.read_text()))
     place.push()
@@ -265,7 +265,7 @@ def test_a_host_that_lost_its_disk_has_the_work_from_the_remote(place, host, roo
 
 
 def test_a_brief_is_written_by_a_host_and_shown(place, host, rekindle):
-    """Twice without news it is the same one, and that is said."""
+    """A second brief without news is the same one, and the command says so."""
     name = place.agent
     place.say(host)
     assert rekindle("run", name, "--cycles", "1")[0] == 0
@@ -280,7 +280,7 @@ def test_a_brief_is_written_by_a_host_and_shown(place, host, rekindle):
 
 
 def test_without_a_worker_the_engine_is_asked_alone(place, no_worker, rekindle, monkeypatch):
-    """What can be known and said without one is; for the rest it is said what is missing."""
+    """Commands that need no worker work; the others say what is missing."""
     name = place.agent
     place.say(no_worker)
     monkeypatch.setattr("rekindle.fleet.engine.agent_client._ANSWER", timedelta(seconds=1))
@@ -316,14 +316,14 @@ def test_what_is_pushed_is_said_and_never_a_key_of_the_fleet(place, no_worker, r
     code, out, err = rekindle("run", name)
     assert code == 0
     branch = f"rekindle/{name}/work"
-    # That the key is gone is not committed either.
+    # The removal of the key is not committed either.
     assert f"pushed the files of {name}, 3 of them not committed, to the branch {branch}" in err
     assert place.pushed("new.txt") == "new\n"
     with pytest.raises(subprocess.CalledProcessError):
         place.pushed("keys/fleet.key")
 
 
-def test_the_engine_is_told_of_no_login(place, no_worker):
+def test_the_engine_gets_no_login(place, no_worker):
     """Each host has its own."""
     url = "https://ann:secret@example.org/x.git"
     subprocess.run(["git", "remote", "set-url", "origin", url], cwd=place.project, check=True)
@@ -337,8 +337,8 @@ def test_the_engine_is_told_of_no_login(place, no_worker):
     assert "secret" not in problem.what
 
 
-def test_a_brief_has_a_schedule_that_goes_with_the_agent(place, no_worker):
-    """At its time, in its zone; one at a time, and a day late at most."""
+def test_a_brief_has_a_schedule_that_moves_with_the_agent(place, no_worker):
+    """It has a time and a zone; one runs at a time, and at most a day late."""
     place.say(f"{no_worker}\nruntime: {{brief: {{at: '06:30', zone: Asia/Tokyo}}}}")
     with opened(place) as (_, store):
         store.keep_schedule(place.agent)
@@ -385,7 +385,7 @@ def test_an_import_that_was_killed_can_be_repeated(place, no_worker, rekindle):
 
 
 def test_an_agent_that_the_fleet_refuses_stays_at_home(place, no_worker, rekindle):
-    """The mark is taken back; one that is only like it is not touched at all."""
+    """The mark is removed; a similar mark is not touched."""
     name = place.agent
     assert rekindle("loops", "add", "first", "Look")[0] == 0
     place.say(no_worker)
@@ -440,8 +440,8 @@ def test_a_running_agent_is_not_imported(place, no_worker, rekindle):
         (["doctor", "--fix"], "without `fleet:`"),
     ],
 )
-def test_what_is_for_one_host_says_what_to_do_instead(place, rekindle, words, instead):
-    """And asks no engine for it."""
+def test_a_command_for_one_host_names_an_alternative(place, rekindle, words, instead):
+    """It does not ask the engine."""
     place.say("fleet: {address: '127.0.0.1:9'}")
     code, _, err = rekindle(*words)
     assert code == 2
@@ -450,9 +450,9 @@ def test_what_is_for_one_host_says_what_to_do_instead(place, rekindle, words, in
 
 
 def test_the_doctor_looks_at_the_engine_and_at_each_workspace(place, host, no_worker, rekindle):
-    """Who polls, and where the work would be pushed."""
+    """It lists the pollers, and the remote of each workspace."""
     place.say(host)
-    # A worker that has just come up is known once it has asked for the first time.
+    # A new worker is known after its first poll.
     until(lambda: rekindle("doctor")[0] == 0)
     out = rekindle("doctor")[1]
     assert "no git remote" not in out
@@ -469,8 +469,8 @@ def test_the_doctor_looks_at_the_engine_and_at_each_workspace(place, host, no_wo
     assert f"· {place.agent}: its folder has no git remote" in out
 
 
-def test_a_command_ends_as_it_says(place, no_worker):
-    """The client's own threads would crash one in four while Python ends."""
+def test_a_command_exits_with_its_own_code(place, no_worker):
+    """The client's own threads would crash one in four during Python's teardown."""
     place.say(no_worker)
     argv = [sys.executable, "-m", "rekindle", "status"]
     codes = [subprocess.run(argv, check=False, capture_output=True).returncode for _ in range(5)]
@@ -478,7 +478,7 @@ def test_a_command_ends_as_it_says(place, no_worker):
 
 
 class opened:  # noqa: N801 - a context
-    """Both stores, and who moves agents between them."""
+    """Open both stores, and the object that moves agents between them."""
 
     def __init__(self, place: Place) -> None:
         project = config.load_project(place.project)

@@ -1,4 +1,4 @@
-"""An agent's workflow, with the real engine and hosts that do as they are told."""
+"""An agent's workflow, with the real engine and scripted hosts."""
 
 import asyncio
 import itertools
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.timeout(120)
 
 
 def lived(address: str, name: str, script: list[str], life) -> None:
-    """Have an agent live, with its hosts, until what is to happen has happened."""
+    """Run an agent with its hosts until the expected event."""
 
     async def live() -> None:
         client = await Client.connect(address, data_converter=make_data_converter(()))
@@ -131,8 +131,8 @@ def test_a_lease_that_is_lost_again_and_again_without_another_owner_needs_a_pers
     lived(engine.address, f"nobody-s-{turn.replace(' ', '-')}", [turn] * 9, life)
 
 
-def test_a_host_that_fails_does_not_keep_an_agent_from_the_others(engine):
-    """It answers first whenever it is asked: it has nothing to do."""
+def test_a_failing_host_does_not_keep_an_agent_from_the_others(engine):
+    """It always answers first, because it has nothing to do."""
 
     async def life(agent: Life, hosts: Hosts) -> None:
         hosts.broken, hosts.offers = "a", itertools.cycle("aaaab")
@@ -145,8 +145,8 @@ def test_a_host_that_fails_does_not_keep_an_agent_from_the_others(engine):
 
 
 @pytest.mark.parametrize("trouble", ["full", "fail"])
-def test_work_that_is_on_one_host_alone_waits_for_it(engine, trouble, monkeypatch):
-    """Never pushed, the next host would begin with nothing."""
+def test_unpushed_work_waits_for_its_host(engine, trouble, monkeypatch):
+    """Without a push the next host would begin with nothing."""
     monkeypatch.setattr("rekindle.policy.settings.runtime_settings.FLEET_SLOT_SECONDS", 0.5)
 
     async def life(agent: Life, hosts: Hosts) -> None:
@@ -160,8 +160,8 @@ def test_work_that_is_on_one_host_alone_waits_for_it(engine, trouble, monkeypatc
 
 
 @pytest.mark.parametrize("is_leased", [False, True])
-def test_an_agent_of_another_pool_goes_there(engine, is_leased):
-    """When what runs has come to its end."""
+def test_an_agent_moves_to_another_pool(engine, is_leased):
+    """It moves when its running cycle has ended."""
     name = f"moves-{is_leased}".lower()
 
     async def life(agent: Life, hosts: Hosts) -> None:

@@ -55,7 +55,7 @@ class Place:
         self._git("push", "-q", "origin", "main")
 
     def pushed(self, file: str) -> str:
-        """A file of the agent's work, as its host has pushed it."""
+        """Return a file of the agent's work, as its host pushed it."""
         revision = f"refs/heads/rekindle/{self.agent}/work:{file}"
         return self._git("--git-dir", str(self.remote), "show", revision)
 
@@ -69,7 +69,7 @@ class Place:
 
 @contextlib.contextmanager
 def worker(project: Path, root: Path | None, host: str) -> Iterator[Apart]:
-    """A host, from its first word until it is asked to end."""
+    """Run a host, from its first output until it is asked to exit."""
     argv = [sys.executable, "-m", "rekindle", "fleet", "worker", "--trust", "--host", host]
     argv += ["--root", str(root)] if root else []
     process = Apart(argv, cwd=project, stdout=subprocess.PIPE, text=True)

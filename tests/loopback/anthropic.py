@@ -16,22 +16,22 @@ OVERLOADED: Final = Fail(529, "overloaded_error", "Overloaded")
 
 
 def too_long(tokens: int = 212_345, maximum: int = 200_000) -> Fail:
-    """The refusal of a prompt that does not fit the model's window."""
+    """Return the refusal of a prompt that does not fit the model's window."""
     message = f"prompt is too long: {tokens} tokens > {maximum} maximum"
     return Fail(400, "invalid_request_error", message)
 
 
 COUNT: Final = "count"
-"""How many tokens a request would take."""
+"""A request for the number of tokens."""
 PROBE: Final = "probe"
 """Anything but messages: `HEAD /api/hello`, to warm the connection up."""
 SUBAGENT: Final = "subagent"
 COMPACTION: Final = "compaction"
-"""A summary of the conversation, to go on with in its place."""
+"""A summary that replaces the conversation."""
 STRUCTURED: Final = "structured"
 """An answer in a given form: a title for the session, the verdict of a prompt hook."""
 HELPER: Final = "helper"
-"""Another model's small service: the agent of a hook, the reader of a web page."""
+"""A request to another, small model: the agent of a hook, the reader of a web page."""
 
 _SUMMARY: Final = Text("<analysis>none</analysis>\n<summary>\nthe work so far\n</summary>")
 
@@ -40,7 +40,7 @@ class Anthropic:
     """The dialect of `POST /v1/messages`."""
 
     def classify(self, method: str, path: str, headers: Mapping[str, str], body: Any) -> str:
-        """Tell the main conversation of Claude Code 2.1 from what it asks on the side."""
+        """Tell the main conversation of Claude Code 2.1 from its side requests."""
         match method, _bare(path):
             case "POST", "/v1/messages":
                 return _kind(headers, body, list(self.parts(body)))
@@ -104,8 +104,8 @@ def _kind(headers: Mapping[str, str], body: dict[str, Any], parts: list[Part]) -
         return COMPACTION
     if "format" in body.get("output_config", {}):
         return STRUCTURED
-    # Every turn of a main conversation asks for thinking or names the place it works in, even with
-    # no tools and another system prompt; helpers do neither.
+    # Every turn of a main conversation asks for thinking or names its folder, even without tools
+    # and with another system prompt; helpers do neither.
     if "thinking" not in body and not any("# Environment" in part.text for part in parts):
         return HELPER
     return MAIN
@@ -119,7 +119,7 @@ def _parts(role: Any, content: Any) -> Iterator[Part]:
     for block in [{"type": "text", "text": content}] if isinstance(content, str) else content:
         match block["type"]:
             case "text":
-                # Claude Code speaks in the user's name too, and marks what it says so.
+                # Claude Code also adds text in the user's name, and marks it.
                 added = block["text"].startswith("<system-reminder>")
                 yield Part("system" if added else role, "text", block["text"])
             case "tool_use":

@@ -19,7 +19,7 @@ HEADLESS: Final = ("-p", "--output-format", "stream-json", "--verbose")
 class ClaudeRun(Run):
     @property
     def result(self) -> dict[str, Any]:
-        """The last result; a run that was killed has none."""
+        """Return the last result; a killed run has none."""
         assert self.of("result"), f"no result; stdout {self.stdout!r}, stderr {self.stderr!r}"
         return self.of("result")[-1]
 
@@ -30,7 +30,7 @@ class ClaudeRun(Run):
 
 
 class Running:
-    """A run that has been started; its output goes to files, so that nothing has to read it."""
+    """A started run; its output goes to files, so that nothing has to read it."""
 
     def __init__(
         self, argv: list[str], *, prompt: str, environment: Mapping[str, str], cwd: Path, to: Path
@@ -48,7 +48,7 @@ class Running:
             )
 
     def wait(self, timeout: float) -> ClaudeRun:
-        """The run at its end; it is ended, and the test fails, if that takes longer."""
+        """Wait for the end of the run; if it takes longer, end it and fail the test."""
         try:
             code = self.process.wait(timeout)
         finally:
@@ -57,7 +57,7 @@ class Running:
         return ClaudeRun(code, out, err)
 
     def end(self) -> None:
-        """End it if it still runs: on SIGTERM it takes its tools along, on SIGKILL it does not."""
+        """End it if it still runs: SIGTERM ends its tools too, SIGKILL does not."""
         for number in (signal.SIGTERM, signal.SIGKILL):
             if self.process.poll() is None:
                 self.process.send_signal(number)
@@ -74,17 +74,17 @@ class ClaudeSandbox(Folders):
         self._started: list[Running] = []
 
     def environment(self, **more: str) -> dict[str, str]:
-        """All that the program sees."""
+        """Return the whole environment of the program."""
         return {
             **super().environment(),
-            "IS_SANDBOX": "1",  # as root, it refuses to skip permissions without
+            "IS_SANDBOX": "1",  # as root, it refuses to skip permissions without this
             "ANTHROPIC_BASE_URL": self.model.url,
             "ANTHROPIC_API_KEY": KEY,
             "DISABLE_TELEMETRY": "1",
             "DISABLE_AUTOUPDATER": "1",
             "DISABLE_ERROR_REPORTING": "1",
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-            "CLAUDE_CODE_MAX_RETRIES": "1",  # ten, by default, and minutes of waiting
+            "CLAUDE_CODE_MAX_RETRIES": "1",  # ten by default, with minutes of waiting
             **more,
         }
 
@@ -93,7 +93,7 @@ class ClaudeSandbox(Folders):
         return self.launch([str(self.program), *HEADLESS, *arguments], prompt, **environment)
 
     def launch(self, argv: Sequence[str], prompt: str, **environment: str) -> Running:
-        """Start a command of the test's own in the model's network."""
+        """Start a command of the test in the model's network."""
         running = Running(
             self.network.argv([*argv]),
             prompt=prompt,
@@ -111,7 +111,7 @@ class ClaudeSandbox(Folders):
         return self.start(prompt, *arguments, **environment).wait(timeout)
 
     def settings(self, hooks: Mapping[str, Sequence[str]], **more: Any) -> Path:
-        """A file for `--settings`, with one command for each event that is hooked."""
+        """Write a file for `--settings`, with one command for each event."""
         hooked = {
             event: [{"hooks": [{"type": "command", "command": shlex.join(argv), "timeout": 30}]}]
             for event, argv in hooks.items()
@@ -121,16 +121,16 @@ class ClaudeSandbox(Folders):
         return path
 
     def transcript(self, session: str) -> Path:
-        """Where the program keeps this session."""
+        """Return the file of this session."""
         (found,) = (self.home / ".claude" / "projects").glob(f"*/{session}.jsonl")
         return found
 
     def beside(self, session: str) -> list[Path]:
-        """Where it keeps those of the session's sub-agents."""
+        """Return the folder of the session's sub-agents."""
         projects = self.home / ".claude" / "projects"
         return sorted(projects.glob(f"*/{session}/subagents/**/*.jsonl"))
 
     def close(self) -> None:
-        """End what a failed test has left running."""
+        """End the processes that a failed test has left running."""
         for running in self._started:
             running.end()

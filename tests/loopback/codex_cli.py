@@ -13,7 +13,7 @@ from loopback.sandbox import KEY, Run, Sandbox
 MODEL: Final = "gpt-5.5"
 HEADLESS: Final = (
     *("exec", "--json", "--skip-git-repo-check"),
-    *("--disable", "plugin_discovery_prefetch"),  # offline it waits for five seconds
+    *("--disable", "plugin_discovery_prefetch"),  # offline it would wait for five seconds
     "--dangerously-bypass-approvals-and-sandbox",
     "--dangerously-bypass-hook-trust",  # without it, hooks that no person has approved do not run
 )
@@ -32,17 +32,17 @@ stream_max_retries = 1
 [analytics]
 enabled = false
 """
-"""Without the last line a run ends five seconds late: it waits for what it cannot reach."""
+"""Without the last line a run ends five seconds late, because it waits for the network."""
 
 
 class CodexRun(Run):
     @property
     def session(self) -> str:
-        """The thread that was opened; empty where there was none."""
+        """Return the id of the opened thread, or an empty text."""
         return next((str(event["thread_id"]) for event in self.of("thread.started")), "")
 
     def items(self, kind: str) -> list[dict[str, Any]]:
-        """What was completed of a kind: messages, commands, errors."""
+        """Return the completed items of a kind: messages, commands, errors."""
         done = [event["item"] for event in self.of("item.completed")]
         return [item for item in done if item["type"] == kind]
 
@@ -52,7 +52,7 @@ class CodexRun(Run):
 
     @property
     def failure(self) -> str:
-        """Why the turn failed."""
+        """Return why the turn failed."""
         return next((str(event["error"]["message"]) for event in self.of("turn.failed")), "")
 
 
@@ -83,7 +83,7 @@ class CodexSandbox(Sandbox[CodexRun]):
         path = self.settings / "hooks.json"
         hooked = json.loads(path.read_text())["hooks"] if path.exists() else {}
         for event, argv in hooks.items():
-            # Three seconds is what it would cut a longer time to at a session's end.
+            # At a session's end it would cut a longer timeout to three seconds.
             command = {"type": "command", "command": shlex.join(argv), "timeout": 3}
             hooked.setdefault(event, []).append({"hooks": [command]})
         path.write_text(json.dumps({"hooks": hooked}))
@@ -94,7 +94,7 @@ class CodexSandbox(Sandbox[CodexRun]):
         return found
 
     def beside(self, session: str) -> list[Path]:
-        """Rollouts like any other, whose first line names the session that they are of."""
+        """Return the sub-agents' rollouts, whose first line names their session."""
         found = sorted((self.settings / "sessions").glob("*/*/*/rollout-*.jsonl"))
         return [path for path in found if _parent(path) == session]
 

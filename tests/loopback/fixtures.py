@@ -21,7 +21,7 @@ from loopback.place import Place
 
 @pytest.fixture
 def network() -> Iterator[Namespace]:
-    """A network of its own for every test: what one leaves behind cannot reach the next."""
+    """Give every test its own network, so that leftovers cannot reach the next test."""
     require_namespaces()
     with Namespace() as namespace:
         yield namespace
@@ -29,40 +29,40 @@ def network() -> Iterator[Namespace]:
 
 @pytest.fixture
 def model(network: Namespace) -> Iterator[Model]:
-    """A model without a script; the test tells it what to `play`."""
+    """Start a model without a script; the test calls `play`."""
     with Model(Anthropic(), network.listener) as served:
         yield served
 
 
 @pytest.fixture
 def openai_model(network: Namespace) -> Iterator[Model]:
-    """The same for Codex."""
+    """Start the same for Codex."""
     with Model(OpenAI(), network.listener) as served:
         yield served
 
 
 @pytest.fixture
 def gemini_model(network: Namespace) -> Iterator[Model]:
-    """The same for Gemini CLI."""
+    """Start the same for Gemini CLI."""
     with Model(Gemini(), network.listener) as served:
         yield served
 
 
 @pytest.fixture(scope="session")
 def claude_program() -> Path:
-    """The pinned Claude Code."""
+    """Return the pinned Claude Code."""
     return _installed(install.CLAUDE)
 
 
 @pytest.fixture(scope="session")
 def codex_program() -> Path:
-    """The pinned Codex."""
+    """Return the pinned Codex."""
     return _installed(install.CODEX)
 
 
 @pytest.fixture(scope="session")
 def gemini_program() -> Path:
-    """The pinned Gemini CLI."""
+    """Return the pinned Gemini CLI."""
     return _installed(install.GEMINI)
 
 
@@ -70,7 +70,7 @@ def gemini_program() -> Path:
 def claude(
     claude_program: Path, model: Model, network: Namespace, tmp_path: Path
 ) -> Iterator[ClaudeSandbox]:
-    """Claude Code, with this test's model and an empty home."""
+    """Return Claude Code with this test's model and an empty home."""
     sandbox = ClaudeSandbox(claude_program, model=model, network=network, root=tmp_path / "claude")
     yield sandbox
     sandbox.close()
@@ -78,7 +78,7 @@ def claude(
 
 @pytest.fixture
 def codex(codex_program: Path, openai_model: Model, place: Place, tmp_path: Path) -> CodexSandbox:
-    """Codex, with this test's `openai_model` and an empty home, in this test's `place`."""
+    """Return Codex with this test's `openai_model` and an empty home, in this test's `place`."""
     root = tmp_path / "codex"
     return CodexSandbox(codex_program, model=openai_model, place=place, root=root)
 
@@ -87,14 +87,14 @@ def codex(codex_program: Path, openai_model: Model, place: Place, tmp_path: Path
 def gemini(
     gemini_program: Path, gemini_model: Model, place: Place, tmp_path: Path
 ) -> GeminiSandbox:
-    """Gemini CLI, with this test's `gemini_model` and an empty home, in this test's `place`."""
+    """Return Gemini CLI with this test's `gemini_model`, `place`, and an empty home."""
     root = tmp_path / "gemini"
     return GeminiSandbox(gemini_program, model=gemini_model, place=place, root=root)
 
 
 @pytest.fixture
 def place(network: Namespace, tmp_path: Path) -> Iterator[Place]:
-    """Processes of the test's own: nothing in there can see or signal any other."""
+    """Give the test its own processes, which cannot see or signal any other."""
     with Place(network, tmp_path / "place") as made:
         yield made
 

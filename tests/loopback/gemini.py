@@ -54,7 +54,7 @@ WRONG_KEY: Final = Fail(
 
 
 def too_long(tokens: int = 1_248_576, maximum: int = 1_048_576) -> Fail:
-    """The refusal of a prompt that does not fit the model's window."""
+    """Return the refusal of a prompt that does not fit the model's window."""
     exceeds = "exceeds the maximum number of tokens allowed"
     message = f"The input token count ({tokens}) {exceeds} ({maximum})."
     return Fail(400, "INVALID_ARGUMENT", message)
@@ -73,13 +73,13 @@ def out_of_quota(retry_s: float, quota: str = "GenerateRequestsPerDayPerProject"
 
 
 COUNT: Final = "count"
-"""How many tokens a request would take."""
+"""A request for the number of tokens."""
 PROBE: Final = "probe"
-"""Anything that is not for a model."""
+"""A request that is not for a model."""
 COMPACTION: Final = "compaction"
-"""A summary of the conversation, to go on with in its place."""
+"""A summary that replaces the conversation."""
 STRUCTURED: Final = "structured"
-"""An answer in a given form: which model to take, who speaks next, whether it goes in circles."""
+"""An answer in a given form: the model to use, the next speaker, whether it runs in circles."""
 SUBAGENT: Final = "subagent"
 HELPER: Final = "helper"
 """Another conversation without the main one's tools: a summary of a tool's output, a web search."""
@@ -88,7 +88,7 @@ _SUMMARY: Final = Text(
     "<state_snapshot><overall_goal>the work so far</overall_goal></state_snapshot>"
 )
 _ADDED: Final = re.compile(r"<(hook_context|session_context|state_snapshot)>.*?</\1>\s*", re.DOTALL)
-"""What the CLI puts before the words of the user, or into messages of its own in their name."""
+"""Text that the CLI adds before the user's words, or in messages in their name."""
 _EXIT: Final = re.compile(r"^Exit Code: (-?\d+)$", re.MULTILINE)
 
 
@@ -96,7 +96,7 @@ class Gemini:
     """The dialect of `:streamGenerateContent`, `:generateContent` and `:countTokens`."""
 
     def classify(self, method: str, path: str, headers: Mapping[str, str], body: Any) -> str:
-        """Tell the main conversation of Gemini CLI 0.61 from what it asks on the side."""
+        """Tell the main conversation of Gemini CLI 0.61 from its side requests."""
         match method, _verb(path):
             case "POST", "countTokens":
                 return COUNT
@@ -168,7 +168,7 @@ def _parts(role: str, part: Mapping[str, Any]) -> Iterator[Part]:
         case {"functionResponse": result}:
             said = result["response"]
             text = str(said.get("output", said.get("error", said)))
-            code = _EXIT.search(text)  # of a command that ran, and failed, only this is told
+            code = _EXIT.search(text)  # the only sign of a command that ran and failed
             failed = "error" in said or bool(code and code[1] != "0")
             yield Part("user", "result", text, result.get("id", ""), is_error=failed)
         case {"text": text} if role == "model":
@@ -183,7 +183,7 @@ def _parts(role: str, part: Mapping[str, Any]) -> Iterator[Part]:
 
 
 def _said(request: Request, answer: Answer) -> Iterator[list[dict[str, Any]]]:
-    """The parts of each piece of the stream."""
+    """Return the parts of each piece of the stream."""
     match answer:
         case Text(text=text):
             middle = len(text) // 2

@@ -17,7 +17,7 @@ HEADLESS: Final = (
     *("--skip-trust", "--approval-mode", "yolo"),
 )
 SETTINGS: Final = {
-    "general": {"maxAttempts": 1},  # ten, by default, and minutes of waiting
+    "general": {"maxAttempts": 1},  # ten by default, with minutes of waiting
     "telemetry": {"enabled": False},
     "privacy": {"usageStatisticsEnabled": False},
     "security": {"auth": {"selectedType": "gemini-api-key"}},
@@ -27,18 +27,18 @@ SETTINGS: Final = {
 class GeminiRun(Run):
     @property
     def session(self) -> str:
-        """The session that was opened; empty where there was none."""
+        """Return the id of the opened session, or an empty text."""
         return next((str(event["session_id"]) for event in self.of("init")), "")
 
     @property
     def said(self) -> str:
-        """All words of the model."""
+        """Return all text of the model."""
         told = [event for event in self.of("message") if event["role"] == "assistant"]
         return "".join(event["content"] for event in told)
 
     @property
     def result(self) -> dict[str, Any]:
-        """The result; a run that was ended has none."""
+        """Return the result; a run that was ended has none."""
         assert self.of("result"), f"no result; stdout {self.stdout!r}, stderr {self.stderr!r}"
         return self.of("result")[-1]
 
@@ -52,7 +52,7 @@ class GeminiSandbox(Sandbox[GeminiRun]):
         assert node is not None, "npm installed it, and comes with node"
         self._node = node
         (self.bin / "gemini").symlink_to(program)
-        (self.bin / "node").symlink_to(node)  # as its first line says
+        (self.bin / "node").symlink_to(node)  # its first line asks for it
         self.settings = self.home / ".gemini"
         self.settings.mkdir()
         self.configure()
@@ -66,13 +66,13 @@ class GeminiSandbox(Sandbox[GeminiRun]):
             **{
                 "GEMINI_API_KEY": KEY,
                 "GOOGLE_GEMINI_BASE_URL": self.model.url,
-                "GEMINI_CLI_NO_RELAUNCH": "true",  # the first process would not hear a signal
+                "GEMINI_CLI_NO_RELAUNCH": "true",  # else its parent would get the signals
                 **more,
             }
         )
 
     def configure(self, **more: Any) -> Path:
-        """Its settings: those it has, and what a test adds."""
+        """Write its settings, with the additions of a test."""
         path = self.settings / "settings.json"
         before = json.loads(path.read_text()) if path.exists() else SETTINGS
         path.write_text(json.dumps(before | more))
@@ -81,7 +81,7 @@ class GeminiSandbox(Sandbox[GeminiRun]):
     def hooks(self, hooks: Mapping[str, Sequence[str]]) -> Path:
         hooked = json.loads(self.configure().read_text()).get("hooks", {})
         for event, argv in hooks.items():
-            # Milliseconds, unlike with any other CLI.
+            # In milliseconds, unlike in any other CLI.
             command = {"type": "command", "command": shlex.join(argv), "timeout": 30_000}
             hooked.setdefault(event, []).append({"hooks": [command]})
         return self.configure(hooks=hooked)

@@ -1,7 +1,7 @@
-"""The first process of a PID namespace: it starts, signals and lists what the test says.
+"""The first process of a PID namespace: it starts, signals and lists processes for the test.
 
-One request per line of standard input, one answer per line of standard output, both JSON. When
-standard input ends it ends, and the kernel ends everything else in the namespace with it.
+One request per line of standard input, one answer per line of standard output, both JSON. It exits
+at the end of standard input, and the kernel ends everything else in the namespace with it.
 """
 
 import json
@@ -26,12 +26,12 @@ def start(argv: list[str], env: dict[str, str], cwd: str, to: str) -> int:
         Path(to, "stderr").open("wb") as stderr,
     ):
         child = subprocess.Popen(argv, stdin=stdin, stdout=stdout, stderr=stderr, env=env, cwd=cwd)
-    child.returncode = 0  # waited for below, with everybody else's orphans
+    child.returncode = 0  # reaped below, with all orphans
     return child.pid
 
 
 def processes() -> list[dict[str, object]]:
-    """Everything that lives in here, but for this program; zombies are dead."""
+    """Return every process in here except this program; zombies are dead."""
     found: list[dict[str, object]] = []
     for entry in Path("/proc").iterdir():
         if not entry.name.isdecimal() or int(entry.name) == os.getpid():

@@ -1,4 +1,4 @@
-"""The real agent programs, installed once for all tests, each as its package-lock.json pins it."""
+"""The real agent programs, installed once for all tests, each pinned by its package-lock.json."""
 
 import fcntl
 import hashlib
@@ -15,12 +15,13 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """A program on npm: what its folder beside this file pins, and where npm puts the program."""
+    """A program on npm: the pins of its folder beside this file, and the place of the program."""
 
     name: str
     program: str
-    """A pattern under node_modules; npm takes the one optional package that is for this platform,
-    and its launcher is not needed."""
+    """A pattern under node_modules; npm installs the optional package for this platform, and its
+    launcher is not needed.
+    """
 
     @property
     def pinned(self) -> Path:
@@ -39,7 +40,7 @@ GEMINI: Final = Package("gemini", "@google/gemini-cli/bundle/gemini.js")
 
 PINNED: Final = CLAUDE.pinned
 LIMIT_S: Final = 240.0
-"""npm's, under the limit of a test; about ten seconds were seen."""
+"""The timeout of npm, below the limit of a test; about ten seconds are usual."""
 
 _FOR_NPM: Final = re.compile(
     r"PATH|HOME|XDG_\w+|NPM_CONFIG_\w+|(HTTPS?|NO|ALL)_PROXY|NODE_EXTRA_CA_CERTS|SSL_CERT_\w+",
@@ -51,11 +52,11 @@ _UNREACHABLE: Final = re.compile(r"\b(ENOTFOUND|EAI_AGAIN|ECONN\w+|ENETUNREACH|E
 
 
 class InstallError(Exception):
-    """The installation went wrong."""
+    """The installation failed."""
 
 
 class UnavailableError(InstallError):
-    """Nothing is wrong but this machine: no npm, or no way to a registry."""
+    """This machine cannot install it: there is no npm, or no way to a registry."""
 
 
 def program(package: Package) -> Path:
@@ -69,19 +70,19 @@ def program(package: Package) -> Path:
 
 
 def home(package: Package, cache: Path | None = None) -> Path:
-    """The folder of a program, with all that npm put there."""
+    """Return the folder of a program, with everything that npm put there."""
     lock_file = (package.pinned / "package-lock.json").read_bytes()
     name = f"{package.name}-{hashlib.sha256(lock_file).hexdigest()[:16]}"
     return (cache or _cache()) / name
 
 
 def claude() -> Path:
-    """The native Claude Code."""
+    """Return the native Claude Code."""
     return program(CLAUDE)
 
 
 def install(cache: Path, environ: Mapping[str, str], package: Package = CLAUDE) -> Path:
-    """The program in this cache, for this environment."""
+    """Install the program in this cache, for this environment."""
     whole = home(package, cache)
     cache.mkdir(parents=True, exist_ok=True)
     # Workers of one run, and other runs, may come here at the same time: one installs, all wait.
@@ -98,7 +99,7 @@ def _cache() -> Path:
 
 def _install(whole: Path, environ: Mapping[str, str], package: Package) -> None:
     partial = whole.with_name(f"{whole.name}.partial")
-    shutil.rmtree(partial, ignore_errors=True)  # of a run that was killed: the lock is ours
+    shutil.rmtree(partial, ignore_errors=True)  # left by a killed run: the lock is ours
     shutil.copytree(package.pinned, partial, ignore=shutil.ignore_patterns("node_modules"))
     npm = shutil.which("npm", path=environ.get("PATH"))
     if npm is None:
@@ -121,7 +122,7 @@ def _install(whole: Path, environ: Mapping[str, str], package: Package) -> None:
     if done.returncode != 0:
         kind = UnavailableError if _UNREACHABLE.search(done.stderr) else InstallError
         raise kind(f"npm ci failed ({done.returncode}): {done.stderr.strip()[-500:]}")
-    _program(partial, package)  # a folder with the final name is a whole one
+    _program(partial, package)  # a folder with the final name is complete
     partial.rename(whole)
 
 

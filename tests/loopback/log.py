@@ -1,4 +1,4 @@
-"""What the model was asked: every request as it was received, and what is read from it."""
+"""The requests to the model: every one as it was received, with its parsed parts."""
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -13,53 +13,53 @@ MAIN: Final = "main"
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One piece of what a request gives to the model, in the words of no API."""
+    """One part of a request to the model, independent of the API."""
 
     role: Literal["system", "user", "assistant"]
     """The speaker, who may differ from the author of the message that contains it."""
     form: Literal["text", "call", "result"]
     text: str
     call: str = ""
-    """Which call this is, or is the result of."""
+    """The id of the call, or of the call that this is the result of."""
     is_error: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request, complete when it arrives: it is logged before it is answered."""
+    """One complete request: it is logged before it is answered."""
 
     number: int
     method: str
     path: str
     headers: Mapping[str, str]
-    """With names in lower case, and without the key."""
+    """The headers, with names in lower case, and without the key."""
     body: Any
     parts: tuple[Part, ...]
     kind: str
-    """`MAIN`, or which side request the dialect took it for."""
+    """`MAIN`, or the kind of side request that the dialect recognised."""
     step: Step | None
-    """What answers it; None where the request is not for a model."""
+    """The step that answers it; None if the request is not for a model."""
     place: int | None
     """The index of that step in its script; None if no script had one."""
 
     @property
     def text(self) -> str:
-        """All text that the model was given."""
+        """Return all text that the model was given."""
         return "\n".join(part.text for part in self.parts)
 
     @property
     def prompts(self) -> list[str]:
-        """What the user said, without what the program added on its own."""
+        """Return the user's text, without additions of the program."""
         return [part.text for part in self.parts if (part.role, part.form) == ("user", "text")]
 
     @property
     def injected(self) -> list[str]:
-        """The system's words: its prompt, and what hooks and reminders added."""
+        """Return the system's text: its prompt, and additions of hooks and reminders."""
         return [part.text for part in self.parts if part.role == "system"]
 
     @property
     def results(self) -> list[Part]:
-        """What the tools gave back, in order."""
+        """Return the results of tools, in order."""
         return [part for part in self.parts if part.form == "result"]
 
 
@@ -71,7 +71,7 @@ class Log:
         self._arrived = threading.Condition()
 
     def append(self, make: Callable[[int], Request]) -> Request:
-        """Keep what `make` returns for the request's number; nothing arrives in between."""
+        """Keep the result of `make` for the request's number; nothing arrives in between."""
         with self._arrived:
             request = make(len(self._requests))
             self._requests.append(request)
@@ -79,7 +79,7 @@ class Log:
         return request
 
     def wait_for(self, wanted: Callable[[Request], bool], timeout: float) -> Request:
-        """The first request that is wanted, whether it has arrived already or is to come."""
+        """Return the first matching request, whether it has arrived already or is still to come."""
         with self._arrived:
             if not self._arrived.wait_for(lambda: any(map(wanted, self._requests)), timeout):
                 seen = ", ".join(f"{each.method} {each.path} ({each.kind})" for each in self)
@@ -88,12 +88,12 @@ class Log:
 
     @property
     def main(self) -> list[Request]:
-        """The requests of the main conversation."""
+        """Return the requests of the main conversation."""
         return [request for request in self if request.kind == MAIN]
 
     @property
     def side(self) -> list[Request]:
-        """All others."""
+        """Return all other requests."""
         return [request for request in self if request.kind != MAIN]
 
     def __iter__(self) -> Iterator[Request]:

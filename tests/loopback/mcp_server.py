@@ -1,4 +1,4 @@
-"""An MCP server with one tool, which makes a file."""
+"""An MCP server with one tool, which creates a file."""
 
 import json
 import pathlib

@@ -22,29 +22,29 @@ from loopback.wire import Client, Reply, Server
 
 
 class Dialect(Protocol):
-    """One API: what its requests mean, and how its answers look."""
+    """One API: the meaning of its requests, and the form of its answers."""
 
     def classify(self, method: str, path: str, headers: Mapping[str, str], body: Any) -> str:
-        """`MAIN`, or the name of a side request."""
+        """Return `MAIN`, or the name of a side request."""
 
     def parts(self, body: Any) -> Iterable[Part]:
-        """What the model is given."""
+        """Return the parts of a request to the model."""
 
     def unscripted(self, kind: str, body: Any) -> Step | None:
-        """What the model answers when no script does; None if the request is not for a model."""
+        """Return the answer without a script; None if the request is not for a model."""
 
     def plain(self, request: Request) -> Reply:
-        """What answers a request that is not for a model."""
+        """Return the answer to a request that is not for a model."""
 
     def say(self, request: Request, answer: Answer) -> Reply:
-        """The answer, in the form that the request asked for."""
+        """Return the answer in the form that the request asked for."""
 
     def fail(self, request: Request, fail: Fail) -> Reply:
-        """The error."""
+        """Return the error."""
 
 
 class Model:
-    """A server on a listening socket, with the script it plays and the log of its requests."""
+    """A server on a listening socket, with its script and the log of its requests."""
 
     def __init__(self, dialect: Dialect, listener: socket.socket) -> None:
         self.log = Log()
@@ -56,12 +56,12 @@ class Model:
         self._server = Server(listener, self._exchange)
 
     def play(self, *steps: Step | Forever, to: str = MAIN) -> Script:
-        """From now on, answer the main conversation, or side requests of a kind, by these steps."""
+        """Answer the main conversation, or side requests of a kind, with these steps."""
         script = self._scripts[to] = Script(*steps)
         return script
 
     def close(self) -> None:
-        """Drop what still waits for an answer, and stop."""
+        """Drop the requests that still wait for an answer, and stop."""
         self._closing.set()
         for hang in self._hangs:
             hang.release.set()

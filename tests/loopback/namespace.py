@@ -40,11 +40,11 @@ class Namespace:
         return number
 
     def argv(self, argv: list[str]) -> list[str]:
-        """The same command inside; nsenter replaces itself, so the pid is the command's own."""
+        """Return the command inside; nsenter replaces itself, so the pid is the command's."""
         return ["nsenter", f"--net=/proc/{os.getpid()}/fd/{self._handle}", "--", *argv]
 
     def listen(self, port: int) -> socket.socket:
-        """One more socket that listens inside, at a port of the caller's choice."""
+        """Open one more listening socket inside, at a port of the caller's choice."""
 
         def made() -> socket.socket:
             _enter(self._handle)
@@ -53,14 +53,14 @@ class Namespace:
         return _in_a_thread_of_its_own(made)
 
     def cut(self) -> None:
-        """Let no packet through any more; what is connected hears nothing of it."""
+        """Drop all packets; open connections do not notice."""
         _set_flags(self.listener, _flags(self.listener) & ~_UP)
 
     def restore(self) -> None:
         _set_flags(self.listener, _flags(self.listener) | _UP)
 
     def close(self) -> None:
-        """Let go; the kernel removes the namespace when its last process and socket are gone."""
+        """Release the namespace; the kernel removes it with its last process and socket."""
         self.listener.close()
         if self._handle >= 0:
             os.close(self._handle)
@@ -75,7 +75,7 @@ class Namespace:
 
 @functools.cache
 def obstacle() -> str | None:
-    """Why no namespace can be made here, or None if it can."""
+    """Return why no namespace can be created here, or None if it can."""
     if sys.platform != "linux":
         return f"network namespaces need Linux, and this is {sys.platform}"
     if shutil.which("nsenter") is None:
@@ -88,7 +88,7 @@ def obstacle() -> str | None:
 
 
 def _in_a_thread_of_its_own(work: Callable[[], T]) -> T:
-    # The thread ends with the work: no other work can be started in its namespace by accident.
+    # The thread ends with the work, so that no other work runs in its namespace by accident.
     with ThreadPoolExecutor(max_workers=1) as threads:
         return threads.submit(work).result()
 
@@ -112,7 +112,7 @@ def _enter(handle: int) -> None:
 
 
 def _flags(inside: socket.socket) -> int:
-    """Those of `lo`, in whichever namespace the socket was created."""
+    """Return the flags of `lo` in the namespace of the socket."""
     _, flags = _REQUEST.unpack(fcntl.ioctl(inside, _GET_FLAGS, _REQUEST.pack(b"lo", 0)))
     return int(flags)
 

@@ -17,17 +17,17 @@ TOO_LARGE: Final = Fail(413, "request_too_large", "Request body is too large")
 BROKEN: Final = Fail(500, "server_error", "The server had an error")
 OVERLOADED: Final = Fail(503, "server_is_overloaded", "Our servers are currently overloaded")
 IN_STREAM: Final = 200
-"""The status of a failure that is told when the answer has begun."""
+"""The status of a failure that is reported after the answer has begun."""
 
 
 def too_long() -> Fail:
-    """The refusal of a prompt that does not fit the model's window, as a stream tells it."""
+    """Return the refusal of a prompt over the model's window, as a stream reports it."""
     message = "Your input exceeds the context window of this model. Please adjust your input."
     return Fail(IN_STREAM, "context_length_exceeded", message)
 
 
 def usage_limit(resets_at: int, resets_in_s: int) -> Fail:
-    """The refusal of a subscriber whose hours are used up."""
+    """Return the refusal of a subscriber whose hours are used up."""
     more = {"plan_type": "plus", "resets_at": resets_at, "resets_in_seconds": resets_in_s}
     return Fail(429, "usage_limit_reached", "The usage limit has been reached", more=more)
 
@@ -35,7 +35,7 @@ def usage_limit(resets_at: int, resets_in_s: int) -> Fail:
 PROBE: Final = "probe"
 """Anything but a response: `GET /v1/models`."""
 COMPACTION: Final = "compaction"
-"""A summary of the conversation, to go on with in its place."""
+"""A summary that replaces the conversation."""
 HELPER: Final = "helper"
 """Another conversation than the main one: a sub-agent, a review."""
 
@@ -46,7 +46,7 @@ _TYPES: Final = {
     "rate_limit_exceeded": "requests",
     "server_is_overloaded": "service_unavailable_error",
 }
-"""The API names an error by a kind and a code; where they differ, the kind of each code."""
+"""The API names an error by a kind and a code; if they differ, the kind of each code."""
 _ADDED: Final = (
     *("<environment_context>", "<user_instructions>", "# AGENTS.md instructions"),
     *("<turn_aborted>", "Another language model started to solve this problem"),
@@ -58,7 +58,7 @@ class OpenAI:
     """The dialect of `POST /v1/responses`."""
 
     def classify(self, method: str, path: str, headers: Mapping[str, str], body: Any) -> str:
-        """Tell the main conversation of Codex 0.166 from what it asks on the side."""
+        """Tell the main conversation of Codex 0.166 from its side requests."""
         if (method, path.partition("?")[0]) != ("POST", "/v1/responses"):
             return PROBE
         told = json.loads(headers.get("x-codex-turn-metadata", "{}"))
@@ -109,7 +109,7 @@ def _parts(item: Mapping[str, Any]) -> Iterator[Part]:
             for text in (
                 [said] if isinstance(said, str) else [each.get("text", "") for each in said]
             ):
-                # Codex speaks in the user's name too, and marks what it says so.
+                # Codex also adds text in the user's name, and marks it.
                 added = item["role"] == "developer" or text.startswith(_ADDED)
                 yield Part("system" if added else item["role"], "text", text)
         case "function_call" | "custom_tool_call":
@@ -119,7 +119,7 @@ def _parts(item: Mapping[str, Any]) -> Iterator[Part]:
             output = item["output"]
             if not isinstance(output, str):
                 output = "\n".join(each.get("text", "") for each in output)
-            # No field tells that a command failed: only its output does.
+            # No field reports that a command failed: only its output does.
             code = _EXIT.search(output)
             failed = bool(code and code[1] != "0")
             yield Part("user", "result", output, item["call_id"], is_error=failed)
@@ -139,7 +139,7 @@ def _items(request: Request, answer: Answer) -> Iterator[dict[str, Any]]:
                 if "__" in call.name:  # a tool of a server, or of another set of tools
                     space, _, own = call.name.rpartition("__")
                     identity |= {"namespace": space, "name": own}
-                if call.name == "apply_patch":  # the one tool that is given plain text
+                if call.name == "apply_patch":  # the one tool with plain-text input
                     yield {"type": "custom_tool_call", **identity, "input": call.input["input"]}
                 else:
                     yield {"type": "function_call", **identity, "arguments": json.dumps(call.input)}

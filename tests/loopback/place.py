@@ -1,7 +1,7 @@
-"""A place with processes of its own: whatever looks through processes there sees only the test's.
+"""A place with its own processes: a search through processes there sees only the test's.
 
-A PID namespace inside the test's network. What is started in it can be signalled by the numbers
-that the programs themselves know, and all of it is gone when the place is closed.
+It is a PID namespace inside the test's network. Programs in it can be signalled by the pids that
+they know themselves, and all of them end when the place is closed.
 """
 
 import itertools
@@ -26,7 +26,7 @@ class Started:
         self._place, self.pid, self._to = place, pid, to
 
     def wait(self, timeout: float = 60) -> int:
-        """Its exit code; negative: the signal that ended it."""
+        """Return its exit code; a negative one is the signal that ended it."""
         return self._place.wait_for(lambda: self._place.ended.get(self.pid), timeout)
 
     def signal(self, number: int) -> None:
@@ -43,7 +43,7 @@ class Started:
 
 class Place:
     def __init__(self, network: Namespace, folder: Path, hostname: str = "") -> None:
-        """`hostname`: what its programs take for the name of their host, if not this one's."""
+        """Create the place; its programs see `hostname` as the name of their host."""
         self._folder = folder
         folder.mkdir(parents=True)
         unshare = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"]
@@ -76,15 +76,15 @@ class Place:
         self._ask(do="signal", pid=pid, number=int(number))
 
     def processes(self) -> list[list[str]]:
-        """The command lines of all that lives in here."""
+        """Return the command lines of all processes in here."""
         return list(self.living().values())
 
     def living(self) -> dict[int, list[str]]:
-        """The same, by the numbers that they have in here."""
+        """Return the same by the pids that they have in here."""
         return {one["pid"]: one["argv"] for one in self._ask(do="list")["processes"]}
 
     def wait_for(self, found: Callable[[], Any], timeout: float = 60) -> Any:
-        """What `found` returns, once it returns something."""
+        """Wait until `found` returns something, and return it."""
         deadline = time.monotonic() + timeout
         while (result := found()) is None or result is False:
             if time.monotonic() > deadline:
@@ -94,7 +94,7 @@ class Place:
         return result
 
     def kill(self) -> None:
-        """End all that lives in here at once: none of it has time for a word."""
+        """Kill all processes in here at once, without time for a reaction."""
         self._init.kill()
         self.close()
 

@@ -1,7 +1,7 @@
 """An agent CLI in a sandbox: no configuration of this machine, and no network but loopback.
 
-What a sandbox starts lives in a place with processes of its own: some CLIs leave their tools alive
-when they are killed, and some even when they are asked to end.
+The programs of a sandbox run in a place with its own processes: some CLIs leave their tools running
+when they are killed, and some even after SIGTERM.
 """
 
 import json
@@ -22,7 +22,7 @@ KEY: Final = "sk-test-loopback"
 
 @dataclass(frozen=True)
 class Run:
-    """How a headless run ended, and what it said."""
+    """The exit of a headless run, and its output."""
 
     returncode: int
     stdout: str
@@ -30,11 +30,11 @@ class Run:
 
     @cached_property
     def events(self) -> list[dict[str, Any]]:
-        """The lines of the stream; the last may be torn if the program was killed."""
+        """Return the lines of the stream; the last may be torn if the program was killed."""
         return [json.loads(line) for line in self.stdout.split("\n")[:-1]]
 
     def of(self, kind: str, subtype: str | None = None) -> list[dict[str, Any]]:
-        """The events of a type, or of one of its subtypes."""
+        """Return the events of a type, or of one of its subtypes."""
         return [
             event
             for event in self.events
@@ -43,7 +43,7 @@ class Run:
 
 
 class Folders:
-    """A home, a place for temporary files and a project, all of them thrown away."""
+    """A home, a temporary folder and a project, all of them thrown away."""
 
     def __init__(self, root: Path) -> None:
         self.home, self.tmp, self.project = root / "home", root / "tmp", root / "project"
@@ -52,7 +52,7 @@ class Folders:
             folder.mkdir(parents=True)
 
     def environment(self) -> dict[str, str]:
-        """What every program sees, and nothing of the tests' own environment."""
+        """Return the environment of every program, without the tests' own."""
         return {
             "PATH": f"{self.bin}:/usr/bin:/bin",
             "HOME": str(self.home),
@@ -64,35 +64,35 @@ R = TypeVar("R", bound=Run)
 
 
 class Launched(Generic[R]):
-    """A run that has been started in a place."""
+    """A run that was started in a place."""
 
     def __init__(self, started: Started, kind: type[R]) -> None:
         self._started, self._kind = started, kind
 
     @property
     def pid(self) -> int:
-        """Its number in the place, as the program itself knows it."""
+        """Return its pid in the place, as the program itself knows it."""
         return self._started.pid
 
     @property
     def out(self) -> str:
-        """What it has said so far."""
+        """Return its output so far."""
         return self._started.out
 
     def signal(self, number: int) -> None:
         self._started.signal(number)
 
     def wait(self, timeout: float = 60) -> R:
-        """The run at its end; the place ends what takes longer."""
+        """Wait for the end of the run; the place ends one that takes longer."""
         code = self._started.wait(timeout)
         return self._kind(code, self._started.out, self._started.err)
 
 
 class Sandbox(ABC, Folders, Generic[R]):
-    """What the sandboxes of all CLIs have in common."""
+    """The common part of the sandboxes of all CLIs."""
 
     kind: type[R]
-    """What a run of this CLI says."""
+    """The type of this CLI's run."""
 
     def __init__(self, program: Path, *, model: Model, place: Place, root: Path) -> None:
         super().__init__(root)
@@ -101,27 +101,27 @@ class Sandbox(ABC, Folders, Generic[R]):
     @property
     @abstractmethod
     def headless(self) -> tuple[str, ...]:
-        """The command that reads a prompt from its standard input, and tells in JSON."""
+        """Return the command that reads a prompt from its standard input, and prints JSON."""
 
     @abstractmethod
     def hooks(self, hooks: Mapping[str, Sequence[str]]) -> Path:
-        """Have one more command run at each of these events; the file that says so."""
+        """Run one more command at each of these events; return the settings file."""
 
     @abstractmethod
     def resuming(self, session: str) -> tuple[str, ...]:
-        """The arguments that go on with a session."""
+        """Return the arguments that resume a session."""
 
     def beginning(self, session: str) -> tuple[str, ...]:
-        """The arguments that give a new session this id, where the program lets us choose."""
+        """Return the arguments that give a new session this id, if the program supports that."""
         return ()
 
     @abstractmethod
     def transcript(self, session: str) -> Path:
-        """Where the program keeps this session."""
+        """Return the file of this session."""
 
     @abstractmethod
     def beside(self, session: str) -> list[Path]:
-        """Where it keeps those of the session's sub-agents."""
+        """Return the folder of the session's sub-agents."""
 
     def environment(self, **more: str) -> dict[str, str]:
         return super().environment() | more
@@ -131,7 +131,7 @@ class Sandbox(ABC, Folders, Generic[R]):
         return self.launch([*self.headless, *arguments], prompt, **environment)
 
     def launch(self, argv: Sequence[str], prompt: str, **environment: str) -> Launched[R]:
-        """Start a command of the test's own in the model's network."""
+        """Start a command of the test in the model's network."""
         started = self.place.start(
             argv, env=self.environment(**environment), cwd=self.project, stdin=prompt
         )
@@ -142,7 +142,7 @@ class Sandbox(ABC, Folders, Generic[R]):
         return self.start(prompt, *arguments, **environment).wait(timeout)
 
     def resume(self, session: str, prompt: str, *arguments: str, **environment: str) -> R:
-        """Go on with a session, to the end."""
+        """Resume a session, and run it to its end."""
         return self.run(prompt, *arguments, *self.resuming(session), **environment)
 
 
@@ -150,7 +150,7 @@ _KEEP: Final = Path(__file__).parents[1] / "recordings" / "keep.py"
 
 
 def keeping(sandbox: Sandbox[Any], events: Iterable[str]) -> Path:
-    """Have a hook keep what it is told of these events; the file that it keeps it in."""
+    """Store the payloads of these events by a hook; return the file."""
     kept = sandbox.home / "hooked"
     keep = (sys.executable, "-I", "-S", str(_KEEP), str(kept), "-")
     sandbox.hooks({event: (*keep, event) for event in events})
@@ -158,6 +158,6 @@ def keeping(sandbox: Sandbox[Any], events: Iterable[str]) -> Path:
 
 
 def hooked(kept: Path) -> list[tuple[str, dict[str, Any]]]:
-    """The events that fired, in their order, each with its payload."""
+    """Return the events that fired, in their order, each with its payload."""
     rows = kept.read_text().splitlines() if kept.exists() else []
     return [(event, json.loads(told)) for event, told in (row.split(" ", 1) for row in rows)]

@@ -1,11 +1,11 @@
-"""Answers in a form that the request asks for."""
+"""Answers in the form that the request asks for."""
 
 from collections.abc import Mapping
 from typing import Any
 
 
 def fitting(schema: Mapping[str, Any]) -> Any:
-    """The plainest value that a schema allows; some APIs write its types in capitals."""
+    """Return the simplest value that a schema allows; some APIs write its types in capitals."""
     if "enum" in schema:
         return schema["enum"][0]
     match str(schema.get("type")).lower():

@@ -1,7 +1,7 @@
-"""What the model is to answer: steps, written by the test, and in the words of no API.
+"""The answers of the model: steps, written by the test, independent of the API.
 
 A step answers one request. A request that the program under test repeats is one more request: a
-failure that lasts is `Forever(Fail(...))`.
+lasting failure is `Forever(Fail(...))`.
 """
 
 import threading
@@ -12,10 +12,10 @@ from typing import Any, Final
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """The tokens that an answer says it took."""
+    """The tokens that an answer reports."""
 
     input: int = 100
-    """Those that no cache had; an API that counts all together is told the sum."""
+    """The uncached tokens; an API that counts all together gets the sum."""
     cache_read: int = 0
     cache_write: int = 0
     output: int = 10
@@ -23,14 +23,14 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Words, and the end of the model's turn."""
+    """Text, and the end of the model's turn."""
 
     text: str
     usage: Usage = Usage()
 
 
 DONE: Final = Text("done.")
-"""What answers when a script is exhausted."""
+"""The answer when a script is exhausted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,19 +62,19 @@ class Fail:
     message: str
     headers: Mapping[str, str] = field(default_factory=dict)
     more: Mapping[str, Any] = field(default_factory=dict)
-    """What else the API says about the error, in its own words."""
+    """Further fields of the API about the error."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """The connection drops when half of the answer is sent."""
+    """The connection drops after half of the answer."""
 
     answer: Answer
 
 
 @dataclass(frozen=True, slots=True)
 class Slow:
-    """The answer arrives, with a pause before every piece of it."""
+    """The answer arrives with a pause before every piece."""
 
     answer: Answer
     seconds: float
@@ -93,13 +93,13 @@ Step = Answer | Fail | Cut | Slow | Hang
 
 @dataclass(frozen=True, slots=True)
 class Forever:
-    """The last entry of a script: every further request is answered by this step."""
+    """The last entry of a script: this step answers every further request."""
 
     step: Step
 
 
 class Script:
-    """Hands out steps in order, and remembers how far it is."""
+    """Hands out steps in order, and remembers its position."""
 
     def __init__(self, *steps: Step | Forever) -> None:
         if any(isinstance(step, Forever) for step in steps[:-1]):
@@ -109,11 +109,11 @@ class Script:
 
     @property
     def remaining(self) -> int:
-        """Steps that nothing has asked for yet."""
+        """Return the steps that no request has used yet."""
         return max(0, len(self.steps) - self._taken)
 
     def take(self) -> tuple[int, Step] | None:
-        """The next step and its place in the script; None when the script is exhausted."""
+        """Return the next step and its place in the script; None if the script is exhausted."""
         place = self._taken
         self._taken += 1
         if place >= len(self.steps):
