@@ -13,20 +13,19 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 NOT_YET_CLEAN = (
-    "src/rekindle/",
-    "tests/fleet/test_verbs.py",
+    "src/rekindle/cli/",
+    "src/rekindle/harnesses/",
+    "src/rekindle/policy/stall/directive.py",
+    "src/rekindle/testing/",
+    "src/rekindle/wiring/",
     "tests/unit/cli/reports/test_brief_command.py",
-    "tests/unit/fleet/engine/test_agent_client.py",
-    "tests/unit/fleet/hosts/test_host_cycle.py",
-    "tests/unit/flows/supervision/test_supervisor.py",
-    "tests/unit/flows/transcripts/test_summarize_turns.py",
-    "tests/unit/policy/fleet/test_agent_registry.py",
-    "tests/unit/policy/handoff/test_window_rule.py",
 )
 """Files and directories that are still being rewritten; remove an entry once it is clean."""
 
 QUOTED: dict[str, tuple[str, ...]] = {
     "tests/docs/test_words.py": ("",),
+    # Words that contradict a claim, which policy looks for.
+    "src/rekindle/policy/briefs/loop_evidence.py": ("|nobody|",),
     # Sentences that a careless agent writes, and one that must not count as an answer.
     "tests/unit/policy/briefs/test_loop_evidence.py": ("Nobody has answered rate-limit.",),
     "tests/unit/policy/test_careless.py": ("Somebody has to finish", "Nobody has fixed"),

@@ -294,7 +294,7 @@ def test_without_a_worker_the_engine_is_asked_alone(place, no_worker, rekindle, 
     assert "`rekindle fleet worker` starts one" in out
     code, _, err = rekindle("stop", name)
     assert code == 10
-    assert "nobody answers" in err
+    assert "no worker answered for agent" in err
 
 
 def test_what_is_pushed_is_said_and_never_a_key_of_the_fleet(place, no_worker, rekindle):

@@ -155,7 +155,7 @@ class Life(Unbraked, NoBackground):
         found = self.play[0]
         return found if isinstance(found, LaunchExit) else LaunchExit(found, found)
 
-    def goes_on(self):
+    def is_resumed(self):
         return False
 
     def notify(self, what, words):
@@ -195,7 +195,7 @@ class Life(Unbraked, NoBackground):
             rest=self.rest,
             interrupted=lambda: self.signals,
             by_hand=lambda: self.hand,
-            goes_on=self.goes_on,
+            goes_on=self.is_resumed,
             tell=self.told.append,
             notify=self.notify,
             signs=self.signs,
