@@ -200,6 +200,7 @@ OUTPUTS = {
             "agents[].agent": AGENT,
             "agents[].state": "What became of it.",
             "agents[].error": "Why it was not started, or empty.",
+            "agents[].hint": "What to do about that, or empty.",
         },
     ),
     "fleet import": Output(

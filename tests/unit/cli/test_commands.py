@@ -579,8 +579,13 @@ def change_manifest(old, new):
         ),
         (
             change_manifest("    prompt:", "    command: ./absent\n    prompt:"),
-            "./absent could not be started: it is not installed",
+            "./absent could not be started: there is no such file",
             "correct `command:`",
+        ),
+        (
+            change_manifest("    prompt:", "    command: ./PROMPT.md\n    prompt:"),
+            "./PROMPT.md could not be started: it is not executable",
+            "chmod +x ./PROMPT.md",
         ),
         (
             change_manifest("    prompt:", "    until: [nosuchtest]\n    prompt:"),
@@ -620,6 +625,7 @@ def change_manifest(old, new):
         "no prompt",
         "prompt of init",
         "program missing",
+        "program not executable",
         "until missing",
         "until in one word",
         "until not executable",

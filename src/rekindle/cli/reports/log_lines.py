@@ -84,9 +84,9 @@ def _describe(event: AnyEvent | UnknownEvent) -> str:  # noqa: PLR0911 - one ret
             outcome = stop_reasons.find_outcome(why).words
             return f"{outcome}: {reason_text.explain_reason(why, event.words)}"
         case events.DesiredSet():
-            return "you stopped it" if event.desired == "stopped" else "you had it run"
+            return "you stopped it" if event.desired == "stopped" else "you started it"
         case events.RestartRequested():
-            return f"you had it restarted{' in a fresh session' if event.fresh else ''}"
+            return f"you restarted it{' in a fresh session' if event.fresh else ''}"
         case events.HandoffTriggered():
             return "its window is full" if event.by == "threshold" else "you asked for a handoff"
         case events.HandoffResumed():

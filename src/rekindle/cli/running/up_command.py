@@ -87,14 +87,15 @@ def up(agents: tuple[str, ...], tmux: bool, budget: str | None, trust: bool, as_
         if tmux and names:
             echo(f"Look at them: {background_start.render_attach_hint()}")
     if any(row.error for row in rows):
-        raise AgentError("not every agent was started", hint="`rekindle run NAME` shows why")
+        raise AgentError("not every agent was started", hint="`rekindle doctor` checks each agent")
 
 
 def render_start_result(row: StartResult) -> str:
     """Return the line about one agent; further lines of its message are indented."""
     sign = "✗" if row.error else "✓"
     words = (row.error or row.state).replace("\n", "\n  ")
-    return f"{sign} {row.agent}: {words}"
+    hint = f"\n  → {row.hint}" if row.hint else ""
+    return f"{sign} {row.agent}: {words}{hint}"
 
 
 def _collect_failures(actions: Sequence[Callable[[], None]]) -> list[RekindleError]:

@@ -41,6 +41,8 @@ class StartResult(msgspec.Struct, frozen=True):
     state: str = ""
     error: str = ""
     """Reason why the agent was not started; empty if its supervisor runs, or has finished."""
+    hint: str = ""
+    """What the operator can do about the error."""
 
 
 class AgentStarter:
@@ -73,7 +75,7 @@ class AgentStarter:
                 except StopIteration as end:
                     found[name] = StartResult(name, state=end.value)
                 except RekindleError as error:
-                    found[name] = StartResult(name, error=str(error))
+                    found[name] = StartResult(name, error=str(error), hint=error.hint or "")
                 if name in found:
                     del waiting[name]
             if waiting:

@@ -4,6 +4,7 @@
 """
 
 import os
+import shlex
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -357,7 +358,12 @@ def _check_program(project: Project, name: str, program: Program) -> None:
         (word, *_) = program_search.resolve_command((word,), path)
     if word and not _can_start(word, folder, path):
         hint = command_harness.INSTALL if own else harness.INSTALL
-        raise ProgramMissingError(word, "it is not installed", hint=hint)
+        reason = "it is not installed"
+        if "/" in word:
+            reason = "there is no such file"
+            if (folder / word).is_file():
+                reason, hint = "it is not executable", _render_chmod_hint(word)
+        raise ProgramMissingError(word, reason, hint=hint)
 
 
 def _check_until(project: Project, name: str, _: Program) -> None:
@@ -379,7 +385,7 @@ def _check_until(project: Project, name: str, _: Program) -> None:
     if is_line:
         hint = f"write each word as an item of the list: `until: {_render_list(program.split())}`"
     elif is_there:
-        hint = f"make it executable: `chmod +x {program}`"
+        hint = _render_chmod_hint(program)
     else:
         hint = "install it, or correct `until:` in rekindle.yaml"
     raise ManifestError(
@@ -388,6 +394,10 @@ def _check_until(project: Project, name: str, _: Program) -> None:
         line=project.marked.line(("agents", name, "until")),
         hint=hint,
     )
+
+
+def _render_chmod_hint(program: str) -> str:
+    return f"make it executable: `chmod +x {shlex.quote(program)}`"
 
 
 def _render_list(words: list[str]) -> str:

@@ -148,6 +148,21 @@ def wait_for(is_so, seconds=30):
         time.sleep(0.05)
 
 
+def test_commands_of_the_operator_are_named_by_their_verb(project, capfd):
+    project.launch("docs", 0, session="d-1")
+    project.add(
+        "docs",
+        events.DesiredSet(ts=at(1), desired="stopped"),
+        events.DesiredSet(ts=at(2), desired="running"),
+        events.RestartRequested(ts=at(3), fresh=True),
+    )
+    assert [line.split("  ")[1] for line in lines(capfd, "-n", "3", "docs")] == [
+        "you stopped it",
+        "you started it",
+        "you restarted it in a fresh session",
+    ]
+
+
 def test_safe_mode_is_followed_by_the_question_with_its_command(project, capfd):
     """`restart`, which would skip the question, is not shown."""
     project.launch("docs", 0, session="d-1")

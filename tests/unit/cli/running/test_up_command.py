@@ -89,6 +89,15 @@ def test_a_notifier_that_is_missing_is_reported_once(project):
     assert not project.pids("agent.py")
 
 
+def test_an_agent_that_is_not_started_is_shown_with_the_fix(project):
+    project.write(docs="    prompt: NOT.md\n")
+    ended = project("up", code=9)
+    assert "✗ docs: NOT.md: cannot be read" in ended.out
+    assert "\n  → correct `prompt:`" in ended.out
+    [_, docs] = json.loads(project("up", "--json", code=9).out)["agents"]
+    assert docs["hint"].startswith("correct `prompt:`")
+
+
 def test_a_supervisor_that_exits_at_once_is_reported_in_its_own_words(project):
     """Words of the previous run, which are in the same file, are not shown."""
     (project.path / "go").touch()
