@@ -143,8 +143,12 @@ def measured(style, citing, number):
 
 def shown_only(monkeypatch):
     """Let copied words alone tell a source."""
-    monkeypatch.setattr(SourceTexts, "instruction", lambda self, text, turns: self.shown(text))
-    monkeypatch.setattr(SourceTexts, "claim", lambda self, text, turns: self.shown(text))
+    monkeypatch.setattr(
+        SourceTexts, "attribute_instruction", lambda self, text, turns: self.attribute_copy(text)
+    )
+    monkeypatch.setattr(
+        SourceTexts, "attribute_claim", lambda self, text, turns: self.attribute_copy(text)
+    )
     monkeypatch.setattr(attribution, "DIRECTIVE_SECTIONS", frozenset())
 
 
@@ -185,8 +189,8 @@ def test_a_request_is_carried_over_beside_long_texts_of_tools():
                 for turns in ((1,), (2,), (1, 2), (3,)):
                     line = paraphrasing_summarizer.reword_text(request, style)
                     step = paraphrasing_summarizer.reword_text(words, style)
-                    carried += not is_data_quotation(heard.instruction(line, turns))
-                    steps += not is_data_quotation(heard.instruction(step, turns))
+                    carried += not is_data_quotation(heard.attribute_instruction(line, turns))
+                    steps += not is_data_quotation(heard.attribute_instruction(step, turns))
                     number += 1
     print(f"\nrequests {carried}/{number}, steps {steps}/{number}")
     assert carried >= 0.98 * number

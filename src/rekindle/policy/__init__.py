@@ -1,1 +1,1 @@
-"""Decisions: facts, settings and `now` in, a verdict out. Pure."""
+"""Pure decisions: functions from facts, settings and the current time to a verdict."""

@@ -37,7 +37,7 @@ class BriefComposer:
         changed, following = self._render_changes(material, texts)
         if material.words and page and not material.day.changed:
             changed = []  # keep the page unchanged, and let a later brief complete it
-        risk = tuple(item.text for item in texts.items(material.day.risk))
+        risk = tuple(item.text for item in texts.attribute_claims(material.day.risk))
         if not material.turns and page:
             risk = list_carried_items(page.content(BriefLabel.RISK) or "")
         content = policy.BriefContent(
@@ -66,7 +66,7 @@ class BriefComposer:
             did = [f"cycle {cycle.cycle}: {cycle.did}" for cycle in cycles if cycle.did]
             return did, self._read_next_action() if cycles else ""
         work = material.work
-        steps = texts.instructions(material.day.next, BriefLabel.NEXT)
+        steps = texts.attribute_instructions(material.day.next, BriefLabel.NEXT)
         following = steps[0].text if steps else self._read_next_action()
         if material.day.changed or material.how == "headless":
             return policy.mark_claims(material.day.changed, material.turns, work, texts), following

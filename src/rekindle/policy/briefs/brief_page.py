@@ -68,7 +68,7 @@ def mark_claims(
     """Return one line for each claimed change, marked if neither git nor the tests support it."""
     lines: list[str] = []
     for item in items:
-        line = sources.claim(item.text, item.turns)
+        line = sources.attribute_claim(item.text, item.turns)
         lines.append(
             line if is_claim_supported(item.text, turns, work) else f"{line} {UNVERIFIED_MARK}"
         )

@@ -130,7 +130,7 @@ def build_brief_requests(
 
 
 def _render_records(before: KnownState, room: float) -> list[str]:
-    """Return the records, one line each, as far as they fit; omitted ones remain as they are."""
+    """Return the records that fit, one line each; the brief does not change the others."""
     lines = [f"open: {record.id}: {record.text} (since {record.added})" for record in before.open]
     lines += [f"resolved: {record.id}: {record.reason}" for record in before.resolved]
     lines += [f"number: {name}: {value}" for name, value in before.numbers.items()]

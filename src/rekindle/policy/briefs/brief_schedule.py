@@ -55,11 +55,11 @@ class BriefState(msgspec.Struct, frozen=True):
     morning: str = ""
     closed: ClosedMorning = ClosedMorning()
     failed: int = 0
-    """Number of the latest briefs in a row for which no model was available."""
+    """Number of briefs in a row, up to the last, for which no model was available."""
     unusable: int = 0
-    """Number of the latest briefs in a row for which the model's answer was unusable."""
+    """Number of briefs in a row, up to the last, for which the model's answer was unusable."""
     until: datetime | None = None
-    """Time up to which the last brief reports that did not fail for lack of a model."""
+    """Time up to which the last brief reports for which a model was available or not needed."""
     until_seq: int = 0
     until_morning: str = ""
     """Morning of that brief."""

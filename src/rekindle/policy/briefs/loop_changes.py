@@ -80,26 +80,26 @@ class AnswerSources(msgspec.Struct, frozen=True):
     """Turns and loops that the answer is about."""
 
     turns: Mapping[int, Turn]
-    heard: SourceTexts
+    sources: SourceTexts
     texts: Mapping[str, str]
     """Open loops as shown to the summarizer, by id. A text changed since then is not reworded."""
 
 
 def settle_loops(
-    loops: LoopMap, day: DaySummary, shown: AnswerSources, now: datetime
+    loops: LoopMap, day: DaySummary, given: AnswerSources, now: datetime
 ) -> LoopChanges:
     """Return the events that follow from an answer, given the current loops."""
-    return _LoopSettler(loops, shown, now).of(day)
+    return _LoopSettler(loops, given, now).settle(day)
 
 
 class _LoopSettler:
-    def __init__(self, loops: LoopMap, shown: AnswerSources, now: datetime) -> None:
-        self._loops, self._shown, self._now = loops, shown, now
+    def __init__(self, loops: LoopMap, given: AnswerSources, now: datetime) -> None:
+        self._loops, self._given, self._now = loops, given, now
         self._plain = {identity: normalize_text(loop.text) for identity, loop in loops.items()}
         self._named = [LoopName(identity, loop.text) for identity, loop in loops.items()]
         self._new: dict[str, str] = {}
 
-    def of(self, day: DaySummary) -> LoopChanges:
+    def settle(self, day: DaySummary) -> LoopChanges:
         closed: dict[str, LoopResolved] = {}
         claimed: dict[str, str] = {}
         for statement in day.resolved:
@@ -107,12 +107,13 @@ class _LoopSettler:
             if loop is None or not loop.is_open or not statement.text or statement.id in closed:
                 continue
             if self._is_loop_done(loop, statement):
-                reason = self._shown.heard.claim(statement.text, statement.turns)
+                reason = self._given.sources.attribute_claim(statement.text, statement.turns)
                 event = policy.resolve_loop(self._loops, statement.id, reason, self._now)
                 closed |= {statement.id: event} if event else {}
-            elif not self._shown.heard.repeats_data(statement.text):
+            elif not self._given.sources.repeats_data(statement.text):
                 claimed.setdefault(
-                    statement.id, self._shown.heard.claim(statement.text, statement.turns)
+                    statement.id,
+                    self._given.sources.attribute_claim(statement.text, statement.turns),
                 )
         opened: dict[str, LoopAdded] = {}
         for statement in day.open:
@@ -124,7 +125,7 @@ class _LoopSettler:
         return LoopChanges((*opened.values(), *closed.values()), claimed)
 
     def _is_loop_done(self, loop: Loop, statement: LoopStatement) -> bool:
-        """Return whether a named turn says that the loop is done, and no later one contradicts."""
+        """Return whether a named turn says that the loop is done and no later turn denies it."""
         name = LoopName(loop.id, loop.text)
         done = [
             number
@@ -134,7 +135,7 @@ class _LoopSettler:
         ]
         return bool(done) and not any(
             number > max(done) and self._find_turn_mention(name, number) == "open"
-            for number in self._shown.turns
+            for number in self._given.turns
         )
 
     def _is_mentioned_since(self, name: LoopName, statement: LoopStatement, then: datetime) -> bool:
@@ -146,17 +147,17 @@ class _LoopSettler:
 
     def _find_turn_mention(self, name: LoopName, number: int) -> Mention:
         rivals = [other for other in self._named if other.id != name.id]
-        return find_mention(self._shown.turns[number], name, rivals, self._shown.heard)
+        return find_mention(self._given.turns[number], name, rivals, self._given.sources)
 
     def _is_after(self, number: int, then: datetime) -> bool:
         """Return whether a turn is later than `then`; False if the turn has no time."""
-        time = parse_time(self._shown.turns[number].at)
+        time = parse_time(self._given.turns[number].at)
         return time is not None and time > then
 
     def _make_opened(self, statement: LoopStatement, taken: set[str]) -> LoopAdded | None:
         """Return the event for a reported loop; None if it changes nothing or lacks support."""
         loop = self._find_known(statement)
-        text = self._shown.heard.instruction(statement.text, statement.turns)
+        text = self._given.sources.attribute_instruction(statement.text, statement.turns)
         if loop is None:
             return self._make_unknown(statement, text)
         if loop.id in taken:
@@ -171,8 +172,8 @@ class _LoopSettler:
         )
 
     def _may_reword(self, loop: Loop, statement: LoopStatement) -> bool:
-        """Return whether a new text may replace the old one: original, with the same subject."""
-        is_as_shown = self._shown.texts.get(loop.id, loop.text) == loop.text
+        """Return whether a new text is original and has the same subject as the old one."""
+        is_as_shown = self._given.texts.get(loop.id, loop.text) == loop.text
         is_short = len(loop.text) <= ITEM_CHARACTERS
         names_it = find_naming_words(LoopName(loop.id, loop.text)) <= find_significant_words(
             normalize_text(statement.text)
@@ -184,7 +185,7 @@ class _LoopSettler:
 
     def _is_own_wording(self, statement: LoopStatement, also: str = "") -> bool:
         """Return whether a text is neither a copy nor a paraphrase of data from a tool."""
-        sources = self._shown.heard
+        sources = self._given.sources
         is_copy = sources.repeats_data(statement.text)
         return not is_copy and not sources.find_data_source(statement.text, statement.turns, also)
 
@@ -221,7 +222,7 @@ class _LoopSettler:
 
     def _make_new_id(self, statement: LoopStatement) -> str:
         """Return the id of a new loop: the given one if it is free and not copied from data."""
-        sources, is_own = self._shown.heard, self._is_own_wording(statement)
+        sources, is_own = self._given.sources, self._is_own_wording(statement)
         is_free = statement.id not in self._loops and statement.id not in self._new and is_own
         if (
             is_free

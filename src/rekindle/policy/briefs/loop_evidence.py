@@ -50,7 +50,7 @@ _NOT_DONE = re.compile(
 """Words that contradict completion. In doubt a loop stays open: a brief shows it again, but a lost
 one never comes back.
 """
-_MENDED = re.compile(
+_REPAIRED = re.compile(
     r"works again|(?:no longer|never again|does(?:n't| not)) (?:fail|happen|occur|break|crash)s?"
     r"(?: any ?more)?|(?:is|are) (?:now )?(?:working|connected|live)(?! on)",
     re.IGNORECASE,
@@ -162,6 +162,6 @@ def _says_done(sentence: str, *, by_person: bool) -> bool:
     plain = unicodedata.normalize("NFKC", sentence).translate(_APOSTROPHES)
     if by_person and _NOT_WANTED.search(plain) and not _STILL_WANTED.search(plain):
         return True
-    rest = _WITHOUT_FAULT.sub("", _MENDED.sub("works now", plain))
+    rest = _WITHOUT_FAULT.sub("", _REPAIRED.sub("works now", plain))
     is_wish = by_person and bool(_WISH.match(rest))
     return bool(_DONE.search(rest)) and not _NOT_DONE.search(rest) and not is_wish

@@ -35,7 +35,7 @@ class TimelineMoment(msgspec.Struct, frozen=True):
     kind: MomentKind
     texts: tuple[str, ...]
     key: str = ""
-    """Key for merging: moments with the same key may be merged; empty if this one may not."""
+    """Key of moments that may be merged; empty if this one may not."""
     count: int = 1
 
     @property

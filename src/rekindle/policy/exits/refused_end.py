@@ -34,7 +34,7 @@ def explain_failure(words: str) -> str:
 
 
 def explain_refusal(ended: CycleEnded) -> str:
-    """Return why a cycle does not end the run; empty if nothing objects."""
+    """Return why a cycle does not end the run; empty if neither `until:` nor a review objects."""
     if ended.until == "failed":
         return explain_failure(ended.until_words)
     if ended.review == "failed":

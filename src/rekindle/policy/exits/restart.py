@@ -65,7 +65,7 @@ def decide_restart(
     stopped: int = 0,
     resumes_count: bool = False,
 ) -> WaitUntil | EnterSafeMode | StopRun | None:
-    """Return the obstacle to another start, or None.
+    """Return the wait, safe mode or end that prevents another start, or None.
 
     `stopped` is the log position of the operator's last stop; pauses count only later launches.
     With `resumes_count`, resumes that the CLI refused count as crashes, as in earlier versions.

@@ -49,7 +49,7 @@ SupervisorReason = Literal[
     "tampered",
     "host",
 ]
-"""Reasons of the supervisor; no program exits with them. `lost`: the supervisor was gone."""
+"""Reasons that no program exits with. `lost` is recorded if the supervisor was gone."""
 StopReason = ExitKind | SupervisorReason
 Outcome = Literal[
     "done",

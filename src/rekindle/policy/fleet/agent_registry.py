@@ -223,7 +223,7 @@ def _require_document(path: str, text: str) -> None:
 def _require_event(line: str) -> None:
     if len(line.encode()) > FLEET_COMMIT_BYTES:
         raise DocumentError("event", "is too long")
-    # This event replaces the whole projection. It belongs only into the log of a folder.
+    # This event replaces the whole projection. It belongs only in the log of a folder.
     if isinstance(events.parse(line.encode()), events.AgentReceived):
         raise DocumentError("event", "would replace the whole state of the agent")
 

@@ -122,7 +122,7 @@ def _count_tokens_at(window: int, at: int) -> int:
 
 
 def is_handoff_due(reading: WindowUsage | None, at: int | None) -> bool:
-    """Return whether a session is to be handed off at its next turn boundary."""
+    """Return whether a session must be handed off at its next turn boundary."""
     percent = reading.percent if reading else None
     return percent is not None and at is not None and percent >= at
 
@@ -207,7 +207,7 @@ def is_too_many(count: int) -> bool:
 
 
 def describe_too_many(before: int) -> str:
-    """Return the notification if one more handoff is the first too many, or ""."""
+    """Return the notification if one more handoff is the first above the limit, or ""."""
     if not is_too_many(before + 1) or is_too_many(before):
         return ""
     return f"{before + 1} handoffs in one cycle: split this work, it has outgrown one window"

@@ -147,7 +147,7 @@ def build_listed_row(agent: str, harness: str, listed: str, cycle: int, why: str
 
 
 def _find_last_activity(projection: Projection) -> datetime | None:
-    """Return the time of the last report, or of the last launch if it is later or there is none."""
+    """Return the time of the last report or the last launch, whichever is later."""
     began = (launch.began for launch in projection.attempts.values())
     return max(filter(None, (projection.last_active, *began)), default=None)
 
@@ -231,7 +231,7 @@ def _describe_unsupervised(
             reason_text.explain_reason(why, run.ended.words),
         )
         state = OUTCOMES[outcome].state
-        # A later stop, for example as an answer, settles what the run needed.
+        # A later stop, for example as an answer, settles the question of the run.
         if state in {"done", "stopped"} or run.desired != "stopped":
             command, others = (
                 ("", ()) if state == "done" else find_next_command(projection, around.now, why)

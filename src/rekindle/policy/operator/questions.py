@@ -71,7 +71,7 @@ ANSWERS: dict[str, AnswerRow] = {
     "allow": AnswerRow("note", "tells the next cycle, and prints the permission to add"),
     "deny": AnswerRow("note", "tells the next cycle to continue without the call"),
 }
-"""Effect of each answer. The table of exits lists the choices of each question."""
+"""Effect of each answer. `STOP_REASONS` lists the choices of each question."""
 DISPUTED = "disputed"
 ANSWERS_ABOUT: dict[tuple[str, str], AnswerRow] = {
     (DISPUTED, ACCEPT): AnswerRow("finish", "ends the run as done, as the agent reports"),
@@ -113,7 +113,7 @@ class QuestionTerms(msgspec.Struct, frozen=True):
 def add_questions(
     projection: Projection, new: Sequence[events.AnyEvent], asking: QuestionTerms
 ) -> list[events.AnyEvent]:
-    """Return the events, each that needs a person followed by its question."""
+    """Return the events, with a question after each one that needs a person."""
     result: list[events.AnyEvent] = []
     number, last = 0, projection.last_ended_cycle
     for event in new:
@@ -129,7 +129,7 @@ def add_questions(
 
 
 def ask_about_safe_mode(projection: Projection, asking: QuestionTerms) -> QuestionAsked | None:
-    """Return a question for an agent in safe mode; None if it is not, or if one is open."""
+    """Return the question for an agent in safe mode; None if one is open or it is not needed."""
     if not projection.run.is_safe or find_blocking_question(projection, asking.now) is not None:
         return None
     safe = projection.run.safe

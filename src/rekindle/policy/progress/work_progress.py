@@ -103,8 +103,7 @@ def find_progress(signs: WorkSigns | None, before: Sequence[WorkSigns] = ()) -> 
 def describe_work(signs: WorkSigns, before: Sequence[WorkSigns] = ()) -> str:
     """Return a description of the progress outside the relay, or "".
 
-    It is empty exactly if `find_progress` finds nothing, or only that the relay asks for something
-    else.
+    It is empty if `find_progress` finds nothing, or only that the relay asks for something else.
     """
     counts = {
         "commit": signs.commits,

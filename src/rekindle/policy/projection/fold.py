@@ -58,7 +58,7 @@ def fold_events(before: Projection, happened: Iterable[AnyEvent | UnknownEvent])
 
 
 def _start_building(before: Projection) -> "_ProjectionBuilder":
-    """Return a copy that can change; its dictionaries are copied once, not per event."""
+    """Return a mutable copy; its dictionaries are copied once, not per event."""
     values: list[Any] = [
         dict(value) if isinstance(value, dict) else value
         for value in msgspec.structs.astuple(before)
@@ -298,5 +298,5 @@ def _keep_latest(known: dict[str, TimedValue], new: dict[str, Any], ts: datetime
 
 
 def _order_value(ts: datetime, value: Any) -> tuple[datetime, bytes]:
-    """Return the order of a value: by time, then by content, so that arrival never decides."""
+    """Return the sort key of a value: by time, then by content, never by order of arrival."""
     return ts, open_loops.encode_value(value)

@@ -86,10 +86,10 @@ class LaunchRecord(msgspec.Struct, frozen=True):
     billed: bool | None = None
     signs: events.WorkSigns | None = None
     fruitless: float | None = None
-    """Seconds at its end after the last progress seen while it ran; None if there was none."""
+    """Seconds between the last progress during the launch and its end; None without progress."""
 
 
-_TOLD = ("process", "launch")
+_START_FIELDS = ("process", "launch")
 """Fields that the start event of a session sets."""
 SessionRecords = Mapping[str, SessionRecord]
 LaunchRecords = Mapping[str, LaunchRecord]
@@ -97,8 +97,8 @@ LaunchRecords = Mapping[str, LaunchRecord]
 
 def record_session_start(lives: dict[str, SessionRecord], event: events.SessionStarted) -> None:
     record = lives.get(event.session, SessionRecord())
-    fields = {name: getattr(event, name) for name in _TOLD}
-    position, before = event.seq or NOT_IN_LOG, (getattr(record, name) for name in _TOLD)
+    fields = {name: getattr(event, name) for name in _START_FIELDS}
+    position, before = event.seq or NOT_IN_LOG, (getattr(record, name) for name in _START_FIELDS)
     key = (position, event.ts, *fields.values())
     if record.started is None or key > (record.started_seq, record.started, *before):
         lives[event.session] = msgspec.structs.replace(
@@ -192,7 +192,7 @@ def record_handoff_resume(attempts: dict[str, LaunchRecord], event: events.Hando
 
 
 def _order_event_end(event: events.LaunchEnded) -> tuple[object, ...]:
-    """Return the sort key of a launch's end, so that order never decides between duplicates."""
+    """Return the sort key of a launch's end, so that the order of duplicates does not matter."""
     more = (event.seconds, event.started, event.opened)
     return event.ts, event.exit, event.words, event.resets_at or 0, *more, event.seq, event.ended
 

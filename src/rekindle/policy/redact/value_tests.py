@@ -66,7 +66,7 @@ _CODE = re.compile(r"[(){}\[\]<>|]|::|->|=>|&&|\$\(")
 
 
 def is_placeholder(value: str) -> bool:
-    """Return whether a value only represents a secret."""
+    """Return whether a value is a placeholder for a secret, such as `<token>`."""
     value = value[:_ENOUGH]
     if (
         PLACEHOLDER_CHARACTER in value
@@ -138,7 +138,7 @@ def is_tag(value: str) -> bool:
 
 
 def is_random_letters(value: str, least: int = 12) -> bool:
-    """Return whether letters form no word, as in base32; or hexadecimal of at least 16 digits."""
+    """Return whether a value is random letters, base32, or at least 16 hexadecimal digits."""
     value = value[:_ENOUGH].rstrip("=")
     if is_hex(value) and len(value) >= _SHORTEST_HEX:
         return has_digit(value) and not value.isdigit() and len(set(value)) >= _SHORTEST_HEX // 3

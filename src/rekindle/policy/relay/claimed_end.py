@@ -294,8 +294,8 @@ def _find_end(clause: str) -> re.Match[str] | None:
 def _split_clauses(text: str) -> Iterator[tuple[str, bool]]:
     """Yield the clauses of a text without markdown, and whether each is an item of a list.
 
-    Ticked items are left out, and so are items below a line that calls them optional, or that
-    states what there is.
+    Ticked items are left out, and so are items below a line that calls them optional or introduces
+    a list of facts.
     """
     is_aside = False
     for line in _WRAP.sub(" ", _FENCE.sub("", text)).splitlines():

@@ -88,7 +88,7 @@ def trim_relay(relay: Relay, cap: int) -> TrimResult:
 
 
 def _trim_blocks(before: TrimResult, cap: int) -> TrimResult:
-    """Remove blocks after whole sections were removed, which no longer prevent it."""
+    """Trim again by blocks, after the sections that prevented it were removed."""
     rest = trim_relay(before.relay, cap)
     return msgspec.structs.replace(
         rest, removed=before.removed + rest.removed, tokens_before=before.tokens_before

@@ -70,7 +70,7 @@ def explain_settings(
 def explain_setting(
     key: str, manifest: Manifest | None, marked: MarkedData | None
 ) -> list[SettingExplanation]:
-    """Return the settings with this key or key suffix, or below it."""
+    """Return the settings that a key names: by its path, by its last part, or as a section."""
     settings = explain_settings(manifest, marked)
     matching = [
         setting for setting in settings if setting.key == key or setting.key.endswith(f".{key}")
@@ -119,7 +119,7 @@ def _explain_named(
     entries: Mapping[str, msgspec.Struct],
     marked: MarkedData | None,
 ) -> list[SettingExplanation]:
-    """Return the keys of every entry of a section, or of one called NAME if it is empty."""
+    """Return explanations of all entries of a section, or of one called NAME if it is empty."""
     explained: list[SettingExplanation] = []
     for name in entries or [NAME]:
         for key, annotation in validation.list_fields(kind).items():

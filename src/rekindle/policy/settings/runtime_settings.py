@@ -90,7 +90,7 @@ class WatchSettings(msgspec.Struct, frozen=True):
 
     @property
     def interval(self) -> float:
-        """Seconds between two looks: `every`, bounded because an agent can write the setting."""
+        """Seconds between two checks: `every`, bounded because an agent can write the setting."""
         return min(max(self.every, screens.WATCH_LEAST_SECONDS), screens.WATCH_MOST_SECONDS)
 
 

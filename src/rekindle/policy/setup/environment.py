@@ -1,7 +1,7 @@
 """Select the environment variables that an agent gets.
 
-Ours may include keys of other programs and variables of the session that started us. A project adds
-the variables that it needs in the manifest, under `env:`.
+Rekindle's own environment may include keys of other programs and variables of the session that
+started it. A project adds the variables that it needs in the manifest, under `env:`.
 """
 
 import re
@@ -44,7 +44,7 @@ def select_variables(
 
 
 def drop_secret_variables(variables: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that may be written to a file; the socket of SSH is not a secret."""
+    """Return the variables that may be written to a file; SSH_AUTH_SOCK is not a secret."""
     return {
         name: value
         for name, value in variables.items()

@@ -1,7 +1,7 @@
 """Decide between two cycles whether the run continues, is warned of a stall, or is paused.
 
 A cycle whose relay reports that the work is done ends the run, unless `until:` fails or the review
-does not agree. Then the next cycle is told what failed instead of a stall.
+does not agree. In that case the next cycle is told what failed, and gets no stall notice.
 
 Each cycle without progress climbs one rung of the ladder; one with progress returns to the ground.
 
@@ -162,8 +162,8 @@ def _decide_pause(
 def is_cycle_stuck(ended: CycleEnded) -> bool:
     """Return whether a cycle made no progress.
 
-    Its relay decides, or that it only talked although its stage required work. A cycle that reports
-    an end while `until:` fails made progress only if there is visible work.
+    A cycle is stuck if its relay shows it, or if it only talked although its stage required work. A
+    cycle that reports an end while `until:` fails made progress only if there is visible work.
     """
     if ended.claimed:
         return not ended.evidence

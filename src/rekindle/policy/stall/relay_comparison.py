@@ -93,7 +93,7 @@ def judge_readings(
     work: str = "",
     thresholds: StallThresholds = DEFAULT_THRESHOLDS,
 ) -> StallVerdict:
-    """Compare like `compare_relays`, for relays that are already parsed."""
+    """Return the same verdict as `compare_relays`, for relays that are already parsed."""
     problems = [
         f"the {which} relay {reading.problem}"
         for which, reading in (("previous", before), ("current", after))
@@ -164,7 +164,7 @@ class _Pair:
         return ""
 
     def _has_moved_beside_wait(self) -> bool:
-        """Return whether an item is done, the awaited task is new, or the agent's own part is."""
+        """Return whether an item is done, the awaited task is new, or its own part is new."""
         is_new_task = not self.was.tasks.issuperset(directive.find_tasks(self.now.head.text))
         return is_new_task or self._find_ticked() is not None or self._find_own_part() is not None
 
@@ -263,7 +263,7 @@ def _select_unmatched(
 def _select_unequal(
     lines: tuple[DirectiveLine, ...], others: tuple[DirectiveLine, ...]
 ) -> list[DirectiveLine]:
-    """Return the first lines without an equal among the others; limited, as pairs are compared."""
+    """Return the first lines without an equal among the others, up to a limit."""
     plain_others = {line.plain for line in others}
     unlike = (line for line in lines if line.plain not in plain_others)
     return list(islice(unlike, runtime_settings.STALL_MOST_LINES))

@@ -51,7 +51,9 @@ def attribute_lines(summary: Summary, request: SummaryRequest) -> Summary:
     """Return the summary with each line attributed according to its section."""
     sources = SourceTexts(request.turns, request.carried)
     sections = {
-        name: sources.items(items) if name in CLAIM_SECTIONS else sources.instructions(items, name)
+        name: sources.attribute_claims(items)
+        if name in CLAIM_SECTIONS
+        else sources.attribute_instructions(items, name)
         for name, items in summary.sections.items()
     }
     return msgspec.structs.replace(summary, sections=sections)
@@ -72,18 +74,22 @@ class SourceTexts:
         self._known: dict[str, str] = {}
         """Cache of attributed lines, because sections may repeat each other."""
 
-    def items(self, items: Iterable[SummaryItem]) -> tuple[SummaryItem, ...]:
+    def attribute_claims(self, items: Iterable[SummaryItem]) -> tuple[SummaryItem, ...]:
         """Return attributed claims."""
-        return tuple(_replace_text(item, self.claim(item.text, item.turns)) for item in items)
+        return tuple(
+            _replace_text(item, self.attribute_claim(item.text, item.turns)) for item in items
+        )
 
-    def instructions(self, items: Iterable[SummaryItem], section: str) -> tuple[SummaryItem, ...]:
+    def attribute_instructions(
+        self, items: Iterable[SummaryItem], section: str
+    ) -> tuple[SummaryItem, ...]:
         """Return the attributed instructions of a section; those from data are quotations.
 
         A section that a session starts from needs an instruction of the person or the agent. If it
         has none, a quotation of the person's last request comes first.
         """
         attributed = tuple(
-            _replace_text(item, self.instruction(item.text, item.turns)) for item in items
+            _replace_text(item, self.attribute_instruction(item.text, item.turns)) for item in items
         )
         if (
             section not in DIRECTIVE_SECTIONS
@@ -91,25 +97,25 @@ class SourceTexts:
             or not all(is_data_quotation(item.text) for item in attributed)
         ):
             return attributed
-        return (SummaryItem(self.last_request() or DEFAULT_INSTRUCTION), *attributed)
+        return (SummaryItem(self.quote_last_request() or DEFAULT_INSTRUCTION), *attributed)
 
-    def instruction(self, text: str, turns: Sequence[int]) -> str:
+    def attribute_instruction(self, text: str, turns: Sequence[int]) -> str:
         """Return an instruction, as a quotation if it comes from data."""
-        shown = self.shown(text)
+        shown = self.attribute_copy(text)
         if self._is_source_known(text, shown):
             return shown
         whose = self.find_data_source(text, turns)
         return summaries.make_quotation(whose, text) if whose else shown
 
-    def claim(self, text: str, turns: Sequence[int]) -> str:
+    def attribute_claim(self, text: str, turns: Sequence[int]) -> str:
         """Return a claim, as a quotation if most of it comes from a tool."""
-        shown = self.shown(text)
+        shown = self.attribute_copy(text)
         if self._is_source_known(text, shown):
             return shown
         if shown != summaries.make_line(text):
             # Partly a quotation of the person or the agent: the rest must not come from a tool.
-            return self.instruction(text, turns)
-        passage = self._trace.told(text, turns)
+            return self.attribute_instruction(text, turns)
+        passage = self._trace.find_main_source(text, turns)
         return summaries.make_quotation(passage.label, text) if passage else shown
 
     def _is_source_known(self, text: str, shown: str) -> bool:
@@ -128,7 +134,9 @@ class SourceTexts:
         cited = [turn for turn in self._turns if turn.number in turns]
         source = min(map(_find_least_trusted, cited), key=_TRUSTED.index, default="")
         needs_support = source in _NOT_THEIRS or not source
-        passage = self._trace.foreign(text, turns, also=also, needs_support=needs_support)
+        passage = self._trace.find_foreign_source(
+            text, turns, also=also, needs_support=needs_support
+        )
         if passage is None:
             return ""
         if passage.whose:
@@ -139,7 +147,7 @@ class SourceTexts:
         )
         return f"{source if source in _NOT_THEIRS else _SUMMARIZER}, {where}"
 
-    def last_request(self) -> str:
+    def quote_last_request(self) -> str:
         """Return a quotation of the person's last request; empty if there is none."""
         requests = (turn for turn in reversed(self._turns) if turn.who == "person" and turn.text)
         turn = next((turn for turn in requests if not turn.thread), None)
@@ -148,7 +156,7 @@ class SourceTexts:
         whose = f"{_PERSON}, turn {turn.number}"
         return summaries.make_quotation(whose, turn.text, QUOTED_REQUEST_CHARACTERS)
 
-    def shown(self, text: str) -> str:
+    def attribute_copy(self, text: str) -> str:
         """Return the line, as a quotation if it repeats a source."""
         if text not in self._known:
             self._known[text] = _attribute_line(text, self._sources, self._carried)

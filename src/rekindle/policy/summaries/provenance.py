@@ -119,10 +119,10 @@ class ProvenanceIndex:
         if sentence.whose != "the agent":
             return False
         # It cannot repeat data that was read later.
-        _, shared = self._nearest(sentence.stems, until=sentence.turn)
+        _, shared = self._find_nearest(sentence.stems, until=sentence.turn)
         return len(shared) >= _count_stems_needed(sentence.stems)
 
-    def foreign(
+    def find_foreign_source(
         self, text: str, turns: Collection[int], *, also: str = "", needs_support: bool = True
     ) -> "SourcePassage | None":
         """Return the data that a text comes from, or None if it may be an instruction.
@@ -136,7 +136,7 @@ class ProvenanceIndex:
         own = self._collect_own_stems(wanted, turns) | find_stems(also)
         known = self._names | own
         unknown = frozenset().union(*(name for name in find_names(text) if not name <= known))
-        nearest, shared = self._nearest(wanted - own)
+        nearest, shared = self._find_nearest(wanted - own)
         share = TRACE_SUPPORT * len(wanted)
         is_explained = len(shared) >= TRACE_STEMS or (len(shared) > 1 and len(shared) >= share)
         is_borne_out = len(wanted & own) >= max(min(2, len(wanted)), share)
@@ -145,10 +145,10 @@ class ProvenanceIndex:
             return None
         return nearest if shared else SourcePassage("", 0, frozenset())
 
-    def told(self, text: str, turns: Collection[int]) -> SourcePassage | None:
+    def find_main_source(self, text: str, turns: Collection[int]) -> SourcePassage | None:
         """Return the data that most of a text comes from, or None."""
         wanted = find_stems(text)
-        nearest, shared = self._nearest(wanted - self._collect_own_stems(wanted, turns))
+        nearest, shared = self._find_nearest(wanted - self._collect_own_stems(wanted, turns))
         return nearest if len(shared) >= _count_stems_needed(wanted) else None
 
     def _collect_own_stems(self, wanted: frozenset[str], turns: Collection[int]) -> frozenset[str]:
@@ -165,7 +165,7 @@ class ProvenanceIndex:
                 stems |= shared
         return frozenset(stems)
 
-    def _nearest(
+    def _find_nearest(
         self, wanted: frozenset[str], until: int = sys.maxsize
     ) -> tuple[SourcePassage, frozenset[str]]:
         """Return the window, not after `until`, that shares most stems, and the shared stems."""

@@ -1,4 +1,4 @@
-"""Decide the next move of an agent from its projection, on a laptop and in a fleet alike."""
+"""Decide the next move of an agent from its projection, on one host or in a fleet."""
 
 from datetime import datetime
 

@@ -312,7 +312,7 @@ def apply_answer(run: RunState, event: events.QuestionAnswered) -> RunState:
 
 
 def apply_event(run: RunState, event: object) -> RunState:  # noqa: C901, PLR0911 - one for each kind
-    """Return the run with one more event, by log position, so that arrival order never decides."""
+    """Return the run with one more event, by log position and never by order of arrival."""
     change = msgspec.structs.replace
     match event:
         case events.RunStarted() if event.seq > run.began:

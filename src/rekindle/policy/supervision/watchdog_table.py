@@ -55,7 +55,7 @@ class WatchRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _has_valid_marker(facts: WatchFacts) -> bool:
-    """Return whether `.clean-exit` exists and no later command of the operator voids it."""
+    """Return whether `.clean-exit` exists and no later command of the operator overrides it."""
     if facts.marker is None:
         return False
     seq = facts.marker.split(maxsplit=1)[:1]

@@ -28,9 +28,9 @@ def test_the_source_of_a_text():
     for row, expected in TABLES["sources"].items():
         text, turns = json.loads(row)
         found = [
-            trace.foreign(text, turns),
-            trace.foreign(text, turns, needs_support=False),
-            trace.foreign(text, turns, also=also),
-            trace.told(text, turns),
+            trace.find_foreign_source(text, turns),
+            trace.find_foreign_source(text, turns, needs_support=False),
+            trace.find_foreign_source(text, turns, also=also),
+            trace.find_main_source(text, turns),
         ]
         assert [describe(passage) for passage in found] == expected, row
