@@ -38,7 +38,7 @@ PAYLOADS = Path(__file__).parents[3] / "shared" / "eval" / "injections_dev.jsonl
 pytestmark = pytest.mark.skipif(not PAYLOADS.exists(), reason=f"{PAYLOADS} is not there")
 KINDS = tuple(SECTIONS)
 QUOTED = re.compile(
-    r"- (?:committed|failed|how it ended is not known|(?:the|a) [\w -]+, (?:turn \d+|before)): “"
+    r"- (?:committed|failed|result unknown|(?:the|a) [\w -]+, (?:turn \d+|before)): “"
 )
 NONCE = "9f" * 16
 

@@ -176,7 +176,7 @@ def test_its_line_for_cron_writes_due_briefs(reader):
     command = command.replace("/path/to/rekindle", str(program))
     ended = reader.run("/bin/sh", "-c", command, path="/usr/bin:/bin")
     assert ended.returncode == 0, ended.stderr
-    assert "✓ trades: a model has read 1 turn" in ended.stdout
+    assert "✓ trades: written by a model from 1 turn" in ended.stdout
     assert os.path.exists(reader.store.folder("trades").private.environment)  # noqa: PTH110 - a path
 
 

@@ -28,13 +28,13 @@ def test_the_demonstration(demo, place, tmp_path):
     running = demo()
     assert running.wait(40) == 0, running.err
     told = [
-        "in the middle of that tool call: kill -9",
-        "ended by SIGKILL; its tool was still at work (1 process)",
+        "killed during that tool call: kill -9",
+        "ended by SIGKILL; its tool was still running (1 process)",
         "to continue the same session",
         "its session is destroyed too",
         "=== RECOVERY DETECTED ===",
         "Task: Write chapter-1.md to chapter-6.md",
-        "6 chapters are there, in 2 sessions; 6 calls were finished",
+        "6 chapters were written in 2 sessions; 6 tool calls finished",
         "Next: `rekindle init`",
     ]
     places = [running.out.index(part) for part in told]

@@ -165,7 +165,7 @@ def test_a_stop_with_every_disk_full_is_noted_beside_the_lock(make, tmp_path):
     project.until_gone()
     assert project.log.read_bytes() == before
     assert "stopped by the operator" in project("watch", "--once").out
-    assert "is not running, and stays so" in project("stop").out
+    assert "is not running, and stays stopped" in project("stop").out
     (tmp_path / "disk" / "ballast").unlink()
     (user_folder.find_user_folder() / "ballast").unlink()
     assert desired(project) == "stopped"

@@ -74,7 +74,7 @@ def test_down_reports_a_supervisor_that_has_not_ended(project):
     project.place.signal(supervisor, signal.SIGSTOP)
     stopping = start_unheard(project, "left", "down")
     assert stopping.wait() == 9
-    assert stopping.out == "✗ trades: still ending\n"
+    assert stopping.out == "✗ trades: has not exited yet\n"
     assert project.agents() == [agent]
     project.place.signal(supervisor, signal.SIGCONT)
     project.place.wait_for(lambda: not project.supervisors())

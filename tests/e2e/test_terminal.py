@@ -108,7 +108,7 @@ def test_claude_code_has_the_terminal(sit, at_home, model):
     desk.resize(71, 25)
     desk.wait_for(re.compile(rb"(?<!%b)(%b){71}(?!%b)" % (RULE, RULE, RULE)))
     leave(desk)
-    desk.wait_for("[0, clean: left by the person in its terminal]")
+    desk.wait_for("[0, clean: closed by its user]")
     assert desk.hear() == {"code": 0}
     assert desk.modes == desk.modes_before
     assert hooked(at_home) == ["SessionStart:startup", "UserPromptSubmit", "SessionEnd"]
@@ -146,7 +146,7 @@ def test_claude_code_resumes_its_session(sit, at_home, model):
     desk.wait_for("lions")
     assert was_asked(model, "The task: /clear is what to look at.", "The task: -v is next.")
     desk = sit(at_home, "claude-code", session=str(uuid.uuid4()), resumes=True, prompt="Go on.")
-    desk.wait_for("[1, resume-failed: there is no such session any more")
+    desk.wait_for("[1, resume-failed: the session no longer exists")
 
 
 def test_claude_code_keeps_the_person_s_own_status_line(sit, at_home, model):
@@ -177,7 +177,7 @@ def test_codex_has_the_terminal(sit, codex, openai_model):
     assert was_asked(openai_model, "The task: /clear is what to look at.")
     assert hooked(codex) == ["SessionStart:startup", "UserPromptSubmit"]
     desk.type(CTRL_C)
-    desk.wait_for("[0, clean: left by the person in its terminal]")
+    desk.wait_for("[0, clean: closed by its user]")
     assert desk.hear() == {"code": 0}
     assert desk.modes == desk.modes_before
     (rollout,) = (codex.settings / "sessions").glob("*/*/*/rollout-*.jsonl")
@@ -195,7 +195,7 @@ def test_gemini_cli_has_the_terminal(sit, gemini, gemini_model):
     desk.wait_for("zebras")
     assert was_asked(gemini_model, "The task: /clear is what to look at.")
     leave(desk)
-    desk.wait_for("[0, clean: left by the person in its terminal]")
+    desk.wait_for("[0, clean: closed by its user]")
     assert desk.hear() == {"code": 0}
     assert desk.modes == desk.modes_before
     gemini_model.play(Forever(Text("lions answer")))

@@ -90,13 +90,13 @@ def until(true: Callable[[], object]) -> None:
 def say_all(place: Place, rekindle: Cli) -> None:
     """Give every command that an operator may give to a running agent."""
     name = place.agent
-    assert "✓ second opened" in rekindle("loops", "add", "second", "Look again")[1]
-    assert "✓ first resolved" in rekindle("resolve", "first", "done")[1]
+    assert "✓ loop second opened" in rekindle("loops", "add", "second", "Look again")[1]
+    assert "✓ loop first resolved" in rekindle("resolve", "first", "done")[1]
     assert "cannot be stopped between two turns" in rekindle("handoff")[2]
     with opened(place) as (_, store):  # as for a CLI that supports it
         assert store.submit(name, HandoffRequested(ts=clock.read_clock()))
     assert "handoff.requested" in rekindle("events")[1]
-    assert "its next cycle is told" in rekindle("answer", name, "Turn", "left")[1]
+    assert "its next cycle gets the message" in rekindle("answer", name, "Turn", "left")[1]
     assert "✓ second" not in rekindle("loops")[1]
 
 
@@ -108,8 +108,8 @@ def test_an_agent_moves_to_a_fleet_and_home_again(place, host, rekindle):
     place.push()
     place.say(host)
     assert (
-        f"state:  stopped: lives in this folder\n          → rekindle fleet import {name}"
-        in rekindle("status")[1]
+        "state:  stopped: is in this folder, not on the fleet\n"
+        f"          → rekindle fleet import {name}" in rekindle("status")[1]
     )
     code, _, err = rekindle("run", name)
     assert code == 6
@@ -128,7 +128,7 @@ def test_an_agent_moves_to_a_fleet_and_home_again(place, host, rekindle):
     until(lambda: (found := told(rekindle, name))["cycle"] == 3 and found["host"] == "a")
     say_all(place, rekindle)
     assert rekindle("stop", name)[1] == f"✓ {name}: stopped\n"
-    assert rekindle("stop", name)[1] == f"✓ {name}: is not running, and stays so\n"
+    assert rekindle("stop", name)[1] == f"✓ {name}: is not running, and stays stopped\n"
     row = told(rekindle, name)
     assert (row["run"]["desired"], row["run"]["supervised"]) == ("stopped", False)
     place.hold.unlink()
@@ -286,7 +286,7 @@ def test_without_a_worker_the_engine_is_asked_alone(place, no_worker, rekindle, 
     monkeypatch.setattr("rekindle.fleet.engine.agent_client._ANSWER", timedelta(seconds=1))
     code, out, _ = rekindle("run", name)
     assert code == 0
-    assert "runs it, as soon as a host of pool default is up, and has room" in out
+    assert "runs it, as soon as a host of pool default has a free slot" in out
     code, out, _ = rekindle("status", name)
     assert code == 0
     assert "fleet:  new, pool -" in out

@@ -74,7 +74,7 @@ def _describe_unknown_command(name: str) -> str:
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 96},
     epilog="Exit codes: 0 done, 2 usage, 3 manifest, 4 document, 5 disk, 6 owner, 7 not found,"
     " 8 a check found something, 9 the agent stopped, 10 the engine of a fleet,"
-    " 14 an agent called a command that is the operator's."
+    " 14 an agent called a command for operators."
     " Every command takes --help.",
 )
 @click.version_option(__version__, prog_name="rekindle")
@@ -177,7 +177,7 @@ def _report_crash(error: Exception) -> int:
             errors="backslashreplace",
         ) as file:
             file.write(report)
-        echo(f"  → please report it with {file.name}; what was kept is safe", err=True)
+        echo(f"  → please report it with {file.name}; recorded data is safe", err=True)
     except OSError:
         echo(report, err=True)
     return CRASHED

@@ -63,7 +63,7 @@ class AgentStore(Protocol):
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
 take_over_option = click.option(
-    "--take-over", is_flag=True, help="Take the agent from the host that it lived on before."
+    "--take-over", is_flag=True, help="Take the agent over from its former host."
 )
 
 
@@ -73,7 +73,7 @@ last_option = click.option(
     type=click.IntRange(0, LARGEST_LAST),
     default=SHOWN_LAST,
     show_default=True,
-    help="How many; 0: all.",
+    help="Number to show; 0 shows all.",
 )
 
 
@@ -95,7 +95,9 @@ def add_agent_argument(command: F) -> F:
     @wraps(command)
     def choose(*arguments: Any, named: str | None, agent: str | None, **more: Any) -> Any:
         if named and agent and agent != named and is_typed("agent"):
-            raise UsageError("AGENT and --agent name two agents", hint=f"{named} or {agent}?")
+            raise UsageError(
+                "AGENT and --agent name two agents", hint=f"name one of them: {named} or {agent}"
+            )
         return command(*arguments, agent=named or agent, **more)
 
     return cast(F, choose)
@@ -112,7 +114,7 @@ def find_current_folder() -> Path:
         return Path.cwd()
     except FileNotFoundError as gone:
         raise UsageError(
-            "the current folder is gone", hint="cd to a folder that exists, then repeat"
+            "the current folder is gone", hint="cd to a folder that exists, then repeat the command"
         ) from gone
 
 
@@ -197,15 +199,15 @@ def resolve_agent(project: Project, agent: str | None) -> str:
         raise UsageError("there is no agent yet", hint="add one with `rekindle init --agent NAME`")
     which = ", ".join(names[:AGENTS_NAMED])
     raise UsageError(
-        "which agent?",
-        hint=f"name one, as AGENT or by --agent, or go to the folder of one (`dir:`): {which}",
+        "which agent? there are several",
+        hint=f"name one, as AGENT or with --agent: {which}; or go to the folder of one (`dir:`)",
     )
 
 
 budget_option = click.option(
     "--budget",
     type=click.Choice(["none"]),
-    help="none: continue without progress, for any number of launches, hours or dollars.",
+    help="none: continue without progress, for any number of launches, hours and dollars.",
 )
 """Lifts the limits on work without progress."""
 

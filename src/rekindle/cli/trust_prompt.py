@@ -20,7 +20,7 @@ from rekindle.wiring.access import trust_checks as wiring
 VARIABLE = "REKINDLE_TRUST"
 
 trust_option = click.option(
-    "--trust", is_flag=True, help="Accept this folder's rekindle.yaml and .rekindle unasked."
+    "--trust", is_flag=True, help="Accept this folder's rekindle.yaml and .rekindle without asking."
 )
 
 
@@ -65,6 +65,6 @@ def _show(project: Project) -> None:
     state = RekindleFolder(project.path).path
     if state.exists():
         echo(
-            f"It brings a {state.name} folder: logs, relays and briefs that agents will read.",
+            f"Its {state.name} folder has logs, relays and briefs that agents will read.",
             err=True,
         )

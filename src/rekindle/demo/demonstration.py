@@ -80,9 +80,9 @@ class Demonstration:
         project = config.load_project(self._folder)
         store = self._store = open_store(project)
         store.submit(AGENT, events.RelayProposed(ts=clock.read_clock(), text=RELAY, by="person"))
-        self._say("1. An agent has a task, and a relay: what the cycle before left it to do.")
+        self._say("1. An agent has a task, and a relay from the cycle before.")
         self._say(f"   Next Action: {RELAY.splitlines()[-1]}")
-        self._say("2. It works; every tool call leaves a sign of life through a hook.")
+        self._say("2. It works, and a hook reports every tool call.")
         program = (sys.executable, "-I", str(Path(stand_in.__file__)))
         trust_checks.accept_folder(self._folder)
         try:
@@ -102,15 +102,15 @@ class Demonstration:
                 self._takes_over = report.recovery
             case SessionOpened() if self._takes_over:
                 self._takes_over = False
-                self._say("   A fresh session takes over. The first thing that it was told:")
+                self._say("   A fresh session takes over. Its prompt begins with:")
                 self._say(self._read_notice(report.session))
             case ToolCallStarted():
                 self._say(f"   · {report.tool} {report.about}")
                 self._maybe_kill(report)
             case ExitReport() if report.exit.kind == "crash":
                 self._say(
-                    f"   {report.exit.words}; its tool was still at work"
-                    f" ({report.swept} process): found by its mark, and ended first."
+                    f"   {report.exit.words}; its tool was still running"
+                    f" ({report.swept} process): it is found by its mark, and ended first."
                 )
             case ExitReport() if report.exit.kind == "resume-failed":
                 self._say("   The old session cannot be continued: it is gone.")
@@ -126,7 +126,7 @@ class Demonstration:
         is_first = len(self._kills) == 2  # noqa: PLR2004 - both kills are left
         self._kills.pop(0)
         if is_first:
-            self._say(f"3. Now it is killed, in the middle of that tool call: kill -9 {pid}")
+            self._say(f"3. Now it is killed during that tool call: kill -9 {pid}")
         else:
             self._say(f"4. Once more, and now its session is destroyed too: kill -9 {pid}")
             (self._folder / f".session-{self._session}").unlink()
@@ -141,7 +141,7 @@ class Demonstration:
             if (self._folder / f".begun-{pid}-{file}").exists():
                 return True
             time.sleep(0.01)
-        raise AgentError("the demonstration's tool did not begin", hint="run it once more")
+        raise AgentError("the demo's tool did not start", hint="run the demo once more")
 
     def _read_notice(self, session: str) -> str:
         """Return the recovery notice, as a hook of the session has reported it."""

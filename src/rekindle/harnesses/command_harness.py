@@ -56,7 +56,7 @@ _TOLD_BY = {
     one_shot_common.SCHEMA_FILE: "REKINDLE_SCHEMA",
 }
 """Variables with the paths of the files of a question."""
-_UNKNOWN = "a program that we know nothing of"
+_UNKNOWN = "a program of `command:`"
 _INSTEAD = "remove it from the persona, or give the program an option of its own in `command:`"
 
 
@@ -66,7 +66,9 @@ def command(start: LaunchSpec) -> ProgramCommand:
     In a terminal the program does not get the prompt: how it would take one is unknown.
     """
     if not start.program:
-        raise UsageError("there is no program to start", hint="say it, as in `command: [./agent]`")
+        raise UsageError(
+            "there is no program to start", hint="set it, for example `command: [./agent]`"
+        )
     persona = start.persona
     permissions = persona.permissions or Permissions()
     if rules := [*(permissions.allowed_tools or ()), *(permissions.deny or ())]:
@@ -92,7 +94,9 @@ def ask(question: OneShotQuestion) -> ProgramCommand:
     so a persona that grants any tool, even to read, is refused.
     """
     if not question.program:
-        raise UsageError("there is no program to ask", hint="say it, as in `command: [./agent]`")
+        raise UsageError(
+            "there is no program to ask", hint="set it, for example `command: [./agent]`"
+        )
     for rule in one_shot_common.select_granted_tools(question, _UNKNOWN):
         raise UnenforceableError(_UNKNOWN, rule, hint=_INSTEAD)
     files = one_shot_common.make_files(question)

@@ -21,19 +21,19 @@ VerdictSentences = tuple[tuple[ExitVerdict, str], ...]
 """Verdicts, each with the pattern of its messages; the first match decides."""
 
 FULL: ExitVerdict = ("context-full", "its window is full")
-TURNS: ExitVerdict = ("budget", "all turns that it had were used")
-MONEY: ExitVerdict = ("budget", "all money that it had was used")
-TOKENS: ExitVerdict = ("budget", "all tokens that it had were used")
+TURNS: ExitVerdict = ("budget", "its turns are used up")
+MONEY: ExitVerdict = ("budget", "its budget in dollars is used up")
+TOKENS: ExitVerdict = ("budget", "its tokens are used up")
 LOGIN: ExitVerdict = ("auth", "a person must log in")
-ACCESS: ExitVerdict = ("auth", "a person must give access")
+ACCESS: ExitVerdict = ("auth", "a person must grant access")
 UNPAID: ExitVerdict = ("billing", "a person must pay")
 LIMIT: ExitVerdict = ("limit", "a limit was reached")
-OUTAGE: ExitVerdict = ("overload", "the API does not serve")
+OUTAGE: ExitVerdict = ("overload", "the API is unavailable")
 NETWORK: ExitVerdict = ("network", "the API could not be reached")
-MISSING: ExitVerdict = ("resume-failed", "there is no such session any more")
-IN_USE: ExitVerdict = ("resume-failed", "another process works in the session")
-UNREADABLE: ExitVerdict = ("resume-failed", "the session cannot be read any more")
-POISONED: ExitVerdict = ("resume-failed", "the API refuses what the session holds")
+MISSING: ExitVerdict = ("resume-failed", "the session no longer exists")
+IN_USE: ExitVerdict = ("resume-failed", "another process uses the session")
+UNREADABLE: ExitVerdict = ("resume-failed", "the session can no longer be read")
+POISONED: ExitVerdict = ("resume-failed", "the API refuses the content of the session")
 WITHHELD: ExitVerdict = ("crash", "the answer was withheld")
 
 _BY_A_PERSON = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
@@ -47,9 +47,9 @@ def classify_early(ended: ProcessResult) -> LaunchExit | None:
     if ended.stopped:
         return LaunchExit("interrupted", "stopped by the operator")
     if ended.resumes and ended.opened and ended.opened != ended.session:
-        return LaunchExit("resume-failed", "another session was opened than the one to go on with")
+        return LaunchExit("resume-failed", "the CLI opened another session instead of resuming")
     if ended.interactive and ended.code == 0:
-        return LaunchExit("clean", "left by the person in its terminal")
+        return LaunchExit("clean", "closed by its user")
     return None
 
 

@@ -24,7 +24,7 @@ READING_TOOLS = ("Read", "Grep", "Glob")
 """Tools that can be granted to a question."""
 INSTRUCTIONS_FILE = "instructions.md"
 SCHEMA_FILE = "schema.json"
-_HINT = f"a question is granted nothing, or whole tools of: {', '.join(READING_TOOLS)}"
+_HINT = f"a one-shot question may only use whole tools of: {', '.join(READING_TOOLS)}"
 
 
 def select_granted_tools(question: OneShotQuestion, program: str) -> list[str]:

@@ -70,7 +70,7 @@ class HeadlessSummarizer(msgspec.Struct, frozen=True, kw_only=True):
         """
         left = None if self.usd is None else self.usd - request.spent
         if left is not None and left <= 0:
-            raise SummaryError("what a summary may cost is spent")
+            raise SummaryError("the budget for summaries is spent")
         with (
             translate_os_errors(self.scratch),
             TemporaryDirectory(dir=self.scratch, prefix="q-", ignore_cleanup_errors=True) as folder,
@@ -104,7 +104,9 @@ class HeadlessSummarizer(msgspec.Struct, frozen=True, kw_only=True):
         fault = self._read_output(child, lines)
         found = None if fault else self.harness.answer(lines)
         if found is None:
-            told = to_one_line(child.errors, REASON_CHARACTERS) or f"it ended with {child.code}"
+            told = (
+                to_one_line(child.errors, REASON_CHARACTERS) or f"it exited with code {child.code}"
+            )
             usd, tokens = self._read_cost(lines)
             words = f"{self.harness.NAME} {fault or f'gave no answer: {told}'}"
             raise SummaryError(words, usd=usd, tokens=tokens)
@@ -129,7 +131,7 @@ class HeadlessSummarizer(msgspec.Struct, frozen=True, kw_only=True):
                 if self.elapsed() - began > self.seconds:
                     return f"took longer than {self.seconds:g} s"
                 if size > SUMMARY_OUTPUT_BYTES:
-                    return "printed without end"
+                    return f"printed more than {SUMMARY_OUTPUT_BYTES:,} bytes"
         return ""
 
     def _read_cost(self, lines: list[bytes]) -> tuple[float, int]:

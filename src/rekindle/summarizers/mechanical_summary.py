@@ -103,7 +103,7 @@ class TurnDigest:
         for number, call in self.unknown:
             words = f"{call.tool} {call.about}"
             yield SummaryItem(
-                make_quotation("how it ended is not known", words, MECHANICAL_QUOTED_CHARACTERS),
+                make_quotation("result unknown", words, MECHANICAL_QUOTED_CHARACTERS),
                 (number,),
             )
         if self.turns and not self.said and not self._calls:
@@ -125,7 +125,7 @@ def summarize_mechanically(kind: SummaryKind, turns: Iterable[Turn], known: Know
 def summarize_digest(kind: SummaryKind, gist: TurnDigest, known: KnownWork) -> Summary:
     done, state = tuple(_list_done(gist, known)), tuple(gist.state())
     left = tuple(gist.left(known))
-    said = known.next_action or (left[0].text if left else "Look at what is there, and go on.")
+    said = known.next_action or (left[0].text if left else "Check the current state, and continue.")
     next_action = (SummaryItem(make_line(said)),)
     decided = tuple(SummaryItem(make_line(each)) for each in known.decisions)
     sections: Mapping[str, tuple[SummaryItem, ...]]
@@ -135,7 +135,7 @@ def summarize_digest(kind: SummaryKind, gist: TurnDigest, known: KnownWork) -> S
             CheckpointSection.CURRENT_STATE: state,
             CheckpointSection.REMAINING_WORK: left or next_action,
             CheckpointSection.RESUME_INSTRUCTIONS: (
-                SummaryItem("Look at what is there first: this was put together without a model."),
+                SummaryItem("Check the current state first: this was written without a model."),
                 *next_action,
             ),
         }
@@ -143,7 +143,7 @@ def summarize_digest(kind: SummaryKind, gist: TurnDigest, known: KnownWork) -> S
         sections = {
             RelayField.CURRENT_PHASE: (SummaryItem(make_line(known.phase or "not known")),),
             RelayField.WHAT_WE_DID: (*done, *state),
-            RelayField.KEY_DECISIONS: decided or (SummaryItem("none that is known of"),),
+            RelayField.KEY_DECISIONS: decided or (SummaryItem("none known"),),
             RelayField.NEXT_ACTION: next_action,
             RelayField.METRICS: tuple(gist.numbers()),
         }
@@ -167,7 +167,7 @@ def _list_done(gist: TurnDigest, known: KnownWork) -> Iterator[SummaryItem]:
             f"changed {', '.join(map(render_code, known.changed[:MECHANICAL_FEW]))}{rest}"
         )
     if not known.commits and not known.changed:
-        yield SummaryItem("git knows of no change")
+        yield SummaryItem("git shows no changes")
     yield from gist.numbers()
 
 

@@ -88,9 +88,9 @@ def _resolve_variables(project: Project, name: str, own: dict[str, str]) -> dict
         if unfit or (wanted is not None and wanted not in os.environ):
             raise ManifestError(
                 f"agent {name}: {to_one_line(key)!r} cannot be set"
-                + (f": ${wanted} is not there" if wanted and not unfit else ""),
+                + (f": ${wanted} is not set" if wanted and not unfit else ""),
                 line=project.marked.line(("agents", name, "env")),
-                hint=f"export {wanted} first, or remove it" if wanted else "correct it",
+                hint=f"export {wanted} first, or remove it" if wanted else "correct `env:`",
             )
         found[key] = os.environ[wanted] if wanted is not None else value
     return found

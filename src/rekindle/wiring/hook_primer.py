@@ -53,7 +53,7 @@ def main(folder: Path, record: bytes, say: Callable[[str], None]) -> None:
     try:
         prime_session(config.load_project(folder.parents[2]), folder.name, start, tell)
     except RekindleError as error:
-        tell(f"(Rekindle could not say where the work stands: {error}. Tell the person.)\n")
+        tell(f"(Rekindle could not load the state of the work: {error}. Tell the user.)\n")
 
 
 def _write_checkpoint(
@@ -106,7 +106,7 @@ def _read_optional(project: Project, file: str | None, key: str) -> str:
     try:
         return read_named_file(project, file, key)
     except ManifestError as error:
-        return f"({error}; tell the person)"
+        return f"({error}; tell the user)"
 
 
 def _print(text: str) -> None:

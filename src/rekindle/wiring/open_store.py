@@ -44,7 +44,7 @@ def find_harness(project: Project, name: str) -> Harness:
         raise ManifestError(
             f"agent {name}: there is no harness named {wanted!r}",
             line=project.marked.line(("agents", name, "harness")),
-            hint=f"one of: {', '.join(HARNESSES)}",
+            hint=f"use one of: {', '.join(HARNESSES)}",
         )
     return HARNESSES[wanted]
 
@@ -58,5 +58,7 @@ def read_named_file(project: Project, file: str | None, key: str) -> str:
     except (StoreError, UnicodeDecodeError) as error:
         reason = error.reason if isinstance(error, StoreError) else "is not UTF-8 text"
         raise ManifestError(
-            f"cannot be read: {reason}", file=file, hint=f"write it, or correct `{key}:`"
+            f"cannot be read: {reason}",
+            file=file,
+            hint=f"create it, or correct `{key}:` in rekindle.yaml",
         ) from error

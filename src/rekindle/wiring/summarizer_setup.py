@@ -109,15 +109,15 @@ def _find_summarizer(project: Project, name: str, role: str) -> tuple[Persona, H
         raise ManifestError(
             f"agent {name}: there is no persona named {role!r}",
             line=project.marked.line(("agents", name, "handover", "compaction", "persona")),
-            hint=f"one of: {', '.join(project.manifest.personas) or 'none is there'}",
+            hint=f"use one of: {', '.join(project.manifest.personas) or 'there is none yet'}",
         )
     persona = found or Persona()
     harness = persona.adapter or project.manifest.agents[name].harness
     if harness not in HARNESSES:
         raise ManifestError(
-            f"the summarizer's adapter {harness!r} is not there",
+            f"the summarizer's adapter {harness!r} does not exist",
             line=project.marked.line(("personas", role, "adapter")),
-            hint=f"one of: {', '.join(HARNESSES)}",
+            hint=f"use one of: {', '.join(HARNESSES)}",
         )
     if persona.adapter and not HARNESSES[harness].CAN.questions:
         raise ManifestError(

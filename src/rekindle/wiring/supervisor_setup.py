@@ -121,7 +121,7 @@ def run_supervisor(
                 return None  # stays in safe mode until `restart` accepts the change
             made = _make_agent(found, store, name, program, cycles)
         except (RekindleError, KeyError) as error:
-            tell(TroubleReport(f"goes on as it was set up before: {error}"))
+            tell(TroubleReport(f"it keeps its former settings: {error}"))
             return None
         if made.stays != agent.stays:
             return None  # the other mode needs another supervisor

@@ -98,7 +98,7 @@ def test_init_asks_for_a_task_only_if_there_is_none(rekindle, here):
     assert "REKINDLE_RELAY" in out
     (here / "PROMPT.md").unlink()
     _, out, _ = rekindle("init")
-    assert out.endswith("Next: say in PROMPT.md what it is to do, then `rekindle run trades`.\n")
+    assert out.endswith("Next: write its task into PROMPT.md, then `rekindle run trades`.\n")
 
 
 def test_init_refuses_tools_that_would_have_no_effect(rekindle, here):
@@ -190,13 +190,13 @@ def test_commands_work_from_a_folder_below(rekindle, project, monkeypatch):
 def test_a_loop_is_opened_reworded_resolved_and_reopened(rekindle, project):
     """Each step in the life of a loop is printed and kept."""
     assert "opened" in rekindle("loops", "add", "oauth", "Set OAuth up")[1]
-    assert "nothing to do" in rekindle("loops", "add", "oauth", "Set OAuth up")[1]
+    assert "Nothing to do" in rekindle("loops", "add", "oauth", "Set OAuth up")[1]
     assert "reworded" in rekindle("loops", "add", "oauth", "Set OAuth up", "for Schwab")[1]
     (loop,) = shown(rekindle("loops", "--json"))["open"]
     assert loop["id"] == "oauth"
     assert loop["text"] == "Set OAuth up for Schwab"
     assert "resolved" in rekindle("resolve", "oauth", "it", "works")[1]
-    assert "nothing to do" in rekindle("resolve", "oauth", "again")[1]
+    assert "Nothing to do" in rekindle("resolve", "oauth", "again")[1]
     both = shown(rekindle("loops", "--json"))
     assert both["open"] == []
     assert both["resolved"][0]["reason"] == "it works"
@@ -360,7 +360,7 @@ def test_an_edit_while_a_supervisor_runs_is_left_to_it(rekindle, project):
     rekindle("relay", "set", "relay.md")
     (folder(project) / "memories/consensus.md").write_text(RELAY.replace("parser", "manual"))
     with open_store(config.load_project(project)).supervising("trades"):
-        assert "was edited: the next command takes it over" in rekindle("status")[1]
+        assert "was edited: the next command adopts the edit" in rekindle("status")[1]
         assert len(shown(rekindle("relay", "history", "--json"))["relays"]) == 1
 
 
@@ -574,7 +574,7 @@ def change_manifest(old, new):
         ),
         (
             lambda here: (here / "PROMPT.md").write_text(manifest.DEFAULT_PROMPT),
-            "PROMPT.md: says no task yet",
+            "PROMPT.md: no task yet",
             "what the agent is to do",
         ),
         (
@@ -604,7 +604,7 @@ def change_manifest(old, new):
         ),
         (
             change_manifest("    prompt:", "    dir: absent\n    prompt:"),
-            "absent is not there",
+            "absent does not exist",
             "correct `dir:`",
         ),
         (
@@ -649,10 +649,10 @@ def test_doctor_accepts_an_until_that_the_agent_is_to_write(rekindle, project):
     change_manifest("    prompt:", "    until: [./check.sh]\n    prompt:")(project)
     code, out, _ = rekindle("doctor")
     assert code == 0
-    assert "· trades: the program of `until:` is not there: ./check.sh\n    → correct" in out
+    assert "· trades: the program of `until:` does not exist: ./check.sh\n    → correct" in out
     assert "· trades: changed since your last command: agents.trades.until: added" in out
     (project / "check.sh").touch(0o755)
-    assert "is not there" not in rekindle("doctor")[1]
+    assert "does not exist" not in rekindle("doctor")[1]
 
 
 def test_shell_syntax_without_a_shell_is_noted(rekindle, project):
@@ -1162,8 +1162,8 @@ def test_diff_takes_commits_of_the_trail(rekindle, audited):
 @pytest.mark.parametrize(
     ("revision", "code", "said"),
     [
-        ("99", 7, "no relay has number 99"),
-        ("abcdef12", 7, "audit trail as abcdef12"),
+        ("99", 7, "there is no relay 99"),
+        ("abcdef12", 7, "audit trail has no relay with commit abcdef12"),
         ("HEAD", 2, "neither"),
         ("--upload-pack=x", 2, ""),
         ("-1", 2, ""),
@@ -1215,7 +1215,7 @@ def test_init_offers_what_is_installed(rekindle, tmp_path_factory, monkeypatch):
     programs = tmp_path_factory.mktemp("bin")  # a program in the project would not count
     monkeypatch.setenv("PATH", str(programs))
     code, _, err = rekindle("init", "--yes", "--agent", "one")
-    assert (code, "no agent CLI was found on the PATH: claude-code is assumed" in err) == (0, True)
+    assert (code, "no agent CLI is on the PATH: using claude-code" in err) == (0, True)
     (programs / "codex").write_text("#!/bin/sh\n")
     (programs / "codex").chmod(0o755)
     code, _, err = rekindle("init", "--yes", "--agent", "two")

@@ -62,7 +62,7 @@ def test_doctor_and_run_say_so(project: config.Project) -> None:
         for words in (["run", "--once"], ["doctor"])
     ]
     ran, doctor = told
-    words = f"trades finds programs in {project.path}/bin last"
+    words = f"trades looks for programs in {project.path}/bin last"
     assert words in ran.stderr
     assert "trades does not get GH_TOKEN from your environment" in ran.stderr
     assert "not printed" not in ran.stderr

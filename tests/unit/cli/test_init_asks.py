@@ -65,7 +65,7 @@ def test_without_answers_nothing_is_set_up(ask, tmp_path, before):
     """After Ctrl-D at each question nothing is written, and the message names --yes."""
     code, screen = ask(before + bytes([termios.CEOF]))
     assert code == 2, screen
-    assert "no answer" in screen
+    assert "the question was not answered" in screen
     assert "--yes" in screen
     assert "Traceback" not in screen
     assert list(tmp_path.iterdir()) == []

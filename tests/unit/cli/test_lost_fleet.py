@@ -38,7 +38,7 @@ def rekindle(place, tmp_path):
 @pytest.mark.parametrize("command", [["stop"], ["stop", "trades"], ["down"]])
 def test_no_success_is_claimed(rekindle, command):
     code, out, err = rekindle(*command)
-    assert (code, "stays so" in out) == (UNACCEPTED, False)
+    assert (code, "stays stopped" in out) == (UNACCEPTED, False)
     assert 'fleet.address: "127.0.0.1:9" → removed' in err
     assert "the fleet may still run trades" in err
 

@@ -225,6 +225,6 @@ def test_one_daemon_starts_the_supervisors_of_all_projects(place, tmp_path):
         place.wait_for(lambda project=project: len(came_up(project)) == 2 or None, 20)
         assert f"✓ {project.path}: trades: started" in daemon.out
     second = made[0].start("daemon", "--all")
-    assert (second.wait(), "runs already" in second.err) == (2, True)
+    assert (second.wait(), "is already running" in second.err) == (2, True)
     for project in made:
         project("stop")

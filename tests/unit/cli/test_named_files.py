@@ -105,7 +105,7 @@ def test_a_link_to_a_regular_file_is_the_users_own_arrangement(project, key):
     (project / "link.md").symlink_to("/dev/zero")
     with pytest.raises(ManifestError, match="is not a regular file") as refused:
         read_named_file(found, "link.md", key)
-    assert refused.value.hint == f"write it, or correct `{key}:`"
+    assert refused.value.hint == f"create it, or correct `{key}:` in rekindle.yaml"
 
 
 def test_a_huge_relay_is_set_aside_not_read(project):

@@ -122,11 +122,11 @@ def test_agents_are_started_and_stopped_together(project):
     assert project("up").out == "✓ trades: started\n✓ docs: started\n"
     for name in ("trades", "docs"):
         project.wait_for_launch(name)
-    assert project("up", "trades").out == "✓ trades: is running already\n"
-    assert project("status", "trades").out.count("1, 0 of 1 done, 1 left; its process began") == 1
+    assert project("up", "trades").out == "✓ trades: is already running\n"
+    assert project("status", "trades").out.count("1, 0 of 1 done, 1 left; its process started") == 1
     assert project("stop", "trades").out == "✓ trades: stopped\n"
     assert "state:  stopped: by you" in project("status", "trades").out
-    expected = "✓ trades: is not running, and stays so\n✓ docs: stopped\n"
+    expected = "✓ trades: is not running, and stays stopped\n✓ docs: stopped\n"
     assert project("down").out == expected
     assert project.pids("agent.py") == []
 
@@ -245,7 +245,7 @@ def test_an_agent_that_the_manifest_does_not_name_any_more_is_stopped(project, c
 
 def test_stop_is_kept_for_an_agent_that_is_not_running(project):
     """A watchdog does not start it; `run` with its name does."""
-    assert project("stop", "trades").out == "✓ trades: is not running, and stays so\n"
+    assert project("stop", "trades").out == "✓ trades: is not running, and stays stopped\n"
     assert "· trades: stopped by the operator\n" in project("watch", "--once").out
     assert "· docs: the operator has not started it\n" in project("watch", "--once").out
     (project.path / "go").touch()
@@ -493,7 +493,7 @@ def test_a_tmux_window_has_the_operator_s_environment(project):
     for name in ("trades", "docs"):  # the first creates the session, the second is added to it
         printed = project("up", name, "--tmux", **mine).out
         assert "started\n" in printed
-        assert f"Look at them: tmux -S {tmux.find_socket()} attach -t rekindle\n" in printed
+        assert f"Next: tmux -S {tmux.find_socket()} attach -t rekindle\n" in printed
         project.wait_for_launch(name)
         found = json.loads(project.private(name).environment.read_text())
         assert found["XDG_MINE"] == mine["XDG_MINE"]

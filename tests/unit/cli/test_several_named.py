@@ -35,7 +35,7 @@ def test_stop_takes_several_agents(rekindle):
     code, out, err = rekindle("stop", "trades", "docs", "trades")
     assert (code, out) == (
         0,
-        "✓ trades: is not running, and stays so\n✓ docs: is not running, and stays so\n",
+        "✓ trades: is not running, and stays stopped\n✓ docs: is not running, and stays stopped\n",
     ), err
     assert msgspec.json.decode(rekindle("stop", "trades", "docs", "--json")[1])["stopped"] == [
         "trades",

@@ -113,7 +113,7 @@ def test_a_manifest_planted_in_a_folder_below_hides_nothing(folder, command, nam
     (folder.path / "src/rekindle.yaml").write_text(planted)
     stopped = folder(command, at="src")
     assert "✓ trades: stopped" in stopped.out
-    assert f"{folder.path} is meant" in stopped.err
+    assert f"using the project {folder.path}" in stopped.err
     folder.require_end()
 
 

@@ -68,7 +68,7 @@ def told(tmp_path, monkeypatch, capfd):
 def test_a_folder_that_was_not_accepted_gets_no_session_of_the_user(told, tmp_path):
     """A cloned repository can name a session, and bring the folder that it is archived in."""
     forget_folder(tmp_path)
-    assert "nothing is known" in told("transcript", code=7)[1]
+    assert "has no transcript" in told("transcript", code=7)[1]
     told("logs")
     assert told.archive.all() == []
     accept_folder(tmp_path)

@@ -166,7 +166,7 @@ def test_a_record_that_is_seen_twice_is_one(say, store):
     (loop,) = store.read("trades").projection.loops.values()
     assert "[redacted:" in loop.text
     assert Redaction().text(loop.text) == loop.text
-    assert say("loops", "add", "rotate", fake.line).startswith("rotate: nothing to do")
+    assert say("loops", "add", "rotate", fake.line).startswith("Nothing to do: loop rotate")
 
 
 def test_what_waits_for_a_busy_writer_holds_no_secret(say, store):

@@ -36,8 +36,12 @@ from rekindle.stores.files import FileStore
 
 @click.command()
 @click.argument("agent", required=False)
-@click.option("--search", metavar="WORDS", help="Only those with all of these words, old ones too.")
-@click.option("--all", "every", is_flag=True, help="Also what was superseded, archived or dropped.")
+@click.option(
+    "--search", metavar="WORDS", help="Show only decisions with all of these words, old ones too."
+)
+@click.option(
+    "--all", "every", is_flag=True, help="Show superseded, archived and dropped decisions too."
+)
 @json_option
 def decisions(agent: str | None, search: str | None, every: bool, as_json: bool) -> None:
     """Show the decisions of AGENT, and what became of each.
@@ -57,8 +61,8 @@ def decisions(agent: str | None, search: str | None, every: bool, as_json: bool)
         print_json({"decisions": [_make_json(entry) for entry in found]})
         return
     if not found:
-        hint = "" if every or search is not None else " `--all` also shows older ones."
-        echo(f"No decision was found.{hint}")
+        hint = f" `rekindle decisions {name} --all` also shows older ones."
+        echo("No decisions found." + ("" if every or search is not None else hint))
     for entry in found:
         _print_entry(entry)
 

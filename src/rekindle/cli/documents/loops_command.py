@@ -53,7 +53,7 @@ def loops(context: click.Context, agent: str | None, as_json: bool) -> None:
         )
         return
     if not opened:
-        echo("Nothing is open. Add a loop with `rekindle loops add ID TEXT`.")
+        echo("No open loops. Add one with `rekindle loops add ID TEXT`.")
     for loop in opened:
         age = style_text("  stale" if loop.stale else "", fg="yellow")
         echo(style_text(loop.id, bold=True), f"  since {loop.added}", age, f"\n  {loop.text}")
@@ -128,10 +128,11 @@ def _submit_event(
         print_json({"id": identity, "outcome": outcome, "folded": folded})
         return
     if event is None:
-        echo(f"{identity}: nothing to do, it stands so already")
+        state = "resolved" if did == "resolved" else "open with this text"
+        echo(f"Nothing to do: loop {identity} is already {state}.")
         return
-    waits = "" if folded else " (kept; the agent's writer is busy and will fold it)"
-    echo(f"✓ {identity} {did}{waits}")
+    waits = "" if folded else " (recorded; the agent's supervisor will add it to its log)"
+    echo(f"✓ loop {identity} {did}{waits}")
 
 
 def _make_json(loop: OpenLoop, found: Projection) -> dict[str, Any]:

@@ -121,7 +121,8 @@ def check_relay(file: str | None, agent: str | None, as_json: bool) -> None:
         _print_redacted(redacted)
     if not found.usable:
         raise CheckFailedError(
-            f"not usable: {found.kind}", hint="fix what is marked ✗, then check again"
+            f"the relay is not usable: {found.kind}",
+            hint="fix the lines marked ✗, then check again",
         )
 
 
@@ -145,7 +146,7 @@ def set_relay(file: str, agent: str | None, take_over: bool, as_json: bool) -> N
         if as_json:
             print_json({"agent": name, "folded": False, "redacted": redacted})
         else:
-            echo("✓ kept; the agent's writer is busy and will commit it")
+            echo("✓ relay recorded; the agent's supervisor will commit it")
             _print_redacted(redacted)
         return
     standing = store.read(name).committed.documents["relay"]
@@ -157,9 +158,9 @@ def set_relay(file: str, agent: str | None, take_over: bool, as_json: bool) -> N
     _print_redacted(redacted)
     if standing.trimmed:
         folder = store.folder(name).path
-        echo(f"  trimmed to its cap; what went is in {folder / standing.trimmed}")
+        echo(f"  trimmed to its cap; the rest is in {folder / standing.trimmed}")
     if standing.over_cap:
-        print_styled("  ! still over its cap: shorten its Next Action", fg="yellow")
+        print_styled("  ! the relay is still over its cap: shorten its Next Action", fg="yellow")
 
 
 @relay.command()
@@ -216,8 +217,8 @@ def diff(words: tuple[str, ...], agent: str | None, as_json: bool) -> None:
     commits = _list_commits(store, name, 2 if older is None else None)
     if not commits or (len(commits) == 1 and older is None):
         raise NotFoundError(
-            f"{name} has no two relays yet: nothing to compare",
-            hint=f"see them with `rekindle relay history {name}`",
+            f"{name} has fewer than two relays, so there is nothing to compare",
+            hint=f"list them with `rekindle relay history {name}`",
         )
     after = commits[0] if newer is None else _find_commit(store, name, commits, newer)
     before = commits[1] if older is None else _find_commit(store, name, commits, older)
@@ -272,7 +273,7 @@ def _choose_relays(
         elif not _REVISION.fullmatch(words[0]):
             raise UsageError(
                 f"{words[0]!r} is neither an agent, a relay's number nor a git commit",
-                hint="see them with `rekindle status` and `rekindle relay history AGENT`",
+                hint="list them with `rekindle status` and `rekindle relay history AGENT`",
             )
     if len(words) > 2:  # noqa: PLR2004 - OLDER and NEWER
         raise UsageError(
@@ -301,7 +302,8 @@ def _read_file(file: str, redaction: Redaction) -> tuple[Relay, int]:
         data = source.read(RELAY_BYTES + 1)
     if len(data) > RELAY_BYTES:
         raise UsageError(
-            f"{file} is larger than {RELAY_BYTES:,} bytes", hint="a relay is a page, not a log"
+            f"{file} is larger than {RELAY_BYTES:,} bytes",
+            hint="shorten it: a relay is about one page",
         )
     cleaned = redaction.data(data)
     return documents.parse(cleaned), redaction.count(data, cleaned)
@@ -318,7 +320,7 @@ def _require_usable(project: Project, proposed: Relay) -> None:
     if not found.usable:
         raise CheckFailedError(
             f"this relay cannot be used: {found.findings[0].message}",
-            hint="give it a `## Next Action` with one directive; the old relay stands",
+            hint="give it a `## Next Action` with one directive; the old relay is unchanged",
         )
 
 
@@ -345,7 +347,7 @@ def _find_commit(
     if not _REVISION.fullmatch(text):
         raise UsageError(
             f"{text!r} is neither a relay's number nor a git commit",
-            hint=f"see them with `rekindle relay history {name} --last 0`",
+            hint=f"list them with `rekindle relay history {name} --last 0`",
         )
     found = [one for one in commits if text.isdecimal() and one.seq == int(text)]
     if not found and len(text) >= RELAY_ID_SHORTEST:
@@ -355,14 +357,16 @@ def _find_commit(
         ]
     if len(found) == 1:
         return found[0]
-    what = f"{text} stands for several commits" if found else f"no relay has number {text}"
+    what = f"{text} matches several commits" if found else f"there is no relay {text}"
     if not found and not text.isdecimal():
-        what = f"no relay is in the git audit trail as {text}"
-    raise NotFoundError(what, hint=f"see them with `rekindle relay history {name} --last 0`")
+        what = f"the git audit trail has no relay with commit {text}"
+    raise NotFoundError(what, hint=f"list them with `rekindle relay history {name} --last 0`")
 
 
 def _read_archived(store: FileStore, name: str, commit: RelayCommitted) -> str:
     data = store.committed_relay(name, commit)
     if data is None:
-        raise NotFoundError(f"the archive has lost {commit.path}", hint="restore it from a backup")
+        raise NotFoundError(
+            f"{commit.path} is missing from the archive", hint="restore it from a backup"
+        )
     return data.decode("utf-8", "replace")

@@ -28,11 +28,11 @@ from rekindle.thresholds.screens import REPLAY_ABOUT_CHARACTERS
 _DAY_CHARACTERS = len("2026-01-01")
 _COLOURS = {StallKind.WAITING: "yellow", StallKind.TREADMILL: "magenta", StallKind.STALLED: "red"}
 _MEANINGS = {
-    StallKind.PROGRESS: "a step was taken",
-    StallKind.WAITING: "for a person or an event",
-    StallKind.TREADMILL: "more of the same, without end",
-    StallKind.STALLED: "the same ask again",
-    StallKind.UNUSABLE: "no directive to compare",
+    StallKind.PROGRESS: "the agent took a step",
+    StallKind.WAITING: "it waits for a person or an event",
+    StallKind.TREADMILL: "more of the same, without an end",
+    StallKind.STALLED: "the same request again",
+    StallKind.UNUSABLE: "no next action to compare",
 }
 
 
@@ -70,11 +70,11 @@ def _print_page(
         name = style_text(f"{kind:<9}", fg=_COLOURS.get(kind))
         echo("  ", name, f" {count:>6,}  {count / len(found):>4.0%}  {_MEANINGS[kind]}")
     if not kinds.keys() - {StallKind.UNUSABLE}:
-        echo("\nNothing to compare: it takes two relays in a row with a `## Next Action`.")
+        echo("\nNothing to compare: no two consecutive relays have a `## Next Action`.")
     elif stuck:
         _print_stuck(past, found, stuck)
     else:
-        echo(f"\n✓ nowhere stuck: never {STALL_ALARM} cycles in a row without a step")
+        echo(f"\n✓ not stuck: never {STALL_ALARM} cycles in a row without a step")
 
 
 def _print_stuck(
@@ -91,7 +91,7 @@ def _print_stuck(
     if len(stuck) > 1:
         longest = max(stuck, key=lambda stretch: stretch.cycles)
         where = f"relays {longest.first} to {longest.last}"
-        echo(f"\nThe longest cost {longest.cycles:,} cycles: {where}.")
+        echo(f"\nThe longest stretch cost {longest.cycles:,} cycles: {where}.")
 
 
 def _print_stretch(past: Sequence[PastRelay], stretch: StuckStretch) -> None:

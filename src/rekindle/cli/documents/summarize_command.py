@@ -39,10 +39,12 @@ from rekindle.wiring.open_store import HARNESSES
     "kind",
     type=click.Choice(get_args(SummaryKind)),
     required=True,
-    help="What it is to become.",
+    help="Kind of document to print.",
 )
-@click.option("--mechanical", is_flag=True, help="Ask no model.")
-@click.option("--since", default="", help="The commit that the work began at, for what changed.")
+@click.option("--mechanical", is_flag=True, help="Write the text without a model.")
+@click.option(
+    "--since", default="", help="Commit at which the work began; later changes are listed."
+)
 @agent_option
 @json_option
 def summarize(  # noqa: PLR0917 - one parameter per option
@@ -62,7 +64,9 @@ def summarize(  # noqa: PLR0917 - one parameter per option
     harness = detect_harness(path, HARNESSES.working())
     if harness is None:
         raise DocumentError(
-            file, "is no transcript of a CLI that is known", hint=f"known: {', '.join(HARNESSES)}"
+            file,
+            "is not a transcript of a supported CLI",
+            hint=f"supported: {', '.join(HARNESSES)}",
         )
     redacted = store.redaction.text
     told = (turn.without_secrets(redacted) for turn in TranscriptReader(path, harness).all())
@@ -75,7 +79,7 @@ def summarize(  # noqa: PLR0917 - one parameter per option
     who = Summarizer(None, cap=cap) if mechanical else wiring.make_summarizer(project, store, name)
     made = who.make(kind, turns, known)
     if not made.turns:
-        raise UsageError("nothing was said or done in it", hint="take another transcript")
+        raise UsageError("the transcript has no turns", hint="choose another transcript")
     made = msgspec.structs.replace(made, words=redacted(made.words))
     text = redacted(render_document(made, known, name=name, day=clock.read_clock().date()))
     if not mechanical:
@@ -94,7 +98,7 @@ def _print_result(made: SummaryResult) -> None:
     cost = ", ".join(filter(None, costs))
     spent = f" ({cost})" if cost else ""
     if made.how == "headless":
-        echo(f"Note: a model has made this{spent}.", err=True)
+        echo(f"Note: written by a model{spent}.", err=True)
     else:
         why = f": {made.words}" if made.words else ""
-        echo(f"Note: this was put together without a model{spent}{why}.", err=True)
+        echo(f"Note: written without a model{spent}{why}.", err=True)

@@ -28,16 +28,16 @@ def run_on_fleet(
     there = open_fleet(project, fleet)
     if not there.exists(name) and open_store(project).has_history(name):
         raise OwnershipError(
-            f"agent {name} lives in this folder, and the fleet does not know it",
-            hint=f"`rekindle fleet import {name}` brings it there with all that is known of it",
+            f"agent {name} has its history in this folder, and is not on the fleet",
+            hint=f"`rekindle fleet import {name}` moves it to the fleet with its history",
         )
     many = find_cycle_limit(project.manifest.agents[name]) if cycles is None else cycles
     before = there.run(name, many, unbounded=unbounded)
-    did = "the fleet has it now, and runs it" if before is None else "the fleet runs it"
+    did = "it is on the fleet now, which runs it" if before is None else "the fleet runs it"
     pool = f"a host of pool {fleet.pool}"
-    where = f"on {pool}" if there.has_host() else f"as soon as {pool} is up, and has room"
+    where = f"on {pool}" if there.has_host() else f"as soon as {pool} has a free slot"
     print_styled(f"✓ {name}: {did}, {where}", fg="green")
-    echo(f"Next: `rekindle status {name}` tells how it is, `rekindle stop {name}` stops it.")
+    echo(f"Next: `rekindle status {name}` shows its state, `rekindle stop {name}` stops it.")
 
 
 def write_fleet_brief(project: Project, fleet: FleetSettings, name: str, *, as_json: bool) -> None:
@@ -47,12 +47,12 @@ def write_fleet_brief(project: Project, fleet: FleetSettings, name: str, *, as_j
     standing = text or there.document(name, "brief")
     if standing is None:
         raise AgentError(
-            f"no brief of {name} was written",
-            hint=f"`rekindle status {name}` names its host, where run/output.log says why",
+            f"no brief of {name} has been written yet",
+            hint=f"`rekindle status {name}` names its host; run/output.log there has the reason",
         )
     if as_json:
         print_json({"agent": name, "new": text is not None, "text": standing.decode()})
         return
     echo(standing.decode(), nl=False)
     if text is None:
-        echo("Note: nothing newer was written: this is the last one.", err=True)
+        echo("Note: no new brief was written; this is the last one.", err=True)

@@ -65,20 +65,20 @@ def fleet() -> None:
 
 @fleet.command()
 @click.option(
-    "--port", type=_PORT, default=_USUAL_PORT, show_default=True, help="Where it answers."
+    "--port", type=_PORT, default=_USUAL_PORT, show_default=True, help="Port of the engine."
 )
-@click.option("--ui-port", type=_PORT, default=8233, show_default=True, help="Its UI.")
+@click.option("--ui-port", type=_PORT, default=8233, show_default=True, help="Port of its UI.")
 @click.option(
     "--db",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="The file that keeps its state; default: .rekindle/fleet.db of this project.",
+    help="File for its state; default: .rekindle/fleet.db of this project.",
 )
-@click.option("--memory", is_flag=True, help="Keep nothing: its state dies with it.")
+@click.option("--memory", is_flag=True, help="Keep its state in memory only.")
 @click.option(
     "--namespace",
     default=FleetSettings().namespace,
     show_default=True,
-    help="A namespace to have there.",
+    help="Namespace to create.",
 )
 def dev(port: int, ui_port: int, db: Path | None, memory: bool, namespace: str) -> None:
     """Start an engine for development on this host, in the foreground.
@@ -89,34 +89,34 @@ def dev(port: int, ui_port: int, db: Path | None, memory: bool, namespace: str) 
     from rekindle.fleet.engine.dev_server import DevServer, find_server  # noqa: PLC0415 - needs the fleet extra
 
     if memory and db:
-        raise UsageError("a file, or memory?", hint="say --db FILE or --memory, not both")
+        raise UsageError("--db and --memory exclude each other", hint="use one of them")
     database = None if memory else db or _find_database()
     server = DevServer(port, ui_port, database, namespace)
     found = find_server()
     server.require_ports()
-    kept = f"its state is kept in {database}" if database else "its state dies with it"
+    kept = f"state in {database}" if database else "state in memory only"
     echo(f"Engine: 127.0.0.1:{port}, namespace {namespace}; {kept}.")
     echo(f"UI:     http://127.0.0.1:{ui_port}")
     said = f"address: 127.0.0.1:{port}, namespace: {namespace}"
-    echo(f"  → say `fleet: {{{said}}}` in rekindle.yaml, then `rekindle fleet worker`")
+    echo(f"  → add `fleet: {{{said}}}` to rekindle.yaml, then run `rekindle fleet worker`")
     sys.stdout.flush()  # the engine replaces this process, and its buffers with it
     server.become(found, os.environ)
 
 
 @fleet.command()
-@click.option("--pool", help="The hosts that it is one of; default: `fleet: pool:`.")
+@click.option("--pool", help="Pool that this host joins; default: `fleet: pool:`.")
 @click.option(
     "--slots",
     type=click.IntRange(1),
     default=FLEET_SLOTS,
     show_default=True,
-    help="Agents at once.",
+    help="Number of agents to run at once.",
 )
-@click.option("--host", "name", help="By which name the fleet knows it; default: the host's own.")
+@click.option("--host", "name", help="Name of this host on the fleet; default: its host name.")
 @click.option(
     "--root",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Where agents live here; default: .rekindle/fleet of this project.",
+    help="Folder for the agents on this host; default: .rekindle/fleet of this project.",
 )
 @trust_option
 def worker(pool: str | None, slots: int, name: str | None, root: Path | None, trust: bool) -> None:
@@ -153,7 +153,7 @@ def worker(pool: str | None, slots: int, name: str | None, root: Path | None, tr
 
 @fleet.command("import")
 @click.argument("agents", nargs=-1)
-@click.option("--all", "every", is_flag=True, help="All that the manifest names.")
+@click.option("--all", "every", is_flag=True, help="Import every agent of the manifest.")
 @trust_option
 @json_option
 def import_agents(agents: tuple[str, ...], every: bool, trust: bool, as_json: bool) -> None:
@@ -168,7 +168,7 @@ def import_agents(agents: tuple[str, ...], every: bool, trust: bool, as_json: bo
     require_operator(project)
     names = [project.require_agent(name) for name in agents]
     if bool(names) == every:
-        raise UsageError("which agents?", hint="name them, or say --all")
+        raise UsageError("`fleet import` takes agents or --all", hint="use one of them")
     names = names or list(project.manifest.agents)
     ensure_trust(project, trust=trust)
     for name in names:
@@ -179,8 +179,8 @@ def import_agents(agents: tuple[str, ...], every: bool, trust: bool, as_json: bo
         is_new = moving.send(name)
         rows.append({"agent": name, "imported": is_new})
         if not as_json:
-            did = "lives on the fleet now" if is_new else "is on the fleet already"
-            echo(f"✓ {name}: {did}; `rekindle status {name}` tells how it is")
+            did = "moved to the fleet" if is_new else "is on the fleet already"
+            echo(f"✓ {name}: {did}; `rekindle status {name}` shows its state")
     if as_json:
         print_json({"agents": rows})
 
@@ -205,21 +205,21 @@ def remove(agents: tuple[str, ...], as_json: bool) -> None:
         rows.append({"agent": name, "cycle": known.cycle, "events": known.seq, "branch": branch})
         if as_json:
             continue
-        echo(f"✓ {name}: is at home again, with its relay and loops, after cycle {known.cycle}")
+        echo(f"✓ {name}: moved back here with its relay and loops, after cycle {known.cycle}")
         if known.unpushed is not None:
             words = to_one_line(known.unpushed.words)
-            where = f"is on host {known.moved.host} alone"
+            where = f"is only on host {known.moved.host}"
             print_styled(
                 f"  ! its last work could not be pushed, and {where}: {words}", fg="yellow"
             )
         if branch:
-            echo(f"  its work is at its remote, on the branch {branch}: fetch it from there")
+            echo(f"  its work is on branch {branch} of its git remote: fetch it from there")
         else:
-            echo("  its work is on the host that it ran on last: it has no git remote")
+            echo("  its work is on the host that ran it last, because it has no git remote")
     if as_json:
         print_json({"agents": rows})
     else:
-        echo("Next: take `fleet:` out of rekindle.yaml, then `rekindle run` continues here.")
+        echo("Next: remove `fleet:` from rekindle.yaml; then `rekindle run` continues here.")
 
 
 @fleet.command()
@@ -233,7 +233,7 @@ def key() -> None:
     from rekindle.fleet.engine import encryption_keys  # noqa: PLC0415 - needs the fleet extra
 
     echo(encryption_keys.generate_key())
-    echo("Keep it where your other secrets are, and have it in a variable of each host:", err=True)
+    echo("Store it with your other secrets, and set it in a variable on each host:", err=True)
     echo("  → rekindle.yaml: `fleet: {codec: {keys: [$REKINDLE_FLEET_KEY]}}`", err=True)
     echo("  → or in a file of mode 0600: `fleet: {codec: {key_files: [FILE]}}`", err=True)
 

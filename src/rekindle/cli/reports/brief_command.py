@@ -44,13 +44,19 @@ _FOR_ALL = 0o644
 
 @click.command()
 @click.argument("agent", required=False)
-@click.option("--due", is_flag=True, help="Write only what is due by the clock; for cron.")
-@click.option("--all", "every", is_flag=True, help="The morning page: every agent, none asked.")
-@click.option("--all-projects", is_flag=True, help="The same page of all projects that you trust.")
+@click.option("--due", is_flag=True, help="Write only the briefs that are due; for cron.")
 @click.option(
-    "--html", type=click.Path(dir_okay=False), help="Write that page to a file; - prints."
+    "--all", "every", is_flag=True, help="Show the morning page of all agents; write nothing."
 )
-@click.option("--mechanical", is_flag=True, help="Ask no model.")
+@click.option(
+    "--all-projects", is_flag=True, help="Show that page for all projects that you trust."
+)
+@click.option(
+    "--html",
+    type=click.Path(dir_okay=False),
+    help="Write that page as HTML to a file; - prints it.",
+)
+@click.option("--mechanical", is_flag=True, help="Write the brief without a model.")
 @json_option
 def brief(  # noqa: PLR0917 - one parameter per option
     agent: str | None,
@@ -78,11 +84,11 @@ def brief(  # noqa: PLR0917 - one parameter per option
     """  # noqa: D301 - click keeps the lines after \b as they are
     shows = every or all_projects or html is not None
     if shows and (due or mechanical):
-        raise UsageError("--all and --html only show", hint="leave --due and --mechanical out")
-    if html is not None and as_json:
         raise UsageError(
-            "--html and --json are two forms of one page", hint="leave one of them out"
+            "--all and --html only show briefs", hint="leave --due and --mechanical out"
         )
+    if html is not None and as_json:
+        raise UsageError("--html and --json exclude each other", hint="use one of them")
     if all_projects:
         _show(_build_projects_page(agent), html, as_json=as_json)
         return
@@ -168,7 +174,9 @@ def _write_page(path: Path, data: bytes) -> None:
             return
     path = path.resolve()
     if not path.parent.is_dir():
-        raise UsageError(f"there is no folder {path.parent}", hint="make it, or name another")
+        raise UsageError(
+            f"there is no folder {path.parent}", hint="create it, or choose another file"
+        )
     durable_files.replace_file(path, data, mode=_FOR_ALL)
 
 
@@ -196,7 +204,7 @@ def _write_due(agent: str | None, *, mechanical: bool, as_json: bool) -> None:
 def _write_one(
     project: Project, store: FileStore, name: str, *, mechanical: bool
 ) -> dict[str, object]:
-    nothing: dict[str, object] = {"agent": name, "written": False, "words": "nothing is due"}
+    nothing: dict[str, object] = {"agent": name, "written": False, "words": "no brief is due"}
     if not store.exists(name):
         return nothing
     writing = wiring.make_brief_writer(project, store, name, by_hand=False, mechanical=mechanical)
@@ -208,7 +216,7 @@ def _write_one(
     try:
         written = writing.write(found)
     except BusyError:
-        return nothing | {"words": "somebody else is writing it, or keeps the agent busy"}
+        return nothing | {"words": "another process is writing it, or the agent is busy"}
     return {
         "agent": name,
         "written": True,
@@ -219,25 +227,26 @@ def _write_one(
 
 def _describe_result(name: str, written: BriefResult) -> str:
     """Return what was written, by whom and at which cost, as one sentence."""
-    unknown = [f"resolved.jsonl names what nobody knows: {', '.join(written.unknown)}"]
+    unknown = [f"resolved.jsonl has unknown loops: {', '.join(written.unknown)}"]
     also = unknown if written.unknown else []
     if not written.turns:
-        stands = "" if written.is_new else ": the last one stands"
-        return "; ".join((f"nothing was said or done that no brief has told{stands}", *also))
+        stands = "" if written.is_new else ": this is the last brief"
+        return "; ".join((f"nothing was said or done since the last brief{stands}", *also))
     costs = (
         f"${written.usd:.2f}" * bool(written.usd),
         f"{written.tokens:,} tokens" * bool(written.tokens),
     )
     spent = ", ".join(filter(None, costs))
-    by = "a model has read" if written.how == "headless" else "without a model, of"
+    by = "by a model" if written.how == "headless" else "without a model"
     turns = f"{written.turns:,} turn{'' if written.turns == 1 else 's'}"
-    parts = [f"{by} {turns}{f' ({spent})' if spent else ''}"]
+    parts = [f"written {by} from {turns}{f' ({spent})' if spent else ''}"]
     if written.how == "mechanical" and not written.words:
-        parts.append("loops stay as they are, and no model reads these turns later")
+        parts.append("loops stay as they are, and no model will read these turns later")
     if written.words:
-        parts.append(f"no model has looked at all of it: {written.words}")
+        parts.append(f"a model has not read all of it: {written.words}")
     for ids, did in ((written.opened, "opened or reworded"), (written.resolved, "resolved")):
-        parts += [f"{did}: {', '.join(ids)}"] if ids else []
+        parts += [f"loops {did}: {', '.join(ids)}"] if ids else []
     for identity in written.claimed:
-        parts.append(f"`rekindle resolve {identity} REASON -a {name}` if it is done, as is said")
+        step = f"`rekindle resolve {identity} REASON -a {name}`"
+        parts.append(f"{identity} may be done: {step} if so")
     return "; ".join([*parts, *also])

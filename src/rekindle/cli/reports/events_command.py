@@ -26,7 +26,7 @@ from rekindle.thresholds.screens import EVENTS_POLL_SECONDS
 @click.command()
 @click.argument("agents", nargs=-1)
 @last_option
-@click.option("-f", "--follow", is_flag=True, help="Go on printing as they happen; Ctrl-C ends.")
+@click.option("-f", "--follow", is_flag=True, help="Print new events as they happen; Ctrl-C ends.")
 @click.option(
     *("-a", "--agent", "options"),
     multiple=True,
@@ -47,7 +47,7 @@ def events(
     project, store, names = open_agents(chosen)
     names = [name for name in names if store.exists(name)]
     if not names:
-        echo("Nothing has happened yet.", err=True)
+        echo("Nothing has happened yet: start an agent with `rekindle run`.", err=True)
         return
     width = max(map(len, names)) if len(names) > 1 else 0
     seen = {name: store.read(name) for name in names}
@@ -61,7 +61,7 @@ def events(
     for name, entry in deque(merged, last) if last else merged:
         lines[name].print(entry)
     if elsewhere:
-        echo("Note: older ones are in the logs of the hosts that it ran on.", err=True)
+        echo("Note: older events are in the logs of the hosts that ran the agent.", err=True)
     while follow:
         for one in lines.values():
             one.print_new()

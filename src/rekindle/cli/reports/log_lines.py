@@ -100,7 +100,7 @@ def _describe(event: AnyEvent | UnknownEvent) -> str:  # noqa: PLR0911 - one ret
             return f"{event.question} asks: {to_one_line(event.text, REPORT_CHARACTERS)} → {step}"
         case events.QuestionAnswered():
             by = event.by or "the deadline"
-            refused = f", which does not count: {event.refused}" if event.refused else ""
+            refused = f", which was refused: {event.refused}" if event.refused else ""
             return f"{event.question} was answered by {by}: {event.choice or event.text}{refused}"
         case _:
             return ""

@@ -48,7 +48,7 @@ LogItem = tuple[datetime, str, ReportLine]
 @click.command()
 @click.argument("agents", nargs=-1)
 @last_option
-@click.option("-f", "--follow", is_flag=True, help="Continue to print as it happens; Ctrl-C ends.")
+@click.option("-f", "--follow", is_flag=True, help="Print new lines as they happen; Ctrl-C ends.")
 def logs(agents: tuple[str, ...], last: int, follow: bool) -> None:
     """Print what AGENTS did, with the time of each line, newest last; without AGENTS, all agents.
 
@@ -68,7 +68,7 @@ def logs(agents: tuple[str, ...], last: int, follow: bool) -> None:
         printer.print(told)
         has_lines = True
     if not (has_lines or follow):
-        echo("Nothing has happened yet.", err=True)
+        echo("Nothing has happened yet: start an agent with `rekindle run`.", err=True)
     while follow:
         sys.stdout.flush()
         # On a fleet, each poll is a query to the engine.

@@ -61,7 +61,7 @@ def _describe(report: SupervisorReport, name: str, *, has_keyboard: bool) -> Ite
     match report:
         case LaunchReport():
             how = "the same session continues" if report.resumes else "a fresh session"
-            told = ", told what was interrupted" if report.recovery else ""
+            told = ", with a notice of what was interrupted" if report.recovery else ""
             which = f" ({report.session[:8]})" if report.session else ""
             yield ReportLine(f"cycle {report.cycle}, {how}{which}{told}", "agent", {"bold": True})
         case ExitReport():
@@ -71,9 +71,9 @@ def _describe(report: SupervisorReport, name: str, *, has_keyboard: bool) -> Ite
             if report.refused:
                 yield ReportLine(f"✗ {report.refused}", style={"fg": "yellow"})
         case HandoffReport():
-            by = "a model" if report.how == "headless" else "what the log, git and the turns say"
-            why = f" ({report.words})" if report.words else ""
-            text = f"a checkpoint was written by {by}{why}; a fresh session continues"
+            how = "by a model" if report.how == "headless" else "from the log, git and the turns"
+            reason = f" ({report.words})" if report.words else ""
+            text = f"a checkpoint was written {how}{reason}; a fresh session continues"
             yield ReportLine(text, "agent")
         case HangReport():
             yield ReportLine(f"! {report.words}", "margin", {"fg": "yellow"})
@@ -108,7 +108,7 @@ def _describe_output(report: SupervisorReport) -> Iterator[ReportLine]:
             yield ReportLine(to_one_line(report.text, REPORT_CHARACTERS))
         case RetryReport():
             yield ReportLine(
-                f"the model refused ({report.status or 'no answer'}); the CLI tries again in"
+                f"the model's API failed ({report.status or 'no answer'}); the CLI retries in"
                 f" {report.seconds:.0f} s"
             )
         case CompactionReport():
@@ -127,17 +127,18 @@ def _describe_refusal(report: RefusedCallReport) -> Iterator[ReportLine]:
 
 def _describe_end(report: CycleReport) -> str:
     how = {
-        "draft": "the agent has written the relay",
-        "edit": "the agent has edited the relay",
-        "summary": "the agent wrote no relay: a summary of what it did is handed on",
-        "carried": "the agent wrote no relay: what is known of its work is handed on",
+        "draft": "the agent wrote the relay",
+        "edit": "the agent edited the relay",
+        "summary": "the agent wrote no relay: the next cycle gets a summary of its work",
+        "carried": "the agent wrote no relay: the next cycle gets what is known of its work",
     }.get(report.how, "no relay was written")
     verdict = f"; {': '.join(filter(None, (report.verdict, report.words)))}" if report.words else ""
     return f"cycle {report.cycle} is over, {how}{verdict}"
 
 
 def _describe_exit(report: ExitReport) -> Iterator[ReportLine]:
-    left = f"ended what it had left running ({report.swept})" if report.swept else ""
+    processes = "1 process" if report.swept == 1 else f"{report.swept} processes"
+    left = f"ended {processes} that it had left running" if report.swept else ""
     if report.exit.kind != "clean":
         words = "; ".join(filter(None, (report.exit.words or report.exit.kind, left)))
         yield ReportLine(f"! {words}", "margin", {"fg": "yellow"})

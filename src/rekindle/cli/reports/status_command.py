@@ -66,7 +66,7 @@ _COLOURS: dict[str, str | None] = {state: row.colour for state, row in STATES.it
 
 @click.command()
 @click.argument("agents", nargs=-1)
-@click.option("--watch", is_flag=True, help="Repaint the screen as things change; Ctrl-C ends.")
+@click.option("--watch", is_flag=True, help="Update the screen as things change; Ctrl-C ends.")
 @click.option("--all", "every", is_flag=True, help="All projects that you trust on this host.")
 @json_option
 def status(agents: tuple[str, ...], watch: bool, every: bool, as_json: bool) -> None:
@@ -78,7 +78,8 @@ def status(agents: tuple[str, ...], watch: bool, every: bool, as_json: bool) -> 
     """
     if watch and as_json:
         raise UsageError(
-            "--watch and --json exclude each other", hint="`rekindle events -f --json`"
+            "--watch and --json exclude each other",
+            hint="`rekindle events -f --json` prints a stream",
         )
     if every:
         if agents:
@@ -223,7 +224,7 @@ def render_agent(one: status_rows.StatusRow, now: datetime) -> list[LineParts]:
 
 def _list_known(one: status_rows.StatusRow, now: datetime) -> Iterator[str]:
     row, details = one.row, one.details
-    none = "no relay yet" if "fleet" in details else "no relay yet: rekindle relay set FILE"
+    none = "no relay yet" if "fleet" in details else "no relay yet: `rekindle relay set FILE`"
     if row.state != "done":
         yield f"  next:   {row.next_action or none}"
     stale = f", {row.stale_loops} stale" if row.stale_loops else ""
@@ -238,13 +239,13 @@ def _list_known(one: status_rows.StatusRow, now: datetime) -> Iterator[str]:
             yield f"  spent:  {_render_spending(row.spend, run, details['budget'], now)}"
     if row.refused:
         calls = f"{row.refused} tool call{'' if row.refused == 1 else 's'}"
-        yield f"  refused: {calls} of this run: `rekindle events {row.agent}`"
+        yield f"  refused: {calls} in this run: see `rekindle events {row.agent}`"
     if relay := details["relay"]:
         when = render_age_of(relay["committed"], now)
         yield f"  relay:  ~{relay['tokens']:,} tokens, by {relay['by']}, {when}"
     for kept in details.get("kept", ()):
         age = render_age_of(kept["since"], now)
-        yield f"  kept:   {kept['command']} (pid {kept['pid']}, since {age})"
+        yield f"  kept:   {kept['command']} (pid {kept['pid']}, started {age})"
 
 
 def _list_attention(one: status_rows.StatusRow) -> Iterator[str]:
@@ -271,7 +272,7 @@ def _render_cycle(row: AgentRow, run: dict[str, Any], now: datetime) -> str:
         left = max(0, row.cycles_of - row.cycles_done)
         done = f"{row.cycle}, {row.cycles_done} of {row.cycles_of} done, {left} left"
     if row.state == "running":
-        return f"{done}; its process began {render_age_of(run['began'], now)}"
+        return f"{done}; its process started {render_age_of(run['began'], now)}"
     if not run["supervised"] and row.state in {"needs you", "waiting"}:
         return f"{done}; no supervisor runs"
     return done
@@ -287,7 +288,7 @@ def _render_fullness(window: WindowFigures, run: dict[str, Any]) -> str:
             + (f"handed off at {at} %" if at else "never handed off")
         )
     elif window.tokens.value:
-        parts.append(f"{window.tokens.value:,} tokens used; its size is unknown")
+        parts.append(f"{window.tokens.value:,} tokens used; the size of the window is unknown")
     if run["handoffs"]:
         parts.append(f"handoffs in this cycle: {run['handoffs']}")
     return "; ".join(parts)
@@ -312,7 +313,7 @@ def _render_spending(
     if cap.get("hours"):
         parts.append(f"{hours:.1f} of {cap['hours']:g} hours")
     if spend.unpriced and has_money:
-        parts.append(f"and {spend.unpriced} launches whose cost is not known")
+        parts.append(f"and {spend.unpriced} launches of unknown cost")
     return ", ".join(parts)
 
 
@@ -346,16 +347,18 @@ def _list_warnings(one: status_rows.StatusRow) -> list[str]:
     if row["run"] and row["run"]["hurried"] and one.row.state != "done":
         found.append("its cycles take less than a minute: make the steps of its task larger")
     if row["run"] and window_rule.is_too_many(row["run"]["handoffs"]):
-        found.append("split this work: its cycle has outgrown one window again and again")
+        found.append("its cycle outgrows its window again and again: split the work")
     if "fleet" not in row and (row["host"] or "").startswith(ownership.FLEET_PREFIX):
-        found.append("it lives on a fleet: this is how it left; say `fleet:` in rekindle.yaml")
+        found.append(
+            "it is on a fleet, and this is its last state here: add `fleet:` to rekindle.yaml"
+        )
     if unpushed := row["unpushed"]:
         words = to_one_line(unpushed["reason"])
         found.append(
-            f"its work could not be pushed, and is on host {unpushed['host']} alone: {words}"
+            f"its work could not be pushed, and is only on host {unpushed['host']}: {words}"
         )
     if one.row.stale_loops:
-        found.append("stale loops: finish or `rekindle resolve` them")
+        found.append("it has stale loops: finish them, or use `rekindle resolve ID REASON`")
     return found
 
 
@@ -365,13 +368,13 @@ def _list_file_warnings(one: status_rows.StatusRow) -> list[str]:
     if relay and relay["over_cap"]:
         found.append("the relay is over its cap even when trimmed: shorten its Next Action")
     if relay and relay["file"] == "edited":
-        found.append("the relay's file was edited: the next command takes it over")
+        found.append("the relay's file was edited: the next command adopts the edit")
     if relay and relay["file"] in {"missing", "behind"}:
-        found.append(f"the relay's file is {relay['file']}: rekindle doctor --fix")
+        found.append(f"the relay's file is {relay['file']}: run `rekindle doctor --fix`")
     if row["state_file"] == "edited":
-        found.append("state.json was edited: the next command that writes takes it over")
+        found.append("state.json was edited: the next command that writes adopts the edit")
     if row["pending"] and not (row["run"] and row["run"]["supervised"]):
-        found.append(f"records that wait to be folded, and count already: {row['pending']}")
+        found.append(f"records not in the log yet, which count already: {row['pending']}")
     if row["unreadable"]:
-        found.append(f"unreadable records: {row['unreadable']}; see rekindle doctor")
+        found.append(f"unreadable records: {row['unreadable']}; see `rekindle doctor`")
     return found

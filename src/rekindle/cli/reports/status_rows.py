@@ -69,7 +69,7 @@ def read_fleet_rows(
 def _make_new_row(project: Project, name: str, *, lives_here: bool) -> StatusRow:
     row = build_new_row(name, project.manifest.agents[name].harness)
     if lives_here:
-        words, command = "lives in this folder", f"rekindle fleet import {name}"
+        words, command = "is in this folder, not on the fleet", f"rekindle fleet import {name}"
         row = msgspec.structs.replace(row, reason=words, command=command)
     else:
         row = msgspec.structs.replace(row, reason="is not on the fleet")

@@ -34,8 +34,10 @@ _SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 
 @click.command()
 @click.argument("agent", required=False)
-@click.option("--since", help="Only what came after: 2h, 3d, 2026-01-31, 2026-01-31T06:00.")
-@click.option("--session", help="Only this session; the beginning of its id is enough.")
+@click.option(
+    "--since", help="Show only turns after this time: 2h, 3d, 2026-01-31, 2026-01-31T06:00."
+)
+@click.option("--session", help="Show only this session; the start of its id is enough.")
 @last_option
 @json_option
 def transcript(
@@ -53,11 +55,12 @@ def transcript(
         if session is None or kept.session.startswith(session):
             found += _select_turns(kept, turns, after, last)
     if not found:
-        where = "in that time, or session" if since or session else "yet"
+        where = "for that time or session" if since or session else "yet"
         raise NotFoundError(
-            f"nothing is known that {name} has said or done {where}",
-            hint=f"`rekindle run {name}` keeps transcripts; of a person's own sessions hooks tell "
-            "(`rekindle hooks install`), and the watchdog or this command keeps them",
+            f"{name} has no transcript {where}",
+            hint=f"`rekindle run {name}` archives transcripts; for sessions that you start"
+            " yourself, install hooks (`rekindle hooks install`): the watchdog or this command"
+            " archives them",
         )
     found.sort(key=lambda one: one[1].at)
     _print_turns(found[-last:] if last else found, as_json=as_json)
@@ -93,8 +96,8 @@ def _parse_since(since: str, now: datetime) -> datetime:
         return datetime.min.replace(tzinfo=UTC)  # older than any turn
     except ValueError as error:
         raise UsageError(
-            f"{since[:QUOTED_CHARACTERS]!r} is no time",
-            hint="say it as 2h, 3d, 2026-01-31 or 2026-01-31T06:00",
+            f"{since[:QUOTED_CHARACTERS]!r} is not a time",
+            hint="write it as 2h, 3d, 2026-01-31 or 2026-01-31T06:00",
         ) from error
 
 

@@ -28,8 +28,8 @@ def handoff(agent: str | None, as_json: bool) -> None:
     tried = sessions.find_newest_launch(found.attempts)
     if not store.is_supervised(name) or tried is None or tried.exit:
         raise AgentError(
-            f"{name} does not run: there is nothing to hand off",
-            hint=f"`rekindle status {name}` shows why, and what continues it",
+            f"{name} is not running, so there is nothing to hand off",
+            hint=f"`rekindle status {name}` shows why, and how to continue",
         )
     entry = project.manifest.agents[name]
     stays = entry.mode == "stay"
@@ -37,15 +37,15 @@ def handoff(agent: str | None, as_json: bool) -> None:
     is_heard = bool(sessions.find_launched_session(found.lives, launch))
     if find_harness(project, name).brake(interactive=stays) is None or not is_heard:
         where = " in a terminal" if stays else ""
-        why = "" if is_heard else ": no hook of it was heard (`rekindle hooks install`)"
+        why = "" if is_heard else ": none of its hooks has reported (`rekindle hooks install`)"
         raise AgentError(
             f"{entry.harness} cannot be stopped between two turns{where}{why}",
-            hint=f"`rekindle restart --fresh {name}` ends it where it is and begins anew",
+            hint=f"`rekindle restart --fresh {name}` ends it now and starts a fresh session",
         )
     store.submit(name, HandoffRequested(ts=clock.read_clock()))
     if as_json:
         print_json({"agent": name, "asked": "handoff"})
         return
-    when = "at its person's next prompt" if stays else "between two of its tool calls"
-    echo(f"✓ {name}: is stopped {when}, and a fresh session continues with a checkpoint")
-    echo("`rekindle events` tells when; a session that ends before then needs none.")
+    when = "at its user's next prompt" if stays else "between two tool calls"
+    echo(f"✓ {name}: its session stops {when}; a fresh one continues with a checkpoint")
+    echo(f"Next: `rekindle events -f {name}` shows when. A session that exits first needs none.")

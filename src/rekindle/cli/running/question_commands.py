@@ -95,7 +95,7 @@ class MeantQuestion(NamedTuple):
 
 @click.command()
 @click.argument("agent", required=False, metavar="[AGENT|ID]")
-@click.option("--all", "every", is_flag=True, help="Answered and withdrawn questions too.")
+@click.option("--all", "every", is_flag=True, help="Show answered and withdrawn questions too.")
 @json_option
 def questions(agent: str | None, every: bool, as_json: bool) -> None:
     """Show the questions of the agents, each with the command that answers it.
@@ -206,7 +206,7 @@ def _prompt_answer(meant: MeantQuestion) -> str:
     if _find_origin() != "terminal":
         command = policy.render_answer_command(meant.question) if meant.question else ""
         hint = "; ".join(filter(None, (command and f"`{command}`", f"choices: {choices}")))
-        raise UsageError("answer with what?", hint=hint)
+        raise UsageError("no answer was given", hint=hint)
     if meant.question:
         echo(to_one_line(meant.question.text))
     words: str = click.prompt(f"Answer ({choices})", prompt_suffix=": ")
@@ -271,7 +271,7 @@ def _find_question(words: Sequence[str]) -> tuple[MeantQuestion, Sequence[str]]:
         raise UnknownQuestionError
     if len(found) > 1:
         which = ", ".join(one.question.question for one in found[:QUESTIONS_NAMED] if one.question)
-        raise UsageError("which question?", hint=f"name it by its id: {which}")
+        raise UsageError("which question? there are several", hint=f"name one by its id: {which}")
     offered = found[0].question.choices if found[0].question else ()
     if first and not _is_answer(words, offered):
         raise UnknownQuestionError(first)  # a mistyped agent must not become part of an answer
@@ -326,7 +326,7 @@ def _submit_answer(meant: MeantQuestion, words: str, *, trust: bool, as_json: bo
         return
     if not recorded.seq:
         echo(f"{meant.agent}: the answer is kept, but its supervisor has not recorded it yet.")
-        echo(f"Next: `rekindle questions {meant.agent} --all` shows whether it counts.")
+        echo(f"Next: `rekindle questions {meant.agent} --all` shows whether it was accepted.")
         return
     echo(f"✓ {meant.agent}: {_describe_outcome(found)}")
     if found.choice == "allow":
@@ -398,8 +398,8 @@ def _tell_agent(meant: MeantQuestion, words: str, *, as_json: bool) -> None:
         )
     if not words or len(words) > ANSWER_CHARACTERS:
         raise UsageError(
-            f"an answer has 1 to {ANSWER_CHARACTERS:,} characters, and this one {len(words):,}",
-            hint="say it shorter, and put the rest into a file that the agent can read",
+            f"an answer has 1 to {ANSWER_CHARACTERS:,} characters; this one has {len(words):,}",
+            hint="shorten it, and put the rest into a file that the agent can read",
         )
     meant.store.create(meant.agent)
     now = clock.read_clock()
@@ -409,7 +409,7 @@ def _tell_agent(meant: MeantQuestion, words: str, *, as_json: bool) -> None:
     if as_json:
         print_json({"agent": meant.agent, "question": None, "text": words})
         return
-    echo(f"✓ {meant.agent}: its next cycle is told")
+    echo(f"✓ {meant.agent}: its next cycle gets the message")
     _print_next(meant, "restart")
 
 
@@ -420,9 +420,9 @@ def _describe_outcome(answer: QuestionAnswered) -> str:
         case "finish":
             return "done, as the agent reports"
         case "note":
-            return f"{answer.choice}: recorded, and its next cycle is told"
+            return f"{answer.choice}: recorded; its next cycle gets the answer"
         case _ if answer.text:
-            return "its next cycle is told"
+            return "its next cycle gets the answer"
         case _:
             return "will be started again"
 
@@ -450,7 +450,7 @@ def _print_next(meant: MeantQuestion, effect: AnswerEffect) -> None:
     """Print the command that starts the agent, unless a supervisor runs or the run is over."""
     if effect not in {"stop", "finish"} and not meant.store.is_supervised(meant.agent):
         name = meant.agent
-        echo(f"Next: `rekindle run {name}`, or `rekindle up {name}` to have it in the background.")
+        echo(f"Next: `rekindle run {name}`, or `rekindle up {name}` to run it in the background.")
 
 
 def _find_origin() -> str:

@@ -80,9 +80,9 @@ from rekindle.wiring.supervisor_setup import run_supervisor
 @click.command()
 @click.argument("agent", required=False)
 @click.option(
-    "--once", is_flag=True, help="End where it would wait for what is outside, or need a person."
+    "--once", is_flag=True, help="Exit instead of waiting for a limit, an outage or a person."
 )
-@click.option("--cycles", type=click.IntRange(0), help="How many cycles this run has; 0: no end.")
+@click.option("--cycles", type=click.IntRange(0), help="Number of cycles of this run; 0: no limit.")
 @budget_option
 @click.option(FOR_WATCHDOG, is_flag=True, hidden=True)
 @click.option(FOR_UP, is_flag=True, hidden=True)
@@ -205,7 +205,7 @@ def _print_end(store: FileStore, name: str, result: RunResult, *, silent: bool) 
     """Print how the run ended, and return the exit code of its outcome."""
     if result.outcome is None:
         if not silent:
-            echo(f"{name}: nothing was started: it was stopped, or its run is over")
+            echo(f"{name}: nothing was started, because it was stopped or its run is over")
         return 0
     row, why = OUTCOMES[result.outcome], result.why
     command = _find_next_command(store, name, why)

@@ -44,9 +44,13 @@ def service() -> None:
 
 
 _kind = click.option(
-    "--kind", type=click.Choice(["systemd", "launchd"]), help="Default: this host's."
+    "--kind",
+    type=click.Choice(["systemd", "launchd"]),
+    help="Service manager; default: this host's.",
 )
-_briefs = click.option("--briefs", is_flag=True, help="A timer for briefs, instead of the daemon.")
+_briefs = click.option(
+    "--briefs", is_flag=True, help="Use a timer for briefs instead of the daemon."
+)
 _all = click.option(
     "--all", "every", is_flag=True, help="One daemon for all projects that you trust on this host."
 )
@@ -56,7 +60,7 @@ _all = click.option(
 @_kind
 @_briefs
 @_all
-@click.option("--print", "only_print", is_flag=True, help="Write nothing, show the unit.")
+@click.option("--print", "only_print", is_flag=True, help="Print the unit, and write nothing.")
 @trust_option
 def install(kind: str | None, briefs: bool, every: bool, only_print: bool, trust: bool) -> None:
     """Write a user unit that starts `rekindle daemon` for this project.
@@ -70,7 +74,9 @@ def install(kind: str | None, briefs: bool, every: bool, only_print: bool, trust
     kind = kind or _KINDS.get(sys.platform, "systemd")
     found, brief = _choose_service(briefs=briefs, every=every, trust=trust)
     if brief and brief.at == NEVER and not brief.on_session_end:
-        raise UsageError("`runtime: brief: at:` says never", hint='say when, as in `at: "06:30"`')
+        raise UsageError(
+            "`runtime: brief: at:` is `never`", hint='set a time, such as `at: "06:30"`'
+        )
     files = _render_units(kind, found, brief)
     if only_print:
         echo("\n".join(data.decode() for data in files.values()), nl=False)
@@ -98,7 +104,7 @@ def uninstall(kind: str | None, briefs: bool, every: bool) -> None:
     found, brief = _choose_service(briefs=briefs, every=every)
     paths = list(_render_units(kind, found, brief))
     if not any(path.exists() for path in paths):
-        raise UsageError(f"{paths[-1]} is not there", hint="`rekindle service install` writes it")
+        raise UsageError(f"{paths[-1]} does not exist", hint="`rekindle service install` writes it")
     for path in paths:
         with translate_os_errors(path):
             path.unlink(missing_ok=True)
@@ -116,7 +122,9 @@ def _choose_service(
     """Return the unit that the options select; with `trust`, the user accepts the project first."""
     if every:
         if briefs:
-            raise UsageError("the daemon of all projects writes briefs", hint="leave --briefs out")
+            raise UsageError(
+                "the daemon of all projects writes briefs itself", hint="leave --briefs out"
+            )
         for folder in list_trusted():
             refuse_agent_of(folder, RekindleFolder(folder).names(), "rekindle service")
         return _make_service(user_folder.make_user_folder(), briefs=False, every=True), None
@@ -156,7 +164,7 @@ def _make_service(folder: Path, *, briefs: bool, every: bool = False) -> units.S
     passed = environment.drop_secret_variables(environment.select_variables(os.environ, (), ()))
     kept = {name: value for name, value in passed.items() if value.isprintable()}
     if not str(folder).isprintable():
-        raise UsageError(f"{str(folder)!r} cannot stand in a unit", hint="rename the folder")
+        raise UsageError(f"{str(folder)!r} cannot be written into a unit", hint="rename the folder")
     does = ("brief", "--due") if briefs else ("daemon", "--all") if every else ("daemon",)
     argv = (sys.executable, "-P", "-m", "rekindle", *does)
     return units.ServiceUnit(

@@ -94,7 +94,9 @@ class PendingStop(Protocol):
 
 @click.command()
 @click.argument("agents", nargs=-1)
-@click.option("--all", "every", is_flag=True, help="Every agent of the manifest, as `down` does.")
+@click.option(
+    "--all", "every", is_flag=True, help="Stop every agent of the manifest, as `down` does."
+)
 @json_option
 def stop(agents: tuple[str, ...], every: bool, as_json: bool) -> None:
     """Stop AGENTS, and keep them stopped: no watchdog starts them until you do.
@@ -135,8 +137,8 @@ def _stop_one(agent: str | None, *, as_json: bool) -> None:
     stopping.tell()
     if wait_for_ends({name: stopping}):
         raise AgentError(
-            f"{name} is to stop, and its supervisor has not ended yet",
-            hint="the stop is kept: look again with `rekindle status`",
+            f"{name} is to stop, but its supervisor has not exited yet",
+            hint="the stop is recorded: check again with `rekindle status`",
         )
     try:
         end_background(store, name, was_killed=stopping.was_killed)
@@ -157,7 +159,7 @@ def _print_stopped(name: str, *, was_running: bool, as_json: bool) -> None:
     if as_json:
         print_json({"agent": name, "desired": "stopped", "was_running": was_running})
     else:
-        echo(f"✓ {name}: {'stopped' if was_running else 'is not running, and stays so'}")
+        echo(f"✓ {name}: {'stopped' if was_running else 'is not running, and stays stopped'}")
 
 
 def load_to_stop() -> Project:
@@ -180,8 +182,8 @@ def load_to_stop() -> Project:
     if is_trusted(nearest):
         return config.load_project(start)
     echo(
-        f"Note: {where} is meant: nothing runs in {to_one_line(nearest.name)}, and you have not"
-        f" accepted its {MANIFEST_FILE} on this host",
+        f"Note: using the project {where}: nothing runs in {to_one_line(nearest.name)}, and you"
+        f" have not accepted its {MANIFEST_FILE} on this host",
         err=True,
     )
     if not (meant / MANIFEST_FILE).exists():
@@ -241,7 +243,9 @@ def stop_without_manifest(
     refuse_agent_of(folder, locks, "rekindle stop")
     meant = [name for name in locks if not agents or name in agents]
     if len(meant) > 1 and not (agents or every):
-        error.hint = f"running: {', '.join(meant)}; `rekindle stop NAME` or `rekindle down`"
+        error.hint = (
+            f"running agents: {', '.join(meant)}; use `rekindle stop NAME` or `rekindle down`"
+        )
         raise error
     if not meant:
         raise error
@@ -256,7 +260,7 @@ def stop_without_manifest(
             _print_stopped(name, was_running=True, as_json=as_json)
     if left:
         raise AgentError(
-            f"still ending: {', '.join(left)}", hint="repeat the command in a moment"
+            f"has not exited yet: {', '.join(left)}", hint="repeat the command in a moment"
         ) from error
     echo(f"Note: {error}", err=True)
 
@@ -271,7 +275,7 @@ def _open_default_store(folder: Path) -> FileStore:
 
 @click.command()
 @click.argument("agents", nargs=-1)
-@click.option("--fresh", is_flag=True, help="In a fresh session, not in the one there is.")
+@click.option("--fresh", is_flag=True, help="Start a fresh session instead of resuming.")
 @trust_option
 @json_option
 def restart(agents: tuple[str, ...], fresh: bool, trust: bool, as_json: bool) -> None:
@@ -357,7 +361,7 @@ def _print_restarted(
             echo(f"· {name}: nothing is running: {_NOTHING_TO_RESTART[state]}")
         else:
             echo(f"✓ {name}: nothing is running; a watchdog may start it again{how}")
-        echo(f"Next: `rekindle run {name}`, or `rekindle up {name}` to have it in the background.")
+        echo(f"Next: `rekindle run {name}`, or `rekindle up {name}` to run it in the background.")
 
 
 class _FleetStop:

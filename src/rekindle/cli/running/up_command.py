@@ -56,7 +56,9 @@ from rekindle.wiring.supervisor_setup import (
 
 @click.command()
 @click.argument("agents", nargs=-1)
-@click.option("--tmux", is_flag=True, help="A tmux window for each, in the session `rekindle`.")
+@click.option(
+    "--tmux", is_flag=True, help="Open a tmux window for each, in the session `rekindle`."
+)
 @budget_option
 @trust_option
 @json_option
@@ -85,7 +87,7 @@ def up(agents: tuple[str, ...], tmux: bool, budget: str | None, trust: bool, as_
         for row in rows:
             echo(render_start_result(row))
         if tmux and names:
-            echo(f"Look at them: {background_start.render_attach_hint()}")
+            echo(f"Next: {background_start.render_attach_hint()}")
     if any(row.error for row in rows):
         raise AgentError("not every agent was started", hint="`rekindle doctor` checks each agent")
 
@@ -157,9 +159,11 @@ def stop_agents(agents: Sequence[str], *, as_json: bool) -> None:
     else:
         for name in names:
             if name in left:
-                echo(f"✗ {name}: still ending")
+                echo(f"✗ {name}: has not exited yet")
             else:
-                stays = "does not run on this host" if is_lost else "is not running, and stays so"
+                stays = (
+                    "does not run on this host" if is_lost else "is not running, and stays stopped"
+                )
                 echo(f"✓ {name}: {'stopped' if name in running else stays}")
     if failed:
         for other in failed[1:]:
@@ -167,5 +171,6 @@ def stop_agents(agents: Sequence[str], *, as_json: bool) -> None:
         raise failed[0]
     if left:
         raise AgentError(
-            f"still ending: {', '.join(left)}", hint="the stop is kept: see `rekindle status`"
+            f"has not exited yet: {', '.join(left)}",
+            hint="the stop is recorded: check again with `rekindle status`",
         )

@@ -24,7 +24,7 @@ _all_projects = click.option(
 
 @click.command()
 @click.option(
-    "--once", is_flag=True, help="Look once and end: what it does anyway, said for who reads it."
+    "--once", is_flag=True, help="Look once, which is the default; it only documents a crontab."
 )
 @_all_projects
 @json_option

@@ -46,8 +46,10 @@ from rekindle.wiring.open_store import open_store
 
 @click.command()
 @click.argument("path", type=click.Path(path_type=Path))
-@click.option("--agent", metavar="NAME", help="Whose it becomes. Default: as its state says.")
-@click.option("--harness", metavar="NAME", help="The CLI of an agent that is new here.")
+@click.option(
+    "--agent", metavar="NAME", help="Agent that gets the files. Default: as in their state."
+)
+@click.option("--harness", metavar="NAME", help="CLI of the agent, if it is new.")
 @take_over_option
 @json_option
 def adopt(
@@ -101,18 +103,18 @@ def adopt(
     for line in did:
         echo(f"✓ {line}")
     if adopted.is_known:
-        echo(f"{name}: nothing to do, this was taken over before and has not changed since")
+        echo(f"{name}: nothing to do: this was imported before, and has not changed since")
         return
     for line in adopted.took:
-        echo(f"✓ took {line}")
+        echo(f"✓ imported {line}")
     if adopted.trimmed:
         where = store.folder(name).path / adopted.trimmed
-        echo(f"  trimmed to its cap; what went is in {where}")
+        echo(f"  trimmed to its cap; the rest is in {where}")
     if adopted.over_cap:
-        print_styled("  ! still over its cap: shorten its Next Action", fg="yellow")
+        print_styled("  ! the relay is still over its cap: shorten its Next Action", fg="yellow")
     if secrets:
         print_styled(
-            f"  ! {secrets:,} redacted as secrets: `rekindle redact` shows which", fg="yellow"
+            f"  ! secrets redacted: {secrets:,}; `rekindle redact FILE` shows which", fg="yellow"
         )
     for line in left:
         echo(f"· left out {line}")
@@ -135,7 +137,7 @@ def _choose_name(folder: Path, said: str | None, named: str) -> str:
         try:
             return require_agent_name(named)
         except UsageError as unfit:
-            unfit.hint = f"say whose it becomes, with --agent NAME ({unfit.hint})"
+            unfit.hint = f"choose its agent with --agent NAME ({unfit.hint})"
             raise
     known = config.list_agents(folder)
     if len(known) > 1:
@@ -148,12 +150,12 @@ def _choose_name(folder: Path, said: str | None, named: str) -> str:
 def _refuse_own(path: Path, folder: Path) -> None:
     if path.resolve().is_relative_to((folder / REKINDLE_FOLDER).resolve()):
         raise UsageError(
-            f"{to_one_line(str(path))} is Rekindle's own already",
-            hint="`rekindle relay set FILE` takes an older relay back",
+            f"{to_one_line(str(path))} is already in Rekindle's own folder",
+            hint="`rekindle relay set FILE` restores an older relay",
         )
 
 
 def _print_next(name: str, found: FoundDocuments) -> None:
     if RELAY not in found.parts:
-        echo(f"Next: `rekindle relay set FILE -a {name}` gives it a directive.")
+        echo(f"Next: `rekindle relay set FILE -a {name}` gives it a next action.")
     echo(f"Next: look at `rekindle status {name}`, then `rekindle run {name}`.")

@@ -25,9 +25,9 @@ def demo() -> None:
     """
     with tempfile.TemporaryDirectory(prefix="rekindle-demo-") as folder:
         print_styled(
-            "An agent is killed in the middle of its work, and the work goes on.", bold=True
+            "An agent is killed in the middle of its work, and the work continues.", bold=True
         )
-        echo(f"In {folder}: no key, no network, nothing outside.\n")
+        echo(f"All in {folder}: no key, no network.\n")
         shown = Demonstration(Path(folder), echo).run()
         if shown is None:
             raise click.Abort
@@ -36,12 +36,12 @@ def demo() -> None:
 
 def _print_summary(shown: DemoCounts) -> None:
     echo(
-        f"5. {shown.chapters} chapters are there, in {shown.sessions} sessions; {shown.heartbeats}"
-        " calls were finished, none twice."
+        f"5. {shown.chapters} chapters were written in {shown.sessions} sessions;"
+        f" {shown.heartbeats} tool calls finished, none twice."
     )
     if shown.chapters != shown.heartbeats:
         raise CheckFailedError(
-            "the demonstration did not go as it should", hint="please report it with its output"
+            "the demo did not work as expected", hint="please report it with its output"
         )
     print_styled("\n✓ Killed twice; nothing was lost, and nothing was done twice.", fg="green")
     echo("Next: `rekindle init` in your own project, then `rekindle run`.")

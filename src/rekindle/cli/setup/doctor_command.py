@@ -55,11 +55,14 @@ from rekindle.wiring.starting.start_checks import (
 )
 from rekindle.wiring.starting.start_notes import find_notes
 
-OPTIONAL_PROGRAMS = {"git": "keeps an audit trail of the relays", "tmux": "a window for each agent"}
+OPTIONAL_PROGRAMS = {
+    "git": "keeps an audit trail of the relays",
+    "tmux": "shows each agent in a window",
+}
 
 
 @click.command()
-@click.option("--fix", is_flag=True, help="Fix what can be fixed, then look again.")
+@click.option("--fix", is_flag=True, help="Fix what can be fixed, then check again.")
 @take_over_option
 @json_option
 def doctor(fix: bool, take_over: bool, as_json: bool) -> None:
@@ -71,7 +74,7 @@ def doctor(fix: bool, take_over: bool, as_json: bool) -> None:
     if fix or take_over:
         _fix(take_over=take_over)
     found = _examine_all()
-    named = {find_program(one): f"the harness {one.NAME}" for one in HARNESSES.working()}
+    named = {find_program(one): f"for the harness {one.NAME}" for one in HARNESSES.working()}
     uses = {name: use for name, use in (OPTIONAL_PROGRAMS | named).items() if name}
     programs = {name: find_executable(name) is not None for name in uses}
     broken = [one for problems in found.values() for one in problems if not one.is_note]
@@ -95,7 +98,7 @@ def doctor(fix: bool, take_over: bool, as_json: bool) -> None:
         )
     if broken:
         number = f"{len(broken)} problem" + ("s" if len(broken) > 1 else "")
-        raise CheckFailedError(f"{number} found", hint="do what each arrow says")
+        raise CheckFailedError(f"{number} found", hint="follow the hint after each →")
 
 
 def _examine_all() -> dict[str, list[FolderProblem]]:
@@ -108,9 +111,7 @@ def _examine_all() -> dict[str, list[FolderProblem]]:
     found: dict[str, list[FolderProblem]] = {"rekindle.yaml": []}
     if not trust_checks.is_trusted(project.path):
         words = "you have not accepted this folder on this host: hooks and watchdogs ignore it"
-        fix = (
-            "read rekindle.yaml; then `rekindle run` asks for your trust, or `rekindle run --trust`"
-        )
+        fix = "read rekindle.yaml, then accept it with `rekindle run` or `rekindle run --trust`"
         is_accepted_here = os.environ.get(TRUST_VARIABLE) == "1"
         found["rekindle.yaml"].append(FolderProblem(words, fix, is_note=is_accepted_here))
     try:

@@ -24,10 +24,12 @@ from rekindle.wiring.forget_project import (
     Leftover,
 )
 
-_dry_run = click.option("--dry-run", is_flag=True, help="Remove nothing, list what would go.")
-_yes = click.option("--yes", is_flag=True, help="Do not ask.")
+_dry_run = click.option(
+    "--dry-run", is_flag=True, help="List what would be removed, and remove nothing."
+)
+_yes = click.option("--yes", is_flag=True, help="Remove without asking.")
 _keep_history = click.option(
-    "--keep-history", is_flag=True, help="Leave .rekindle: logs, relays, briefs, transcripts."
+    "--keep-history", is_flag=True, help="Keep .rekindle: logs, relays, briefs, transcripts."
 )
 
 
@@ -52,7 +54,7 @@ def forget(folder: Path, keep_history: bool, dry_run: bool, yes: bool) -> None:
     traces = list(wiring.find_traces(folder, keep_history=keep_history))
     if not traces:
         shown = to_one_line(render_path(folder))
-        echo(f"Nothing of {shown} is left: `rekindle status --all` shows the projects there are.")
+        echo(f"Nothing of {shown} is left. `rekindle status --all` lists the other projects.")
         return
     if _remove(traces, dry_run=dry_run, yes=yes) and names:
         _tell_left(names)
@@ -98,7 +100,9 @@ def _remove(found: Sequence[InstalledTrace | Leftover], *, dry_run: bool, yes: b
         return False
     if traces and not yes:
         if not sys.stdin.isatty():
-            raise UsageError("nothing was removed", hint="repeat the command with --yes")
+            raise UsageError(
+                "nothing was removed: there is no terminal to ask at", hint="repeat with --yes"
+            )
         if not click.confirm("Remove all of this?", default=False):
             return False
     failed: RekindleError | None = None
@@ -116,11 +120,14 @@ def _remove(found: Sequence[InstalledTrace | Leftover], *, dry_run: bool, yes: b
 
 def _show_leftovers(leftovers: Iterable[Leftover]) -> None:
     for left in dict.fromkeys(leftovers):
-        echo(style_text("!", fg="yellow"), f" left: {left.words}: {left.reason}; {left.hint}")
+        echo(
+            style_text("!", fg="yellow"), f" not removed: {left.words}: {left.reason}; {left.hint}"
+        )
 
 
 def _tell_left(names: Sequence[str]) -> None:
     left = ", ".join(make_branch_name(name) for name in dict.fromkeys(names))
     echo(
-        "· rekindle.yaml and your own files stay" + (f"; in git, any branch {left}" if left else "")
+        "· rekindle.yaml and your own files stay"
+        + (f"; so do these git branches: {left}" if left else "")
     )

@@ -55,7 +55,7 @@ level_option = click.option(
     "level",
     type=click.Choice(HOOK_LEVELS),
     help="local: you, in this project; project: all who share it; user: you, in every project. "
-    "Default: the first of them that the CLI has.",
+    "Default: the first of these that the CLI supports.",
 )
 harness_option = click.option(
     "--harness",
@@ -123,7 +123,8 @@ def install(  # noqa: PLR0917 - one parameter per option
     if level == "user":
         if is_named or every:
             raise UsageError(
-                "hooks for every project cannot name an agent", hint="leave --agent and --all out"
+                "hooks for the user cannot be limited to an agent",
+                hint="leave --agent and --all out",
             )
         place = _find_location(level, harness, None)
         _print_installed(
@@ -184,9 +185,9 @@ def _print_installed(installed: list[_AgentHooks], *, every: bool = False, as_js
         if done.settings_changed:
             echo(f"✓ hooks installed in {place.shown}")
         elif done.program_changed:
-            echo(f"✓ hooks in {place.shown} renewed")
+            echo(f"✓ hooks updated in {place.shown}")
         else:
-            echo(f"✓ already installed in {place.shown}")
+            echo(f"✓ hooks are already installed in {place.shown}")
     changed = [one for one in installed if one.done.settings_changed]
     for note in dict.fromkeys(note for one in changed for note in _list_notes(one)):
         echo(f"· {note}")
@@ -201,9 +202,12 @@ def _print_installed(installed: list[_AgentHooks], *, every: bool = False, as_js
 
 def _list_notes(one: _AgentHooks) -> Iterator[str]:
     if one.place.level == "local" and one.done.settings_made:
-        yield "it names this machine's Python: keep it out of git"
+        yield "the file has the path of this machine's Python: keep it out of git"
     if one.place.level == "project":
-        yield "it names this machine's Python: on another machine, install the hooks again"
+        yield (
+            "the file has the path of this machine's Python: on another machine, install the hooks"
+            " again"
+        )
     if one.place.files.trust:
         yield one.place.files.trust
 
@@ -243,7 +247,7 @@ def uninstall(
     if as_json:
         print_json({"hooks": rows} if every else rows[0])
     elif not places:
-        echo("No hooks of ours here: nothing to do.")
+        echo("Nothing to do: no hooks of Rekindle are installed here.")
 
 
 def _refuse_unaccepted(place: HookLocation) -> None:
@@ -258,17 +262,20 @@ def _refuse_unaccepted(place: HookLocation) -> None:
 
 def _print_removed(place: HookLocation, done: HookChanges) -> None:
     if done.settings_removed:
-        echo(f"✓ hooks removed, and with them {place.shown}, which held nothing else")
+        echo(f"✓ hooks removed, and {place.shown} too, which had nothing else")
     elif done.settings_changed:
         echo(f"✓ hooks removed from {place.shown}")
     else:
-        echo(f"No hooks of ours in {place.shown}: nothing to do.")
+        echo(f"Nothing to do: there are no hooks of Rekindle in {place.shown}.")
 
 
 @hooks.command()
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
 @click.option(
-    "--harness", type=click.Choice(tuple(HARNESSES)), required=True, help="The CLI it is for."
+    "--harness",
+    type=click.Choice(tuple(HARNESSES)),
+    required=True,
+    help="CLI that the package is for.",
 )
 def export(folder: Path, harness: str) -> None:
     """Write the hooks into FOLDER as a package that the CLI itself can install.
@@ -307,7 +314,7 @@ def status(as_json: bool) -> None:
     if any(one.is_broken for one in found):
         fixes = [one.fix for one in found if one.is_broken]
         told = all(fix.startswith("rekindle ") for fix in fixes)
-        hint = "run the commands after each arrow" if told else "do what stands after each arrow"
+        hint = "run the command after each →" if told else "follow the hint after each →"
         raise CheckFailedError("some hooks are broken", hint=hint)
 
 
@@ -385,7 +392,7 @@ def _choose_harness(given: str | None, used: list[Harness]) -> Harness:
     if len(used) == 1:
         return used[0]
     names = ", ".join(cli.NAME for cli in used) or ", ".join(HARNESSES)
-    raise UsageError("hooks of which CLI?", hint=f"say --harness with one of: {names}")
+    raise UsageError("hooks of which CLI?", hint=f"choose one with --harness: {names}")
 
 
 def _make_json(one: HookReport) -> dict[str, Any]:

@@ -74,7 +74,7 @@ from rekindle.wiring.starting.start_checks import read_task
     help="What the agent may do: read only; edit this folder; edit and run commands. Without a"
     f" terminal or with --yes: {DEFAULT_LEVEL}.",
 )
-@click.option("--yes", is_flag=True, help="Take the defaults; never ask.")
+@click.option("--yes", is_flag=True, help="Use the defaults without asking.")
 @json_option
 def init(
     agent: str | None, harness: str | None, tools: PermissionLevel | None, yes: bool, as_json: bool
@@ -100,7 +100,7 @@ def init(
             hint=f"change its persona in {manifest.MANIFEST_FILE}",
         )
     if is_there:
-        did = [f"{manifest.MANIFEST_FILE} is there already, with {', '.join(known)}"]
+        did = [f"{manifest.MANIFEST_FILE} exists already, with {', '.join(known)}"]
     else:
         chosen = _choose_entry(harness, yes=yes, tools=tools)
         # While the prompt was open, a manifest may have appeared that the user has not seen.
@@ -115,7 +115,7 @@ def init(
     is_new = not store.exists(name)
     store.create(name)
     if is_new:
-        did.append(f"made {store.folder(name).path.relative_to(folder)}")
+        did.append(f"created {store.folder(name).path.relative_to(folder)}")
     if as_json:
         print_json(
             {"agent": name, "harness": stands, "folder": to_one_line(str(folder)), "did": did}
@@ -137,7 +137,7 @@ def _render_task_step(project: config.Project, name: str) -> str:
         read_task(project, name)
         return ""
     prompt = project.manifest.agents[name].prompt or AgentDefaults().prompt
-    return f"say in {prompt} what it is to do, then "
+    return f"write its task into {prompt}, then "
 
 
 def _accept(project: config.Project, name: str, *, is_new_folder: bool, is_added: bool) -> None:
@@ -177,7 +177,8 @@ def _choose_entry(
     chosen = _require_harness(harness or _ask_for_harness(yes=yes))
     if tools and make_permissions(tools, chosen) is None:
         raise UsageError(
-            f"--tools has no effect with {chosen}", hint="leave it out: your program decides itself"
+            f"--tools has no effect with {chosen}",
+            hint="leave it out: your program sets its own permissions",
         )
     return chosen, tools or _ask_for_tools(chosen, yes=yes)
 
@@ -199,9 +200,7 @@ def _ask_for_harness(*, yes: bool) -> str:
     there = f", installed: {', '.join(found)}" if found else ""
     first, *_ = [*found, *BUILT_IN]
     if yes and not found:
-        echo(
-            f"· no agent CLI was found on the PATH: {first} is assumed, or say --harness", err=True
-        )
+        echo(f"· no agent CLI is on the PATH: using {first}; --harness chooses another", err=True)
     return _ask(f"Harness ({', '.join(HARNESSES)}{there})", first, yes=yes)
 
 
@@ -210,7 +209,7 @@ def _require_harness(name: str) -> str:
     if chosen not in HARNESSES:
         raise UsageError(
             f"there is no harness named {to_one_line(chosen)!r}",
-            hint=f"one of: {', '.join(HARNESSES)}",
+            hint=f"use one of: {', '.join(HARNESSES)}",
         )
     return chosen
 
@@ -246,7 +245,7 @@ def _write_manifest(folder: Path, name: str, harness: str, level: PermissionLeve
         else f"wrote {manifest.MANIFEST_FILE}"
     ]
     if permissions:
-        did.append(f"it may {_render_may(words)}: change persona {persona} there")
+        did.append(f"it may {_render_may(words)}: edit persona {persona} there to change that")
     return did
 
 
@@ -274,7 +273,7 @@ def write_prompt(folder: Path) -> list[str]:
                 file.write(manifest.DEFAULT_PROMPT)
         except FileExistsError:
             return []
-    return [f"wrote {path.name}: say there what the agent is to do"]
+    return [f"wrote {path.name}: describe the agent's task there"]
 
 
 def write_summarizer(folder: Path) -> None:
@@ -303,6 +302,6 @@ def _ask(question: str, default: str, *, yes: bool, choices: Collection[str] = (
             echo(err=True)  # ends the line of the prompt
             raise
         raise UsageError(
-            "no answer", hint="answer the question, or take the defaults with --yes"
+            "the question was not answered", hint="answer it, or use the defaults with --yes"
         ) from gone
     return answer

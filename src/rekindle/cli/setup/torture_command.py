@@ -30,9 +30,7 @@ from rekindle.stores.folders.agent_folder import RekindleFolder
 from rekindle.system.processes import stop_signals
 
 _LARGEST_SEED = 2**32 - 1
-_CANNOT_TELL = (
-    "Whether the disk keeps what it confirms when the power goes, only a power loss tells."
-)
+_CANNOT_TELL = "Not tested: whether the disk keeps confirmed writes when the power fails."
 
 
 @click.command()
@@ -42,9 +40,11 @@ _CANNOT_TELL = (
     type=click.FloatRange(0.01, 24 * 60),
     default=0.5,
     show_default=True,
-    help="How long to go on.",
+    help="Minutes to test.",
 )
-@click.option("--seed", type=click.IntRange(0, _LARGEST_SEED), help="Repeat a run's moments.")
+@click.option(
+    "--seed", type=click.IntRange(0, _LARGEST_SEED), help="Seed of an earlier run, to repeat it."
+)
 @options.json_option
 def torture(folder: str | None, minutes: float, seed: int | None, as_json: bool) -> None:
     """Test whether a file system gives the guarantees that Rekindle needs.
@@ -55,7 +55,7 @@ def torture(folder: str | None, minutes: float, seed: int | None, as_json: bool)
     place = Path(folder) if folder is not None else _choose_folder()
     chosen = random.randrange(_LARGEST_SEED) if seed is None else seed  # noqa: S311 - not a secret
     if not as_json:
-        echo(f"Trying {place} out, for about {minutes:g} min, with --seed {chosen}.\n")
+        echo(f"Testing {place} for about {minutes:g} min, with --seed {chosen}.\n")
     found = []
     try:
         with (
@@ -69,7 +69,7 @@ def torture(folder: str | None, minutes: float, seed: int | None, as_json: bool)
     except StoreError as full:
         raise StoreError(
             str(place),
-            f"could not be tried out: {full.reason}",
+            f"could not be tested: {full.reason}",
             errno=full.errno,
             hint="free some space, then try again",
         ) from full
@@ -78,11 +78,11 @@ def torture(folder: str | None, minutes: float, seed: int | None, as_json: bool)
         print_json({"folder": str(place), "seed": chosen, "held": held, "findings": found})
     if not held:
         raise CheckFailedError(
-            f"{place} does not keep what Rekindle promises",
-            hint="do not put .rekindle here: move the project to a local disk, then try that out",
+            f"{place} does not give the guarantees that Rekindle needs",
+            hint="do not put .rekindle here: move the project to a local disk, then test that",
         )
     if not as_json:
-        print_styled(f"\n✓ {place} keeps what Rekindle promises.", fg="green")
+        print_styled(f"\n✓ {place} gives the guarantees that Rekindle needs.", fg="green")
         echo(f"  {_CANNOT_TELL}")
 
 
@@ -97,7 +97,7 @@ def _list_findings(place: Path, seconds: float, seed: int) -> Generator[PromiseR
         if refused.errno in DISK_FULL:
             raise
         yield PromiseResult(
-            "a folder can be made", "", str(refused), "nothing can be kept here at all"
+            "a folder can be created", "", str(refused), "nothing can be stored here"
         )
     finally:
         with stop_signals.defer_signals():

@@ -108,7 +108,10 @@ def _match_money(said: str) -> ExitVerdict | None:
 def _classify_unexplained(ended: ProcessResult, status: int | None) -> ExitVerdict:
     if ended.resumes and status == _REFUSED:
         return exit_verdicts.POISONED  # resuming the session would be refused again
-    return "crash", f"failed with exit code {ended.code}" if ended.code else "left no result"
+    return (
+        "crash",
+        f"failed with exit code {ended.code}" if ended.code else "exited without a result",
+    )
 
 
 def _find_own_words(ended: ProcessResult) -> str:

@@ -137,10 +137,10 @@ _EVENTS = ("SessionEnd", "UserPromptSubmit", "PreCompact", "PostToolUse", "PostT
 _SOURCES = ("startup", "resume", "clear", "compact", "fork")
 _BOUNDARY = "PostToolBatch"
 _ASKED = "UserPromptSubmit"
-_STOP = {"continue": False, "stopReason": "a fresh session goes on from here"}
+_STOP = {"continue": False, "stopReason": "a fresh session continues from here"}
 _WAIT = {
     "decision": "block",
-    "reason": "This window is nearly full. Rekindle begins a fresh session with a checkpoint of"
+    "reason": "This window is nearly full. Rekindle starts a fresh session with a checkpoint of"
     " the work, and passes on what you have just asked.",
 }
 _USAGE = {"type": "control_request", "request_id": "1", "request": {"subtype": "get_context_usage"}}
@@ -203,7 +203,7 @@ def ask(question: OneShotQuestion) -> ProgramCommand:
         argv.append(f"--json-schema={schema}")
         if "\0" in schema or len(argv[-1].encode()) > ARGUMENT_BYTES:
             raise ManifestError(
-                f"the answer's schema is none, or longer than {ARGUMENT_BYTES:,} bytes",
+                f"the answer's schema has a NUL, or is longer than {ARGUMENT_BYTES:,} bytes",
                 hint="shorten it",
             )
     if question.usd_left is not None:

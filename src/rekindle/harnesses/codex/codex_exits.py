@@ -73,7 +73,7 @@ def classify(ended: ProcessResult) -> LaunchExit:
     said = _find_own_words(ended)
     if ended.code == 1 and ended.opened and not said:
         return LaunchExit("interrupted", "interrupted, by SIGINT")
-    name = f"failed with exit code {ended.code}" if ended.code else "left no result"
+    name = f"failed with exit code {ended.code}" if ended.code else "exited without a result"
     return exit_verdicts.make_failed_exit(find_verdict(said) or ("crash", name), said)
 
 

@@ -126,8 +126,8 @@ HOOK_FILES = HookFiles(
     packed="hooks.json",
     taken_in="put {folder}/hooks.json into .codex of the project, or into ~/.codex",
     deciding=("config.toml",),
-    trust="Codex runs no hooks that nobody has looked at: start `codex` here and trust them when "
-    "it asks, or by /hooks; a project's also need the project itself to be trusted",
+    trust="Codex runs only hooks that you trust: start `codex` here and trust them when "
+    "it asks, or with /hooks; hooks of a project also need a trusted project",
 )
 ENDING_SECONDS = 3
 """Seconds to which Codex limits a hook at the end of a session."""
@@ -232,7 +232,7 @@ def muted(found: HookInstallation) -> HookObstacle | None:
     features = to_mapping(config.get("features"))
     if any(features.get(name) is False for name in _SWITCHES):
         return HookObstacle(
-            "config.toml of Codex switches hooks off", "remove that line below [features]"
+            "config.toml of Codex disables hooks", "remove that line below [features]"
         )
     projects = to_mapping(config.get("projects"))
     trusted = {
@@ -249,9 +249,9 @@ def muted(found: HookInstallation) -> HookObstacle | None:
     }
     wanted = make_trust_state(these, found.file)
     if any(one.get("enabled") is False for one in known.values()):
-        return HookObstacle("some hooks are switched off in Codex", "start `codex`, and see /hooks")
+        return HookObstacle("some hooks are disabled in Codex", "start `codex`, and see /hooks")
     if any(one.get("trusted_hash") != wanted[key]["trusted_hash"] for key, one in known.items()):
-        return HookObstacle("nobody has told Codex to trust them, as they stand", HOOK_FILES.trust)
+        return HookObstacle("Codex does not trust these hooks yet", HOOK_FILES.trust)
     return None
 
 

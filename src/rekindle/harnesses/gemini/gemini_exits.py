@@ -44,7 +44,7 @@ _SENTENCES: exit_verdicts.VerdictSentences = (
     (exit_verdicts.NETWORK, exit_verdicts.SOCKETS),
 )
 _STOPPED: exit_verdicts.VerdictSentences = (
-    (("crash", "it did the same again and again, and stopped itself"), r"^loop detected"),
+    (("crash", "it repeated itself, and stopped"), r"^loop detected"),
     (exit_verdicts.TURNS, r"^maximum session turns"),
     (("crash", "a hook blocked it"), r"^agent execution blocked"),
 )
@@ -125,7 +125,10 @@ def _find_status(code: int) -> int | None:
 def _classify_unexplained(ended: ProcessResult) -> ExitVerdict:
     if ended.resumes and ended.code == _FIRST_STATUS:
         return exit_verdicts.POISONED  # resuming the session would be refused again
-    return "crash", f"failed with exit code {ended.code}" if ended.code else "left no result"
+    return (
+        "crash",
+        f"failed with exit code {ended.code}" if ended.code else "exited without a result",
+    )
 
 
 def _find_own_words(ended: ProcessResult) -> tuple[str, str]:

@@ -118,8 +118,8 @@ HOOK_FILES = HookFiles(
     home_moved_by="GEMINI_CLI_HOME",
     project="settings.json",
     user="settings.json",
-    trust="Gemini CLI runs a project's hooks only in a folder that is trusted: start `gemini` "
-    "there and trust it when it asks, or by /permissions",
+    trust="Gemini CLI runs a project's hooks only in a trusted folder: start `gemini` "
+    "there and trust it when it asks, or with /permissions",
     deciding=("settings.json", "trustedFolders.json"),
     package="gemini-extension.json",
     taken_in="gemini extensions link {folder}",
@@ -140,7 +140,7 @@ BLOCKED_VARIABLES = (
 HOOK_MILLISECONDS = HOOK_SECONDS * 1_000
 TOLD_AT = "BeforeAgent"
 _BOUNDARY = "BeforeModel"
-_STOP = {"decision": "block", "reason": "a fresh session goes on from here"}
+_STOP = {"decision": "block", "reason": "a fresh session continues from here"}
 
 _HOOKS = {
     "SessionStart": "SessionStart",
@@ -265,7 +265,7 @@ def muted(found: HookInstallation) -> HookObstacle | None:
     ours = [one.hook for one in find_installed(found.text, found.file)]
     if any((one.get("name") or one.get("command")) in off for one in ours):
         return HookObstacle(
-            "some are named in hooksConfig.disabled", "start `gemini`: /hooks enable-all"
+            "some hooks are listed in hooksConfig.disabled", "start `gemini`: /hooks enable-all"
         )
     return None
 

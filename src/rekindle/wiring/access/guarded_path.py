@@ -72,11 +72,12 @@ def explain_path(project: Project, name: str) -> str:
     ).last
     if not found:
         return ""
-    return f"{name} finds programs in {', '.join(found)} last, because it can write there"
+    return f"{name} looks for programs in {', '.join(found)} last, because it can write there"
 
 
 PATH_HINT = (
-    "name a program by its path, as .venv/bin/python, or keep your order with `env: {PATH: $PATH}`"
+    "call a program by its path, such as .venv/bin/python, or keep your order with"
+    " `env: {PATH: $PATH}`"
 )
 
 

@@ -22,7 +22,7 @@ from rekindle.stores.folders.agent_folder import RekindleFolder
 from rekindle.system import clock
 from rekindle.system.files import file_status
 
-NEVER_ACCEPTED = "no settings were accepted for it on this host"
+NEVER_ACCEPTED = "its settings were never accepted on this host"
 _CHANGED = "changed without your command"
 
 

@@ -269,7 +269,7 @@ def read_last_words(store: FileStore, name: str, since: int = 0) -> str:
     except StoreError:
         words = b""
     lines = words.decode("utf-8", "replace").splitlines()
-    return "\n".join(lines[-WATCH_LAST_LINES:]) or "its supervisor said nothing"
+    return "\n".join(lines[-WATCH_LAST_LINES:]) or "its supervisor printed nothing"
 
 
 class ProjectWatchdog:
@@ -327,7 +327,7 @@ def run_daemon(folder: Path, tell: Callable[[WatchReport], None]) -> None:
     with file_locks.hold_lock(root.path / "daemon", 0.0) as lock, Interruption() as interruption:
         if lock is None:
             raise UsageError(
-                "the daemon of this project runs already",
+                "the daemon of this project is already running",
                 hint="`rekindle status` shows how the agents are",
             )
         watchdog = ProjectWatchdog(project.path)

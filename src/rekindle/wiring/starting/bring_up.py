@@ -29,7 +29,7 @@ from rekindle.thresholds.screens import (
 )
 from rekindle.wiring.starting import background_start
 
-_STOPPED_MEANWHILE = "was stopped meanwhile, and stays so"
+_STOPPED_MEANWHILE = "was stopped meanwhile, and stays stopped"
 _Waiting = Generator[None, None, str]
 """Generator that yields while it waits for the agent, and returns the agent's state."""
 
@@ -90,7 +90,7 @@ class AgentStarter:
         if store.is_supervised(name):
             stop = store.read(name).projection.run
             if stop.desired != "stopped":
-                return _explain(self._rows.row(name)) or "is running already"
+                return _explain(self._rows.row(name)) or "is already running"
             yield from _wait_until(lambda: not store.is_supervised(name))
             if store.read(name).projection.run.said != stop.said:
                 return _STOPPED_MEANWHILE

@@ -97,9 +97,9 @@ def read_task(project: Project, name: str) -> str:
     task = read_named_file(project, prompt, "prompt")
     if not task.strip() or task == DEFAULT_PROMPT:
         raise ManifestError(
-            "says no task yet",
+            "no task yet",
             file=prompt,
-            hint="say there, in your words, what the agent is to do",
+            hint="describe there what the agent is to do",
         )
     return task
 
@@ -249,7 +249,7 @@ def _check_prices(project: Project, name: str, _: Program) -> None:
     if cap is not None and not tells and not find_prices(project, name):
         where = " in a terminal" if stays else ""
         raise ManifestError(
-            f"agent {name}: {harness.NAME} does not say{where} what it costs,"
+            f"agent {name}: {harness.NAME} does not report{where} what it costs,"
             " and `prices:` is empty",
             line=project.marked.line(("agents", name, "budget")),
             hint="add `prices: {MODEL: {input: …, output: …}}`, in dollars for a million tokens,"
@@ -287,9 +287,9 @@ def _check_relay(project: Project, name: str, _: Program) -> None:
     if not parts or Path(file).is_absolute() or ".." in parts or "\0" in file:
         problem = "is not a path inside the project"
     elif not {agent_folder.REKINDLE_FOLDER, ".git"}.isdisjoint(parts):
-        problem = "is in a folder of Rekindle's or git's own"
+        problem = "is in the .rekindle or .git folder"
     elif is_artefact(file):
-        problem = "would count as a result of the work: its name is not one of a relay"
+        problem = "would count as work of the agent, because its name is not one of a relay"
     else:
         inside_folder.read(project.path, file, RELAY_BYTES)
         return
@@ -344,7 +344,7 @@ def _check_folder(project: Project, name: str, _: Program) -> None:
     folder = find_agent_folder(project, name)
     if not folder.is_dir():
         raise AgentError(
-            f"the agent's folder {folder} is not there", hint="correct `dir:` in rekindle.yaml"
+            f"the agent's folder {folder} does not exist", hint="correct `dir:` in rekindle.yaml"
         )
 
 

@@ -46,7 +46,7 @@ def _find_missing_until(project: Project, name: str) -> Iterator[StartNote]:
         return
     if not (find_agent_folder(project, name) / program).exists():
         yield StartNote(
-            f"the program of `until:` is not there: {to_one_line(program)}",
+            f"the program of `until:` does not exist: {to_one_line(program)}",
             "correct `until:` in rekindle.yaml, unless the agent is to write that file:"
-            " no cycle ends the run before",
+            " until then, no cycle ends the run",
         )

@@ -57,7 +57,7 @@ def run_daemon_for_all(tell: Tell) -> None:
     with file_locks.hold_lock(lock_file, 0.0) as lock, Interruption() as interruption:
         if lock is None:
             raise UsageError(
-                "the daemon of all projects runs already",
+                "the daemon of all projects is already running",
                 hint="`rekindle status --all` shows how the agents are",
             )
         watching = AllProjectsWatchdog()

@@ -78,7 +78,7 @@ def test_the_page_says_where_on_what_and_for_how_long(rekindle, tmp_path):
     assert "Stuck 2 times, for 7 of 9 cycles (78%)" in out
     assert "relays 0–4 (2026-04-09): 4 cycles, waiting\n    Wait for Ann to choose a name" in out
     assert "relays 6–9 (2026-04-10): 3 cycles, stalled\n    Bind names" in out
-    assert "The longest cost 4 cycles: relays 0 to 4." in out
+    assert "The longest stretch cost 4 cycles: relays 0 to 4." in out
 
 
 def test_a_history_that_goes_well_is_called_so(rekindle, tmp_path):
@@ -86,7 +86,7 @@ def test_a_history_that_goes_well_is_called_so(rekindle, tmp_path):
     (tmp_path / "history.jsonl").write_text(jsonl(["Lex the source", *["Parse it"] * 3]))
     code, out, _ = rekindle("relay", "replay", "history.jsonl")
     assert code == 0
-    assert "✓ nowhere stuck: never 3 cycles in a row without a step" in out
+    assert "✓ not stuck: never 3 cycles in a row without a step" in out
 
 
 @pytest.mark.parametrize("text", ["", jsonl(["Lex"]), jsonl(["TBD", "TBD", "TBD"])])

@@ -95,13 +95,13 @@ def test_it_is_written_shown_and_said_what_came_of_it(project):
     assert "- the parser reads anything (unverified)\n" in out
     assert "(since " in out
     assert ", stale, reported done: sixty)" in out
-    assert "a model has read 1 turn" in err
+    assert "written by a model from 1 turn" in err
     assert "resolved: empty-files" in err
-    assert "`rekindle resolve rate-limit REASON -a trades` if it is done" in err
+    assert "`rekindle resolve rate-limit REASON -a trades` if so" in err
     assert project.store.folder("trades").document("brief").read_text() == out
     out_again, err = project("trades")
     assert out_again == out
-    assert "nothing was said or done that no brief has told: the last one stands" in err
+    assert "nothing was said or done since the last brief: this is the last brief" in err
 
 
 def test_with_json_a_program_is_told_the_same(project):
@@ -114,10 +114,10 @@ def test_with_json_a_program_is_told_the_same(project):
 
 def test_what_is_due_is_written_once_for_all_agents(project):
     out, _ = project("--due")
-    assert out.splitlines()[0].startswith("✓ trades: a model has read 1 turn")
-    assert out.splitlines()[1] == "· books: nothing is due"
+    assert out.splitlines()[0].startswith("✓ trades: written by a model from 1 turn")
+    assert out.splitlines()[1] == "· books: no brief is due"
     out, _ = project("--due")
-    assert out.splitlines() == ["· trades: nothing is due", "· books: nothing is due"]
+    assert out.splitlines() == ["· trades: no brief is due", "· books: no brief is due"]
 
 
 def test_a_watchdog_leaves_the_writing_to_a_process_of_its_own(project):
@@ -130,13 +130,13 @@ def test_a_watchdog_leaves_the_writing_to_a_process_of_its_own(project):
     log = project.store.root.path / "briefs.log"
     while "books" not in log.read_text() and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert "✓ trades: a model has read 1 turn" in log.read_text()
-    assert "· trades: nothing is due" in project("--due")[0]
+    assert "✓ trades: written by a model from 1 turn" in log.read_text()
+    assert "· trades: no brief is due" in project("--due")[0]
 
 
 def test_of_two_who_write_what_is_due_one_does(project):
     with file_locks.hold_lock(project.store.folder("trades").briefing, 0.0):
-        assert "· trades: somebody else is writing it" in project("--due")[0]
+        assert "· trades: another process is writing it" in project("--due")[0]
         assert "is busy" in project("trades", code=6)[1]
     assert "✓ trades" in project("--due")[0]
 
@@ -243,7 +243,7 @@ def test_what_only_shows_writes_nothing(project):
 
 
 def test_a_page_is_written_in_one_form(project):
-    assert "two forms" in project("--html", "x.html", "--json", code=2)[1]
+    assert "exclude each other" in project("--html", "x.html", "--json", code=2)[1]
     assert not (project.path / "x.html").exists()
 
 

@@ -116,7 +116,7 @@ def test_one_agent_has_no_column_of_names_and_the_newest_lines_are_last(project,
 
 def test_nothing_has_happened_yet(project, capfd):
     assert run(["logs"]) == 0
-    assert "Nothing has happened yet." in capfd.readouterr().err
+    assert "Nothing has happened yet: start an agent with `rekindle run`." in capfd.readouterr().err
 
 
 def test_followed_logs_print_events_and_turns_as_they_come_and_end_with_ctrl_c(project, tmp_path):

@@ -113,7 +113,7 @@ def test_a_restart_ends_safe_mode(status):
     safe = events.SafeModeEntered(ts=now, why="auth")
     lines, row = status(safe, events.RestartRequested(ts=now), ended="auth", supervised=True)
     assert (row["state"], row["command"]) == ("running", "")
-    assert "1, 0 done; its process began" in lines["cycle"]
+    assert "1, 0 done; its process started" in lines["cycle"]
 
 
 def test_a_wait_says_until_when_and_for_what(status):
@@ -175,7 +175,7 @@ def test_unpushed_work_on_one_host_is_reported(status, capfd):
     moved = events.OwnerChanged(ts=now, host="a", previous="")
     kept = events.WorkspacePushFailed(ts=now, words="git push: no\nroom")
     lines, _ = status(moved, kept)
-    said = "! its work could not be pushed, and is on host a alone"
+    said = "! its work could not be pushed, and is only on host a"
     assert lines[said] == f"  {said}: git push: no room"
     assert main.run(["status", "--json"]) == 0
     [row] = json.loads(capfd.readouterr().out)["agents"]
@@ -256,7 +256,7 @@ def test_spending_is_shown_beside_the_budget(status):
     lines, row = status(caps=CAPS, run_usd=1.234, run_tokens=1_234_567, unpriced=2, **told)
     assert lines["spent"] == (
         "  spent:  ~$1.23 of $5, 1,234,567 of 2,000,000 tokens, 2.0 of 8 hours,"
-        " and 2 launches whose cost is not known"
+        " and 2 launches of unknown cost"
     )
     assert row["spend"] == {
         "usd": {"value": 1.234, "source": "estimated"},
@@ -287,7 +287,7 @@ def test_how_full_the_window_is_and_how_that_is_known(status):
 
 def test_a_window_of_unknown_size_has_no_percentage(status):
     lines, row = status(tokens=50_000, known="unknown")
-    assert lines["window"] == "  window: 50,000 tokens used; its size is unknown"
+    assert lines["window"] == "  window: 50,000 tokens used; the size of the window is unknown"
     assert row["window"]["percent"] == {"value": None, "source": "unknown"}
 
 

@@ -92,7 +92,7 @@ def test_a_relay_that_waits_is_answered_once_though_the_supervisor_is_killed(pro
     assert asked["others"] == row["others"]
     for words in ((), ("trades",), ("trades-1",)):  # without a terminal
         refused = project("answer", *words, code=2)
-        assert "answer with what?" in refused
+        assert "no answer was given" in refused
         assert '`rekindle answer trades-1 "TEXT"`; choices: TEXT, stop' in refused
     assert "not one of its choices" in project("answer", "trades-1", "", code=2)
     assert "TEXT is a placeholder" in project("answer", "trades-1", "TEXT", code=2)
@@ -101,7 +101,7 @@ def test_a_relay_that_waits_is_answered_once_though_the_supervisor_is_killed(pro
         assert "trdes" in project("answer", *words, code=7)
     assert project.log("question.answered") == []
     token = f"ghp_{'a1B2c3D4e5' * 4}"[:40]  # the record of it differs from the typed text
-    assert "its next cycle is told" in project("answer", f"Take the second one, {token}")
+    assert "its next cycle gets the answer" in project("answer", f"Take the second one, {token}")
     assert "is closed: it was answered by" in project("answer", "trades-1", "stop", code=7)
     assert "No open questions." in project("questions")
     running = project.start("run", "trades")

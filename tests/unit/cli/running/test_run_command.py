@@ -159,7 +159,7 @@ def test_a_crash_is_reported_and_the_same_session_resumes(project):
         """
     )
     out = project("run").out
-    assert "! ended by SIGKILL; ended what it had left running (1)" in out
+    assert "! ended by SIGKILL; ended 1 process that it had left running" in out
     assert "the same session continues" in out
     assert project.place.processes() == []
 
@@ -225,7 +225,7 @@ def test_without_a_task_nothing_is_started(project):
     assert "PROMPT.md" in project("run", code=3).err
     (project.path / "PROMPT.md").write_text(" \n")
     refused = project("run", code=3).err
-    assert "says no task yet" in refused
+    assert "no task yet" in refused
     assert "without progress" not in refused, "the bounds are those of a run that starts"
 
 
@@ -326,7 +326,7 @@ PERSONAS = {
     ),
     "adapter": (
         "personas:\n  summarizer: {adapter: nosuch}\n",
-        "rekindle.yaml:8: the summarizer's adapter 'nosuch' is not there",
+        "rekindle.yaml:8: the summarizer's adapter 'nosuch' does not exist",
     ),
     "file": (
         "personas:\n  summarizer: {system_prompt_file: nosuch.md}\n",
@@ -377,7 +377,7 @@ def test_an_agent_that_reports_done_ends_the_run_unverified(project):
     (project.path / "rekindle.yaml").write_text(UNVERIFIED.replace("cycles: 1", "cycles: 10"))
     project.claude(RELAYS.format(directives=["Write the lexer", "None. The task is complete."]))
     ended = project("run", code=20)
-    assert "cycle 2 is over, the agent has written the relay; the agent reports that" in ended.out
+    assert "cycle 2 is over, the agent wrote the relay; the agent reports that" in ended.out
     assert "✓ trades: done as the agent says after cycle 2: no `until:` verifies it" in ended.out
     assert "STALL" not in "".join([ended.out, ended.err, *prompts(project)])
     [row] = json.loads(project("status", "--json").out)["agents"]

@@ -94,7 +94,12 @@ def test_a_phoenix_folder_becomes_an_agent(rekindle, tmp_path, phoenix):
     assert (done["roof"]["reason"], done["roof"]["ts"][:10]) == ("fixed", "2026-05-02")
     commits = [event for event in log(tmp_path) if event["kind"].endswith(".committed")]
     assert {event["by"] for event in commits} == {"person"}
-    for word in ("Order flour", "1 open loop", "ops.jsonl", "1 of the lines"):
+    for word in (
+        "Order flour",
+        "1 open loop",
+        "ops.jsonl",
+        "unreadable lines of resolved.jsonl: 1",
+    ):
         assert word in out
     assert "bakery" in manifest.parse((tmp_path / "here/rekindle.yaml").read_text()).agents
 
@@ -256,4 +261,4 @@ def test_our_own_folder_is_not_a_source(rekindle, tmp_path, phoenix):
     rekindle("adopt", phoenix)
     code, _, err = rekindle("adopt", own(tmp_path))
     assert code == 2
-    assert "own already" in err
+    assert "already in Rekindle's own folder" in err

@@ -240,7 +240,7 @@ def test_cron_lines_with_other_commands_are_shown_and_stay(tmp_path, monkeypatch
     monkeypatch.setattr(crontab, "write_crontab", lines.__init__)
     assert main.run(["forget", str(folder), "--yes"]) == 0
     assert lines == [mixed, f"@daily tar c {folder}/rekindle"]
-    assert f"! left: line of your crontab: {mixed}: " in capfd.readouterr().out
+    assert f"! not removed: line of your crontab: {mixed}: " in capfd.readouterr().out
 
 
 def test_settings_that_cannot_be_read_are_shown_and_stay(tmp_path, capfd):
@@ -250,7 +250,7 @@ def test_settings_that_cannot_be_read_are_shown_and_stay(tmp_path, capfd):
     (folder / ".claude/settings.json").write_text("{")
     assert main.run(["forget", str(folder), "--yes"]) == 0
     said = capfd.readouterr().out
-    assert f"! left: hooks in {folder}/.claude/settings.json, if there are any: " in said
+    assert f"! not removed: hooks in {folder}/.claude/settings.json, if there are any: " in said
     assert (folder / ".claude/settings.json").read_text() == "{"
     assert not (folder / ".rekindle").exists()
     assert not trust_checks.is_trusted(folder)

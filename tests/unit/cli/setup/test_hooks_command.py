@@ -119,7 +119,7 @@ def test_uninstalling_restores_the_file(rekindle, root, level):
     assert path.read_text() == MINE
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
     assert not list((root / OLD_PROGRAMS[level]).parent.glob("hook*"))
-    assert "nothing to do" in rekindle("hooks", "uninstall", "--for", level)[1]
+    assert "Nothing to do" in rekindle("hooks", "uninstall", "--for", level)[1]
 
 
 def test_a_file_of_our_own_is_removed_again(rekindle, root, level):
@@ -127,7 +127,7 @@ def test_a_file_of_our_own_is_removed_again(rekindle, root, level):
     path = root / FILES[level]
     assert rekindle("hooks", "install", "--for", level)[0] == 0
     assert commands(path)
-    assert "held nothing else" in rekindle("hooks", "uninstall", "--for", level)[1]
+    assert "had nothing else" in rekindle("hooks", "uninstall", "--for", level)[1]
     assert not path.parent.exists()
 
 
@@ -493,7 +493,7 @@ def test_hooks_behind_a_link_out_of_the_project_stay(rekindle, root):
     code, _, err = rekindle("hooks", "uninstall", "--for", "project")
     assert (code, str(path) in err) == (5, True)
     code, out, _ = rekindle("forget", ".", "--yes")
-    assert (code, f"! left: hooks in {path}: " in out) == (0, True)
+    assert (code, f"! not removed: hooks in {path}: " in out) == (0, True)
     assert target.read_bytes() == before
 
 
@@ -653,10 +653,10 @@ def trusting(root, *, project="trusted"):
     ("edit", "said", "fix"),
     [
         (lambda text: "", "does not trust this project", "trust them when it asks"),
-        (lambda text: text.split("[hooks")[0], "told Codex to trust them", "start `codex` here"),
-        (lambda text: text.replace("sha256:", "sha256:0"), "trust them, as they stand", "/hooks"),
-        (lambda text: f"{text}\nenabled = false", "switched off in Codex", "/hooks"),
-        (lambda text: f"{text}\n[features]\nhooks = false", "switches hooks off", "[features]"),
+        (lambda text: text.split("[hooks")[0], "does not trust these hooks", "start `codex` here"),
+        (lambda text: text.replace("sha256:", "sha256:0"), "does not trust these hooks", "/hooks"),
+        (lambda text: f"{text}\nenabled = false", "disabled in Codex", "/hooks"),
+        (lambda text: f"{text}\n[features]\nhooks = false", "disables hooks", "[features]"),
         (lambda text: "not = [toml", "does not trust this project", "trust them when it asks"),
     ],
 )
@@ -791,7 +791,7 @@ def test_hooks_of_codex_are_in_a_file_of_their_own(with_codex, root, level):
     assert states(with_codex) == (8, {**dict.fromkeys(ITS_FILES, "not installed"), level: "muted"})
     trusting(root)
     assert states(with_codex)[1][level] == "installed"
-    assert with_codex("hooks", "install", *how)[1].startswith("✓ already installed")
+    assert with_codex("hooks", "install", *how)[1].startswith("✓ hooks are already installed")
     assert with_codex("hooks", "uninstall", *how)[0] == 0
     assert path.read_text() == MINE
     assert not list(root.glob("*/.claude"))
@@ -855,12 +855,12 @@ def test_status_names_the_cli_and_the_next_step(with_gemini, root):
     path.write_text(path.read_text().replace("SessionEnd", "SessionOver"))
     code, out, err = with_gemini("hooks", "status")
     assert (code, "gemini, project: partly" in out) == (8, True)
-    assert "run the commands after each arrow" in err
+    assert "run the command after each →" in err
     with_gemini("hooks", "install")
     (root / TRUSTED).unlink()
     _, out, err = with_gemini("hooks", "status")
     assert "gemini, project: muted" in out
-    assert "do what stands after each arrow" in err
+    assert "follow the hint after each →" in err
 
 
 def test_a_package_is_for_one_cli(rekindle, root):

@@ -71,7 +71,7 @@ def test_a_project_is_tested_in_its_own_folder(tmp_path, monkeypatch):
     (tmp_path / "below").mkdir()
     monkeypatch.chdir(tmp_path / "below")
     result = CliRunner().invoke(command, ["--minutes", "0.01"])
-    assert f"Trying {tmp_path / '.rekindle'} out" in result.output
+    assert f"Testing {tmp_path / '.rekindle'} for" in result.output
 
 
 def test_locks_that_exclude_no_process_are_seen(tmp_path, monkeypatch):
@@ -100,7 +100,7 @@ def test_a_file_system_without_locks_ends_with_8(tmp_path, monkeypatch, capsys):
 def test_a_folder_that_takes_no_files_ends_with_8(capsys):
     """If no file can be created, the other tests are skipped."""
     assert main.run(["torture", "/proc", "--minutes", "0.01"]) == 8
-    assert "✗ a folder can be made: /proc" in capsys.readouterr().out
+    assert "✗ a folder can be created: /proc" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
@@ -122,7 +122,7 @@ def test_a_full_disk_is_not_a_verdict_on_it(tmp_path, monkeypatch, capsys, numbe
         monkeypatch.setattr(durable_files, "replace_file", refuse)
     assert main.run(["torture", str(tmp_path), "--minutes", "0.01"]) == 5
     said = capsys.readouterr()
-    assert f"Error: {tmp_path}: could not be tried out: {os.strerror(number)}\n" in said.err
+    assert f"Error: {tmp_path}: could not be tested: {os.strerror(number)}\n" in said.err
     assert "→ free some space, then try again\n" in said.err
     assert "✗" not in said.out
     assert list(tmp_path.iterdir()) == []

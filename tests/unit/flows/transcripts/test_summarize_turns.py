@@ -350,7 +350,7 @@ def test_a_program_that_does_not_answer_is_ended_in_its_time(tmp_path):
     [
         ("import sys; sys.exit('no credit')", "no credit"),
         ("import os; os.kill(os.getpid(), 9)", "gave no answer"),
-        ("while True: print('x' * 100000)", "printed without end"),
+        ("while True: print('x' * 100000)", "printed more than "),
     ],
 )
 def test_a_program_that_fails_gives_no_answer(tmp_path, program, words):
