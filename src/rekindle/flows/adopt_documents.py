@@ -83,7 +83,7 @@ def _hash_committed(store: FileStore, relay: Relay, cap: int) -> str:
 
 
 def _adopt_state(
-    store: FileStore, writer: Writer, found: FoundDocuments, plan: AdoptionPlan
+    store: FileStore, writer: Writer, documents: FoundDocuments, plan: AdoptionPlan
 ) -> list[str]:
     if plan.state is None and not plan.closings:
         return []
@@ -91,7 +91,7 @@ def _adopt_state(
     edited = state.State(agent="")
     if plan.state is not None:
         # The stored projection is redacted, so compare with redacted data.
-        data = found.parts[STATE].removeprefix(b"\xef\xbb\xbf")
+        data = documents.parts[STATE].removeprefix(b"\xef\xbb\xbf")
         edited = state.parse(store.redaction.json(data))
     closings = {closing.id: closing for closing in plan.closings}
     still_open = adoption.select_open_loops(edited, closings)

@@ -105,14 +105,18 @@ class AgentWorkflow:
 
     async def _run_next(self) -> None:
         """Take the next step, or wait for it."""
-        known, self._heard = self._registered.projection, self._said
-        if known.run.desired != "running" or known.run.is_over:
-            await self._wait_for_news("over" if known.run.is_over else known.run.desired or "new")
+        projection, self._heard = self._registered.projection, self._said
+        if projection.run.desired != "running" or projection.run.is_over:
+            await self._wait_for_news(
+                "over" if projection.run.is_over else projection.run.desired or "new"
+            )
             return
         now = workflow.now()
-        if runs.is_new_run(known.run, known.attempts.values()):
-            self._append_events(events.RunStarted(ts=now, cycle=known.cycle_ended))
-        if not known.run.is_safe and any(not one.exit for one in select_open_launches(known)):
+        if runs.is_new_run(projection.run, projection.attempts.values()):
+            self._append_events(events.RunStarted(ts=now, cycle=projection.cycle_ended))
+        if not projection.run.is_safe and any(
+            not launch.exit for launch in select_open_launches(projection)
+        ):
             # Its host is gone. The next host first records how that launch ended.
             await self._work()
             return
@@ -129,20 +133,22 @@ class AgentWorkflow:
                 await self._work()
 
     async def _wait_in_safe_mode(self, move: EnterSafeMode) -> None:
-        known, now = self._registered.projection, workflow.now()
-        if not known.run.is_safe:
+        projection, now = self._registered.projection, workflow.now()
+        if not projection.run.is_safe:
             entered = events.SafeModeEntered(ts=now, why=move.why, words=move.words)
-            halted = events.HandoffHalted(ts=now, cycle=known.current_cycle, words=move.words)
+            halted = events.HandoffHalted(ts=now, cycle=projection.current_cycle, words=move.words)
             self._append_events(
                 *([halted] if move.why == window_rule.HANDOFF_REASON else []),
                 *add_question(self._registered, entered),
             )
             self._notices.notify_state(self._registered, move.why)
         elif workflow.patched(QUESTIONS_PATCH):
-            if late := questions.apply_defaults(known, now):
+            if late := questions.apply_defaults(projection, now):
                 self._append_events(*late)
                 return
-            if again := questions.ask_about_safe_mode(known, make_question_terms(self._registered)):
+            if again := questions.ask_about_safe_mode(
+                projection, make_question_terms(self._registered)
+            ):
                 self._append_events(again)
         asked = questions.find_blocking_question(self._registered.projection, now)
         deadline = asked.deadline if asked else None
@@ -206,17 +212,17 @@ class AgentWorkflow:
         cut off but whose last poll is still open.
         """
         self._listing.show(self._registered, "queued", "")
-        found = ""
+        host = ""
         for _ in range(FLEET_OFFERS):
-            asked = start_offer(self._registered, sorted(self._shunned))
-            await workflow.wait_condition(lambda: asked.done() or self._said != self._heard)  # noqa: B023 - awaited here
-            if not asked.done():
-                asked.cancel()
+            offer = start_offer(self._registered, sorted(self._shunned))
+            await workflow.wait_condition(lambda: offer.done() or self._said != self._heard)  # noqa: B023 - awaited here
+            if not offer.done():
+                offer.cancel()
                 return ""
-            found = await asked
-            if found not in self._shunned:
+            host = await offer
+            if host not in self._shunned:
                 break
-        return found
+        return host
 
     async def _watch_cycle(self, cycle: workflow.ActivityHandle[HostResult], host: str) -> None:
         """Forward commands to the host until its cycle ends, and have a due brief written.

@@ -32,7 +32,7 @@ def define_agent(project: Project, fleet: FleetSettings, name: str) -> AgentDefi
             hint="leave `mode:` out, or run it on your own host, from a project without `fleet:`",
         )
     _require_no_secrets(project)
-    found = find_remote(project.path / (entry.dir or AgentDefaults().dir))
+    remote = find_remote(project.path / (entry.dir or AgentDefaults().dir))
     return AgentDefinition(
         manifest=read_manifest_text(project.path),
         files=_redact_files(project, _read_files(project, entry)),
@@ -43,8 +43,8 @@ def define_agent(project: Project, fleet: FleetSettings, name: str) -> AgentDefi
         ),
         pool=fleet.pool,
         heartbeat_seconds=float(fleet.heartbeat_timeout),
-        remote=strip_user(found.url) if found else "",
-        within=found.path if found else "",
+        remote=strip_user(remote.url) if remote else "",
+        within=remote.path if remote else "",
         notifies=bool(project.manifest.notify),
         project=project.path.name,
     )
@@ -58,22 +58,24 @@ def publish_workspace(
     Without this push the first host would start from the last commit that a person pushed.
     """
     folder = (project.path / (project.manifest.agents[name].dir or AgentDefaults().dir)).resolve()
-    found = find_remote(folder)
-    if found is None:
+    remote = find_remote(folder)
+    if remote is None:
         return []
-    top = folder.parents[len(PurePath(found.path).parts) - 1] if found.path else folder
+    top = folder.parents[len(PurePath(remote.path).parts) - 1] if remote.path else folder
     workspace = WorkBranch(
-        top, remote=found.url, agent=name, generation=generation, host=host.identify_host()
+        top, remote=remote.url, agent=name, generation=generation, host=host.identify_host()
     )
     keys = ((project.path / file).resolve() for file in _list_engine_files(fleet))
-    made = workspace.publish([str(key.relative_to(top)) for key in keys if key.is_relative_to(top)])
+    pushed = workspace.publish(
+        [str(key.relative_to(top)) for key in keys if key.is_relative_to(top)]
+    )
     count = workspace.uncommitted
     which = f", {count} of them not committed," if count else ""
     branch = make_work_ref(name).removeprefix("refs/heads/")
     say(f"pushed the files of {name}{which} to the branch {branch}")
     return [
         WorkspacePushed(
-            ts=clock.read_clock(), revision=made.revision, head=made.head, branch=made.branch
+            ts=clock.read_clock(), revision=pushed.revision, head=pushed.head, branch=pushed.branch
         )
     ]
 
@@ -121,7 +123,7 @@ def _make_redaction(project: Project) -> Redaction:
 
 
 def _read_files(project: Project, entry: AgentEntry) -> dict[str, str]:
-    personas = (one.system_prompt_file for one in project.manifest.personas.values())
+    personas = (persona.system_prompt_file for persona in project.manifest.personas.values())
     named = {
         "prompt": entry.prompt or AgentDefaults().prompt,
         "rules": entry.rules,

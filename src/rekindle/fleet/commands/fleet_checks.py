@@ -65,12 +65,12 @@ def check_definition(project: Project, fleet: FleetSettings, name: str) -> list[
 
 def check_workspace(project: Project, name: str) -> list[FolderProblem]:
     folder = project.manifest.agents[name].dir or AgentDefaults().dir
-    found = find_remote(project.path / folder)
-    if found is not None and strip_user(found.url) != found.url:
+    remote = find_remote(project.path / folder)
+    if remote is not None and strip_user(remote.url) != remote.url:
         what = "the URL of its git remote contains a login, which is not sent to the fleet"
         fix = "give each host its own credentials: a key, or a git credential helper"
         return [FolderProblem(what, fix, is_note=True)]
-    if found is not None:
+    if remote is not None:
         return []
     what = "its folder has no git remote, so its work stays on the host that runs it"
     fix = "add one with `git remote add origin URL`, so that another host can continue its work"
@@ -78,19 +78,19 @@ def check_workspace(project: Project, name: str) -> list[FolderProblem]:
 
 
 async def _check_connection(client: Client, fleet: FleetSettings) -> list[FolderProblem]:
-    found = []
+    problems = []
     if missing := await find_missing_attributes(client):
         what = f"the engine lacks the search attributes {', '.join(missing)}"
         fix = f"start a worker, which creates them, or run {render_make_command(client, missing)}"
-        found.append(FolderProblem(what, fix))
+        problems.append(FolderProblem(what, fix))
     if not await queue_pollers.has_worker(client, _MOST):
-        found.append(
+        problems.append(
             FolderProblem("no worker is running, so no agent can continue", _WORKER.format(""))
         )
     elif not await queue_pollers.has_host(client, fleet.pool, _MOST):
         what = f"no host of pool {fleet.pool} is running, so no agent can run"
-        found.append(FolderProblem(what, _WORKER.format(f" --pool {fleet.pool}")))
-    return found + await _check_encryption(client, fleet)
+        problems.append(FolderProblem(what, _WORKER.format(f" --pool {fleet.pool}")))
+    return problems + await _check_encryption(client, fleet)
 
 
 async def _check_encryption(client: Client, fleet: FleetSettings) -> list[FolderProblem]:
@@ -99,16 +99,16 @@ async def _check_encryption(client: Client, fleet: FleetSettings) -> list[Folder
     if not isinstance(codec, EncryptingCodec) or not codec.known:
         return []
     key = next(iter(codec.known))
-    found = []
+    problems = []
     if hosts := await queue_pollers.find_workers_without_key(client, key, _MOST):
         what = f"hosts without the key {key}: {', '.join(hosts)}"
-        found.append(
+        problems.append(
             FolderProblem(what, "add it to `fleet: codec:` there, and restart the workers")
         )
     if agents := await find_plain_agents(client):
         what = f"the engine stores plain text of {', '.join(agents)}"
-        found.append(FolderProblem(what, f"{_ENCRYPT}, or wait until its history is continued"))
-    if not found and not fleet.codec.strict:
+        problems.append(FolderProblem(what, f"{_ENCRYPT}, or wait until its history is continued"))
+    if not problems and not fleet.codec.strict:
         what = "plain text is accepted, although all hosts and agents have the key"
-        found.append(FolderProblem(what, "remove `strict: false` from `fleet: codec:`"))
-    return found
+        problems.append(FolderProblem(what, "remove `strict: false` from `fleet: codec:`"))
+    return problems

@@ -82,10 +82,10 @@ class FleetStore:
         """Return all agents, or `only` the named ones, in one request that needs no worker."""
         agents = self.agents
 
-        async def found() -> dict[str, ListedAgent]:
-            return {one.agent: one async for one in agents.listed(only)}
+        async def read_list() -> dict[str, ListedAgent]:
+            return {agent.agent: agent async for agent in agents.listed(only)}
 
-        return self.wait_for(found())
+        return self.wait_for(read_list())
 
     def read(self, agent: str) -> AgentView:
         return make_view(self.kept(agent))
@@ -95,7 +95,7 @@ class FleetStore:
             raise UsageError(
                 "the fleet decides which host runs an agent", hint="leave out --take-over"
             )
-        cleaned = [self.redaction.event(one) for one in records]
+        cleaned = [self.redaction.event(record) for record in records]
         self.wait_for(self.agents.say(agent, *cleaned))
         return True
 
@@ -104,14 +104,14 @@ class FleetStore:
         return self.is_kept_alive(self.kept(agent))
 
     @staticmethod
-    def is_kept_alive(kept: RegisteredAgent) -> bool:
-        run = kept.projection.run
-        return kept.is_leased or (run.desired == "running" and not run.is_over)
+    def is_kept_alive(registered: RegisteredAgent) -> bool:
+        run = registered.projection.run
+        return registered.is_leased or (run.desired == "running" and not run.is_over)
 
     def document(self, agent: str, name: str) -> bytes | None:
-        kept = self.kept(agent)
-        standing = kept.projection.documents.get(name)
-        text = kept.documents.get(standing.path) if standing else None
+        registered = self.kept(agent)
+        committed = registered.projection.documents.get(name)
+        text = registered.documents.get(committed.path) if committed else None
         return None if text is None else text.encode()
 
     def adopt_edits(self, agent: str) -> None:
@@ -127,7 +127,7 @@ class FleetStore:
 
     def entries_since(self, agent: str, offset: int) -> Iterator[LogEntry]:
         """Return the log entries after `offset`, which is an event number here."""
-        return (one for one in _make_entries(self.kept(agent)) if one.event.seq > offset)
+        return (entry for entry in _make_entries(self.kept(agent)) if entry.event.seq > offset)
 
     def run(self, agent: str, cycles: int, *, unbounded: bool = False) -> RegisteredAgent | None:
         """Start the agent, and return its previous state, or None if it is new on the fleet.
@@ -139,21 +139,21 @@ class FleetStore:
                 runs.RunState(), "running", clock.read_clock(), cycles, unbounded=unbounded
             )
             definition = define_agent(self._project, self._fleet, agent)
-            said = [*self.published(agent), wanted]
+            new_events = [*self.published(agent), wanted]
             try:
-                self.wait_for(self.agents.begin(agent, definition, said=said))
+                self.wait_for(self.agents.begin(agent, definition, said=new_events))
             except OwnershipError:
                 pass  # another command created it first: continue below
             else:
                 self.keep_schedule(agent)
                 return None
-        kept = self.kept(agent)
-        self._update_definition(kept)
-        run, now = kept.projection.run, clock.read_clock()
+        registered = self.kept(agent)
+        self._update_definition(registered)
+        run, now = registered.projection.run, clock.read_clock()
         self.submit(
             agent, runs.make_desired_event(run, "running", now, cycles, unbounded=unbounded)
         )
-        return kept
+        return registered
 
     def has_host(self) -> bool:
         """Return whether a host of the pool has a free slot; True if the engine does not answer."""
@@ -187,39 +187,39 @@ class FleetStore:
         workflow = self.agents.workflow(agent)
         self.wait_for(schedules.update_schedule(self.agents.client, agent, workflow, brief))
 
-    def _update_definition(self, kept: RegisteredAgent) -> None:
-        wanted = define_agent(self._project, self._fleet, kept.agent)
+    def _update_definition(self, registered: RegisteredAgent) -> None:
+        wanted = define_agent(self._project, self._fleet, registered.agent)
         if agent_registry.hash_definition(wanted) != agent_registry.hash_definition(
-            kept.definition
+            registered.definition
         ):
-            self.wait_for(self.agents.define(kept.agent, wanted))
-        self.keep_schedule(kept.agent)
+            self.wait_for(self.agents.define(registered.agent, wanted))
+        self.keep_schedule(registered.agent)
 
 
-def make_view(kept: RegisteredAgent) -> AgentView:
-    entries = _make_entries(kept)
+def make_view(registered: RegisteredAgent) -> AgentView:
+    entries = _make_entries(registered)
     return AgentView(
-        projection=kept.projection,
-        committed=kept.projection,
+        projection=registered.projection,
+        committed=registered.projection,
         pending=(),
         proposed=None,
-        start=Projection(agent=kept.agent),
-        tail=tuple(one.event for one in entries),
+        start=Projection(agent=registered.agent),
+        tail=tuple(entry.event for entry in entries),
         bad=(),
         unreadable=0,
-        end=kept.projection.seq,
+        end=registered.projection.seq,
         snapshot_end=0,
     )
 
 
-def _make_entries(kept: RegisteredAgent) -> list[LogEntry]:
-    found = []
-    for line in kept.tail:
+def _make_entries(registered: RegisteredAgent) -> list[LogEntry]:
+    entries = []
+    for line in registered.tail:
         event = events.parse(line.encode())
-        found.append(LogEntry(line.encode(), event, event.seq))
-    return found
+        entries.append(LogEntry(line.encode(), event, event.seq))
+    return entries
 
 
-def _find_brief_seq(kept: RegisteredAgent) -> int:
-    standing = kept.projection.documents.get("brief")
-    return standing.seq if standing else 0
+def _find_brief_seq(registered: RegisteredAgent) -> int:
+    committed = registered.projection.documents.get("brief")
+    return committed.seq if committed else 0

@@ -125,14 +125,14 @@ def _is_refusal(error: RekindleError) -> bool:
 
 def _read_documents(folder: AgentFolder, known: Projection) -> dict[str, str]:
     """Return the documents that a host may need. Of an old relay only the verdict is needed."""
-    in_force = {one.path for one in known.documents.values()}
-    found = {}
+    in_force = {document.path for document in known.documents.values()}
+    documents = {}
     for name in agent_registry.list_needed_documents(known):
         data = durable_files.read_bytes(folder.path / name)
         if data is not None:
-            found[name] = data.decode("utf-8", "replace")
+            documents[name] = data.decode("utf-8", "replace")
         elif name in in_force:
             raise StoreError(
                 name, "is missing from the archive", hint="`rekindle doctor` says how to fix it"
             )
-    return found
+    return documents

@@ -70,12 +70,12 @@ class AgentClient:
     async def is_there(self, agent: str) -> bool:
         """Return whether the fleet has the agent; needs the engine, but no worker."""
         try:
-            found = await self._get_handle(agent).describe(rpc_timeout=_MOST)
+            described = await self._get_handle(agent).describe(rpc_timeout=_MOST)
         except RPCError as failed:
             if failed.status == RPCStatusCode.NOT_FOUND:
                 return False
             raise self._translate_error(agent, failed) from failed
-        return found.status == WorkflowExecutionStatus.RUNNING
+        return described.status == WorkflowExecutionStatus.RUNNING
 
     async def begin(
         self,
@@ -96,22 +96,22 @@ class AgentClient:
             OwnershipError: The agent is on the fleet already; nothing was changed.
             EngineError: Nothing was changed if the cause is `refused`; otherwise this is unknown.
         """
-        kept = RegisteredAgent(
+        registered = RegisteredAgent(
             agent=agent,
             definition=definition,
             projection=known or Projection(agent=agent),
             documents=dict(documents or {}),
             generation=max(known.gen if known else 0, generation),
         )
-        if not kept.projection.seq:
-            kept = agent_registry.append_events(
-                kept, events.AgentCreated(ts=clock.read_clock(), agent=agent)
+        if not registered.projection.seq:
+            registered = agent_registry.append_events(
+                registered, events.AgentCreated(ts=clock.read_clock(), agent=agent)
             )
-        kept = agent_registry.append_events(kept, *said)
+        registered = agent_registry.append_events(registered, *said)
         try:
             await self.client.start_workflow(
                 AgentWorkflow.run,
-                kept,
+                registered,
                 id=self.workflow(agent),
                 task_queue=DECISION_QUEUE,
                 # A frozen worker must not keep the agent waiting.
@@ -137,7 +137,7 @@ class AgentClient:
 
     async def say(self, agent: str, *records: Event) -> int:
         """Send the operator's commands, and return the log number of the last one."""
-        lines = [events.render(one).decode() for one in records]
+        lines = [events.render(record).decode() for record in records]
         handle = self._get_handle(agent)
         return await self._send_update(
             agent, lambda: handle.execute_update(AgentWorkflow.say, lines, rpc_timeout=_MOST)
@@ -170,22 +170,22 @@ class AgentClient:
 
     async def listed(self, only: Sequence[str] = ()) -> AsyncIterator[ListedAgent]:
         """Yield all agents, or `only` the named ones, from a list that may lag by a second."""
-        wanted = ALL_AGENTS
+        query = ALL_AGENTS
         if only:
             ids = ", ".join(f'"{self.workflow(agent)}"' for agent in only)
-            wanted += f" AND WorkflowId IN ({ids})"
-        async for one in self.client.list_workflows(wanted):
-            found = one.typed_search_attributes
-            state: str = found.get(STATE_ATTRIBUTE, "new")
+            query += f" AND WorkflowId IN ({ids})"
+        async for listed in self.client.list_workflows(query):
+            attributes = listed.typed_search_attributes
+            state: str = attributes.get(STATE_ATTRIBUTE, "new")
             reason = ""
             with suppress(RekindleError):  # the list must not need the key of every agent
-                reason = await one.memo_value(REASON_MEMO, "", type_hint=str)
+                reason = await listed.memo_value(REASON_MEMO, "", type_hint=str)
             yield ListedAgent(
-                agent=one.id.removeprefix(f"{self.client.namespace}/"),
+                agent=listed.id.removeprefix(f"{self.client.namespace}/"),
                 state=state,
-                host=found.get(HOST_ATTRIBUTE, "-"),
-                pool=found.get(POOL_ATTRIBUTE, "-"),
-                cycle=found.get(CYCLE_ATTRIBUTE, 0),
+                host=attributes.get(HOST_ATTRIBUTE, "-"),
+                pool=attributes.get(POOL_ATTRIBUTE, "-"),
+                cycle=attributes.get(CYCLE_ATTRIBUTE, 0),
                 why=reason.removeprefix(f"{state}:") if reason.startswith(f"{state}:") else "",
             )
 

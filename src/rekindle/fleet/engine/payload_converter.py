@@ -64,8 +64,10 @@ class StructConverter(CompositePayloadConverter):
     def __init__(self) -> None:
         usual = DefaultPayloadConverter.default_encoding_payload_converters
         ours = _StructConverter()
-        changed = (ours if one.encoding == ours.encoding else one for one in usual)
-        super().__init__(_RefusingConverter(), *changed)
+        converters = (
+            ours if converter.encoding == ours.encoding else converter for converter in usual
+        )
+        super().__init__(_RefusingConverter(), *converters)
 
 
 def make_data_converter(keys: Sequence[EncryptionKey], *, strict: bool = True) -> DataConverter:
@@ -88,4 +90,4 @@ def _names_a_struct(hint: Any) -> bool:
     """Return whether a type hint such as `X | None` or `dict[str, X]` contains a struct."""
     if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
         return True
-    return any(_names_a_struct(one) for one in get_args(hint))
+    return any(_names_a_struct(part) for part in get_args(hint))

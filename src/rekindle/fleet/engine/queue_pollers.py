@@ -23,7 +23,9 @@ async def find_workers_without_key(client: Client, key: str, most: timedelta) ->
     pollers = await _list_pollers(
         client, DECISION_QUEUE, TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW, most
     )
-    lacking = {one for one in pollers if key not in one.partition(KEYS_PREFIX)[2].split(",")}
+    lacking = {
+        identity for identity in pollers if key not in identity.partition(KEYS_PREFIX)[2].split(",")
+    }
     return sorted(lacking)
 
 
@@ -43,7 +45,7 @@ async def _list_pollers(
     client: Client, queue: str, kind: "TaskQueueType.ValueType", most: timedelta
 ) -> list[str]:
     """Return the identities of the workers that polled within the last minute."""
-    found = await client.workflow_service.describe_task_queue(
+    answer = await client.workflow_service.describe_task_queue(
         DescribeTaskQueueRequest(
             namespace=client.namespace, task_queue=TaskQueue(name=queue), task_queue_type=kind
         ),
@@ -51,4 +53,8 @@ async def _list_pollers(
     )
     # The engine lists pollers for minutes after they are gone.
     since = clock.read_clock() - _POLL
-    return [one.identity for one in found.pollers if one.last_access_time.ToDatetime(UTC) > since]
+    return [
+        poller.identity
+        for poller in answer.pollers
+        if poller.last_access_time.ToDatetime(UTC) > since
+    ]

@@ -47,7 +47,7 @@ async def update_schedule(client: Client, agent: str, workflow: str, brief: Brie
         await client.create_schedule(make_schedule_name(client, agent), wanted, rpc_timeout=_MOST)
     except ScheduleAlreadyRunningError:
         await client.get_schedule_handle(make_schedule_name(client, agent)).update(
-            lambda found: _make_update(found, wanted), rpc_timeout=_MOST
+            lambda current: _make_update(current, wanted), rpc_timeout=_MOST
         )
 
 
@@ -61,9 +61,9 @@ async def drop_schedule(client: Client, agent: str) -> None:
             raise
 
 
-def _make_update(found: ScheduleUpdateInput, wanted: Schedule) -> ScheduleUpdate | None:
+def _make_update(current: ScheduleUpdateInput, wanted: Schedule) -> ScheduleUpdate | None:
     """Return None if the schedule is the same, because the engine stores every update."""
-    return None if found.description.schedule.spec == wanted.spec else ScheduleUpdate(wanted)
+    return None if current.description.schedule.spec == wanted.spec else ScheduleUpdate(wanted)
 
 
 def _make_schedule(name: str, workflow: str, brief: BriefSettings) -> Schedule:

@@ -226,13 +226,13 @@ class Activities:
                 return asked
             process.send(await self._engine.ask(order, asked, patience))
 
-    def _check_result(self, order: HostOrder, found: HostResult | ProcessFailure) -> HostResult:
-        if isinstance(found, ProcessFailure):
-            words = f"{found.words} (→ {found.hint})" if found.hint else found.words
+    def _check_result(self, order: HostOrder, result: HostResult | ProcessFailure) -> HostResult:
+        if isinstance(result, ProcessFailure):
+            words = f"{result.words} (→ {result.hint})" if result.hint else result.words
             self._say(f"{order.agent}: {words}")
-            kind = FENCED if found.is_lost else None
+            kind = FENCED if result.is_lost else None
             raise ApplicationError(words, type=kind, non_retryable=True)
-        return found
+        return result
 
     def _catch_up(self, order: HostOrder, register: EngineRegister) -> bool:
         """Catch up with the log; return whether the session has to end for a stop or a restart."""
@@ -244,7 +244,7 @@ class Activities:
         with store.writer(order.agent, wait=STOP_SECONDS) as writer:
             writer.catch_up()
             known = writer.projection
-        last = max((one.seq for one in known.attempts.values()), default=0)
+        last = max((launch.seq for launch in known.attempts.values()), default=0)
         return known.run.desired == "stopped" or known.run.restarted > last
 
     async def _end_process(
@@ -264,9 +264,9 @@ def _send_notification(
     definition: AgentDefinition, order: HostOrder, what: str, words: str, host: str
 ) -> list[str]:
     """Send a notification like a local supervisor's, and return the failures."""
-    found = manifest.parse(definition.manifest)
-    redaction = Redaction(tuple(found.redact.allow))
+    parsed = manifest.parse(definition.manifest)
+    redaction = Redaction(tuple(parsed.redact.allow))
     # Definitions from older versions have no project, so use the fleet's namespace.
     project = definition.project or order.workflow.rpartition("/")[0]
     notice = make_notice(order.agent, parse_notification(what), words, project=project, host=host)
-    return Notifier(found.notify, redaction).send(notice.title, notice.body, notice.severity)
+    return Notifier(parsed.notify, redaction).send(notice.title, notice.body, notice.severity)

@@ -54,8 +54,8 @@ class HostFolder(msgspec.Struct, frozen=True):
             return None
 
     def defined(self) -> str:
-        found = self.definition()
-        return hash_definition(found) if found else ""
+        definition = self.definition()
+        return hash_definition(definition) if definition else ""
 
     def define(self, definition: AgentDefinition) -> None:
         """Write the definition's files, and last the definition itself, which marks completion."""
@@ -70,11 +70,11 @@ class HostFolder(msgspec.Struct, frozen=True):
 
     def project(self, definition: AgentDefinition) -> Project:
         """Return the project on this host, with the clone as the agent's folder."""
-        found = config.load_project(self.path)
+        project = config.load_project(self.path)
         folder = str(PurePosixPath(_WORK) / definition.within)
-        entry = msgspec.structs.replace(found.manifest.agents[self.agent], dir=folder)
-        manifest = msgspec.structs.replace(found.manifest, agents={self.agent: entry})
-        return msgspec.structs.replace(found, manifest=manifest)
+        entry = msgspec.structs.replace(project.manifest.agents[self.agent], dir=folder)
+        manifest = msgspec.structs.replace(project.manifest, agents={self.agent: entry})
+        return msgspec.structs.replace(project, manifest=manifest)
 
     def store(self, project: Project, register: EventRegister) -> FileStore:
         """Return the replica's store; without the register it refuses to be opened."""
@@ -121,11 +121,11 @@ class HostFolder(msgspec.Struct, frozen=True):
             return 0, ""  # killed while receiving the replica: receive it again
         return known.seq, hash_projection(known)
 
-    def receive(self, store: FileStore, found: ReplicaState) -> None:
+    def receive(self, store: FileStore, state: ReplicaState) -> None:
         store.root.make()
-        documents = {name: text.encode() for name, text in found.documents.items()}
+        documents = {name: text.encode() for name, text in state.documents.items()}
         replica.receive_agent(
-            store.folder(self.agent), found.projection, documents, clock.read_clock()
+            store.folder(self.agent), state.projection, documents, clock.read_clock()
         )
 
     def end_leftover_processes(self) -> None:

@@ -68,10 +68,10 @@ class EngineRegister:
     def commit(
         self, known: int, new: Sequence[AnyEvent], documents: Mapping[str, bytes]
     ) -> Sequence[bytes]:
-        found: list[bytes] = []
-        for piece in _split_lines([events.render(one).decode() for one in new]):
-            found += self._commit(known + len(found), piece, documents)
-        return found
+        lines: list[bytes] = []
+        for piece in _split_lines([events.render(event).decode() for event in new]):
+            lines += self._commit(known + len(lines), piece, documents)
+        return lines
 
     def _commit(
         self, known: int, lines: tuple[str, ...], documents: Mapping[str, bytes]

@@ -98,12 +98,12 @@ class HostProcess:
             while not self._line.poll():
                 self._heard.clear()
                 await self._heard.wait()
-            found: EngineRequest | HostResult | ProcessFailure = self._line.recv()
+            message: EngineRequest | HostResult | ProcessFailure = self._line.recv()
         except (EOFError, OSError):
             return ProcessFailure(
                 "the process of the cycle ended unexpectedly", "see run/output.log on its host"
             )
-        return found
+        return message
 
     def send(self, answer: EngineAnswer) -> None:
         with contextlib.suppress(OSError):

@@ -138,8 +138,8 @@ def make_tell(place: HostFolder, agent: str) -> Callable[[SupervisorReport], Non
     path = RekindleFolder(place.path).agent(agent).output
 
     def tell(report: SupervisorReport) -> None:
-        said = {"ts": clock.read_clock(), "report": REPORT_KINDS[type(report)]}
-        line = msgspec.json.encode(said | msgspec.to_builtins(report)) + b"\n"
+        header = {"ts": clock.read_clock(), "report": REPORT_KINDS[type(report)]}
+        line = msgspec.json.encode(header | msgspec.to_builtins(report)) + b"\n"
         with suppress(OSError, RekindleError):  # the file is only for people
             fd = durable_files.open_plain(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
             with os.fdopen(fd, "ab") as file:

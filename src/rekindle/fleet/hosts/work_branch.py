@@ -56,10 +56,10 @@ class WorkBranch:
         if not (self._folder / ".git").exists():
             return False
         copy = WorkingCopy(self._folder)
-        known = self._find_last_push(copy)
-        if known is None or known.oid == revision:
-            return known is not None
-        return copy.has(revision) and copy.is_kept((revision,), by=(known.oid,))
+        last = self._find_last_push(copy)
+        if last is None or last.oid == revision:
+            return last is not None
+        return copy.has(revision) and copy.is_kept((revision,), by=(last.oid,))
 
     def bring(self, pushed: PushedWork | None) -> PushedWork:
         """Restore the pushed work in the folder, then claim the branch for this generation.
@@ -80,9 +80,9 @@ class WorkBranch:
             # At the first attempt the branch may be from an earlier stay, with a higher generation.
             if seen.work and (pushed or attempt):
                 self._refuse_successor(copy, seen.work)
-            tree, standing = self._arrange_folder(copy, seen, pushed)
-            parents = (standing.head, pushed.revision if pushed else "", seen.work)
-            claim = self._commit_snapshot(copy, tree, standing, parents)
+            tree, position = self._arrange_folder(copy, seen, pushed)
+            parents = (position.head, pushed.revision if pushed else "", seen.work)
+            claim = self._commit_snapshot(copy, tree, position, parents)
             if self._remote.push(copy, claim.revision, seen.work):
                 copy.move(f"{self._ours}/pushed", claim.revision)
                 return claim
@@ -96,7 +96,7 @@ class WorkBranch:
         relative to the repository.
         """
         copy = WorkingCopy(self._folder)
-        standing = copy.standing()
+        position = copy.standing()
         with copy.taken() as taken:
             tree = taken.tree
         for path in never:
@@ -106,38 +106,38 @@ class WorkBranch:
                     f"{path} is a secret of the fleet, by rekindle.yaml, and would be pushed",
                     hint="add it to .gitignore (and `git rm --cached` it), or keep it elsewhere",
                 )
-        self.uncommitted = copy.count_differing(standing.head, tree)
+        self.uncommitted = copy.count_differing(position.head, tree)
         for _ in range(WORKSPACE_TRIES):
             seen = self._remote.look()
             if seen.work and not copy.has(seen.work):
                 self._remote.fetch(copy, document.make_work_ref(self._agent))
-            made = self._commit_snapshot(copy, tree, standing, (standing.head, seen.work))
-            if self._remote.push(copy, made.revision, seen.work):
-                return made
+            pushed = self._commit_snapshot(copy, tree, position, (position.head, seen.work))
+            if self._remote.push(copy, pushed.revision, seen.work):
+                return pushed
         raise StalePushError(self._agent, self._generation, self._remote.look().work)
 
     def push(self) -> PushedWork | None:
         """Push the work tree as it is; return None if it is the same as at the last push."""
         copy = WorkingCopy(self._folder)
-        known = self._require_last_push(copy)
-        standing = copy.standing()
+        last = self._require_last_push(copy)
+        position = copy.standing()
         with copy.taken() as taken:
             tree = taken.tree
-        if known.tree == tree and document.parse(known.message) == self._make_snapshot(standing):
+        if last.tree == tree and document.parse(last.message) == self._make_snapshot(position):
             return None
-        expected = known.oid
+        expected = last.oid
         for _ in range(2):
-            parents = (standing.head, known.oid, expected)
-            made = self._commit_snapshot(copy, tree, standing, parents)
-            if self._remote.push(copy, made.revision, expected):
-                copy.move(f"{self._ours}/pushed", made.revision)
-                return made
+            parents = (position.head, last.oid, expected)
+            pushed = self._commit_snapshot(copy, tree, position, parents)
+            if self._remote.push(copy, pushed.revision, expected):
+                copy.move(f"{self._ours}/pushed", pushed.revision)
+                return pushed
             # The branch may be at our own last push whose answer was lost. Then continue from it.
             seen = self._remote.look()
             self._fetch(copy, seen)
             expected = seen.work
-            found = document.parse(copy.message(expected)) if expected else None
-            if not (found and self._is_ours(found)):
+            snapshot = document.parse(copy.message(expected)) if expected else None
+            if not (snapshot and self._is_ours(snapshot)):
                 break
         raise StalePushError(self._agent, self._generation, expected)
 
@@ -159,21 +159,21 @@ class WorkBranch:
         self._remote.clone(self._folder)
         copy = WorkingCopy(self._folder)
         copy.sweep()
-        standing = copy.standing()
-        if not copy.has_index and standing.head == seen.head:
+        position = copy.standing()
+        if not copy.has_index and position.head == seen.head:
             # A fresh clone. With its HEAD, all files of the remote would look as if the agent
             # removed them.
-            standing = HeadPosition("", standing.branch or _BRANCH)
-            copy.stand(standing)
-        return self._claim_with(copy, standing)
+            position = HeadPosition("", position.branch or _BRANCH)
+            copy.stand(position)
+        return self._claim_with(copy, position)
 
     def has_files(self) -> bool:
         """Return whether the folder contains files of the agent."""
         with suppress(FileNotFoundError):
-            return any(one.name not in {".git", OWN_FOLDER} for one in self._folder.iterdir())
+            return any(entry.name not in {".git", OWN_FOLDER} for entry in self._folder.iterdir())
         return False
 
-    def _claim_with(self, copy: WorkingCopy, standing: HeadPosition, last: str = "") -> PushedWork:
+    def _claim_with(self, copy: WorkingCopy, position: HeadPosition, last: str = "") -> PushedWork:
         """Push the work tree on top of the branch, unless a successor has claimed it.
 
         Without a `last` push from here, the branch may be from an earlier stay at the first
@@ -186,10 +186,10 @@ class WorkBranch:
             self._fetch(copy, seen)
             if seen.work and (last or attempt):
                 self._refuse_successor(copy, seen.work)
-            made = self._commit_snapshot(copy, tree, standing, (standing.head, last, seen.work))
-            if self._remote.push(copy, made.revision, seen.work):
-                copy.move(f"{self._ours}/pushed", made.revision)
-                return made
+            pushed = self._commit_snapshot(copy, tree, position, (position.head, last, seen.work))
+            if self._remote.push(copy, pushed.revision, seen.work):
+                copy.move(f"{self._ours}/pushed", pushed.revision)
+                return pushed
         raise WorkspaceError(
             "contested",
             "another program keeps pushing to it",
@@ -202,12 +202,12 @@ class WorkBranch:
         If the agent came back to this host, an old process may see its successor's push here, and
         must not continue from it.
         """
-        if known := self._find_last_push(copy):
-            return known
-        found = copy.named(f"{self._ours}/pushed")
-        made = document.parse(found.message) if found else None
-        if found and made and made.generation > self._generation:
-            raise StalePushError(self._agent, self._generation, found.oid)
+        if last := self._find_last_push(copy):
+            return last
+        foreign = copy.named(f"{self._ours}/pushed")
+        snapshot = document.parse(foreign.message) if foreign else None
+        if foreign and snapshot and snapshot.generation > self._generation:
+            raise StalePushError(self._agent, self._generation, foreign.oid)
         raise WorkspaceError(
             "unclaimed",
             f"generation {self._generation} of agent {self._agent} has not claimed the branch here",
@@ -215,9 +215,9 @@ class WorkBranch:
         )
 
     def _find_last_push(self, copy: WorkingCopy) -> RefCommit | None:
-        known = copy.named(f"{self._ours}/pushed")
-        made = document.parse(known.message) if known else None
-        return known if made and self._is_ours(made) else None
+        last = copy.named(f"{self._ours}/pushed")
+        snapshot = document.parse(last.message) if last else None
+        return last if snapshot and self._is_ours(snapshot) else None
 
     def _fetch(self, copy: WorkingCopy, seen: RemoteState) -> None:
         """Fetch the missing commits of the remote."""
@@ -228,8 +228,8 @@ class WorkBranch:
             self._remote.fetch(copy, *missing)
 
     def _refuse_successor(self, copy: WorkingCopy, revision: str) -> None:
-        made = document.parse(copy.message(revision))
-        if made is None or made.generation < self._generation or self._is_ours(made):
+        snapshot = document.parse(copy.message(revision))
+        if snapshot is None or snapshot.generation < self._generation or self._is_ours(snapshot):
             return
         raise StalePushError(self._agent, self._generation, revision)
 
@@ -283,30 +283,30 @@ class WorkBranch:
         self.left.append(ref)
 
     def _commit_snapshot(
-        self, copy: WorkingCopy, tree: str, standing: HeadPosition, parents: tuple[str, ...]
+        self, copy: WorkingCopy, tree: str, position: HeadPosition, parents: tuple[str, ...]
     ) -> PushedWork:
-        message = document.render(self._make_snapshot(standing))
-        return PushedWork(copy.commit(tree, parents, message), standing.head, standing.branch)
+        message = document.render(self._make_snapshot(position))
+        return PushedWork(copy.commit(tree, parents, message), position.head, position.branch)
 
-    def _make_snapshot(self, standing: HeadPosition) -> WorkSnapshot:
+    def _make_snapshot(self, position: HeadPosition) -> WorkSnapshot:
         return WorkSnapshot(
             agent=self._agent,
             generation=self._generation,
             host=self._host,
-            branch=standing.branch,
-            head=standing.head,
+            branch=position.branch,
+            head=position.head,
         )
 
-    def _is_ours(self, made: WorkSnapshot) -> bool:
-        return (made.generation, made.host) == (self._generation, self._host)
+    def _is_ours(self, snapshot: WorkSnapshot) -> bool:
+        return (snapshot.generation, snapshot.host) == (self._generation, self._host)
 
 
 def find_remote(folder: Path) -> document.RemoteLocation | None:
     """Return the remote that a folder is pushed to: `origin`, or else its only remote."""
     with suppress(AuditError):
         repository = Repository(folder, timeout=WORKTREE_CALL_SECONDS)
-        said = repository.look("remote").splitlines()
-        name = "origin" if "origin" in said else said[0] if len(said) == 1 else ""
+        remotes = repository.look("remote").splitlines()
+        name = "origin" if "origin" in remotes else remotes[0] if len(remotes) == 1 else ""
         if not name:
             return None
         url = repository.look("config", "--get-all", f"remote.{name}.url").splitlines()[0]

@@ -74,14 +74,14 @@ class UnreportedTurns:
             is_reported = is_reported or is_task
 
     def _read_newest(
-        self, kept: ArchivedTranscript, before: BriefedPosition, room: int
+        self, transcript: ArchivedTranscript, before: BriefedPosition, room: int
     ) -> tuple[deque[Turn], int]:
         """Return the newest turns that fit, and the remaining room."""
-        start = before.at if before.at <= kept.size else 0
-        self.read_bytes += kept.size - start
+        start = before.at if before.at <= transcript.size else 0
+        self.read_bytes += transcript.size - start
         turns: deque[Turn] = deque()
         with suppress(StoreError):  # damaged transcript: report the turns before the damage
-            for turn in self._read_turns(kept, start, before):
+            for turn in self._read_turns(transcript, start, before):
                 if self._first and "" < normalize_time(turn.at) < self._first:
                     self.left_out += 1
                     continue
@@ -93,17 +93,17 @@ class UnreportedTurns:
         return turns, room
 
     def _read_turns(
-        self, kept: ArchivedTranscript, start: int, before: BriefedPosition
+        self, transcript: ArchivedTranscript, start: int, before: BriefedPosition
     ) -> Iterator[Turn]:
         main = (
             turn
-            for turn in self._archive.turns(kept, start)
+            for turn in self._archive.turns(transcript, start)
             if not turn.thread and turn.number > before.turn
         )
         return strip_primers(
             main,
             self._ours.task,
-            is_supervised=kept.session in self._ours.sessions,
+            is_supervised=transcript.session in self._ours.sessions,
             is_begun=before.turn > 0,
         )
 
@@ -132,8 +132,8 @@ def _render_instant(then: float) -> str:
     return normalize_time(datetime.fromtimestamp(then, UTC).isoformat())
 
 
-def _make_mark(kept: ArchivedTranscript) -> str:
-    return hash_bytes(msgspec.json.encode(kept.rest))[:16] if kept.rest else ""
+def _make_mark(transcript: ArchivedTranscript) -> str:
+    return hash_bytes(msgspec.json.encode(transcript.rest))[:16] if transcript.rest else ""
 
 
 def _measure_turn(turn: Turn) -> int:

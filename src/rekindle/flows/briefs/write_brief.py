@@ -64,10 +64,10 @@ class BriefResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BriefWriter:
-    def __init__(self, store: FileStore, agent: str, around: BriefPorts) -> None:
-        self._store, self._agent, self._ports = store, agent, around
-        self._material = MaterialCollector(store, agent, around)
-        self._composer = BriefComposer(store, agent, around)
+    def __init__(self, store: FileStore, agent: str, ports: BriefPorts) -> None:
+        self._store, self._agent, self._ports = store, agent, ports
+        self._material = MaterialCollector(store, agent, ports)
+        self._composer = BriefComposer(store, agent, ports)
         self._attempts_file = store.folder(agent).brief_tried
 
     def due(self) -> DueBrief | None:
@@ -161,16 +161,16 @@ class BriefWriter:
         settled = settle_loops(
             known.loops, material.day, _make_sources(material, texts), material.now
         )
-        made = self._make_event(known, settled, material, texts)
-        after = fold_events(known, [*settled.events, made])
+        brief_event = self._make_event(known, settled, material, texts)
+        after = fold_events(known, [*settled.events, brief_event])
         old = self._store.document(self._agent, "brief")
         document = self._composer.compose(known, after, material, texts, _parse_brief(old))
-        also: list[AnyEvent] = [*closed, *settled.events, made]
+        also: list[AnyEvent] = [*closed, *settled.events, brief_event]
         if material.asked:
             also.append(_make_spend_event(material))
         text = self._store.redaction.text(briefs.render(document))
         is_new = old != text.encode()
-        closes = made.closes and known.briefed.closed.morning != made.morning
+        closes = brief_event.closes and known.briefed.closed.morning != brief_event.morning
         if is_new:
             by = "summarizer" if material.how == "headless" else "machine"
             writer.commit_brief(document, by=by, also=also)
@@ -187,7 +187,7 @@ class BriefWriter:
             read_bytes=material.unreported.read_bytes,
             opened=_list_loop_ids(settled.events, events.LoopAdded),
             resolved=_list_loop_ids((*closed, *settled.events), events.LoopResolved),
-            claimed=tuple(made.claimed),
+            claimed=tuple(brief_event.claimed),
             unknown=tuple(sorted(unknown_ids)) if is_news else (),
             usd=material.usd,
             tokens=material.tokens,

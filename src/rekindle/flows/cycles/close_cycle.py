@@ -93,14 +93,14 @@ class CycleCloser:
         if now.reviewed.cycle == number and now.reviewed.seq > now.began.seq:
             return now.reviewed
         text = relays.render(relay) if relay else ""
-        made = self._ending.review(number, text, now.run.run_spending())
-        if made is None:
+        review = self._ending.review(number, text, now.run.run_spending())
+        if review is None:
             return LastReview()
         with self._store.writer(self._agent.name, wait=STOP_SECONDS) as writer:
-            writer.append(made)
-        if made.verdict == "unavailable":
-            self._ports.tell(TroubleReport(f"the review could not be made: {made.words}"))
-        return record_review(made)
+            writer.append(review)
+        if review.verdict == "unavailable":
+            self._ports.tell(TroubleReport(f"the review could not be made: {review.words}"))
+        return record_review(review)
 
     def _find_committed(self, writer: Writer) -> str:
         """Return the origin of the relay that an earlier supervisor committed here, or ""."""
@@ -153,18 +153,18 @@ class CycleCloser:
         """Commit a summary of the cycle, or else the old relay with the work that was seen."""
         turns = self._read_turns(number, before)
         known = self._ending.known(before.began.head)
-        made = self._make_summary(turns, known)
-        if made is not None and made.how == "headless":
+        result = self._make_summary(turns, known)
+        if result is not None and result.how == "headless":
             day = self._ports.clock().date()
-            relay = relays.parse(render_document(made, known, name=self._agent.name, day=day))
+            relay = relays.parse(render_document(result, known, name=self._agent.name, day=day))
             by = "summary"
         else:
             relay, by = self._carry_relay(before, turns, known), "carried"
         with self._store.writer(self._agent.name, wait=STOP_SECONDS) as writer:
             writer.fold()
-            if made is not None and made.was_asked:
+            if result is not None and result.was_asked:
                 spent = writer.projection.run.run_spending()
-                writer.append(make_summary_event(made, ts=self._ports.clock(), spent=spent))
+                writer.append(make_summary_event(result, ts=self._ports.clock(), spent=spent))
             try:
                 writer.commit_relay(relay, by=by)
             except CheckFailedError as error:
@@ -209,6 +209,6 @@ class CycleCloser:
         return read_session_turns(self._agent, self._ports, session_ids)
 
 
-def _with_directive(draft: Relay, said: Relay | None) -> Relay:
-    directive = said.next_action if said else None
+def _with_directive(draft: Relay, current: Relay | None) -> Relay:
+    directive = current.next_action if current else None
     return draft.with_content(RelayField.NEXT_ACTION, f"{directive}\n\n") if directive else draft

@@ -190,13 +190,13 @@ def _is_identical(before: Relay | None, after: Relay | None) -> bool:
     return bool(pair[0]) and pair[0] == pair[1]
 
 
-def _asks_else(before: Relay | None, after: Relay | None, found: StallVerdict | None) -> bool:
+def _asks_else(before: Relay | None, after: Relay | None, verdict: StallVerdict | None) -> bool:
     """Return whether the relay alone, without other work, asks for something new."""
     if after is None or after.next_action is None:
         return False
     if before is None:
-        return found is None  # the first relay, which does not wait for a person
-    is_step = found is not None and found.verdict == StallKind.PROGRESS
+        return verdict is None  # the first relay, which does not wait for a person
+    is_step = verdict is not None and verdict.verdict == StallKind.PROGRESS
     return is_step and compare_relays(before, after).verdict == StallKind.PROGRESS
 
 

@@ -187,8 +187,8 @@ def _find_reset_time(exited: LaunchExit, now: datetime) -> int | None:
     return int(reset_time.timestamp()) + 1 if reset_time else None
 
 
-def _measure_work(launch: LaunchRecord, heard: LastActivity) -> float:
+def _measure_work(launch: LaunchRecord, last: LastActivity) -> float:
     """Return how long a launch without a recorded end worked, up to its last sign of life."""
-    if launch.began is None or heard.seq < launch.seq:
+    if launch.began is None or last.seq < launch.seq:
         return 0.0
-    return max(0.0, heard.at - launch.began.timestamp())
+    return max(0.0, last.at - launch.began.timestamp())

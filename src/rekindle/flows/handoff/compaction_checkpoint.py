@@ -36,22 +36,22 @@ class CompactionCheckpointer(msgspec.Struct, frozen=True):
         life = seen.projection.lives.get(compacted.session)
         if compacted.visitor or life is None or not life.transcript:
             return
-        read = TranscriptReader(life.transcript, self.harness)
+        reader = TranscriptReader(life.transcript, self.harness)
         known = self.known(seen.committed.began.head)
         try:
-            secretless = self.store.redaction.text
+            redact = self.store.redaction.text
             turns: Iterator[Turn]
-            turns = (turn.without_secrets(secretless) for turn in read.all() if not turn.thread)
+            turns = (turn.without_secrets(redact) for turn in reader.all() if not turn.thread)
             if life.launch:
                 turns = strip_primers(turns, self.task, is_supervised=not self.stays)
-            made = Summarizer(None, cap=0).make("checkpoint", turns, known)
+            result = Summarizer(None, cap=0).make("checkpoint", turns, known)
         finally:
-            read.close()
+            reader.close()
         day = compacted.ts.date()
-        document = checkpoint.parse(render_document(made, known, name=self.agent, day=day))
+        document = checkpoint.parse(render_document(result, known, name=self.agent, day=day))
         with self.store.writer(self.agent, wait=LOCK_WAIT_SECONDS) as writer:
             writer.fold()
-            writer.append(make_summary_event(made, ts=writer.now()))
+            writer.append(make_summary_event(result, ts=writer.now()))
             # The checkpoint of a person's own session is only for that session. The person's next
             # session is likely about something else.
             only_session = "" if life.launch else compacted.session

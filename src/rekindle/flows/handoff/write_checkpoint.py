@@ -42,24 +42,24 @@ class CheckpointWriter:
         store, name, began = self._ports.store, self._agent.name, self._ports.elapsed()
         turns = read_session_turns(self._agent, self._ports, [last.session])
         known = self._ending.known(store.read(name).committed.began.head)
-        made, fault = self._make_summary(turns, known)
+        result, failure = self._make_summary(turns, known)
         seconds = self._ports.elapsed() - began
         now = self._ports.clock()
-        document = checkpoint.parse(render_document(made, known, name=name, day=now.date()))
+        document = checkpoint.parse(render_document(result, known, name=name, day=now.date()))
         if last.swept:
             current = document.content(CheckpointSection.CURRENT_STATE)
             state = f"{current}\n{render_ended_list(last.swept)}\n\n"
             document = document.with_content(CheckpointSection.CURRENT_STATE, state)
-        by = "summarizer" if made.how == "headless" else "machine"
+        by = "summarizer" if result.how == "headless" else "machine"
         with store.writer(name, wait=STOP_SECONDS) as writer:
             writer.fold()
             spent = writer.projection.run.run_spending()
-            if fault:
-                writer.append(events.HandoffFailed(ts=now, launch=launch, words=fault))
-            writer.append(make_summary_event(made, ts=now, spent=spent, seconds=seconds))
+            if failure:
+                writer.append(events.HandoffFailed(ts=now, launch=launch, words=failure))
+            writer.append(make_summary_event(result, ts=now, spent=spent, seconds=seconds))
             writer.commit_checkpoint(document, by=by)
             writer.project()
-        self._ports.tell(HandoffReport(made.how, made.words))
+        self._ports.tell(HandoffReport(result.how, result.words))
 
     def _make_summary(self, turns: list[Turn], known: KnownWork) -> tuple[SummaryResult, str]:
         """Return the summary, and the summarizer's error if it is mechanical because of one."""

@@ -37,14 +37,14 @@ def export_hooks(harness: Harness, folder: Path) -> list[Path]:
     if files.package:
         about = {"name": "rekindle", "version": __version__, "description": _DESCRIPTION}
         wanted[folder / files.package] = json_codec.encode_pretty(about, files.package)
-    found = _find_packed(folder)
-    if others := found - {harness.NAME}:
+    packed = _find_packed(folder)
+    if others := packed - {harness.NAME}:
         raise UsageError(
             f"{to_one_line(str(folder))} holds the hooks for {min(others)}",
             hint="name a separate folder: a package is for one CLI",
         )
     taken = [path for path in wanted if path.exists()]
-    if taken and not found:
+    if taken and not packed:
         raise UsageError(
             f"{to_one_line(str(taken[0]))} already exists and was not made by Rekindle",
             hint="name an empty folder, and pass it to the CLI afterwards",

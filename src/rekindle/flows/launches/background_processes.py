@@ -90,7 +90,7 @@ class BackgroundProcesses:
             boot=origin.boot,
             uptime=origin.uptime,
             patience=ORPHAN_SECONDS,
-            recorded=[one.process for one in self._record.processes if not one.is_kept],
+            recorded=[process.process for process in self._record.processes if not process.is_kept],
             program=self._record.program,
         )
         self._keep_record(self._make_record(self._list_kept()))

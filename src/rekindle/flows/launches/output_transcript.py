@@ -162,5 +162,5 @@ class OutputTranscriber:
         turn = Turn(number=number, who=who, at=at, text=text)
         return turn.without_secrets(self._ports.store.redaction.text)
 
-    def _then(self, kept: ArchivedTranscript) -> ArchivedTranscript:
-        return msgspec.structs.replace(kept, cursor=TranscriptCursor(number=self._number + 1))
+    def _then(self, archived: ArchivedTranscript) -> ArchivedTranscript:
+        return msgspec.structs.replace(archived, cursor=TranscriptCursor(number=self._number + 1))

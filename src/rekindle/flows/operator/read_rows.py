@@ -64,17 +64,17 @@ class RowReader:
             is_late = before and before.deadline and now >= before.deadline
             if before and made_for == key and not is_by_hand and not is_late:
                 return before
-            made = self._make_reading(agent, harness, now, is_supervised=is_supervised)
+            reading = self._make_reading(agent, harness, now, is_supervised=is_supervised)
         except RekindleError as error:
             return RowReading(build_broken_row(agent, harness, str(error), error.hint))
-        self._made[agent] = key, made
-        return made
+        self._made[agent] = key, reading
+        return reading
 
     def _make_reading(
         self, agent: str, harness: str, now: datetime, *, is_supervised: bool
     ) -> RowReading:
         entry = self._agents.get(agent)
-        around = RowInputs(
+        inputs = RowInputs(
             now=now,
             zone=self._zone,
             is_supervised=is_supervised,
@@ -84,7 +84,7 @@ class RowReader:
         )
         view = self._store.read(agent)
         owner = ownership.read_owner(self._store.folder(agent))
-        row, deadline = build_row(view.projection, around, harness), None
+        row, deadline = build_row(view.projection, inputs, harness), None
         if view.projection.questions:
             from rekindle.policy.operator import questions  # noqa: PLC0415 - few agents have any
 

@@ -62,9 +62,9 @@ class BriefStarter(msgspec.Struct, frozen=True):
 
 
 class Watchdog:
-    def __init__(self, store: FileStore, around: WatchPorts, staying: Collection[str] = ()) -> None:
+    def __init__(self, store: FileStore, ports: WatchPorts, staying: Collection[str] = ()) -> None:
         """`staying` names the agents that need a person's terminal."""
-        self._store, self._ports, self._staying = store, around, staying
+        self._store, self._ports, self._staying = store, ports, staying
         self._known: dict[str, tuple[object, Projection]] = {}
         self._kept: dict[str, datetime] = {}
         """When each agent's transcripts were last archived."""
@@ -76,8 +76,8 @@ class Watchdog:
     def look(self, agents: Sequence[str]) -> list[WatchReport]:
         """Check each agent once. An agent that cannot be read does not delay the others."""
         self._seen.clear()
-        looked = [self._look_at(agent) for agent in agents]
-        return self._start_due_briefs(looked) if self._ports.briefs else looked
+        reports = [self._look_at(agent) for agent in agents]
+        return self._start_due_briefs(reports) if self._ports.briefs else reports
 
     def _look_at(self, agent: str) -> WatchReport:
         try:
@@ -85,18 +85,18 @@ class Watchdog:
             if facts.supervised:
                 self._store.folder(agent).remove_start_record()
             decision = watchdog_table.decide_start(facts)
-            looked = (
+            report = (
                 self._start_supervisor(agent, facts)
                 if decision.starts
                 else _leave_alone(agent, decision)
             )
-            return looked if facts.supervised else self._archive_sessions(looked)
+            return report if facts.supervised else self._archive_sessions(report)
         except RekindleError as error:
             return WatchReport(agent, started=False, words=str(error))
 
-    def _start_due_briefs(self, looked: list[WatchReport]) -> list[WatchReport]:
+    def _start_due_briefs(self, reports: list[WatchReport]) -> list[WatchReport]:
         """Start a process that writes all due briefs, one after the other."""
-        due = {report.agent for report in looked if self._has_due_brief(report.agent)}
+        due = {report.agent for report in reports if self._has_due_brief(report.agent)}
         if due and self._ports.briefs:
             try:
                 self._ports.briefs.start()
@@ -104,13 +104,15 @@ class Watchdog:
             except RekindleError as error:
                 words = f"its brief could not be started: {error}"
             add = {
-                report.agent: f"{report.words}; {words}" for report in looked if report.agent in due
+                report.agent: f"{report.words}; {words}"
+                for report in reports
+                if report.agent in due
             }
-            looked = [
+            reports = [
                 msgspec.structs.replace(report, words=add.get(report.agent, report.words))
-                for report in looked
+                for report in reports
             ]
-        return looked
+        return reports
 
     def _has_due_brief(self, agent: str) -> bool:
         """Return whether a brief is due and was not started within the last retry interval."""
@@ -140,21 +142,21 @@ class Watchdog:
         self._begun[agent] = (due_brief, projection.briefed.seq, now)
         return True
 
-    def _archive_sessions(self, looked: WatchReport) -> WatchReport:
+    def _archive_sessions(self, report: WatchReport) -> WatchReport:
         """Archive the transcripts of sessions that a person started without a supervisor."""
-        agent, now = looked.agent, self._ports.clock()
+        agent, now = report.agent, self._ports.clock()
         before = self._kept.get(agent)
         is_due = before is None or abs((now - before).total_seconds()) >= ARCHIVE_EVERY_SECONDS
         if not is_due or not self._store.exists(agent):
-            return looked
+            return report
         self._kept[agent] = now
         try:
             if any(life.transcript for life in self._read_projection(agent).lives.values()):
                 self._ports.archive(agent)
         except RekindleError as error:
-            words = f"{looked.words}; its transcripts could not be archived: {error}"
-            return msgspec.structs.replace(looked, words=words)
-        return looked
+            words = f"{report.words}; its transcripts could not be archived: {error}"
+            return msgspec.structs.replace(report, words=words)
+        return report
 
     def _start_supervisor(self, agent: str, facts: WatchFacts) -> WatchReport:
         """Start the supervisor, unless the last one is still coming up."""
@@ -226,5 +228,5 @@ class Watchdog:
         return cached[1]
 
 
-def _leave_alone(agent: str, found: watchdog_table.WatchRow) -> WatchReport:
-    return WatchReport(agent, started=False, words=found.words)
+def _leave_alone(agent: str, decision: watchdog_table.WatchRow) -> WatchReport:
+    return WatchReport(agent, started=False, words=decision.words)

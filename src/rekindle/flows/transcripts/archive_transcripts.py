@@ -103,25 +103,25 @@ class TranscriptArchiver:
             self._store_turns(archived, reading, source)
 
     def _continue_archive(
-        self, kept: ArchivedTranscript, source: _TranscriptSource, harness: Harness
+        self, archived: ArchivedTranscript, source: _TranscriptSource, harness: Harness
     ) -> bool:
         """Append to the archive if it is complete and from the same file; return whether it was."""
-        with closing(self._open_reader(kept, source, harness)) as reading:
-            is_same = not kept.seen or reading.follows(kept.seen, kept.mark)
-            if not is_same or not kept.harness or not self._archive.is_whole(kept):
+        with closing(self._open_reader(archived, source, harness)) as reading:
+            is_same = not archived.seen or reading.follows(archived.seen, archived.mark)
+            if not is_same or not archived.harness or not self._archive.is_whole(archived):
                 return False
-            self._store_turns(kept, reading, source)
+            self._store_turns(archived, reading, source)
         return True
 
     def _open_reader(
-        self, kept: ArchivedTranscript, source: _TranscriptSource, harness: Harness
+        self, archived: ArchivedTranscript, source: _TranscriptSource, harness: Harness
     ) -> TranscriptReader:
         return TranscriptReader(
-            source.path, harness, kept.cursor, thread=source.thread, begins=source.begins
+            source.path, harness, archived.cursor, thread=source.thread, begins=source.begins
         )
 
     def _store_turns(
-        self, kept: ArchivedTranscript, reading: TranscriptReader, source: _TranscriptSource
+        self, archived: ArchivedTranscript, reading: TranscriptReader, source: _TranscriptSource
     ) -> None:
         """Append the turns in steps, so that a crash or a reader finds all earlier steps."""
         # Taken before reading, so that later writes are noticed next time.
@@ -141,7 +141,7 @@ class TranscriptArchiver:
 
         while not reading.is_done:
             turns = map(self._redact_turn, reading.finished(ARCHIVE_STEP_BYTES))
-            kept = self._archive.add(kept, turns, then)
+            archived = self._archive.add(archived, turns, then)
 
     def _redact_turn(self, turn: Turn) -> Turn:
         return turn.without_secrets(self._store.redaction.text)

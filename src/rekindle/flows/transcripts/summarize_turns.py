@@ -140,29 +140,29 @@ def ask_twice(
 
 
 def make_summary_event(
-    made: SummaryResult, *, ts: datetime, spent: RunSpending | None = None, seconds: float = 0.0
+    result: SummaryResult, *, ts: datetime, spent: RunSpending | None = None, seconds: float = 0.0
 ) -> events.SummaryMade:
     """Return the event that records a summary. `spent` is the run's spending before it, if any."""
     return events.SummaryMade(
         ts=ts,
-        document=made.summary.kind,
-        how=made.how,
-        words=made.words,
-        turns=made.turns,
-        usd=made.usd,
-        tokens=made.tokens,
+        document=result.summary.kind,
+        how=result.how,
+        words=result.words,
+        turns=result.turns,
+        usd=result.usd,
+        tokens=result.tokens,
         seconds=seconds,
-        run_usd=spent.usd + made.usd if spent else None,
-        run_tokens=spent.tokens + made.tokens if spent else None,
+        run_usd=spent.usd + result.usd if spent else None,
+        run_tokens=spent.tokens + result.tokens if spent else None,
         unpriced=spent.unpriced if spent else 0,
     )
 
 
-def render_document(made: SummaryResult, known: KnownWork, *, name: str, day: date) -> str:
+def render_document(result: SummaryResult, known: KnownWork, *, name: str, day: date) -> str:
     """Return the document of a summary. The changed files come from git, not from the summary."""
     files = "\n".join(f"- {summaries.render_code(path)}" for path in known.changed)
-    kind = made.summary.kind
-    sections = summaries.render_sections(made.summary, {CheckpointSection.MODIFIED_FILES: files})
+    kind = result.summary.kind
+    sections = summaries.render_sections(result.summary, {CheckpointSection.MODIFIED_FILES: files})
     if kind == "checkpoint":
         parts = {part: sections[part] for part in CheckpointSection if part in sections}
         return checkpoint.render(checkpoint.compose(parts))
