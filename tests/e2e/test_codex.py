@@ -13,7 +13,7 @@ from loopback.codex_cli import CONFIG, MODEL
 from loopback.openai import COMPACTION
 from loopback.script import Forever, Hang, Text, ToolCall, Usage
 from rekindle.documents import primer
-from rekindle.harnesses.codex import codex_harness as harness
+from rekindle.harnesses.codex import codex_hooks
 from rekindle.wiring.access.trust_checks import accept_folder
 
 pytestmark = pytest.mark.timeout(180)
@@ -60,7 +60,7 @@ def trusting(rekindle: Rekindle) -> Rekindle:
     for folder in (codex.settings, codex.project / ".codex"):
         path = folder / "hooks.json"
         if path.exists():
-            state |= harness.make_trust_state(json.loads(path.read_text())["hooks"], str(path))
+            state |= codex_hooks.make_trust_state(json.loads(path.read_text())["hooks"], str(path))
     config = CONFIG.format(model=MODEL, url=codex.model.url)
     text = SETTINGS.format(config=config, project=codex.project)
     for key, value in state.items():

@@ -29,7 +29,7 @@ from rekindle.documents.launches.cli_output import (
 )
 from rekindle.documents.manifest import Permissions, Persona
 from rekindle.harnesses.claude_code import claude_harness
-from rekindle.harnesses.codex import codex_harness
+from rekindle.harnesses.codex import codex_harness, codex_hooks
 from rekindle.harnesses.gemini import gemini_harness
 
 NAMES: Final = ("claude-code", "codex", "gemini")
@@ -117,7 +117,7 @@ class Cli:
             if hooks:
                 path = self.folder / "hooks.json"
                 path.write_text(json.dumps({"hooks": hooks}))
-                for key, value in codex_harness.make_trust_state(hooks, str(path)).items():
+                for key, value in codex_hooks.make_trust_state(hooks, str(path)).items():
                     trusted += f'\n[hooks.state."{key}"]\n'
                     trusted += f'trusted_hash = "{value["trusted_hash"]}"\n'
             self.sandbox.configure(_CODEX.format(config=config) + trusted)

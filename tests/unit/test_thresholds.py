@@ -48,7 +48,7 @@ ALLOWED = {
     "flows/transcripts/transcript_reader.py:_MARK_BYTES": "format of a place in a transcript",
     "harnesses/*_exits.py:*": "HTTP and exit status codes",
     "harnesses/exit_verdicts.py:_BROKEN": "HTTP status code",
-    "harnesses/codex/codex_harness.py:ENDING_SECONDS": "timeout that Codex itself sets",
+    "harnesses/codex/codex_hooks.py:ENDING_SECONDS": "timeout that Codex itself sets",
     "harnesses/untrusted_json.py:_MOST": "largest integer of JavaScript",
     "policy/summaries/attribution.py:_TELLING": "word count of a language rule",
     "policy/briefs/brief_page.py:_UNIT_WORDS": "word count of a language rule",

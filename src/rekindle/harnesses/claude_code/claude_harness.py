@@ -11,7 +11,7 @@ Checked with version 2.1.325, by the recordings in tests/recordings. Limits of t
   does not see it, so the output is not an answer.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -26,16 +26,8 @@ from rekindle.documents.hooks.hook_settings import (
 from rekindle.documents.launches.cli_output import (
     Brake,
     Capabilities,
-    CompactionReport,
-    FinalReport,
     LaunchSpec,
-    LimitReport,
-    OutputItem,
     ProgramCommand,
-    RefusedCall,
-    RetryReport,
-    SessionOpened,
-    ToolCallFinished,
     UsageReport,
     WindowUsage,
 )
@@ -50,12 +42,8 @@ from rekindle.harnesses import (
     hook_dialect,
     one_shot_common,
 )
-from rekindle.harnesses.claude_code.claude_exits import classify
+from rekindle.harnesses.claude_code import claude_exits, claude_messages, claude_stream
 from rekindle.harnesses.claude_code.claude_messages import (
-    is_denied,
-    read_answer,
-    read_denials,
-    read_transcript,
     read_usage,
 )
 from rekindle.harnesses.claude_code.claude_permissions import list_permission_options
@@ -64,7 +52,6 @@ from rekindle.harnesses.untrusted_json import (
     parse_object,
     to_count,
     to_mapping,
-    to_text,
     to_uuid,
     to_word,
 )
@@ -74,33 +61,10 @@ from rekindle.thresholds.supervision import (
 )
 from rekindle.thresholds.texts import QUOTED_CHARACTERS
 
-__all__ = [
-    "BLOCKED_VARIABLES",
-    "CAN",
-    "HOOK_FILES",
-    "INSTALL",
-    "NAME",
-    "PASSED_PREFIXES",
-    "answer",
-    "asides",
-    "ask",
-    "brake",
-    "classify",
-    "command",
-    "holds",
-    "hooks",
-    "measure",
-    "measured",
-    "muted",
-    "read_hook",
-    "read_stream",
-    "read_transcript",
-    "told",
-    "turn",
-    "usage",
-]
-
 NAME = "claude-code"
+classify = claude_exits.classify
+read_stream = claude_stream.read_stream
+read_transcript = claude_messages.read_transcript
 CAN = Capabilities(reports_money=True, denies_paths=True, model=True)
 HOOKS_FILE = "hooks.json"
 _TRANSCRIPTS = r"/.+/projects/[^/]+/{session}\.jsonl"
@@ -144,7 +108,6 @@ _WAIT = {
     " the work, and passes on what you have just asked.",
 }
 _USAGE = {"type": "control_request", "request_id": "1", "request": {"subtype": "get_context_usage"}}
-_SPENT = ("inputTokens", "outputTokens", "cacheReadInputTokens", "cacheCreationInputTokens")
 
 
 def command(start: LaunchSpec) -> ProgramCommand:
@@ -220,7 +183,7 @@ def answer(output: Iterable[bytes]) -> OneShotAnswer | None:
         record = parse_object(line)
         if record.get("type") == "result":
             account = record
-    told = _read_final_report(account)
+    told = claude_stream.read_final_report(account)
     structured = account.get("structured_output")
     said = told.text if structured is None else msgspec.json.encode(structured).decode()
     # If no tokens were used, no model was asked, and the text is the CLI's own.
@@ -269,56 +232,6 @@ def read_hook(line: HookRecord) -> AnyEvent | None:
     return hook_dialect.read_hook_record(
         line, NAME, transcripts=_TRANSCRIPTS, prompt_id="prompt_id"
     )
-
-
-def read_stream(line: bytes) -> tuple[OutputItem, ...]:  # noqa: PLR0911 - one return per kind of line
-    """Return the items in a line of the program's output; none if it is unreadable or unknown.
-
-    Messages of a sub-agent are left out, because they fill another window.
-    """
-    record = parse_object(line)
-    match record.get("type"), record.get("subtype"):
-        case "system", "init":
-            session = to_uuid(record.get("session_id"))
-            model, version = (
-                to_word(record.get("model")),
-                to_word(record.get("claude_code_version")),
-            )
-            billed = _is_billed(record.get("apiKeySource"))
-            return (SessionOpened(session, model, version, billed=billed),) if session else ()
-        case "system", "api_retry":
-            seconds = (to_count(record.get("retry_delay_ms")) or 0) / 1000
-            return (RetryReport(to_count(record.get("error_status")), seconds),)
-        case "system", "compact_boundary":
-            sizes = to_mapping(record.get("compact_metadata"))
-            return (
-                CompactionReport(
-                    to_count(sizes.get("pre_tokens")), to_count(sizes.get("post_tokens"))
-                ),
-            )
-        case "rate_limit_event", _:
-            limit = to_mapping(record.get("rate_limit_info"))
-            # Other statuses appear on ordinary turns, even beside a rejected `overageStatus`.
-            refused = limit.get("status") == "rejected"
-            return (LimitReport(to_count(limit.get("resetsAt"))),) if refused else ()
-        case "assistant", _ if record.get("parent_tool_use_id") is None:
-            return tuple(read_answer(to_mapping(record.get("message"))))
-        case "user", _ if record.get("parent_tool_use_id") is None:
-            return tuple(_read_results(to_mapping(record.get("message"))))
-        case "result", _:
-            return (*read_denials(record), _read_final_report(record))
-        case _:
-            return ()
-
-
-def _is_billed(source: object) -> bool | None:
-    """Return whether the account is billed per token, which it is if the CLI uses an API key.
-
-    Without a key the CLI writes `none`, for a subscription or a cloud account.
-    """
-    if not isinstance(source, str) or not source:
-        return None
-    return source not in {"none", "oauth"}
 
 
 def usage(tail: bytes, windows: Mapping[str, int]) -> WindowUsage | None:
@@ -407,38 +320,3 @@ def holds(transcript: Iterable[bytes], prompt: str) -> bool:
     """Return whether a transcript still has a prompt: the CLI silently resumes a truncated one."""
     sign = prompt.encode()
     return any(sign in line and parse_object(line).get("promptId") == prompt for line in transcript)
-
-
-def _read_results(message: dict[str, Any]) -> Iterator[OutputItem]:
-    content = message.get("content")
-    for block in map(to_mapping, content if isinstance(content, list) else ()):
-        if block.get("type") == "tool_result":
-            call, refused = to_word(block.get("tool_use_id")), is_denied(block)
-            yield ToolCallFinished(call, refused)
-            if refused:
-                yield RefusedCall(call=call)
-
-
-def _read_final_report(record: dict[str, Any]) -> FinalReport:
-    errors, usd = record.get("errors"), record.get("total_cost_usd")
-    models = {
-        to_word(model): to_mapping(used)
-        for model, used in to_mapping(record.get("modelUsage")).items()
-    }
-    windows = {
-        model: size
-        for model, used in models.items()
-        if (size := to_count(used.get("contextWindow")))
-    }
-    spent = sum(to_count(used.get(name)) or 0 for used in models.values() for name in _SPENT)
-    return FinalReport(
-        session=to_uuid(record.get("session_id")),
-        ok=record.get("subtype") == "success" and record.get("is_error") is False,
-        reason=to_word(record.get("terminal_reason")) or to_word(record.get("subtype")),
-        text=to_text(record.get("result")),
-        errors=tuple(map(to_text, errors)) if isinstance(errors, list) else (),
-        status=to_count(record.get("api_error_status")),
-        usd=usd if isinstance(usd, float) else to_count(usd),
-        tokens=spent or None,
-        windows=windows,
-    )

@@ -21,22 +21,8 @@ else. So the first `codex` on the PATH can be used. Limits of the CLI:
   The AGENTS.md beside the settings is sent too.
 """
 
-import hashlib
-import json
-import re
-import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
 
-from rekindle.documents.events import AnyEvent
-from rekindle.documents.hooks.hook_record import HookRecord
-from rekindle.documents.hooks.hook_settings import (
-    HookEntries,
-    HookFiles,
-    HookInstallation,
-    HookObstacle,
-    parse_hook_command,
-)
 from rekindle.documents.launches.cli_output import (
     Brake,
     Capabilities,
@@ -45,26 +31,25 @@ from rekindle.documents.launches.cli_output import (
     UsageReport,
     WindowUsage,
 )
-from rekindle.documents.manifest import Permissions
 from rekindle.documents.transcripts.turns import SubagentTranscripts
-from rekindle.errors import UnenforceableError, UsageError
-from rekindle.harnesses import hook_dialect
-from rekindle.harnesses.codex.codex_exits import classify
-from rekindle.harnesses.codex.codex_one_shot import (
-    answer,
-    ask,
+from rekindle.errors import UsageError
+from rekindle.harnesses.codex import (
+    codex_exits,
+    codex_hooks,
+    codex_one_shot,
+    codex_refusals,
+    codex_rollout,
+    codex_stream,
 )
-from rekindle.harnesses.codex.codex_refusals import refused_calls
+from rekindle.harnesses.codex.codex_permissions import list_permission_settings
 from rekindle.harnesses.codex.codex_rollout import (
     find_own_start,
-    read_transcript,
     read_usage,
 )
 from rekindle.harnesses.codex.codex_settings import (
     render_instructions,
     render_setting,
 )
-from rekindle.harnesses.codex.codex_stream import read_stream
 from rekindle.harnesses.untrusted_json import (
     make_argument,
     parse_object,
@@ -73,41 +58,21 @@ from rekindle.harnesses.untrusted_json import (
     to_uuid,
     to_word,
 )
-from rekindle.thresholds.supervision import (
-    HOOK_CONTEXT_TOKENS,
-    HOOK_SECONDS,
-)
 from rekindle.thresholds.texts import QUOTED_CHARACTERS
 
-__all__ = [
-    "BLOCKED_VARIABLES",
-    "CAN",
-    "HOOK_FILES",
-    "INSTALL",
-    "NAME",
-    "PASSED_PREFIXES",
-    "answer",
-    "asides",
-    "ask",
-    "brake",
-    "classify",
-    "command",
-    "holds",
-    "hooks",
-    "make_trust_state",
-    "measure",
-    "measured",
-    "muted",
-    "read_hook",
-    "read_stream",
-    "read_transcript",
-    "refused_calls",
-    "told",
-    "turn",
-    "usage",
-]
+NAME = codex_hooks.NAME
+HOOK_FILES = codex_hooks.HOOK_FILES
+hooks = codex_hooks.hooks
+muted = codex_hooks.muted
+told = codex_hooks.told
+read_hook = codex_hooks.read_hook
+ask = codex_one_shot.ask
+answer = codex_one_shot.answer
+read_stream = codex_stream.read_stream
+read_transcript = codex_rollout.read_transcript
+refused_calls = codex_refusals.refused_calls
+classify = codex_exits.classify
 
-NAME = "codex"
 CAN = Capabilities(names_sessions=False, splits_path=True, model=True)
 INSTALL = "install it: npm install -g @openai/codex"
 PASSED_PREFIXES = ("OPENAI_", "AZURE_OPENAI_", "CODEX_")
@@ -116,47 +81,7 @@ BLOCKED_VARIABLES = (
     *("CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED", "CODEX_PERMISSION_PROFILE"),
 )
 """Variables of a session in which Rekindle itself may have been started."""
-_TRANSCRIPTS = r"/.+/(?:archived_)?sessions/(?:\d+/){{0,3}}rollout-[^/]+-{session}\.jsonl"
-HOOK_FILES = HookFiles(
-    program="codex",
-    folder=".codex",
-    moved_by="CODEX_HOME",
-    project="hooks.json",
-    user="hooks.json",
-    packed="hooks.json",
-    taken_in="put {folder}/hooks.json into .codex of the project, or into ~/.codex",
-    deciding=("config.toml",),
-    trust="Codex runs only hooks that you trust: start `codex` here and trust them when "
-    "it asks, or with /hooks; hooks of a project also need a trusted project",
-)
-ENDING_SECONDS = 3
-"""Seconds to which Codex limits a hook at the end of a session."""
 
-_SWITCHES = ("hooks", "codex_hooks")
-"""Keys below [features] that turn hooks off: the current name and the former one."""
-_SOURCES = ("startup", "resume", "clear", "compact", "fork")
-_EVENTS = ("SessionEnd", "UserPromptSubmit", "PreCompact", "PostToolUse")
-_BOUNDARY = "PreToolUse"
-_BY_THE_LAUNCH = "/<session-flags>/config.toml"
-"""File name that Codex uses for hooks given on its command line."""
-_WHOLE_TOOL = re.compile(r"(\w+)(?:\(\*?\*?\))?")
-"""A permission for a whole tool; Codex has none for a part of one."""
-_TOOLS = {
-    "Bash": "shell",
-    **dict.fromkeys(("Write", "Edit", "MultiEdit", "NotebookEdit"), "write"),
-    **dict.fromkeys(("WebSearch", "WebFetch"), "web"),
-    **dict.fromkeys(("Read", "Grep", "Glob", "LS"), "read"),
-}
-"""Kind of each tool of a persona in Codex, which does nearly everything with its shell."""
-_NO_SERVERS = {
-    "matcher": ".*mcp_.*",
-    "hooks": [
-        hook_dialect.make_handler("echo 'the persona does not allow it' >&2; exit 2", HOOK_SECONDS)
-    ],
-}
-"""Hook that refuses every call of an MCP server. No setting removes all servers, and the names of
-the user's servers are unknown.
-"""
 _TELLING = (b"token", b"context_window", b'"compacted"', b'"turn_context"')
 """Texts in the rollout lines that show how full the window is."""
 
@@ -182,14 +107,14 @@ def command(start: LaunchSpec) -> ProgramCommand:
             "--skip-git-repo-check",
             render_setting("approval_policy", "never"),
         ]
-    argv += _list_hook_settings(start)
+    argv += codex_hooks.list_hook_settings(start)
     if start.path and not start.interactive:
         # In a terminal the user may approve commands that then run outside the sandbox.
         argv.append(render_setting("shell_environment_policy.set.PATH", start.path))
     if start.persona.model:
         argv.append(render_setting("model", start.persona.model))
     if start.persona.permissions:
-        argv += _list_permission_settings(start.persona.permissions, start.draft)
+        argv += list_permission_settings(start.persona.permissions, start.draft)
     if start.instructions and not start.resumes:
         argv.append(render_instructions(start.instructions))
     if start.resumes:
@@ -199,75 +124,6 @@ def command(start: LaunchSpec) -> ProgramCommand:
     elif start.prompt:
         argv += ["--", make_argument(start.prompt, "Codex")]
     return ProgramCommand(tuple(argv))
-
-
-def hooks(program: Sequence[str], *, supervised: bool, folder: str = "") -> dict[str, Any]:
-    """Return the `hooks` of a hooks file, which start `program` at each recorded event.
-
-    The hooks of a supervised session can also hold its next tool call.
-    """
-
-    def entry(event: str, seconds: int, **more: Any) -> dict[str, Any]:
-        line = hook_dialect.render_command_line(program, NAME, event, folder)
-        return {"hooks": [hook_dialect.make_handler(line, seconds, **more)]}
-
-    starts = [
-        {
-            "matcher": source,
-            **entry(
-                f"SessionStart:{source}", HOOK_SECONDS, additionalContextLimit=HOOK_CONTEXT_TOKENS
-            ),
-        }
-        for source in _SOURCES
-    ]
-    seconds = {"SessionEnd": ENDING_SECONDS}
-    kept = (*_EVENTS, _BOUNDARY) if supervised else _EVENTS
-    plain = {event: [entry(event, seconds.get(event, HOOK_SECONDS))] for event in kept}
-    return {"SessionStart": starts, **plain}
-
-
-def muted(found: HookInstallation) -> HookObstacle | None:
-    """Return an obstacle unless the project and these exact hooks are trusted in Codex."""
-    config = _parse_config(found.deciding.get("config.toml", ""))
-    features = to_mapping(config.get("features"))
-    if any(features.get(name) is False for name in _SWITCHES):
-        return HookObstacle(
-            "config.toml of Codex disables hooks", "remove that line below [features]"
-        )
-    projects = to_mapping(config.get("projects"))
-    trusted = {
-        path for path in projects if to_mapping(projects[path]).get("trust_level") == "trusted"
-    }
-    if found.project and not any(_is_in(found.project, path) for path in trusted):
-        return HookObstacle("Codex does not trust this project", HOOK_FILES.trust)
-    state = to_mapping(to_mapping(config.get("hooks")).get("state"))
-    these = to_mapping(parse_object(found.text.encode()).get("hooks"))
-    known = {
-        key: to_mapping(state.get(key))
-        for key, _, _, handler in _list_places(these, found.file)
-        if parse_hook_command(handler.get("command"))
-    }
-    wanted = make_trust_state(these, found.file)
-    if any(one.get("enabled") is False for one in known.values()):
-        return HookObstacle("some hooks are disabled in Codex", "start `codex`, and see /hooks")
-    if any(one.get("trusted_hash") != wanted[key]["trusted_hash"] for key, one in known.items()):
-        return HookObstacle("Codex does not trust these hooks yet", HOOK_FILES.trust)
-    return None
-
-
-def told(event: str, text: str) -> str:
-    """Return the output of a hook that adds a text to the session.
-
-    It is JSON, because Codex would parse a plain text that starts with a bracket as JSON, and lose
-    it.
-    """
-    said = {"hookEventName": event, "additionalContext": text}
-    return json.dumps({"hookSpecificOutput": said})
-
-
-def read_hook(line: HookRecord) -> AnyEvent | None:
-    """Return the event that a hook reports; None if Rekindle does not record it."""
-    return hook_dialect.read_hook_record(line, NAME, transcripts=_TRANSCRIPTS, prompt_id="turn_id")
 
 
 def usage(tail: bytes, windows: Mapping[str, int]) -> WindowUsage | None:
@@ -322,7 +178,7 @@ def brake(*, interactive: bool) -> Brake | None:
     if interactive:
         return None
     return Brake(
-        event=_BOUNDARY,
+        event=codex_hooks.BOUNDARY,
         signs=('"type":"token_count"', '"last_token_usage"'),
         after='"last_token_usage":{',
         counts=("total_tokens",),
@@ -364,105 +220,3 @@ def holds(transcript: Iterable[bytes], prompt: str) -> bool:
             if is_prompt and payload.get("turn_id") == prompt:
                 return True
     return False
-
-
-def _list_hook_settings(start: LaunchSpec) -> list[str]:
-    """Return the hooks of a launch: ours, and the one that refuses MCP servers to a persona."""
-    made, argv = hooks(start.hook, supervised=True) if start.hook else {}, []
-    permissions = start.persona.permissions
-    if permissions and permissions.allowed_tools is not None:
-        made[_BOUNDARY] = [*made.get(_BOUNDARY, ()), _NO_SERVERS]
-        argv.append("--enable=hooks")  # even if the user has disabled hooks
-    if made:
-        argv += [render_setting(f"hooks.{event}", entries) for event, entries in made.items()]
-        argv.append(render_setting("hooks.state", make_trust_state(made, _BY_THE_LAUNCH)))
-    return argv
-
-
-def _list_permission_settings(permissions: Permissions, draft: str) -> list[str]:
-    """Return a persona's permissions as Codex can enforce them: by removing whole tools.
-
-    Writing is limited by the sandbox, which also applies to programs that the shell starts; a shell
-    that may write can write in the agent's folder and to its draft. The sandbox has no rule for a
-    path below those, but protects `.git`, `.codex` and `.agents`. If the persona lists nothing, the
-    user's own settings for Codex apply; without any, Codex may only read.
-    """
-    is_limited = permissions.allowed_tools is not None
-    allowed = _find_kinds(permissions.allowed_tools or ())
-    denied = _find_kinds(permissions.deny or (), refused="read")
-    granted = allowed - denied
-    off = denied | ({"shell", "write", "web"} - granted if is_limited else set())
-    argv = []
-    if "write" in denied or (is_limited and not granted & {"shell", "write"}):
-        argv.append("--sandbox=read-only")
-    elif is_limited:
-        argv.append("--sandbox=workspace-write")
-        if draft:
-            argv.append(f"--add-dir={draft.rpartition('/')[0]}")
-    if "shell" in off:
-        argv += ["--disable=shell_tool", "--disable=unified_exec"]
-    if "web" in off:
-        argv.append(render_setting("web_search", "disabled"))
-    return argv
-
-
-def _find_kinds(rules: Iterable[str], refused: str = "") -> set[str]:
-    kinds = set()
-    for rule in filter(None, rules):
-        whole = _WHOLE_TOOL.fullmatch(rule)
-        kind = _TOOLS.get(whole[1]) if whole else None
-        if kind is None or kind == refused:
-            raise UnenforceableError(
-                "Codex", rule, hint=f"for Codex, name whole tools of: {', '.join(_TOOLS)}"
-            )
-        kinds.add(kind)
-    return kinds
-
-
-def make_trust_state(these: HookEntries, file: str) -> dict[str, Any]:
-    """Return the `hooks.state` that makes Codex run exactly these hooks of a file.
-
-    Codex identifies a hook by its position and by the hash of its content.
-    """
-    return {
-        key: {"trusted_hash": _hash_hook(event, entry, handler)}
-        for key, event, entry, handler in _list_places(these, file)
-    }
-
-
-def _list_places(
-    these: Mapping[str, object], file: str
-) -> Iterator[tuple[str, str, dict[str, Any], dict[str, Any]]]:
-    for event, entries in these.items():
-        for place, entry in enumerate(
-            map(to_mapping, entries if isinstance(entries, list) else ())
-        ):
-            handlers = entry.get("hooks")
-            for number, handler in enumerate(handlers if isinstance(handlers, list) else ()):
-                yield (
-                    f"{file}:{_to_snake_case(event)}:{place}:{number}",
-                    event,
-                    entry,
-                    to_mapping(handler),
-                )
-
-
-def _parse_config(text: str) -> dict[str, Any]:
-    try:
-        return tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError):
-        return {}  # Codex does not start with such a file
-
-
-def _is_in(path: str, folder: str) -> bool:
-    return f"{path}/".startswith(f"{folder.rstrip('/')}/")
-
-
-def _hash_hook(event: str, entry: Mapping[str, Any], handler: Mapping[str, Any]) -> str:
-    alone = {**entry, "hooks": [{"async": False, **handler}], "event_name": _to_snake_case(event)}
-    form = json.dumps(alone, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return f"sha256:{hashlib.sha256(form.encode('utf-8', 'replace')).hexdigest()}"
-
-
-def _to_snake_case(event: str) -> str:
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", event).lower()

@@ -31,19 +31,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import msgspec
-
-from rekindle.documents.events import (
-    AnyEvent,
-    SessionStarted,
-)
-from rekindle.documents.hooks.hook_record import HookRecord
-from rekindle.documents.hooks.hook_settings import (
-    HookFiles,
-    HookInstallation,
-    HookObstacle,
-    find_installed,
-)
 from rekindle.documents.launches.cli_output import (
     AssistantText,
     Brake,
@@ -69,61 +56,27 @@ from rekindle.documents.transcripts.turns import SubagentTranscripts
 from rekindle.errors import UsageError
 from rekindle.formats import json_codec
 from rekindle.harnesses import (
-    hook_dialect,
     one_shot_common,
     untrusted_json,
 )
-from rekindle.harnesses.gemini.gemini_exits import classify
+from rekindle.harnesses.gemini import gemini_exits, gemini_hooks, gemini_transcript
 from rekindle.harnesses.gemini.gemini_policy import (
     TOOLS,
     render_policy,
     render_protection,
 )
-from rekindle.harnesses.gemini.gemini_transcript import read_transcript
-from rekindle.thresholds.supervision import HOOK_SECONDS
 from rekindle.thresholds.texts import QUOTED_CHARACTERS
 
-__all__ = [
-    "BLOCKED_VARIABLES",
-    "CAN",
-    "HOOK_FILES",
-    "INSTALL",
-    "NAME",
-    "PASSED_PREFIXES",
-    "answer",
-    "asides",
-    "ask",
-    "brake",
-    "classify",
-    "command",
-    "holds",
-    "hooks",
-    "measure",
-    "measured",
-    "muted",
-    "read_hook",
-    "read_stream",
-    "read_transcript",
-    "told",
-    "turn",
-    "usage",
-]
+NAME = gemini_hooks.NAME
+HOOK_FILES = gemini_hooks.HOOK_FILES
+hooks = gemini_hooks.hooks
+muted = gemini_hooks.muted
+told = gemini_hooks.told
+read_hook = gemini_hooks.read_hook
+read_transcript = gemini_transcript.read_transcript
+classify = gemini_exits.classify
 
-NAME = "gemini"
 CAN = Capabilities(launch_hooks=False, denies_paths=True, model=True)
-_TRANSCRIPTS = r"/.+/chats/session-[^/]+-{short}\.jsonl?"
-HOOK_FILES = HookFiles(
-    program="gemini",
-    folder=".gemini",
-    home_moved_by="GEMINI_CLI_HOME",
-    project="settings.json",
-    user="settings.json",
-    trust="Gemini CLI runs a project's hooks only in a trusted folder: start `gemini` "
-    "there and trust it when it asks, or with /permissions",
-    deciding=("settings.json", "trustedFolders.json"),
-    package="gemini-extension.json",
-    taken_in="gemini extensions link {folder}",
-)
 INSTALL = "install it: npm install -g @google/gemini-cli"
 POLICY_FILE = "gemini-policy.toml"
 PROTECTION_FILE = "gemini-protection.toml"
@@ -137,26 +90,8 @@ BLOCKED_VARIABLES = (
     "GEMINI_SESSION_ID",
 )
 """Variables of a session in which Rekindle itself may have been started."""
-HOOK_MILLISECONDS = HOOK_SECONDS * 1_000
-TOLD_AT = "BeforeAgent"
-_BOUNDARY = "BeforeModel"
 _STOP = {"decision": "block", "reason": "a fresh session continues from here"}
 
-_HOOKS = {
-    "SessionStart": "SessionStart",
-    "SessionEnd": "SessionEnd",
-    "BeforeAgent": TOLD_AT,
-    # Renamed, so that the hook records only that a tool was used.
-    "AfterTool": "PostToolUse",
-    "BeforeModel": _BOUNDARY,
-}
-"""Events that Rekindle records, and the name under which its hook reports each."""
-_FACTS: dict[str, hook_dialect.HookFact] = {
-    "SessionStart": "started",
-    "SessionEnd": "ended",
-    TOLD_AT: "asked",
-    "PostToolUse": "worked",
-}
 _NOT_OFFERED = re.compile(r'Tool "(\w+)" not found')
 _WINDOWS = {"gemini-": 1_048_576, "gemma-4": 256_000}
 """Windows in tokens, by the start of the model's name. The CLI does not report them; these are the
@@ -229,81 +164,6 @@ def answer(output: Iterable[bytes]) -> OneShotAnswer | None:
     """Return the last message of the model, joined from its pieces."""
     seen = (one for line in output for one in read_stream(line))
     return one_shot_common.find_answer(seen, joined=True)
-
-
-def hooks(
-    program: Sequence[str],
-    *,
-    supervised: bool,  # noqa: ARG001 - part of the interface
-    folder: str = "",
-) -> dict[str, Any]:
-    """Return the `hooks` of a settings file, which start `program` at each recorded event."""
-
-    def entry(word: str) -> dict[str, Any]:
-        line = hook_dialect.render_command_line(program, NAME, word, folder)
-        return {"hooks": [hook_dialect.make_handler(line, HOOK_MILLISECONDS)]}
-
-    return {event: [entry(word)] for event, word in _HOOKS.items()}
-
-
-def muted(found: HookInstallation) -> HookObstacle | None:
-    """Return an obstacle if hooks are disabled, or if the project's folder is not trusted.
-
-    The project's setting overrides the user's; a single hook is off if either disables it.
-    """
-    person = untrusted_json.parse_object(found.deciding.get("settings.json", "").encode())
-    here = untrusted_json.parse_object(found.text.encode())
-    if found.project and not _is_trusted(found, person):
-        return HookObstacle("Gemini CLI does not trust this folder", HOOK_FILES.trust)
-    switches = [untrusted_json.to_mapping(each.get("hooksConfig")) for each in (here, person)]
-    said = [each["enabled"] for each in switches if "enabled" in each]
-    if said and said[0] is False:
-        return HookObstacle(
-            "hooksConfig.enabled is false: no hook runs", "remove it from the settings"
-        )
-    off = [each for one in switches for each in _to_list(one.get("disabled"))]
-    ours = [one.hook for one in find_installed(found.text, found.file)]
-    if any((one.get("name") or one.get("command")) in off for one in ours):
-        return HookObstacle(
-            "some hooks are listed in hooksConfig.disabled", "start `gemini`: /hooks enable-all"
-        )
-    return None
-
-
-def _is_trusted(found: HookInstallation, person: Mapping[str, Any]) -> bool:
-    """Return whether the user trusts the deepest folder above the project that has a decision."""
-    security = untrusted_json.to_mapping(person.get("security"))
-    if untrusted_json.to_mapping(security.get("folderTrust")).get("enabled") is False:
-        return True
-    said = untrusted_json.parse_object(found.deciding.get("trustedFolders.json", "").encode())
-    folders = {
-        path.rpartition("/")[0] if how == "TRUST_PARENT" else path: how
-        for path, how in said.items()
-    }
-    above = [path for path in folders if f"{found.project}/".startswith(f"{path.rstrip('/')}/")]
-    return bool(above) and folders[max(above, key=len)] != "DO_NOT_TRUST"
-
-
-def _to_list(value: object) -> list[object]:
-    return value if isinstance(value, list) else []
-
-
-def told(event: str, text: str) -> str:
-    """Return the output of a hook that adds a text to the session; empty for other events."""
-    if event != TOLD_AT:
-        return ""
-    said = {"hookSpecificOutput": {"hookEventName": TOLD_AT, "additionalContext": text}}
-    return json_codec.encode(said, "what a hook says").decode()
-
-
-def read_hook(line: HookRecord) -> AnyEvent | None:
-    """Return the event that a hook reports; None if Rekindle does not record it."""
-    found = hook_dialect.read_hook_record(line, NAME, _FACTS, transcripts=_TRANSCRIPTS)
-    if isinstance(found, SessionStarted) and found.source == "resume":
-        # On resume the hook names a file after the minute of its own start, but the session's own
-        # file is continued.
-        return msgspec.structs.replace(found, transcript="")
-    return found
 
 
 def read_stream(line: bytes) -> tuple[OutputItem, ...]:  # noqa: PLR0911 - one return per kind of line
@@ -416,7 +276,7 @@ def brake(*, interactive: bool) -> Brake | None:
     if interactive:
         return None
     return Brake(
-        event=_BOUNDARY,
+        event=gemini_hooks.BOUNDARY,
         signs=('"type":"gemini"',),
         after='"tokens":{',
         counts=("input",),

@@ -18,7 +18,7 @@ from rekindle.documents.hooks import hook_settings
 from rekindle.errors import StoreError
 from rekindle.flows.hooks import settings_file
 from rekindle.formats import json_codec
-from rekindle.harnesses.codex import codex_harness
+from rekindle.harnesses.codex import codex_hooks
 from rekindle.system.files import (
     bytecode,
     durable_files,
@@ -640,7 +640,7 @@ def trusting(root, *, project="trusted"):
     lines = [f'[projects."{root / "project"}"]', f'trust_level = "{project}"']
     for path in map(root.joinpath, ITS_FILES.values()):
         if path.exists():
-            state = codex_harness.make_trust_state(json.loads(path.read_text())["hooks"], str(path))
+            state = codex_hooks.make_trust_state(json.loads(path.read_text())["hooks"], str(path))
             for key, value in state.items():
                 lines += [f'[hooks.state."{key}"]', f'trusted_hash = "{value["trusted_hash"]}"']
     config = root / "home/.codex/config.toml"

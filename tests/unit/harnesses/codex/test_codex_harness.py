@@ -31,7 +31,7 @@ from rekindle.documents.launches.cli_output import (
 )
 from rekindle.documents.manifest import Permissions, Persona
 from rekindle.errors import DocumentError, ManifestError, UnenforceableError, UsageError
-from rekindle.harnesses.codex import codex_harness
+from rekindle.harnesses.codex import codex_harness, codex_hooks
 
 SESSION = "01a1dd91-0000-7000-8000-00000000abcd"
 OTHER = "01a1dd91-0000-7000-8000-00000000dcba"
@@ -283,7 +283,7 @@ def test_the_hash_of_a_hook():
     """As the real program computed it for this very hook."""
     hook = {"type": "command", "command": "echo é $HOME", "timeout": 10}
     entry = {"matcher": "startup", "hooks": [hook]}
-    assert codex_harness.make_trust_state(
+    assert codex_hooks.make_trust_state(
         {"SessionStart": [entry], "PostToolUse": [{"hooks": [hook]}]}, "f"
     ) == {
         "f:session_start:0:0": {

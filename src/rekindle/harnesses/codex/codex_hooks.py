@@ -1,0 +1,215 @@
+"""The hooks of Codex: their settings, the trust that they need, and their reports."""
+
+import hashlib
+import json
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from rekindle.documents.events import AnyEvent
+from rekindle.documents.hooks.hook_record import HookRecord
+from rekindle.documents.hooks.hook_settings import (
+    HookEntries,
+    HookFiles,
+    HookInstallation,
+    HookObstacle,
+    parse_hook_command,
+)
+from rekindle.documents.launches.cli_output import (
+    LaunchSpec,
+)
+from rekindle.harnesses import hook_dialect
+from rekindle.harnesses.codex.codex_settings import (
+    render_setting,
+)
+from rekindle.harnesses.untrusted_json import (
+    parse_object,
+    to_mapping,
+)
+from rekindle.thresholds.supervision import (
+    HOOK_CONTEXT_TOKENS,
+    HOOK_SECONDS,
+)
+
+NAME = "codex"
+
+
+_TRANSCRIPTS = r"/.+/(?:archived_)?sessions/(?:\d+/){{0,3}}rollout-[^/]+-{session}\.jsonl"
+
+
+HOOK_FILES = HookFiles(
+    program="codex",
+    folder=".codex",
+    moved_by="CODEX_HOME",
+    project="hooks.json",
+    user="hooks.json",
+    packed="hooks.json",
+    taken_in="put {folder}/hooks.json into .codex of the project, or into ~/.codex",
+    deciding=("config.toml",),
+    trust="Codex runs only hooks that you trust: start `codex` here and trust them when "
+    "it asks, or with /hooks; hooks of a project also need a trusted project",
+)
+
+
+ENDING_SECONDS = 3
+"""Seconds to which Codex limits a hook at the end of a session."""
+
+
+_SWITCHES = ("hooks", "codex_hooks")
+"""Keys below [features] that turn hooks off: the current name and the former one."""
+
+
+_SOURCES = ("startup", "resume", "clear", "compact", "fork")
+
+
+_EVENTS = ("SessionEnd", "UserPromptSubmit", "PreCompact", "PostToolUse")
+
+
+BOUNDARY = "PreToolUse"
+
+
+_BY_THE_LAUNCH = "/<session-flags>/config.toml"
+"""File name that Codex uses for hooks given on its command line."""
+
+
+_NO_SERVERS = {
+    "matcher": ".*mcp_.*",
+    "hooks": [
+        hook_dialect.make_handler("echo 'the persona does not allow it' >&2; exit 2", HOOK_SECONDS)
+    ],
+}
+"""Hook that refuses every call of an MCP server. No setting removes all servers, and the names of
+the user's servers are unknown.
+"""
+
+
+def hooks(program: Sequence[str], *, supervised: bool, folder: str = "") -> dict[str, Any]:
+    """Return the `hooks` of a hooks file, which start `program` at each recorded event.
+
+    The hooks of a supervised session can also hold its next tool call.
+    """
+
+    def entry(event: str, seconds: int, **more: Any) -> dict[str, Any]:
+        line = hook_dialect.render_command_line(program, NAME, event, folder)
+        return {"hooks": [hook_dialect.make_handler(line, seconds, **more)]}
+
+    starts = [
+        {
+            "matcher": source,
+            **entry(
+                f"SessionStart:{source}", HOOK_SECONDS, additionalContextLimit=HOOK_CONTEXT_TOKENS
+            ),
+        }
+        for source in _SOURCES
+    ]
+    seconds = {"SessionEnd": ENDING_SECONDS}
+    kept = (*_EVENTS, BOUNDARY) if supervised else _EVENTS
+    plain = {event: [entry(event, seconds.get(event, HOOK_SECONDS))] for event in kept}
+    return {"SessionStart": starts, **plain}
+
+
+def muted(found: HookInstallation) -> HookObstacle | None:
+    """Return an obstacle unless the project and these exact hooks are trusted in Codex."""
+    config = _parse_config(found.deciding.get("config.toml", ""))
+    features = to_mapping(config.get("features"))
+    if any(features.get(name) is False for name in _SWITCHES):
+        return HookObstacle(
+            "config.toml of Codex disables hooks", "remove that line below [features]"
+        )
+    projects = to_mapping(config.get("projects"))
+    trusted = {
+        path for path in projects if to_mapping(projects[path]).get("trust_level") == "trusted"
+    }
+    if found.project and not any(_is_in(found.project, path) for path in trusted):
+        return HookObstacle("Codex does not trust this project", HOOK_FILES.trust)
+    state = to_mapping(to_mapping(config.get("hooks")).get("state"))
+    these = to_mapping(parse_object(found.text.encode()).get("hooks"))
+    known = {
+        key: to_mapping(state.get(key))
+        for key, _, _, handler in _list_places(these, found.file)
+        if parse_hook_command(handler.get("command"))
+    }
+    wanted = make_trust_state(these, found.file)
+    if any(one.get("enabled") is False for one in known.values()):
+        return HookObstacle("some hooks are disabled in Codex", "start `codex`, and see /hooks")
+    if any(one.get("trusted_hash") != wanted[key]["trusted_hash"] for key, one in known.items()):
+        return HookObstacle("Codex does not trust these hooks yet", HOOK_FILES.trust)
+    return None
+
+
+def told(event: str, text: str) -> str:
+    """Return the output of a hook that adds a text to the session.
+
+    It is JSON, because Codex would parse a plain text that starts with a bracket as JSON, and lose
+    it.
+    """
+    said = {"hookEventName": event, "additionalContext": text}
+    return json.dumps({"hookSpecificOutput": said})
+
+
+def read_hook(line: HookRecord) -> AnyEvent | None:
+    """Return the event that a hook reports; None if Rekindle does not record it."""
+    return hook_dialect.read_hook_record(line, NAME, transcripts=_TRANSCRIPTS, prompt_id="turn_id")
+
+
+def list_hook_settings(start: LaunchSpec) -> list[str]:
+    """Return the hooks of a launch: ours, and the one that refuses MCP servers to a persona."""
+    made, argv = hooks(start.hook, supervised=True) if start.hook else {}, []
+    permissions = start.persona.permissions
+    if permissions and permissions.allowed_tools is not None:
+        made[BOUNDARY] = [*made.get(BOUNDARY, ()), _NO_SERVERS]
+        argv.append("--enable=hooks")  # even if the user has disabled hooks
+    if made:
+        argv += [render_setting(f"hooks.{event}", entries) for event, entries in made.items()]
+        argv.append(render_setting("hooks.state", make_trust_state(made, _BY_THE_LAUNCH)))
+    return argv
+
+
+def make_trust_state(these: HookEntries, file: str) -> dict[str, Any]:
+    """Return the `hooks.state` that makes Codex run exactly these hooks of a file.
+
+    Codex identifies a hook by its position and by the hash of its content.
+    """
+    return {
+        key: {"trusted_hash": _hash_hook(event, entry, handler)}
+        for key, event, entry, handler in _list_places(these, file)
+    }
+
+
+def _list_places(
+    these: Mapping[str, object], file: str
+) -> Iterator[tuple[str, str, dict[str, Any], dict[str, Any]]]:
+    for event, entries in these.items():
+        for place, entry in enumerate(
+            map(to_mapping, entries if isinstance(entries, list) else ())
+        ):
+            handlers = entry.get("hooks")
+            for number, handler in enumerate(handlers if isinstance(handlers, list) else ()):
+                yield (
+                    f"{file}:{_to_snake_case(event)}:{place}:{number}",
+                    event,
+                    entry,
+                    to_mapping(handler),
+                )
+
+
+def _parse_config(text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return {}  # Codex does not start with such a file
+
+
+def _is_in(path: str, folder: str) -> bool:
+    return f"{path}/".startswith(f"{folder.rstrip('/')}/")
+
+
+def _hash_hook(event: str, entry: Mapping[str, Any], handler: Mapping[str, Any]) -> str:
+    alone = {**entry, "hooks": [{"async": False, **handler}], "event_name": _to_snake_case(event)}
+    form = json.dumps(alone, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return f"sha256:{hashlib.sha256(form.encode('utf-8', 'replace')).hexdigest()}"
+
+
+def _to_snake_case(event: str) -> str:
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", event).lower()
