@@ -45,7 +45,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def host(engine: Engine, root: Path) -> Iterator[str]:
     """Start the only host of its pool; return the manifest section for it."""
     folder = root.parent
-    said = f"fleet: {{address: '{engine.address}', pool: verbs, heartbeat_timeout: 4s}}"
+    said = f"fleet: {{address: '{engine.address}', pool: verbs, heartbeat_timeout: 10s}}"
     manifest = "version: 1\nagents: {}\n"
     (folder / "rekindle.yaml").write_text(f"{manifest}{said}\n")
     with worker(folder, root, "a"):
@@ -87,6 +87,28 @@ def until(true: Callable[[], object]) -> None:
         time.sleep(0.1)
 
 
+def await_row(rekindle: Cli, agent: str, holds: Callable[[dict], object]) -> dict:
+    """Return the agent's row once it has run and `holds`; a busy host may answer too late."""
+    rows = []
+
+    def matches() -> bool:
+        rows.append(told(rekindle, agent))
+        return bool(rows[-1].get("run") and holds(rows[-1]))
+
+    try:
+        until(matches)
+    except AssertionError as late:
+        raise AssertionError(f"{late}: {rows[-1]}") from None
+    return rows[-1]
+
+
+def await_end(rekindle: Cli, agent: str) -> dict:
+    """Return the row once the run has ended; the host returns the agent a moment later."""
+    return await_row(
+        rekindle, agent, lambda row: row["run"]["ended"] and not row["run"]["supervised"]
+    )
+
+
 def say_all(place: Place, rekindle: Cli) -> None:
     """Give every command that an operator may give to a running agent."""
     name = place.agent
@@ -125,7 +147,7 @@ def test_an_agent_moves_to_a_fleet_and_home_again(place, host, rekindle):
     code, out, _ = rekindle("run", name, "--cycles", "3")
     assert code == 0
     assert "the fleet runs it, on a host of pool verbs" in out
-    until(lambda: (found := told(rekindle, name))["cycle"] == 3 and found["host"] == "a")
+    await_row(rekindle, name, lambda row: row["cycle"] == 3 and row["host"] == "a")
     say_all(place, rekindle)
     assert rekindle("stop", name)[1] == f"✓ {name}: stopped\n"
     assert rekindle("stop", name)[1] == f"✓ {name}: is not running, and stays stopped\n"
@@ -133,8 +155,7 @@ def test_an_agent_moves_to_a_fleet_and_home_again(place, host, rekindle):
     assert (row["run"]["desired"], row["run"]["supervised"]) == ("stopped", False)
     place.hold.unlink()
     assert "will be started again in a fresh session" in rekindle("restart", name, "--fresh")[1]
-    until(lambda: told(rekindle, name)["run"]["ended"])
-    row = told(rekindle, name)
+    row = await_end(rekindle, name)
     assert row["cycle"] == 5
     assert row["next_action"] == "Do step 6 of the list"
     assert "Do step 6 of the list" in rekindle("relay", "show")[1]
@@ -165,8 +186,9 @@ def test_an_agent_begins_on_a_fleet_and_is_removed_while_it_runs(
     assert rekindle("loops", "add", "a", "b")[0] == 7
     place.hold.touch()
     assert "the fleet has it now" in rekindle("run", name)[1]
-    until(lambda: "running, host a of pool verbs; generation 1" in rekindle("status")[1])
-    until(lambda: (told(rekindle, name)["run"] or {}).get("supervised"))
+    # A host that is slow to begin is given the agent again, with the next generation.
+    until(lambda: "running, host a of pool verbs; generation " in rekindle("status")[1])
+    await_row(rekindle, name, lambda row: row["run"]["supervised"])
     _, out, err = rekindle("events", "-n", "0")
     assert "agent.created" in out
     assert not err
@@ -189,8 +211,7 @@ def test_a_changed_manifest_counts_from_the_next_command(place, host, rekindle, 
     name = place.agent
     place.say(host)
     assert rekindle("run", name, "--cycles", "1")[0] == 0
-    until(lambda: (told(rekindle, name)["run"] or {}).get("ended"))
-    asked = told(rekindle, name)
+    asked = await_end(rekindle, name)
     with monkeypatch.context() as patch:
         patch.setattr("rekindle.cli.reports.status_rows.FLEET_STATUS_AGENTS", 0)
         until(lambda: told(rekindle, name)["outcome"])
@@ -216,8 +237,7 @@ def test_a_reported_end_is_held_against_until_on_a_fleet(place, host, rekindle):
     manifest = place.project / "rekindle.yaml"
     manifest.write_text(manifest.read_text().replace("    cycles: 2\n", f"    cycles: 9\n{check}"))
     assert rekindle("run", name)[0] == 0
-    until(lambda: (told(rekindle, name)["run"] or {}).get("ended"))
-    found = told(rekindle, name)
+    found = await_end(rekindle, name)
     assert (found["state"], found["outcome"], found["cycle"]) == ("done", "done", 2), found
     assert "until" in place.pushed("told.md")
     assert rekindle("fleet", "remove", name)[0] == 0
@@ -240,8 +260,7 @@ def test_a_reported_end_is_reviewed_on_a_fleet(place, host, rekindle):
     text = manifest.read_text().replace("    cycles: 2\n", "    cycles: 9\n    review: critic\n")
     manifest.write_text(text.replace("personas: {", f"personas: {{{persona}, "))
     assert rekindle("run", name)[0] == 0
-    until(lambda: (told(rekindle, name)["run"] or {}).get("ended"))
-    found = told(rekindle, name)
+    found = await_end(rekindle, name)
     assert (found["state"], found["outcome"], found["cycle"]) == ("done", "done", 2), found
     assert "A review does not agree. What it misses:\nno step two" in place.pushed("told.md")
     lines = rekindle("events", name, "--json", "--last", "0")[1].splitlines()
@@ -259,7 +278,7 @@ def test_a_host_that_lost_its_disk_has_the_work_from_the_remote(place, host, roo
     until(lambda: told(rekindle, name)["fleet"]["state"] == "over")
     shutil.rmtree(root / f"default~{name}")
     assert rekindle("run", name, "--cycles", "1")[0] == 0
-    until(lambda: (found := told(rekindle, name))["run"]["ended"] and found["cycle"] == 2)
+    await_row(rekindle, name, lambda row: row["run"]["ended"] and row["cycle"] == 2)
     assert (place.pushed("step-1"), place.pushed("step-2")) == ("x", "x")
     assert rekindle("fleet", "remove", name)[0] == 0
 
@@ -269,7 +288,7 @@ def test_a_brief_is_written_by_a_host_and_shown(place, host, rekindle):
     name = place.agent
     place.say(host)
     assert rekindle("run", name, "--cycles", "1")[0] == 0
-    until(lambda: (told(rekindle, name)["run"] or {}).get("ended"))
+    await_end(rekindle, name)
     code, out, err = rekindle("brief", name)
     assert (code, err) == (0, "")
     assert "**Next:** Do step 2 of the list" in out
