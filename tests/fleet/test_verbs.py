@@ -310,7 +310,7 @@ def test_without_a_worker_the_engine_is_asked_alone(place, no_worker, rekindle, 
     assert code == 0
     assert "fleet:  new, pool -" in out
     assert f"no worker answered for agent {name} in time" in out
-    assert "`rekindle fleet worker` starts one" in out
+    assert "start a worker on this host with `rekindle fleet worker`" in out
     code, _, err = rekindle("stop", name)
     assert code == 10
     assert "no worker answered for agent" in err
@@ -413,7 +413,7 @@ def test_an_agent_that_the_fleet_refuses_stays_at_home(place, no_worker, rekindl
         project = config.load_project(place.project)
         definition = define_agent(project, project.settings.fleet, name)
         store.wait_for(store.agents.begin(name, definition))
-        with pytest.raises(OwnershipError, match="is not the one of this folder"):
+        with pytest.raises(OwnershipError, match="the fleet already has another agent named"):
             moving.send(name)
         assert not moving.has_moved_to_fleet(name)
         store.exists = lambda _: False  # another command is faster, by a moment
@@ -479,7 +479,7 @@ def test_the_doctor_looks_at_the_engine_and_at_each_workspace(place, host, no_wo
     place.say(host.replace("pool: verbs", "pool: empty"))
     code, out, _ = rekindle("doctor")
     assert code == 8
-    assert "no host of pool empty is up" in out
+    assert "no host of pool empty is running" in out
     place.say(no_worker)
     subprocess.run(["git", "remote", "remove", "origin"], cwd=place.project, check=True)
     code, out, _ = rekindle("doctor")
