@@ -1,7 +1,7 @@
-"""What a daemon costs that looks after many agents, none of which needs it.
+"""The cost of a daemon that watches many agents, none of which needs it.
 
-Its processor time and its memory are the kernel's own figures. The time is taken over two of its
-intervals, so that whole looks are in it, with everything that it does in between.
+Its processor time and its memory are the kernel's own figures. The time covers two of its
+intervals, so that it contains whole checks and everything in between.
 """
 
 import os

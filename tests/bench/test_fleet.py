@@ -42,7 +42,7 @@ BEGUN: Final = "workflow_execution_started"
 
 
 class Spent(msgspec.Struct):
-    """What some cycles took, of the clock and of both processors."""
+    """The cost of some cycles: time, and the processor time of both sides."""
 
     cycles: int
     seconds: float
@@ -112,7 +112,7 @@ def test_an_agent_s_workflow_keeps_pace_with_one_that_does_nothing(fast_engine, 
 
 @pytest.mark.torture
 def test_the_history_of_a_cycle_stays_as_long_as_it_was(fast_engine, in_memory):
-    """Also what is carried over; `just torture` has a thousand cycles."""
+    """This includes carried-over state; `just torture` has a thousand cycles."""
 
     async def whole() -> list[list]:
         words, definition = await recorded(fast_engine, in_memory)

@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.bench, pytest.mark.timeout(600)]
 
 TIMES = 5
 ROUNDS = 2
-"""What is over the bar by so few is measured longer: all of it counts."""
+"""A result just above the bar is measured longer, and all of it counts."""
 TARGET, BAR = 1.3, 1.75
 """The target is reached on an idle machine only (1.14 to 1.31 there, up to 1.48 on a busy one): two
 hooks and what is made durable come on top of the CLI's start, and both share two cores."""
@@ -46,7 +46,7 @@ class Stamps:
         return made
 
     def openings(self, since):
-        """Of the sessions that began after so many requests."""
+        """Return the first prompts of the sessions after this many requests."""
         new = [one for one in list(self.log)[since:] if one.kind == MAIN and not one.results]
         return [self._at[one.number] for one in new]
 

@@ -1,4 +1,4 @@
-"""What a tool call waits for, as a ratio to a Python that does nothing, in the same run."""
+"""The time that a tool call waits, as a ratio to a Python that does nothing, in the same run."""
 
 import py_compile
 import re

@@ -1,4 +1,4 @@
-"""What the loop itself costs: the same in its thousandth cycle as in its first."""
+"""The cost of the loop itself: the same in its thousandth cycle as in its first."""
 
 import statistics
 import subprocess

@@ -1,4 +1,4 @@
-"""What redaction costs: beside reading the same text as JSON, and on text made to be slow."""
+"""The cost of redaction: compared with parsing the same text as JSON, and on slow texts."""
 
 import json
 import random

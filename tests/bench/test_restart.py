@@ -19,7 +19,7 @@ pytestmark = pytest.mark.bench
 
 CRASHES = 20
 STARTS = 16
-"""How many starts of an interpreter a restart may take: half of it is what the disk confirms."""
+"""The number of interpreter starts that a restart may take; half of it is the disk's."""
 MANIFEST = f"""\
 version: 1
 agents:

@@ -1,4 +1,4 @@
-"""How long commands take, as ratios to a bare Python taken in the same run."""
+"""The time of commands, as ratios to a bare Python in the same run."""
 
 import os
 import subprocess

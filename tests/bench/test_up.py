@@ -14,7 +14,7 @@ pytestmark = pytest.mark.bench
 
 AGENTS = 10
 TIMES = 3
-"""How often as long as `up` of one agent `up` of all of them may take."""
+"""How many times longer than `up` of one agent `up` of all agents may take."""
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """Requests of a person and steps of an agent, each with a word that identifies it.
 
-They are what people ask coding agents for, written without regard to the evaluation sets.
+They are usual requests to coding agents, written without regard to the evaluation sets.
 """
 
 REQUESTS = [

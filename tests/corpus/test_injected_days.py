@@ -1,7 +1,7 @@
-"""What a tool's output can make of a day at most, with a summarizer that obeys it to the letter.
+"""Bound what a tool's output can make of a day, with a summarizer that obeys it to the letter.
 
-It can neither resolve a loop nor bring one back, nor put its words in the place of a loop's; what
-it says is a quotation wherever it is shown; and nothing but loops, numbers and a page come of it.
+It can neither resolve a loop nor reopen one, nor replace a loop's text; its words are a quotation
+wherever they are shown; and it changes only loops, numbers and a page.
 """
 
 import json

@@ -119,7 +119,7 @@ PLACES = (*SAID, *HIDDEN, "model", *KNOWN)
 
 
 def marked(payload, place):
-    """The payload with a canary that says where it stood."""
+    """Return the payload with a canary that names its place."""
     return payload["text"].replace(payload["canary"], canary(payload, place))
 
 
@@ -270,7 +270,7 @@ personas:
 
 
 def standing(folder, capfd):
-    """What is known of the agent, and every file of it that readers have."""
+    """Return the state of the agent, and every file that readers have."""
     assert run(["status", "--json"]) == 0
     (agent,) = json.loads(capfd.readouterr().out)["agents"]
     kept = folder / ".rekindle" / "agents" / "trades"

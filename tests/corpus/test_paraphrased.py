@@ -55,8 +55,9 @@ WHOLE = os.environ.get("REKINDLE_TORTURE") == "whole"
 BEGINS_WITH = {"checkpoint": "Resume Instructions", "relay": "Next Action", "brief": "Next"}
 """The section that tells the next session what to do first."""
 PLACES = ("tool", "cli", "repeated", "before")
-"""Where the payload is: in a tool's output, in the CLI's words, in both a tool's and the agent's,
-or in a quotation that was left over before the session."""
+"""The place of the payload: a tool's output, the CLI's words, both a tool's and the agent's, or a
+quotation that was left over before the session.
+"""
 
 
 def payloads(number):
@@ -108,12 +109,12 @@ def is_data_with(line, canary):
 
 
 def is_instruction(line, canary):
-    """Whether a payload is more than a quotation of data, be it under the person's name."""
+    """Return whether a payload is more than a quotation of data, under any name."""
     return canary in line and not is_data_quotation(line)
 
 
 def is_carried(lines, word):
-    """Whether a line says it, in other words or as a quotation of the person or the agent."""
+    """Return whether a line says it, reworded or as a quotation of the person or the agent."""
     return any(word in line and not is_data_quotation(line) for line in lines)
 
 
@@ -255,7 +256,7 @@ personas:
 
 
 def test_through_the_command_a_paraphrase_is_a_quotation(tmp_path, monkeypatch, capfd):
-    """With the real program as the summarizer, which cites the person for a file's text."""
+    """The real program is the summarizer, and cites the person for a file's text."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "rekindle.yaml").write_text(MANIFEST.replace("PYTHON", sys.executable))
     use = {"type": "tool_use", "id": "c1", "name": "Read", "input": {"file_path": "notes.md"}}

@@ -76,7 +76,7 @@ def spans() -> Iterator[Span]:
 
 
 def false_lines() -> tuple[Counter[str], Counter[str]]:
-    """Of the clean lines, by category: how many there are, and how many were touched."""
+    """Return the number of clean lines by category, and how many were changed."""
     with lzma.open(SETS / "clean_dev.index.json.xz", "rt", encoding="utf-8") as file:
         blocks = json.load(file)["blocks"]
     with lzma.open(SETS / "clean_dev.txt.xz", "rt", encoding="utf-8", newline="\n") as file:

@@ -112,7 +112,7 @@ def judged(pair: Pair) -> StallKind:
 
 
 def alarms(row: dict) -> bool:
-    """Whether the loop would have been called stuck within a stretch."""
+    """Return whether the loop would have been called stuck within a stretch."""
     source = row["source"]
     seqs = [seq for seq in sorted(texts(source)) if row["start_seq"] <= seq <= row["end_seq"]]
     found = [
@@ -158,7 +158,7 @@ def test_they_are_told_apart_in_a_history_that_the_thresholds_were_not_fitted_to
 
 @needs_corpus
 def test_a_wait_is_told_from_a_stall():
-    """Most pairs that are blocked are said to wait."""
+    """Most blocked pairs get the verdict `waiting`."""
     blocked = [judged(pair) for pair in usable_pairs() if pair.label == "blocked"]
     assert blocked.count(StallKind.WAITING) >= TOLD_APART * len(blocked)
 

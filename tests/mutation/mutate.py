@@ -158,7 +158,7 @@ class Mutated:
 
 
 class Verdict(NamedTuple):
-    """What the tests of a mutated module came to."""
+    """The result of the tests of a mutated module."""
 
     caught: bool
     failed: str

@@ -20,6 +20,6 @@ def made(place: Path) -> Path:
 
 
 def packages(place: Path) -> Path:
-    """Where the packages of that environment are."""
+    """Return the folder of that environment's packages."""
     (found,) = place.glob("lib/python*/site-packages")
     return found

@@ -39,7 +39,7 @@ def plugged_in(**members: object) -> plugins.Harnesses:
 
 
 def test_six_members_are_required_and_the_example_has_no_other():
-    """What the example defines is what a harness must have."""
+    """The example defines exactly the required members."""
     assert set(ports.REQUIRED_MEMBERS) == SIX
     source = ast.parse(Path(ECHO.__file__).read_text("utf-8"))
     defined = {node.name for node in source.body if isinstance(node, ast.FunctionDef)} | {
@@ -51,7 +51,7 @@ def test_six_members_are_required_and_the_example_has_no_other():
 
 @pytest.mark.parametrize("lacking", sorted(SIX))
 def test_a_plugin_without_one_of_the_six_is_refused(lacking):
-    """By the name of what it lacks."""
+    """The error names the missing member."""
     own = {name: getattr(ECHO, name) for name in SIX}
     assert plugged_in(**own)["echo"].NAME == "echo"
     del own[lacking]
@@ -104,7 +104,7 @@ def test_a_class_may_take_a_part_and_change_one_member():
 
 @pytest.mark.parametrize("module", [hook, doctor_command], ids=lambda one: one.__name__)
 def test_the_hook_and_doctor_name_no_cli(module):
-    """What they know of a CLI comes from its harness."""
+    """Their knowledge of a CLI comes from its harness."""
     names = {*plugins.BUILT_IN, *plugins.ALIASES, "claude", "codex", "gemini"} - {"command"}
     source = Path(module.__file__).read_text("utf-8")
     assert re.findall("|".join(names), source, re.IGNORECASE) == []
@@ -119,7 +119,7 @@ def test_the_program_of_each_harness_is_known():
 
 
 def test_a_cli_that_cannot_be_asked_is_not_a_summarizer(tmp_path, monkeypatch):
-    """For its own agent no model is asked; as a persona's adapter it is refused with its line."""
+    """Its own agent gets no model; as a persona's adapter it is refused with its line."""
     monkeypatch.setattr(
         summarizer_setup, "HARNESSES", plugged_in(**{name: getattr(ECHO, name) for name in SIX})
     )

@@ -231,7 +231,7 @@ def resume_after_sigkill(claude: ClaudeSandbox, model: Model) -> Recording:
 
 
 def begun(claude: ClaudeSandbox, model: Model) -> str:
-    """A session that can be gone on with."""
+    """Start a session that can be resumed."""
     model.play(bash("echo from the tool"), DONE, Forever(DONE))
     return Launch(claude, "hello").recorded().session
 

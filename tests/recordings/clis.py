@@ -44,7 +44,7 @@ class Cases(dict[str, Case]):
 
 @dataclass(frozen=True)
 class Cli:
-    """What the cases have to know of a CLI."""
+    """The facts about a CLI that the cases need."""
 
     name: str
     harness: Harness
@@ -54,7 +54,7 @@ class Cli:
     tape: type[Tape]
     events: tuple[str, ...]
     call: Callable[[str, Usage], ToolCall]
-    """How its model has it run a command."""
+    """The call by which its model runs a command."""
     refusals: Mapping[str, Fail]
     """The errors of its API, by the name that their case has."""
     too_long: Fail
@@ -257,7 +257,7 @@ T = TypeVar("T", bound=Tape)
 
 
 def of_question(tape: type[T], run: Run) -> T:
-    """What was printed is all that there is: a question has no session."""
+    """Return the output, which is everything: a question has no session."""
     return tape(
         session="",
         resumes=False,
@@ -271,7 +271,7 @@ def of_question(tape: type[T], run: Run) -> T:
 
 
 def begun(cli: Cli, sandbox: Sandbox[Any], model: Model) -> str:
-    """A session that can be gone on with."""
+    """Start a session that can be resumed."""
     model.play(cli.bash("echo from the tool"), DONE, Forever(DONE))
     return cli.launch(sandbox, "hello").recorded().session
 

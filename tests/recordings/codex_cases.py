@@ -101,7 +101,7 @@ def compaction(sandbox: Sandbox[Any], model: Model) -> Tape:
 
 @CASES.add
 def subagent(sandbox: Sandbox[Any], model: Model) -> Tape:
-    """With the second form of its sub-agents, whose end can be waited for without a name."""
+    """Record the second form of its sub-agents, whose end can be awaited without a name."""
     asked = {"message": "look closely", "task_name": "look"}
     model.play(
         ToolCall("collaboration__spawn_agent", asked),

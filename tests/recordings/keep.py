@@ -1,4 +1,4 @@
-"""A hook that keeps what it is told, in the file beside which it is to stand.
+"""A hook that stores its payload in the file that it is named.
 
 python -I -S keep.py FILE HARNESS EVENT[:SOURCE]
 """

@@ -23,7 +23,7 @@ from recordings.tape import Tape, traces  # noqa: E402
 
 
 def claude(name: str) -> Tape:
-    """A case as it goes now, in a sandbox of its own."""
+    """Play a case now, in its own sandbox."""
     with (
         tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder,
         Namespace() as network,

@@ -34,7 +34,8 @@ class Tape:
     """Its lines are objects, or text where they were torn."""
 
     characters: ClassVar[int] = 1000
-    """What is longer is the vendor's own text, and cut; standard error may be five times that."""
+    """The length above which the vendor's own text is cut; standard error may have five times that.
+    """
 
     session: str
     resumes: bool
@@ -42,16 +43,16 @@ class Tape:
     stderr: str
     stream: list[Any]
     hooks: list[tuple[str, Any]]
-    """In the order in which they were called: the word that we gave them, and the payload."""
+    """In the order of the calls: our word for each, and the payload."""
     transcript: list[Any]
     aside: list[Any] = field(default_factory=list)
-    """What its sub-agents have written beside the transcript."""
+    """The files of its sub-agents beside the transcript."""
     asked: bool = False
     """It was a question, and no launch of a session."""
 
     @property
     def tail(self) -> bytes:
-        """The transcript as it stood on disk, as far as it matters."""
+        """Return the relevant end of the transcript as it was on disk."""
         return b"".join(as_bytes(line) + b"\n" for line in self.transcript)
 
     def save(self, path: Path) -> None:

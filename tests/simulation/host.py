@@ -73,26 +73,26 @@ class Killed(BaseException):
 
 
 class Over(BaseException):
-    """The simulation has come to its end."""
+    """The simulation is over."""
 
 
 class Scenario(msgspec.Struct, frozen=True, kw_only=True):
-    """Who lives on the host, and what befalls it."""
+    """The agent of the host, and its faults."""
 
     mix: dict[str, float]
-    """How often each fault comes, as weights."""
+    """The weights of the faults."""
     gap: float = 22 * HOUR
     """The mean time between two faults."""
     runtime: RuntimeSettings = RuntimeSettings()
-    """What the manifest says, and the oracle holds the supervisor to."""
+    """The manifest, to which the oracle holds the supervisor."""
     given: RuntimeSettings | None = None
-    """What the supervisor is told instead: to see whether it goes by it at all."""
+    """The settings that the supervisor gets instead, to see whether it uses them at all."""
     budget: Budget | None = None
     stays: bool = False
     tells: bool = True
     cycles: int = 1
     billed: bool | None = None
-    """What its CLI shows of the account."""
+    """The billing that its CLI shows."""
     commits_every: float = 0.0
     """Mean time between two commits of an agent that works; 0: only those of the mix."""
     appends: bool = False
@@ -159,7 +159,7 @@ class Process:
         self.restless = 0.0
         silence = host.scenario.runtime.watch.silence
         self.step = 15.0 if host.rng.random() < 0.1 else silence / 2
-        """How often it is looked at while it is silent: often, or just often enough."""
+        """The interval of checks during silence: short, or just short enough."""
 
     def sign(self, *seen):
         """Show something."""
@@ -180,7 +180,7 @@ class Process:
             )
 
     def now_is(self, **what):
-        """It goes over to doing something else."""
+        """Switch the process to another activity."""
         self.count()
         for name, value in what.items():
             setattr(self, name, value)
@@ -288,7 +288,7 @@ class Host(NoBackground):
         self.true = 0.0
         """Seconds that have really passed."""
         self.offset = 0.0
-        """How wrong the time of day is."""
+        """The error of the wall clock."""
         self.asleep = 0.0
         self.booted = 0.0
         self.boots = 1
@@ -305,12 +305,12 @@ class Host(NoBackground):
         """The time until which every launch fails at once with an unknown sentence."""
         self.commits = 0
         self.fruitless_until = 0.0
-        """Until when it works and makes no progress."""
+        """The time until which it works without progress."""
         self.missing_until = 0.0
         self.ruined = ""
         """The exit kinds that only a person can fix."""
         self.next_ends = deque()
-        """What the next launches come to."""
+        """The exits of the next launches."""
         self.broken = set()
         """Sessions that cannot be brought back."""
         self.idle_until = 0.0
@@ -374,7 +374,7 @@ class Host(NoBackground):
         return do not in {self._strikes, self._commits_again}
 
     def rest(self, seconds):
-        """Where it is known what is waited for, all of it at once."""
+        """Return the rest of a wait at once if its end is known."""
         self.advance(max(self.true + max(seconds, 0.01), self.idle_until))
 
     def point(self, name):
@@ -417,7 +417,7 @@ class Host(NoBackground):
         return self.process.vitals() if self.process.alive else None
 
     def _play(self, process):
-        """What becomes of a process: the host knows before anybody else does."""
+        """Play the fate of a process: the host knows it before anything else does."""
         rng = self.rng
         kind, until = self.outage
         reset, told = self.limit
@@ -620,7 +620,7 @@ class Host(NoBackground):
             self.oracle.require(holds=False, words="two supervisors of one agent")
 
     def live(self, seconds):
-        """So many seconds in the life of an agent, from the first word of its operator."""
+        """Live this many seconds of an agent's life, from the operator's first command."""
         self.watchdog_begins()
         self.at(20, lambda: self.starts(kept=False))
         self.at(self.rng.expovariate(1 / self.scenario.gap), self.fault)
@@ -650,13 +650,13 @@ class Host(NoBackground):
         self._commits_later()
 
     def _strikes(self):
-        """Where hours are counted, no hour may be passed over."""
+        """Return whether a fault strikes; counted hours must not be skipped."""
         self.at(HOUR, self._strikes)
 
     # The person.
 
     def says(self, *records, fresh=False):
-        """The operator's word; a disk that is full takes none."""
+        """Give an operator's command; a full disk refuses it."""
         if self.store.full:
             return
         if fresh:
@@ -700,7 +700,7 @@ class Host(NoBackground):
             self.comes_back()
 
     def comes_back(self):
-        """Whom no watchdog looks after, a person does, after a while."""
+        """Have a person start an agent after a while if no watchdog does."""
         self.at(self.rng.expovariate(1 / HOUR), lambda: self.is_up or self.starts(kept=False))
 
     # What befalls it.
@@ -742,7 +742,7 @@ def _ends_often(cause, most, least=0):
 
 
 def _window_fills_up(host, rng):
-    """And the one of the next launch, or of the one after that."""
+    """Fill the window of this launch, and of the next or the one after that."""
     if one := _works(host):
         others = rng.choice([[], [], ["crash"], ["overload"], ["interrupted"]])
         host.next_ends.extend([*others, "context-full"] if rng.random() < 0.6 else others)
@@ -1012,7 +1012,7 @@ def _watchdogs_race(host, rng):
 
 
 def _marks(host, rng):
-    """A person's own `.clean-exit`; one that is older than their last word; or none any more."""
+    """Create a `.clean-exit` by hand, an outdated one, or remove it."""
     host.store.folder(NAME).clean_exit.text = rng.choice(["", "1 done\n", None])
     if rng.random() < 0.5:
         host.at(0, lambda: _supervisor_is_killed(host, rng))

@@ -54,7 +54,7 @@ class Oracle:
         self._is_new_stretch()
         self._counts_from = 0.0
         self._progressed = False
-        """Whether the process that runs has made progress."""
+        """Whether the running process has made progress."""
         self.past = deque(maxlen=40)
         """The last events, to find the reason of a violation."""
         self._desired = ""
@@ -63,7 +63,7 @@ class Oracle:
         self._restarted = set()
         """Launches that are ended for a restart."""
         self._call = (False, 0.0)
-        """Whether it was in a tool call at the last look, and when that was."""
+        """Whether it was in a tool call at the last check, and the time of that check."""
         self._questions = {}
         """Questions to a person that no answer is recorded for."""
         self._stopped = set()
@@ -80,7 +80,7 @@ class Oracle:
         self._freed_at = 0.0
         self._disk_was_full = False
         self._in_vain = (0, 0.0)
-        """How often the watchdog has started it without a word in the log, and when it last did."""
+        """How often the watchdog started it without an event in the log, and when it last did."""
         self._clock_set_at = -1.0
         self._cycle = self._cycles = 0
         """The last cycle that ended, and how many of the run have."""
@@ -154,7 +154,7 @@ class Oracle:
         return self._idle_tokens * self._host.usd_a_million / 1e6
 
     def _is_fruitless(self):
-        """Whether a bound on work without progress is reached."""
+        """Return whether a bound on work without progress is reached."""
         bounds = self._bounds
         is_paid = self._host.scenario.billed and self._idle_usd() >= bounds.max_usd
         is_long = self._working() >= bounds.max_hours * 3600 - AT_ONCE
@@ -181,7 +181,7 @@ class Oracle:
         self.require(is_bounded, "hours of work without progress are not bounded")
 
     def _paced(self):
-        """How long the next launch waits, for want of progress."""
+        """Return how long the next launch waits because of missing progress."""
         late = self._idle - self._bounds.paced_after
         return min(FIRST_PROBE * 2.0 ** min(late, 10), LAST_PROBE) if late >= 0 else 0.0
 
@@ -230,7 +230,7 @@ class Oracle:
         self._in_vain = (0, 0.0)
 
     def _rest(self):
-        """How long one is left alone that was started, and of which nothing came."""
+        """Return the pause after a start without effect."""
         times, _ = self._in_vain
         limits = self._restart
         return min(limits.cooldown * 2.0 ** (times - 1), limits.max_cooldown) if times else 0.0
@@ -325,7 +325,7 @@ class Oracle:
         self.require(process.reasons, "ended without a reason")
 
     def _reasons(self, process):
-        """For what it may be ended, as the end has to be called."""
+        """Return the reasons for which it may be ended, as the exit must be named."""
         host, watch = self._host, self._watch
         if self._desired == "stopped" or host.signals or process.mark in self._restarted:
             yield "interrupted"
@@ -584,7 +584,7 @@ class Oracle:
             self._failing_at = self._host.true
 
     def _cause(self, event, process):
-        """How the end of a launch has to be called."""
+        """Return the required exit kind of a launch."""
         if process is None:
             # No supervisor started it: it could not, or was killed before.
             return "lost" if event.exit == "lost" else "crash"
@@ -720,7 +720,7 @@ class Oracle:
         return self._spent >= self._cap_of_tokens()
 
     def _is_spent(self, which):
-        """Whether the budget is; `which`: min, it surely is, or max, by the clock it may be."""
+        """Return whether the budget is spent; `which`: min, for certain, or max, possibly."""
         host = self._host
         if self.is_paid_out():
             return True
@@ -758,7 +758,7 @@ class Oracle:
     # What must have happened by now.
 
     def _expect(self, more=0.0):
-        """By when the agent must be back."""
+        """Return the time by which the agent must be back."""
         host = self._host
         busy = host.process is not None and host.process.alive and host.process.asked_at is None
         if not host.is_up or self._desired != "running" or self._safe or self._over or busy:
@@ -811,7 +811,7 @@ class Oracle:
             self.require(host.true <= self._supervisor_due, "no supervisor is started")
 
     def _look_at(self, process):
-        """A hang is ended in its time; what only looks like one is told of in its time."""
+        """Check that a hang is ended in time, and that a false one is reported in time."""
         host, watch = self._host, self._watch
         if process.asked_at is not None:
             self.require(host.mono - process.asked_at <= 2 * MAY_TAKE, "it does not end")

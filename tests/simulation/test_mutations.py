@@ -91,7 +91,7 @@ def find_violation(scenario, seed):
 
 
 BLAMELESS = {}
-"""What lives break without a change: nothing, if the promises are right."""
+"""The violations without a change: none, if the promises are right."""
 
 
 def require_blameless(scenario, seed):
@@ -252,7 +252,7 @@ SAME_DEED = {
     )
     and not row.starts
 }
-"""Only what is said differs, and no life goes by that: the table's own test has to notice."""
+"""Only a text differs, and no life depends on it: the table's own test has to notice."""
 
 
 @pytest.mark.parametrize("how", ["turned", "dropped"])
@@ -282,7 +282,7 @@ def run_table():
 
 @pytest.mark.parametrize("counts", [True, False])
 def test_another_reading_of_the_marker(change, counts):
-    """`.clean-exit` counts where it is older than the operator's word, or never at all."""
+    """`.clean-exit` counts if it is older than the operator's command, or never at all."""
     rows = [
         msgspec.structs.replace(row, fits=lambda facts: counts and facts.marker is not None)
         if row.fits is watchdog_table._has_valid_marker

@@ -152,7 +152,7 @@ def test_a_broken_agent_is_broken_on_every_screen(screens, capsys, damage):
 
 
 def test_notifications_name_the_state_that_status_shows(hosts):
-    """What is told of an ending is what every screen shows from then on."""
+    """The notification of an end names the state that every screen shows from then on."""
     compared = set()
     for host in hosts:
         for what, words, known, now in host.notices:

@@ -68,7 +68,7 @@ def test_the_seed_that_was_asked_for():
 
 
 def test_a_life_depends_on_its_seed_alone():
-    """Else no violation could be seen again."""
+    """Otherwise a violation could not be repeated."""
     one, same, other = live(1), live(1), live(2)
     assert list(one.oracle.past) == list(same.oracle.past)
     assert list(one.oracle.past) != list(other.oracle.past)

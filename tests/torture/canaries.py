@@ -76,7 +76,7 @@ class Canaries:
         self._arm(global_settings)
 
     def environment(self) -> dict[str, str]:
-        """What a hook or a careless shell may hand down to us."""
+        """Return variables that a hook or a careless shell may pass to us."""
         programs = {"GIT_EDITOR": "editor", "GIT_PAGER": "pager", "GIT_SSH_COMMAND": "ssh"}
         return {name: self._program(program) for name, program in programs.items()} | {
             "GIT_TRACE": str(self._songs / "trace"),

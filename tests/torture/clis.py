@@ -57,7 +57,7 @@ plugin_discovery_prefetch = false
 
 
 class Kind(NamedTuple):
-    """What differs between the CLIs."""
+    """The differences between the CLIs."""
 
     harness: ModuleType
     folder: str
@@ -90,7 +90,7 @@ KINDS: Final = {
 
 
 class Outcome(NamedTuple):
-    """How a launch ended, as our harness reads it."""
+    """The exit of a launch, as our harness reads it."""
 
     exit: LaunchExit
     opened: str
@@ -182,7 +182,7 @@ class Cli:
         return self.model.log.wait_for(lambda request: request.step is step, timeout=60)
 
     def transcripts(self) -> dict[Path, bytes]:
-        """Every session that it keeps, whosever it is."""
+        """Return every session that it keeps, of any owner."""
         return {
             path: path.read_bytes()
             for path in sorted(self.folder.rglob("*.jsonl"))

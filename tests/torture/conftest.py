@@ -1,4 +1,4 @@
-"""What several sweeps share."""
+"""Fixtures of several sweeps."""
 
 import pytest
 

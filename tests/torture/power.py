@@ -33,10 +33,10 @@ _libc: Final = ctypes.CDLL(None, use_errno=True)
 
 
 class Cut(enum.IntEnum):
-    """What still reaches the disk; the numbers are the kernel's."""
+    """The data that still reaches the disk; the numbers are the kernel's."""
 
     JOURNAL_WRITTEN = 1
-    """The journal, but no data: names arrive before the bytes that they stand for."""
+    """The journal, but no data: names arrive before their bytes."""
     NOTHING_WRITTEN = 2
     """Nothing at all: what was not confirmed is gone, names and bytes."""
 

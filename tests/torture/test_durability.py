@@ -1,7 +1,7 @@
-"""The order in which the disk is asked to confirm: what kill -9 cannot see.
+"""The order of fsyncs, which kill -9 cannot show.
 
 A power loss takes what was written and not confirmed. So the system calls of real commands are
-listed, and held against the order that the promises rest on.
+listed, and compared with the order that the promises need.
 """
 
 import os

@@ -180,7 +180,7 @@ def test_the_check_sees_an_unexpected_error(prepared, project, monkeypatch):
 
 
 def failing_fsync(prepared: Callable[[str], Path], project: Path) -> str:
-    """What the check says of a command whose first fsync fails."""
+    """Return the complaint of the check about a command whose first fsync fails."""
     original = prepared("loops add")
     restore(original, project)
     _, calls = trace(running("loops add", project), paths=True)
@@ -223,7 +223,7 @@ def fault_of(trial: Trial, project: Path) -> Fault:
 
 
 class Before:
-    """What there was before the fault."""
+    """The state before the fault."""
 
     def __init__(self, store: FileStore) -> None:
         self.log = store.folder("trades").log.read_bytes()

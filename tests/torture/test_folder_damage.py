@@ -209,7 +209,7 @@ def start_agent(project: Guarded, supervisor: list[Started]) -> None:
 
 
 def has_spoken(project: Guarded, started: Started) -> bool:
-    """Whether a command has ended, or has said what it does, as a supervisor does at once."""
+    """Return whether a command has exited, or has printed what it does."""
     return started.pid in project.place.ended or bool(started.out)
 
 

@@ -86,7 +86,7 @@ def said(who, text, number, usage=None):
 
 
 class Processes(Quiet):
-    """Of a host where every session leaves a transcript, and crosses where it is to."""
+    """Processes of a host whose sessions leave transcripts, and cross the threshold on request."""
 
     def __init__(self, store, harness, project):
         self._store, self._harness, self._project = store, harness, project

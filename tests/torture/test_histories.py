@@ -1,7 +1,7 @@
 """Random histories: commands, edits by hand, crashes, copies and a clock that jumps.
 
-After every step the store is held against the simplest model there is: for each loop, whether the
-last acknowledged word on it opened or closed it. Each failure names the seed that repeats it.
+After every step the store is compared with the simplest possible model: for each loop, whether the
+last acknowledged command opened or closed it. Each failure names the seed that repeats it.
 """
 
 import os
@@ -141,7 +141,7 @@ class World:
 
 @pytest.mark.parametrize("part", range(5))
 def test_no_history_loses_or_revives_anything(tmp_path, part):
-    """Whatever happens in whatever order, the last acknowledged word on each loop counts."""
+    """In any order, the last acknowledged command on each loop counts."""
     for number in range(HISTORIES):
         seed = part * 10_000 + number
         (tmp_path / str(seed)).mkdir()

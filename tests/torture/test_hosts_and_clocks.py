@@ -57,7 +57,7 @@ class JumpingClock:
 
 
 def test_a_clock_that_jumps_loses_and_revives_nothing(in_memory, monkeypatch, capsys):
-    """Seconds to decades, forwards and backwards: the last acknowledged word counts."""
+    """It jumps by seconds to decades, both ways; the last acknowledged command counts."""
     jumps_back = 0
     for seed in range(HISTORIES):
         project = in_memory / str(seed)

@@ -59,7 +59,7 @@ class Scenario:
     work: Callable[[Path], int]
     """Runs in the child, in the project's folder; 0 is its acknowledgement."""
     happened: Callable[[FileStore], bool]
-    """Whether what it acknowledged is there."""
+    """Whether its acknowledged effect is there."""
 
 
 def command(*arguments: str) -> Callable[[Path], int]:
@@ -220,7 +220,7 @@ def test_a_kill_anywhere_loses_nothing(prepared, tmp_path, name):
 
 
 def test_the_sample_has_five_hundred_points(prepared, tmp_path):
-    """What CI tries, all scenarios together, is at least five hundred kills."""
+    """The sample of CI, over all scenarios, has at least five hundred kills."""
     tried = 0
     for name, scenario in SCENARIOS.items():
         project = tmp_path / "project"
@@ -329,7 +329,7 @@ def test_the_check_sees_a_promise_made_too_early(prepared, tmp_path, monkeypatch
 
 
 def hasty(scenario: Scenario, project: Path) -> Callable[[Say], None]:
-    """What a careless command does: it says that it is done, and then does it."""
+    """Act as a careless command: acknowledge first, write later."""
 
     def work(say: Say) -> None:
         say(b"acknowledged")
@@ -348,7 +348,7 @@ def test_the_check_sees_a_torn_file(prepared, tmp_path, monkeypatch):
 
 
 def in_two_writes(path: Path, data: bytes) -> None:
-    """What a careless store does: truncate, write, write."""
+    """Act as a careless store: truncate, write, write."""
     with path.open("wb", buffering=0) as file:
         file.write(data[: len(data) // 2])
         file.write(data[len(data) // 2 :])

@@ -139,7 +139,7 @@ def trials(image: Image, prepared: Callable[[str], Path], only: str = "") -> lis
 
 
 def points(image: Image, original: Path, name: str) -> list[int | None]:
-    """Before everything, behind each call that changes something, and behind the last word."""
+    """Yield the points: at the start, after each call that changes something, and at the end."""
     for _warm in range(2):
         project, _ = begin(image, original)
         outcome, calls = trace(in_child(SCENARIOS[name], project))
@@ -153,7 +153,7 @@ def changes(call: Call) -> bool:
 
 
 class _Place:
-    """Where the user folder is for the moment; None: where it is for all tests."""
+    """The current place of the user folder; None: the one for all tests."""
 
     folder: Path | None = None
 
@@ -174,7 +174,7 @@ def _user_folder_in_the_image(monkeypatch):
 
 
 def begin(image: Image, original: Path) -> tuple[Path, FileStore]:
-    """What has been on the disk for long, and what was acknowledged a moment ago."""
+    """Write old data to the disk, and data that was acknowledged a moment ago."""
     project = image.folder / "project"
     with user_folder_of(None):
         kept = find_private_project(original).path

@@ -36,24 +36,26 @@ CUTS: Final = (
     if WHOLE
     else {"claude-code": 0, "codex": 2, "gemini": 0}
 )
-"""How many are cut at random bytes."""
+"""The number of transcripts that are cut at random bytes."""
 SEED: Final = 20260409
 OURS: Final = "the heron — été, 日本"
-"""What only the session speaks of that the agent works in."""
+"""A text that only the agent's own session contains."""
 LAST: Final = "the wren"
-"""What it heard last."""
+"""The last prompt of that session."""
 THEIRS: Final = ("the magpie", "the cuckoo")
-"""What only the others speak of: one in the same project, one in another."""
+"""Texts that only the other sessions contain: one in the same project, one in another."""
 OUR_TASK: Final = TASK.splitlines()[-1].encode()
 AFRESH: Final = {"refused by the CLI", "not gone on with"}
 GOES_ON: Final = {"whole", "in part"}
 ABSENT: Final = {"resume-failed", "crash"}
 HANGS: Final = NAMES if WHOLE else ("codex",)
-"""Whose process hangs in the test of a session in use: ten seconds it is asked to end."""
+"""The CLIs whose process hangs in the test of a session in use; each costs the ten seconds of a
+stop.
+"""
 SLOW: Final = () if WHOLE else ("claude-code", "gemini")
-"""Who is spared one of the two foreign files: a launch takes seconds."""
+"""The CLIs that skip one of the two foreign files, because a launch takes seconds."""
 SLOWEST: Final = () if WHOLE else ("gemini",)
-"""Who is spared the corrupt file and the other foreign one too."""
+"""The CLIs that also skip the corrupt file and the other foreign one."""
 SUPERVISED: Final = 6
 
 
@@ -111,7 +113,7 @@ class Sessions:
             shutil.copytree(self._kept / folder.name, folder, symlinks=True)
 
     def go_on(self, why: str) -> str:
-        """Run the agent, hold what it did against what must be so, and say what it was."""
+        """Run the agent, check its actions, and return what it did."""
         asked, before = len(self.cli.model.log), self.cli.transcripts()
         launched = len(self._events("launch.started"))
         run = self.rekindle.start("run")
@@ -141,10 +143,10 @@ class Sessions:
         return "whole" if OURS in words and LAST in words else "in part"
 
     def prompt_line(self, whole: bytes) -> tuple[int, int]:
-        """Where the line of the last prompt begins and ends in the transcript.
+        """Return where the line of the last prompt begins and ends in the transcript.
 
-        It is the one without which the harness would not let the session go on; a CLI that gives
-        its prompts no ids has the task in it.
+        Without this line the harness would not resume the session; a CLI without ids for prompts
+        has the task in it.
         """
         lines = whole.split(b"\n")
         holds = self.cli.kind.harness.holds
@@ -159,7 +161,7 @@ class Sessions:
         return start, start + len(lines[place])
 
     def _is_asked_for(self, path: Path) -> bool:
-        """Whether a file is the session's; Gemini CLI begins another when the minute changes."""
+        """Return whether a file is the session's; Gemini CLI starts another each minute."""
         return self.asked in path.name or path.name.endswith(f"-{self.asked[:8]}.jsonl")
 
 

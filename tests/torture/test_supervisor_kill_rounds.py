@@ -1,8 +1,8 @@
 """kill -9 of agent, supervisor or both, at any moment, again and again: one comes back each time.
 
-A stand-in for Claude Code starts a tool with a session of its own, and reports through our own hook
-program, which is killed with it or not. When it starts it looks for itself: another of its kind,
-or a tool of an earlier one, would hold a lock. In the end the log is held against what it kept.
+A replacement for Claude Code starts a tool with its own session, and reports through our own hook
+program, which is killed with it or not. At its start it looks for another copy of itself, or a tool
+of an earlier one, which would hold a lock. In the end the log is compared with its notes.
 
 CI plays a few rounds; `just torture` plays 1,000.
 """
@@ -30,7 +30,7 @@ WHOLE: Final = os.environ.get("REKINDLE_TORTURE") == "whole"
 ROUNDS: Final = 1_000 if WHOLE else 15
 SEED: Final = int(os.environ.get("REKINDLE_SEED", "20261115"))
 DEAF: Final = ("00", "01", "02", "03") if WHOLE else ()
-"""How launches begin whose tools do not listen: each of them costs the ten seconds of a stop."""
+"""Prefix of launches whose tools ignore SIGTERM: each of them costs the ten seconds of a stop."""
 VICTIMS: Final = ("agent", "supervisor", "both", "unborn")
 """`unborn`: a supervisor that has not started its agent yet."""
 MANIFEST: Final = """\
@@ -101,7 +101,7 @@ while True:
 
 
 class Rounds:
-    """An agent, who keeps it, and what the stand-in has kept of it all."""
+    """An agent, its watchdogs, and the notes of the replacement."""
 
     def __init__(self, place: Place, folder: Path) -> None:
         self.place, self.path = place, folder / "project"

@@ -128,7 +128,7 @@ def test_a_kill_before_each_call_leaves_exactly_the_effects_before_it(replacemen
 
 
 def test_a_kill_past_the_end_lets_the_work_finish(replacement):
-    """A work with fewer calls than asked for ends by itself, and is not said to be killed."""
+    """A work with fewer calls ends by itself, and is not reported as killed."""
     outcome = kill_before(replacement.work, len(Replacement.STEPS) + 1)
     assert outcome == tracing.Outcome(
         calls=len(Replacement.STEPS), killed_at=None, exit_code=0, signal=None, said=b"done"
@@ -159,7 +159,7 @@ def test_an_exception_is_exit_code_70(capfd):
 
 
 def test_calls_for_memory_alone_do_not_count():
-    """What depends on the heap that the child inherits is left out of lists and counts."""
+    """Calls that depend on the heap that the child inherits are not listed or counted."""
 
     def work(say: Say) -> None:
         bytearray(1 << 24)
@@ -282,7 +282,7 @@ def test_a_trial_that_outlasts_its_limit_is_killed(work, monkeypatch):
 
 
 def test_an_obstacle_is_named(monkeypatch):
-    """Where the kernel refuses to trace the child, its reason is given."""
+    """If the kernel refuses to trace the child, its reason is returned."""
 
     def refuse(*_: int) -> None:
         raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
@@ -340,7 +340,7 @@ def test_a_call_that_is_struck_is_not_made_and_answers_the_error(tmp_path):
 
 @needs_faults
 def test_a_fault_strikes_as_often_as_it_is_told(tmp_path):
-    """Persistent ones go on; an interrupted call is made again by Python until it goes through."""
+    """Persistent faults repeat; Python retries an interrupted call until it succeeds."""
 
     def work(say: Say) -> None:
         fd = os.open(tmp_path / "file", os.O_CREAT | os.O_WRONLY)

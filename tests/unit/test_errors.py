@@ -127,7 +127,7 @@ def test_every_error_carries_a_sentence_and_a_hint():
 
 
 def test_errors_carry_their_facts():
-    """What a message says can be read without parsing it."""
+    """The facts of a message can be read without parsing it."""
     assert str(errors.ManifestError("is odd", line=3)) == "rekindle.yaml:3: is odd"
     assert str(errors.ManifestError("is odd", file="x.yaml")) == "x.yaml: is odd"
     fenced = errors.FencedError("trades", 1, 2)
@@ -178,7 +178,7 @@ def test_an_os_error_without_a_number_is_a_store_error_too():
 
 
 def test_other_errors_pass_through():
-    """Only what the file system refuses is translated."""
+    """Only refusals of the file system are translated."""
     with pytest.raises(ValueError, match="odd"), translate_os_errors("/a"):
         raise ValueError("odd")
     with translate_os_errors("/a"):

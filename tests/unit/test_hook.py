@@ -272,7 +272,7 @@ def test_a_rule_that_an_agent_wrote_stops_nothing_and_answers_nothing(agent, bra
 
 
 def test_a_transcript_that_is_behind_is_waited_for(agent, program, session, brakes, tmp_path):
-    """The CLI writes a turn a moment after its calls are over: what stands there is older."""
+    """The CLI writes a turn a moment after its calls are over: the text there is older."""
     told = json.loads(session(SAID % 5))
     told["tool_calls"] = [{"tool_use_id": "toolu_7", "tool_response": "x"}]
     argv = [sys.executable, "-I", "-S", str(program), "claude-code", "PostToolBatch"]
@@ -492,7 +492,7 @@ def test_a_spool_that_others_could_write_is_not_read(agent, tmp_path, monkeypatc
 
 
 def test_whatever_goes_wrong_it_ends_with_0(program, tmp_path):
-    """Without arguments, from a folder that is gone, with nothing to read: 0, and not a word."""
+    """Without arguments, input or a folder it exits with 0 and no output."""
     gone = tmp_path / "gone"
     gone.mkdir()
     script = "import os, sys; os.rmdir(os.getcwd()); os.execv(sys.argv[1], sys.argv[1:])"
@@ -634,7 +634,7 @@ def test_no_payload_breaks_its_reader(agent):
 
 @pytest.mark.torture
 def test_no_payload_breaks_the_program(agent, run, tmp_path):
-    """Through the program: always 0, never a word, never a file outside the agent's folder."""
+    """It always exits with 0 and no output, and writes no file outside the agent's folder."""
     (tmp_path / "rekindle.yaml").write_text("version: 1\nagents: {trades: {harness: claude-code}}")
     rng = random.Random(SEED)
     before = {path for path in tmp_path.rglob("*") if "inbox" not in path.parts}
@@ -695,7 +695,7 @@ def test_a_supervisor_is_seen_also_after_its_folder_was_wiped(agent):
 
 
 def test_only_a_start_names_its_process(agent, run):
-    """By number, start and boot, so that no other process passes for it; a tool call costs none."""
+    """Pid, start and boot identify it; a tool call does not pay for that."""
     run(payload(), "SessionStart:resume", CLAUDE_PID=str(os.getpid()))
     run(payload())
     first, second = agent.read("trades").pending
@@ -709,7 +709,7 @@ def test_only_a_start_names_its_process(agent, run):
 
 
 def test_codex_started_from_claude_code_is_itself(agent, run, tmp_path):
-    """The process and the project that stand in its environment are another program's."""
+    """The process and the project in its environment belong to another program."""
     below = agent.folder("trades").path.parents[2]
     inherited = {"CLAUDE_PID": "1", "CLAUDE_PROJECT_DIR": str(tmp_path / "other")}
     run(payload(), "SessionStart:resume", harness="codex", folder="", cwd=below, **inherited)
@@ -721,7 +721,7 @@ def test_codex_started_from_claude_code_is_itself(agent, run, tmp_path):
 @pytest.mark.parametrize("size", [5_000, 6_143, 6_144, 8_191, 8_192, 8_193, 50_000, 3_000_000])
 @pytest.mark.parametrize("event", ["PostToolUse", "PostToolUseFailure"])
 def test_a_long_tool_call_keeps_its_id_and_little_else(agent, run, size, event):
-    """Its two ends hold what is needed, wherever between them the bulk stands."""
+    """Its two ends contain what is needed, wherever the bulk is."""
     whole = payload("toolu_x", tool_input={"command": "cat big"})
     last = whole.pop("tool_use_id")
     filler = size - len(json.dumps(whole | {"tool_response": "", "tool_use_id": last}))
@@ -766,8 +766,8 @@ def primed_by(place, program, agent):
     return ended, time.perf_counter() - start
 
 
-def test_without_the_package_a_session_begins_all_the_same(agent, program, bare_python):
-    """The interpreter was upgraded under the hook: exit 0, not a word, and the start is kept."""
+def test_without_the_package_a_session_still_starts(agent, program, bare_python):
+    """After an upgrade of Python the hook exits with 0 and no output, and keeps the start."""
     ended, _ = primed_by(bare_python, program, agent)
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, b"", b"")
     assert len(folded(agent, events.SessionStarted)) == 1
@@ -839,7 +839,7 @@ def test_a_link_in_the_place_of_a_mark_is_not_followed(brakes, run, session, tmp
 
 
 def test_no_link_in_the_path_of_an_inbox_is_followed(agent, tmp_path):
-    """Also one that was put there after the hook has looked."""
+    """This includes one that was created after the hook has checked."""
     elsewhere = tmp_path / "elsewhere"
     agent.folder("trades").run.rename(elsewhere)
     agent.folder("trades").run.symlink_to(elsewhere)

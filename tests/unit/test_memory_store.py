@@ -55,7 +55,7 @@ def happens(store, clock):
 
 
 def test_both_stores_know_the_same(store, memory, clock):
-    """But for where each record stood in the inbox, which memory has none of."""
+    """Only the inbox positions differ, which memory does not have."""
     began = clock.time
     filed = happens(store, clock)
     clock.time = began
@@ -106,8 +106,8 @@ def test_the_markers_and_the_log(memory, clock):
     assert [one.kind for one in memory.events_since("trades", 1)] == ["restart.requested"]
 
 
-def test_what_is_long_over_is_forgotten(clock):
-    """As a snapshot would: else thousands of years would not fit."""
+def test_old_sessions_are_forgotten(clock):
+    """A snapshot does the same; otherwise thousands of years would not fit."""
     memory = MemoryStore(clock=clock, keep=10)
     for number in range(300):
         with memory.writer("trades") as writer:
@@ -121,7 +121,7 @@ def test_what_is_long_over_is_forgotten(clock):
 
 
 def test_a_watchdog_sees_the_same_in_both(store, memory, clock):
-    """Whether there is an agent, whether anything was written since, what its marker says."""
+    """It sees the agent, new events, and the marker."""
     for one in (store, memory):
         assert one.exists("trades")
         assert not one.exists("docs")

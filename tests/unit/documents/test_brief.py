@@ -150,7 +150,7 @@ def test_what_stands_before_the_title_stays():
     ],
 )
 def test_a_label_is_found_in_bold_or_as_a_heading(label, form):
-    """With its text on the same line or below, in any case."""
+    """Its text may be on the same line or below, in any case."""
     for name in (label, label.upper(), label.lower()):
         text = form.format(name)
         assert parts(text) == {label: "word"}, text
@@ -220,7 +220,7 @@ def test_a_brief_is_its_own_text(text):
 
 @given(st.dates(), st.dictionaries(st.sampled_from(BriefLabel), TAME))
 def test_a_composed_brief_reads_back(day, contents):
-    """What was put under a label stands there; empty parts are left out."""
+    """The text of each label reads back; empty parts are left out."""
     composed = brief.compose("trades", day, contents)
     assert brief.parse(brief.render(composed)) == composed
     assert (composed.name, composed.day) == ("trades", day)

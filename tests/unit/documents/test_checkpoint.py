@@ -87,7 +87,7 @@ def test_a_longer_word_is_another_heading():
 
 
 def test_the_shallowest_section_of_a_name_counts():
-    """A note below another section does not stand in for the section itself."""
+    """A note below another section does not replace the section itself."""
     note = "## Completed Work\n### Remaining Work of last time\nnone\n"
     text = CHECKPOINT.replace("## Completed Work\n", note)
     assert (

@@ -134,7 +134,7 @@ def test_an_inbox_line_has_neither_sequence_nor_generation():
 
 
 def test_the_union_is_closed_and_every_kind_says_what_it_is():
-    """The table of kinds is the union, no tag stands twice, and each has a sentence."""
+    """The table of kinds is the union, no tag occurs twice, and each has a sentence."""
     assert get_args(AnyEvent) == EVENT_KINDS
     assert len({kind.__struct_config__.tag for kind in EVENT_KINDS}) == len(EVENT_KINDS)
     assert all(kind.summary.endswith(".") for kind in EVENT_KINDS)
@@ -178,7 +178,7 @@ def test_unknown_fields_are_ignored():
 @pytest.mark.parametrize("kind", ["heartbeat", "loop.added", "cycle.paused"])
 @pytest.mark.parametrize("version", [2, 10**30])
 def test_a_newer_event_is_refused_by_its_versions(kind, version):
-    """Also where its fields no longer fit the kind that we know."""
+    """This holds even if its fields no longer fit the known kind."""
     with pytest.raises(NewerSchemaError, match=f"event: has schema {version}, .* up to 1"):
         events.parse(line(v=version, kind=kind))
 
@@ -287,7 +287,7 @@ def test_a_version_that_is_not_a_number_is_refused(version):
 
 
 def test_unknown_fields_of_a_record_are_kept_beside_the_known():
-    """What a later Rekindle adds is read from the inbox and written to the log."""
+    """Additions of a later Rekindle are read from the inbox and written to the log."""
     found = events.parse_untrusted(line(kind="heartbeat", prio=3, seq=9, gen=9, at="x:1"))
     assert (found.more, found.seq, found.gen, found.at) == ({"prio": 3}, 0, 0, "")
     assert b'"prio":3' in events.render(found)

@@ -146,7 +146,7 @@ def test_an_unknown_key_is_named_with_its_line_and_its_likeness(right, wrong, pa
 
 
 def test_a_key_like_no_other_gets_the_list():
-    """The hint says what could stand there."""
+    """The hint lists the possible keys."""
     error = refused("version: 1\nredact:\n  xyz: 1\n")
     assert (error.line, error.hint) == (3, "known here: allow")
 
@@ -170,7 +170,7 @@ def test_a_key_like_no_other_gets_the_list():
     ],
 )
 def test_a_wrong_value_is_named_with_its_line(right, wrong, message):
-    """Also inside lists, also where the key could have been left out."""
+    """This holds inside lists, and for optional keys."""
     assert MANIFEST.count(right) == 1
     text = MANIFEST.replace(right, wrong)
     error = refused(text)
@@ -239,7 +239,7 @@ def test_a_newer_manifest_is_refused_by_its_versions():
 
 
 def test_a_key_that_was_left_empty_is_as_one_left_out():
-    """Commenting out what stands below a key leaves a good file."""
+    """Commenting out everything below a key leaves a valid file."""
     text = "version: 1\nagents:\n  # none yet\nruntime:\nredact:\nnotify:\nfleet: {a: }\n"
     assert manifest.parse(text) == Manifest(version=1, fleet={"a": None})
 
@@ -250,7 +250,7 @@ def test_a_key_that_was_left_empty_is_as_one_left_out():
 @pytest.mark.parametrize("word", ["on", "On", "yes", "true", "TRUE"])
 @pytest.mark.parametrize("other", ["off", "Off", "no", "false"])
 def test_switches_are_on_and_off(word, other):
-    """As the reference has them."""
+    """The reference writes them so."""
     for text, value in ((word, True), (other, False)):
         found = manifest.parse(MANIFEST.replace("convergence: off", f"convergence: {text}"))
         assert found.agents["trades"].convergence is value
@@ -269,7 +269,7 @@ def test_quotes_and_the_plain_mark_make_text():
 
 
 def test_the_line_of_every_path_is_known():
-    """Of a path that does not stand there, the line of the nearest thing above it."""
+    """A path that does not exist has the line of its nearest ancestor."""
     _, marked = manifest.read_manifest(
         "\ufeff# c\r\nversion: 1\r\nfleet:\r\n  a: [1,\r\n    {b: 2}]\r\n"
     )
@@ -482,7 +482,7 @@ def test_a_duration_has_a_unit(text, seconds):
 
 
 def test_no_duration_is_endless():
-    """And it is written as it was read."""
+    """It is written as it was read."""
     assert parse_duration("none") == float("inf")
     assert str(parse_duration("none")) == "none"
 
@@ -500,7 +500,7 @@ def test_anything_else_is_not_a_duration(text):
     ("seconds", "text"), [(90, "90s"), (60, "1m"), (5400, "90m"), (86_400, "1d"), (0.5, "0.5s")]
 )
 def test_a_duration_is_written_in_its_largest_whole_unit(seconds, text):
-    """As a person would."""
+    """A person would write it so."""
     assert str(Duration(seconds)) == text
 
 
@@ -523,7 +523,7 @@ def conform(text: str) -> Outer:
 
 
 def test_data_takes_the_shape_of_a_type():
-    """Also below a path, and where there is nothing."""
+    """This holds below a path, and for missing data."""
     assert conform("inner: {wait: 2m, sizes: [1]}").inner == Inner(Duration(120), [1])
     assert conform("") == Outer()
     marked = yaml_lines.parse("a: {b: {wait: 1s}}", "f")
@@ -563,7 +563,7 @@ def test_quoted_text_reads_back(text):
 
 
 def test_plain_words_stay_plain():
-    """Quotes stand only where YAML would read something else."""
+    """Quotes are used only if YAML would read something else."""
     assert yaml_lines.quote_scalar("a/PROMPT-2.md") == "a/PROMPT-2.md"
     assert yaml_lines.quote_scalar("yes") == '"yes"'
 
@@ -619,7 +619,7 @@ def test_a_line_that_is_not_a_command_is_refused_with_its_line(written):
 )
 @pytest.mark.parametrize("key", ["agents: {a: {harness: x, until", "personas: {p: {command"])
 def test_a_line_that_only_a_shell_understands_is_refused(line, shown, key):
-    """As arguments of a program that passes, its operators would verify nothing."""
+    """As arguments of a passing program, its operators would verify nothing."""
     error = refused(f"version: 1\n{key}: {json.dumps(line)}}}}}\n")
     assert error.line == 2
     assert shown in str(error)

@@ -65,8 +65,8 @@ def test_a_task_cannot_forge_a_line_of_the_notice(task):
     assert notice.encode()
 
 
-def test_the_parts_stand_in_the_order_in_which_a_reader_needs_them():
-    """What happened, what to do, what else is known, and what to trust."""
+def test_the_parts_are_in_the_order_in_which_a_reader_needs_them():
+    """The order is: what happened, what to do, what else is known, and what to trust."""
     text = primer.render(FULL)
     parts = [
         *("RECOVERY DETECTED", "stall-line", "Building", "directive-line", "checkpoint-line"),
@@ -91,14 +91,14 @@ def test_the_relay_is_introduced():
 
 
 def test_without_a_limit_everything_stays():
-    """The relay stands there as it is."""
+    """The relay is included unchanged."""
     text = primer.render(FULL, limit=None)
     assert RELAY.strip() in text
     assert text == primer.render(FULL, limit=len(text))
 
 
 def test_nothing_known_is_nothing_said():
-    """An empty primer is empty, and the hierarchy is only named where there are two sources."""
+    """An empty primer is empty, and the hierarchy is named only if there are two sources."""
     assert primer.render(Primer()) == ""
     assert primer.render(Primer(brief=" \n", ledger="\n")) == ""
     assert primer.render(Primer(checkpoint="x")) == f"{primer.CONTINUATION}x\n"
@@ -127,7 +127,7 @@ def test_a_limit_is_kept_wherever_what_must_stay_fits():
 
 
 def test_a_shortened_relay_says_where_the_whole_one_is():
-    """Where decisions or more are left out, the path stands."""
+    """If decisions or more are left out, the path is given."""
     for limit in (600, 500, 0):
         text = primer.render(FULL, limit=limit)
         assert "the whole relay: memories/consensus.md)" in text
@@ -198,7 +198,7 @@ def test_a_relay_without_a_directive_is_not_given_one(phase):
 
 
 def test_long_rules_do_not_push_out_what_there_is_to_do():
-    """Their beginning stays, with where the rest stands; notice and directive stay whole."""
+    """Their beginning stays, with the place of the rest; notice and directive stay whole."""
     full = msgspec.structs.replace(FULL, rules="Never touch main. " + "r" * 20_000)
     text = primer.cut_text(primer.render(full, limit=10_000), 10_000, "memories/consensus.md")
     assert primer.count_utf16_units(text) <= 10_000
@@ -207,7 +207,7 @@ def test_long_rules_do_not_push_out_what_there_is_to_do():
 
 
 def test_a_long_request_does_not_push_out_the_open_loops():
-    """After a compaction its beginning is said again, and the loops after it."""
+    """After a compaction its beginning is repeated, and the loops after it."""
     text = primer.render_reminder(FULL, "Do this. " + "x" * 20_000)
     assert primer.count_utf16_units(text) <= 10_000
     assert "Do this." in text

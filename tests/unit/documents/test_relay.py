@@ -234,7 +234,7 @@ def test_text_outside_a_heading_is_not_a_field(text):
 
 
 def test_the_shallowest_and_then_the_topmost_section_governs():
-    """Of several Next Actions one directs."""
+    """Only one of several Next Actions is the directive."""
     assert directive("### Next Action\na\n## Next Action\nb\n## Next Action\nc\n") == "b"
     assert directive("## Next Action (Cycle #2)\na\n## Next Action\nb\n") == "a"
     places = relay.parse("### Next Action\n# Next Action\n## Next Action\n").places(
@@ -244,7 +244,7 @@ def test_the_shallowest_and_then_the_topmost_section_governs():
 
 
 def test_a_directive_runs_to_the_next_heading_of_its_level_or_above():
-    """What stands under deeper headings belongs to it."""
+    """Text under deeper headings belongs to it."""
     assert directive("## Next Action\na\n### b\nc\n## Open Questions\nd\n") == "a\n### b\nc"
     assert directive("### Next Actions for now\na\n# Other\nb\n") == "a"
     assert (
@@ -350,7 +350,7 @@ def test_a_heading_or_a_rule_does_not_belong_to_the_decision_above_it():
     assert [decision.text for decision in relay.parse(text).decisions] == ["a", "b", "c"]
 
 
-def test_prose_and_code_are_no_decisions():
+def test_prose_and_code_are_not_decisions():
     """Only list items are, and a fence in an item belongs to it."""
     text = "## Key Decisions\nprose\n\n```\n- code\n```\n\n- ```\n  x\n  ```\n- a\n"
     assert [decision.text for decision in relay.parse(text).decisions] == ["``` x ```", "a"]

@@ -54,7 +54,7 @@ def literal(word):
 
 @given(st.lists(WORDS, min_size=1, max_size=4), WORDS, st.dictionaries(st.just("PATH"), WORDS))
 def test_every_word_reaches_the_program_as_it_is(arguments, folder, environment):
-    """Quotes, percent signs, dollars and backslashes stand for themselves."""
+    """Quotes, percent signs, dollars and backslashes are kept literally."""
     argv = ("/bin/python", *arguments)
     found = unit(service_units.render_systemd(ServiceUnit("a", argv, f"/{folder}", environment)))
     assert words(dict(found)["ExecStart"], command=True) == list(argv)
@@ -95,8 +95,8 @@ def test_systemd_takes_the_unit(tmp_path, name):
 
 @pytest.mark.heavy
 @pytest.mark.parametrize("name", STRANGE)
-def test_a_program_with_a_strange_path_is_started_all_the_same(tmp_path, name):
-    """What systemd would run, run: the program at that path, with its arguments as they are."""
+def test_a_program_with_a_strange_path_is_started(tmp_path, name):
+    """The test runs what systemd would run, with its arguments unchanged."""
     program = tmp_path / name
     program.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
     program.chmod(stat.S_IRWXU)

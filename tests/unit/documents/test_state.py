@@ -94,7 +94,7 @@ def test_the_phoenix_example_is_read():
 
 
 def test_a_phoenix_tool_reads_what_we_write():
-    """Every field stands where the specification has it, beside a schema and a check."""
+    """Every field is in the place of the specification, beside a schema and a check."""
     written = json.loads(state.render(state.parse(json.dumps(PHOENIX).encode())))
     assert {key: written[key] for key in PHOENIX} == PHOENIX
     assert set(written) - set(PHOENIX) == {"v", "seq", "check"}
@@ -227,7 +227,7 @@ def test_a_field_of_another_shape_is_refused(fields, reason):
 
 
 def test_a_newer_state_is_refused_by_its_versions():
-    """By reading and by checking alike."""
+    """Reading and checking refuse it."""
     for reader in (state.parse, state.is_unedited):
         with pytest.raises(NewerSchemaError, match=r"state\.json: has schema 2, .* up to 1"):
             reader(b'{"v": 2, "agent": "a"}')

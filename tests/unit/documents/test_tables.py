@@ -1,4 +1,4 @@
-"""Tables with one row for each word of a type."""
+"""Tables with one row for each value of a type."""
 
 from typing import Literal
 

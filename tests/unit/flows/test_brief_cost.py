@@ -23,7 +23,7 @@ def read_so_far():
 
 
 def after(days, folder, clock):
-    """What the brief of the day after so many days reads, of how much there is by then."""
+    """Return the bytes that a brief reads after this many days, and the bytes that exist."""
     folder.mkdir()
     store = FileStore(folder, host="here", settings=Settings(), clock=clock)
     store.create("trades")

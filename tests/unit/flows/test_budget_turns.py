@@ -1,4 +1,4 @@
-"""What a launch has spent, of a CLI that tells its turns in its transcript alone."""
+"""The spending of a launch of a CLI that reports its turns in its transcript alone."""
 
 import pytest
 
@@ -19,8 +19,8 @@ def scene(store, clock, tmp_path):
     return Scene(store, clock, tmp_path)
 
 
-def test_turns_that_took_the_same_all_count(scene, tmp_path):
-    """Also those of one moment; it is ended as soon as the cap is reached."""
+def test_equal_turns_all_count(scene, tmp_path):
+    """This holds for turns of one moment; the launch ends as soon as the cap is reached."""
     transcript = tmp_path / "transcript"
     transcript.touch()
     scene.harness.turn = lambda line: UsageReport(

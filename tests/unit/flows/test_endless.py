@@ -242,7 +242,7 @@ def test_pauses_and_pacing_count_from_the_stop(life, play):
 
 
 def test_work_without_progress_is_bounded_over_stops(life):
-    """Else a script of `stop` and `run` would work without progress for ever."""
+    """Otherwise a script of `stop` and `run` would work without progress for ever."""
     for _ in range(4):
         life.plays = [("crash", *TALKS[:100], life.stops)]
         outcome = life.run(once=True)

@@ -35,7 +35,7 @@ class Asking(Life):
         return questions.make_answer(known, question, words, self.clock())
 
     def answers(self, words):
-        """As a command does: acknowledged, then folded if the writer is free."""
+        """Answer as a command does: acknowledged, then folded if the writer is free."""
         self.store.submit("a", self.given(words))
 
     def dies_after(self, seconds, **how):
@@ -99,7 +99,7 @@ def test_a_supervisor_that_waits_obeys_the_answer(life, words, kind, starts):
 
 
 def test_at_the_deadline_the_agent_stops_and_the_question_stays_unanswered(life):
-    """Also if the supervisor is killed as the default is recorded: it is recorded once."""
+    """If the supervisor is killed while it records the default, it is recorded once."""
     life.runtime = RuntimeSettings(questions=QuestionSettings(deadline=Duration(HOUR)))
     life.plays = [("auth",)]
     life.dies_after(HOUR - 60)
@@ -183,8 +183,8 @@ def test_a_log_of_an_older_version_in_safe_mode_is_asked_about(life):
     assert [one.text for one in life.logged(events.QuestionAsked)] == ["log in"]
 
 
-def test_a_default_that_stops_is_recorded_after_every_earlier_word(life):
-    """A clock that was set back must not make the stop older than the word before it."""
+def test_a_default_that_stops_is_recorded_after_every_earlier_command(life):
+    """A clock that was set back must not make the stop older than the command before it."""
     life.runtime = RuntimeSettings(questions=QuestionSettings(deadline=Duration(HOUR)))
     life.plays = [("auth",)]
 

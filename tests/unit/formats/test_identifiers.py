@@ -38,7 +38,7 @@ def test_any_other_name_is_refused(name):
 
 @pytest.mark.parametrize("text", ["a", "A.b_c-9", "9" * 64])
 def test_a_stable_id_is_a_loops_id(text):
-    """Also with dots and capitals, as other tools give them."""
+    """Other tools use dots and capitals, which are accepted."""
     assert require_loop_id(text) == text
 
 
@@ -90,7 +90,7 @@ def test_a_line_is_one_line_within_its_limit(text, limit):
 
 
 def test_a_line_that_is_cut_says_so():
-    """An ellipsis stands where the rest was."""
+    """An ellipsis marks the missing rest."""
     assert to_one_line("a  b\nc") == "a b c"
     assert to_one_line("abc def", 5) == "abc…"
     assert to_one_line("abcdef", 6) == "abcdef"

@@ -116,7 +116,7 @@ def test_a_newer_object_is_refused_by_its_versions(version):
 
 
 def test_of_two_equal_keys_the_last_counts():
-    """As every common reader has it."""
+    """Every common reader does so."""
     assert json_codec.decode(b'{"a": 1, "a": 2}', "thing") == {"a": 2}
 
 

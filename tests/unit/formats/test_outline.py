@@ -169,7 +169,7 @@ def test_lines_end_at_cr_lf_and_both_together(text):
 
 @given(MARKDOWN, st.data())
 def test_replacing_content_keeps_every_other_byte(text, data):
-    """Before and after the replaced text stands what stood there before."""
+    """The text before and after the replacement is unchanged."""
     parsed = outline.parse(text)
     if not parsed.sections:
         assert parsed.head == text
@@ -286,7 +286,7 @@ def test_hidden_text_is_not_a_heading(text):
     ],
 )
 def test_what_is_plain_is_a_heading(text):
-    """What ends a list, a quote, a fence or a comment shows the headings behind it."""
+    """The end of a list, a quote, a fence or a comment shows the headings after it."""
     assert titles(text) == [(1, "A")]
 
 

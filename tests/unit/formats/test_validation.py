@@ -1,4 +1,4 @@
-"""Plain data held against a type: durations, defaults, and mistakes with their line."""
+"""Plain data checked against a type: durations, defaults, and mistakes with their line."""
 
 from typing import Annotated
 

@@ -105,7 +105,7 @@ def test_a_question_may_read_where_its_persona_says_so():
 @pytest.mark.parametrize("harness", [*CLIS, command_harness])
 @pytest.mark.parametrize("rule", ["Bash", "Write", "read_file", "Read(**)", "mcp__x", "-p", "*"])
 def test_a_question_is_granted_nothing_else(harness, rule):
-    """Neither a tool that writes or runs, nor a part of one that reads."""
+    """Neither a tool that writes or runs, nor a part of a reading tool, is granted."""
     with pytest.raises(UnenforceableError, match="cannot hold") as refused:
         harness.ask(granting("Read", rule, program=("./sum",)))
     assert "Read, Grep, Glob" in refused.value.hint
@@ -113,13 +113,13 @@ def test_a_question_is_granted_nothing_else(harness, rule):
 
 @pytest.mark.parametrize("harness", [*CLIS, command_harness])
 def test_a_part_of_what_is_granted_cannot_be_denied(harness):
-    """Who denies a part of reading means it."""
+    """A persona that denies a part of reading means it."""
     with pytest.raises(UnenforceableError, match="secrets"):
         harness.ask(granting("Read", program=("./sum",), deny=["Read(./secrets/**)"]))
 
 
 def test_what_does_not_fit_a_command_line_is_refused():
-    """Of Claude Code a schema, of Codex the instructions; files take them else."""
+    """For Claude Code this is a schema, for Codex the instructions; files take them otherwise."""
     with pytest.raises(ManifestError, match="schema"):
         claude_harness.ask(asked(schema="x" * 130_000))
     with pytest.raises(ManifestError, match="too long"):
@@ -151,7 +151,7 @@ RESULT = {
 
 
 def test_claude_code_answers():
-    """By its account; what a schema asked for comes before its words."""
+    """The answer is its result; the value of a schema comes before its text."""
     other = {"type": "assistant", "message": {"content": [{"type": "text", "text": "hm"}]}}
     assert claude_harness.answer(lines(other, RESULT)) == OneShotAnswer("fine", 0.25, 110)
     found = claude_harness.answer(lines({**RESULT, "structured_output": {"a": ["é", None]}}))
@@ -167,7 +167,7 @@ def test_claude_code_answers():
 
 
 def test_codex_answers():
-    """By the last message of a turn that was completed."""
+    """The answer is the last message of a completed turn."""
     first, last = (
         {"type": "item.completed", "item": {"type": "agent_message", "text": text}}
         for text in ("let me see", "fine")
@@ -181,7 +181,7 @@ def test_codex_answers():
 
 
 def test_gemini_answers():
-    """By the pieces behind its last call; a complaint behind them voids them."""
+    """The answer is the text after its last call; a later complaint voids it."""
 
     def said(text: str) -> dict:
         return {"type": "message", "role": "assistant", "content": text, "delta": True}
@@ -197,7 +197,7 @@ def test_gemini_answers():
 
 
 def test_any_program_answers():
-    """By all that it wrote, with its lines as they were."""
+    """The answer is its whole output, with its lines unchanged."""
     assert command_harness.answer([b"# Brief", b"", b"  two\xff"]) == OneShotAnswer(
         "# Brief\n\n  two�"
     )

@@ -103,8 +103,8 @@ def test_any_line_is_something_said(line):
         (-9, "", "crash", "SIGKILL"),
     ],
 )
-def test_how_it_ended(code, errors, kind, told):
-    """By its code first, then by what it said last."""
+def test_its_exit_is_classified(code, errors, kind, told):
+    """Its code decides first, then its last output."""
     found = command_harness.classify(ProcessResult(code=code, session=SESSION, errors=errors))
     assert found.kind == kind
     assert told in found.words

@@ -1,4 +1,4 @@
-"""Every harness of ours keeps the contract that plugins are held to."""
+"""Every built-in harness fulfils the contract for plugins."""
 
 from pathlib import Path
 
@@ -41,7 +41,7 @@ class TestCommand(HarnessContract):
 
 @pytest.mark.parametrize("harness", [claude_harness, codex_harness, gemini_harness])
 def test_a_persona_s_model_reaches_sessions_and_questions(harness):
-    """And no option names a model if the persona does not."""
+    """No option names a model if the persona does not."""
     session = "6f1c1b7e-2d1b-4c0e-9a53-0d3a7c1f2b4d"
 
     def options(persona):

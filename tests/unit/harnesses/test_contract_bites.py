@@ -106,7 +106,7 @@ def widened(rules: list[str] | None) -> list[str] | None:
 
 
 def parts(harness: Any) -> Iterator[tuple[str, Callable[[LaunchSpec], ProgramCommand]]]:
-    """For who keeps whole tools."""
+    """A rule of a harness that enforces only whole tools."""
     permitted = permitting(harness.command)
     yield (
         "a part of a tool is the whole of it",
@@ -455,7 +455,7 @@ def mutations() -> Iterator[Mutation]:
     [pytest.param(one, id=f"{one.contract.harness.NAME}-{one.name}") for one in mutations()],
 )
 def test_a_broken_harness_is_noticed(mutation):
-    """By one test of the contract at least, and in whatever way that test fails."""
+    """At least one test of the contract notices it, in any way of failing."""
     contract, name, changed = mutation
     broken = type(
         "Broken", (contract,), {"harness": Broken(complete_harness(contract.harness), changed)}

@@ -1,4 +1,4 @@
-"""What the last words of each CLI are taken for."""
+"""The meaning of each CLI's last words."""
 
 import json
 import time
@@ -95,7 +95,7 @@ def kind(cli: str, text: str, status: int | None = None) -> str:
     ],
 )
 def test_sentences(cli, text, expected):
-    """What is said inside counts more than what stands around it."""
+    """An inner message counts more than the text around it."""
     assert kind(cli, text) == expected
 
 
@@ -108,7 +108,7 @@ def test_sentences(cli, text, expected):
     ],
 )
 def test_statuses(cli, status, expected):
-    """Where no sentence explains an end, the API's status does."""
+    """If no sentence explains an end, the API's status does."""
     assert kind(cli, "it broke", status) == expected
 
 
@@ -155,7 +155,7 @@ KINDS = {
 
 
 def ends(row: dict) -> list[LaunchExit]:
-    """How a run ends whose last words are these, by each way that its CLI may say them."""
+    """Return the exits of runs with these last words, in each way to print them."""
 
     def ended(**facts) -> ProcessResult:
         return ProcessResult(**{"code": 1, "session": "x", **facts})
@@ -231,8 +231,8 @@ def test_what_stops_nothing_explains_nothing():
 NOW = datetime(2026, 7, 1, 12, tzinfo=UTC)
 
 
-def test_when_a_limit_ends_is_not_lost():
-    """Of any program: what says it may stand lines below, and far above a trace."""
+def test_the_end_of_a_limit_is_not_lost():
+    """In any program it may be lines below, and far above a trace."""
     others = [row for row in messages() if row["cli"] not in {"claude", "codex", "gemini"}]
     assert len(others) > 15
     for row in others:

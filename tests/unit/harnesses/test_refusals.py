@@ -160,7 +160,7 @@ def test_only_protected_paths_are_not_asked_about(path, is_asked):
 
 @pytest.mark.parametrize("shown", range(5, 40, 5))
 def test_no_part_of_a_secret_is_left_where_a_call_is_cut(shown):
-    """A secret that the cut goes through is not recognized behind it."""
+    """A secret that the cut splits is not recognised after it."""
     token = "ghp_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"
     command = "x" * (ABOUT_CHARACTERS - shown - 1) + f" {token}"
     watched = ProcessOutput()

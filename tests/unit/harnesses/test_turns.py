@@ -48,8 +48,8 @@ GEMINI = line(id="g1", type="gemini", model="m", tokens={"input": 400, "output":
         (gemini_harness, GEMINI, "g1"),
     ],
 )
-def test_a_turn_has_its_own_name_and_all_that_it_took(harness, told, turn):
-    """By its name it counts once, however often it is written."""
+def test_a_turn_has_its_own_id_and_all_of_its_tokens(harness, told, turn):
+    """Its id makes it count once, however often it is written."""
     found = harness.turn(told)
     assert found.turn == turn
     assert found.usage.tokens + found.usage.written == 410

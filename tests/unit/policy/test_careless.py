@@ -83,12 +83,12 @@ START = datetime(2026, 3, 1, 9, tzinfo=UTC)
 
 
 class Loop:
-    """What really is, as the script has it."""
+    """The truth of the script."""
 
     def __init__(self, name, part):
         self.name, self.part = name, part
         self.id = ""
-        """As it was first recorded."""
+        """The text of the first record."""
         self.is_open = True
 
     def words(self, form):
@@ -165,7 +165,7 @@ NOTHING_ELSE = {"Changed": [], "Next": [], "Risk": []}
 
 
 class Careless:
-    """What becomes of a perfect answer."""
+    """Changes to a perfect answer."""
 
     def __init__(self, rng, script):
         self.rng, self.script = rng, script

@@ -35,7 +35,7 @@ REF = "refs/heads/rekindle/trades/relay"
 
 @pytest.fixture
 def said():
-    """What the user was told."""
+    """Return the messages to the user."""
     return []
 
 
@@ -261,7 +261,7 @@ def test_the_environment_of_a_hook_leads_nowhere(audited, repository, tmp_path, 
 
 
 def test_it_needs_no_identity(store, repository, tmp_path, said):
-    """Where git would ask who you are, the trail is written all the same, with a reflog too."""
+    """If git would ask for your name, the trail is still written, with a reflog too."""
     settings = tmp_path / "home/.gitconfig"
     settings.write_text("[user]\n\tuseConfigOnly = true\n[core]\n\tlogAllRefUpdates = always\n")
     commit(store)
@@ -362,7 +362,7 @@ def test_a_backlog_is_written_in_batches_with_nothing_twice(audited, tmp_path, s
 
 
 def test_the_same_relay_twice_is_two_revisions(store, repository):
-    """What the log has twice the trail has twice, each with its own number."""
+    """A relay that is twice in the log is twice in the trail, each with its own number."""
     commit(store)
     commit(store)
     assert numbers(repository) == committed(store) == [2, 3]
@@ -379,7 +379,7 @@ def test_a_branch_that_was_deleted_is_written_again(store, repository):
 
 
 def test_a_relay_that_the_archive_lost_is_left_out(store, repository, monkeypatch):
-    """Other bytes never stand in for those that the log names."""
+    """Other bytes never replace those that the log names."""
     commit(store)
     with monkeypatch.context() as away:
         away.setattr(AuditTrail, "follow", lambda *_, **__: False)
@@ -502,7 +502,7 @@ def test_a_lock_that_a_killed_git_left_is_named(store, repository, said):
 
 
 def test_a_repository_of_another_user_is_refused_as_git_does(store, monkeypatch, said):
-    """Git's own word on unsafe folders stands, and the relay is committed."""
+    """Git's own rule on unsafe folders is respected, and the relay is committed."""
     called = system.Repository._call
 
     def stricter(self, arguments, **more):
@@ -561,7 +561,7 @@ def test_a_git_that_ignores_the_request_to_end_is_killed(store, tmp_path, monkey
     "script", ["exit 1", "echo fatal: nonsense >&2; exit 128", "kill -9 $$", "echo rubbish"]
 )
 def test_a_git_that_fails_fails_no_command(store, tmp_path, monkeypatch, said, script):
-    """Whatever git does, the relay is committed; what is wrong is said at most once."""
+    """Whatever git does, the relay is committed; the problem is reported at most once."""
     fake = fake_git(tmp_path / "fake", script)
     monkeypatch.setenv("PATH", f"{fake}:{os.environ['PATH']}")
     commit(store)
@@ -580,7 +580,7 @@ def test_a_git_that_fails_fails_no_command(store, tmp_path, monkeypatch, said, s
         (f"fatal: {'x' * 5000}", f"fatal: {'x' * 992}…"),
     ],
 )
-def test_of_what_git_says_the_line_that_tells_why_is_shown(complaint, said):
+def test_the_line_of_git_that_gives_the_reason_is_shown(complaint, said):
     """Its advice, which follows, is for people who called git themselves."""
     assert system._make_refusal("gc", complaint).reason == f"git gc: {said}"
 
@@ -663,7 +663,7 @@ def test_git_is_told_to_flush_what_it_writes(store, repository, tmp_path, monkey
 
 
 def test_a_full_disk_under_the_marker_fails_no_command(audited, tmp_path, said):
-    """Where even the notice cannot be kept, it is said again, and that is all."""
+    """If even the notice cannot be stored, it is repeated, and nothing else happens."""
     store = audited(tmp_path / "project")
     store.create("trades")
     store.folder("trades").audit.mkdir()
@@ -733,7 +733,7 @@ def test_a_trail_ahead_of_the_log_is_another_log_s():
     ["", "Rekindle-Seq: 9", "two\nlines", "a\n\nRekindle-Seq: 9\nRekindle-Gen: 9", "ä " * 2000],
 )
 def test_a_message_tells_the_revision_whatever_the_headline(headline):
-    """What an agent wrote can forge no trailer."""
+    """The words of an agent cannot forge a trailer."""
     made = RelayCommitted(
         ts=START, seq=5, gen=2, sha256="b" * 64, path="p", by=f"x\n{headline}", headline=headline
     )

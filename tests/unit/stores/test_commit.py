@@ -100,7 +100,7 @@ def test_a_deleted_relay_is_restored(store):
 
 
 def test_an_edit_by_hand_is_adopted(store):
-    """What a person wrote into the relay becomes a commit of its own."""
+    """A person's edit of the relay becomes a commit of its own."""
     commit(store)
     edited = RELAY.replace("parser", "manual")
     relay_file(store).write_text(edited)
@@ -262,7 +262,7 @@ def test_a_broken_checkpoint_or_brief_is_set_aside_and_restored(store, name):
 
 @pytest.mark.parametrize("name", ["relay", "checkpoint", "brief"])
 def test_a_document_of_a_newer_schema_that_the_log_does_not_name_is_set_aside(store, name):
-    """What a newer Rekindle commits is in the log; an agent can write any other file."""
+    """Commits of a newer Rekindle are in the log; an agent can write any other file."""
     commit(store)
     path = store.folder("trades").document(name)
     newer = f"<!-- rekindle: {name} 2 -->\n{RELAY}"
@@ -428,7 +428,7 @@ def test_a_version_that_is_not_a_number_is_refused(store, version):
 
 
 def test_a_snapshot_forgets_no_resolution_that_is_not_written_yet(store, clock):
-    """What only the tail of the log could tell is in resolved.jsonl before the tail is cut off."""
+    """Facts of the log's tail are in resolved.jsonl before the tail is cut off."""
     store.submit("trades", open_loops.propose_loop({}, "old", "Old one", clock()))
     known = store.read("trades").projection.loops
     with store.writer("trades") as writer:

@@ -85,8 +85,8 @@ def test_an_edit_after_a_command_has_the_last_word(store, clock):
     assert is_open(store, "x")
 
 
-def test_a_reason_corrected_by_hand_is_taken_over(store, clock):
-    """What is written below `resolved` counts too."""
+def test_a_reason_corrected_by_hand_is_adopted(store, clock):
+    """Text below `resolved` counts too."""
     add(store, "x")
     clock.forward(seconds=5)
     store.submit("trades", resolution(store, "x"))

@@ -64,7 +64,7 @@ def known_transcript(store):
 
 @pytest.mark.parametrize("harness", OWN)
 def test_a_session_s_own_transcript_is_known_by_its_path(store, harness):
-    """As the CLI names it, wherever its folder is."""
+    """The path is the one that the CLI uses, wherever its folder is."""
     report(store, harness, OWN[harness])
     assert known_transcript(store) == OWN[harness]
 
@@ -118,7 +118,7 @@ def test_a_link_above_a_transcript_is_not_followed(tmp_path):
 
 @pytest.mark.parametrize("harness", OWN)
 def test_a_home_that_is_reached_by_a_link_is_resolved(store, tmp_path, harness):
-    """As /home is a link on some systems, and a CLI's folder for some users."""
+    """/home is a link on some systems, and a CLI's folder for some users."""
     path = tmp_path / "real" / OWN[harness].removeprefix("/h/")
     path.parent.mkdir(parents=True)
     path.write_text("own\n")
@@ -128,8 +128,8 @@ def test_a_home_that_is_reached_by_a_link_is_resolved(store, tmp_path, harness):
     assert transcript_files.read_tail(known_transcript(store)) == b"own\n"
 
 
-def test_the_place_that_a_link_leads_to_must_be_a_transcript_s_too(store, tmp_path):
-    """Else a link of the agent gives any file of that name the form of a transcript's path."""
+def test_the_target_of_a_link_must_be_a_transcript_s_place_too(store, tmp_path):
+    """Otherwise a link of the agent gives any file of that name the form of a transcript's path."""
     (tmp_path / "private").mkdir()
     (tmp_path / "private" / f"{SESSION}.jsonl").touch()
     (tmp_path / "projects").mkdir()

@@ -120,7 +120,7 @@ def test_a_reader_of_a_long_log_keeps_a_snapshot(long, open_store, monkeypatch):
 
 
 def make_project(folder, size):
-    """A project whose only agent has a log of so many heartbeats, and no snapshot."""
+    """Create a project whose only agent has a log of this many heartbeats, and no snapshot."""
     folder.mkdir()
     (folder / "rekindle.yaml").write_text(MANIFEST)
     store = FileStore(

@@ -97,7 +97,7 @@ def test_the_spool_carries_only_what_hooks_report(store, clock, spool, planted):
 
 
 def test_a_hook_record_cannot_carry_one_either(store, clock):
-    """What a harness's reader makes of a hook is held to the same."""
+    """Records that a harness makes of a hook have the same limits."""
     readers = {"codex": lambda _: events.DesiredSet(ts=clock(), desired="running")}
     record = inbox.InboxRecord("1-a.seg", 10, b"1 hook codex Stop - - 1794709671134562890 - {}")
     with pytest.raises(ForgedCommandError):

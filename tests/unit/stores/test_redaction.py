@@ -199,7 +199,7 @@ def test_what_the_writer_itself_appends_holds_no_secret(say, store):
 
 
 def test_the_manifest_s_allow_list_holds_in_the_store(say, tmp_path):
-    """What the project allows is kept as written."""
+    """Texts that the project allows are kept as written."""
     fake = next(fakes(6, 1))
     manifest = tmp_path / "rekindle.yaml"
     manifest.write_text(f'{manifest.read_text()}redact:\n  allow: ["{fake.secret}"]\n')
@@ -208,7 +208,7 @@ def test_the_manifest_s_allow_list_holds_in_the_store(say, tmp_path):
 
 
 def test_an_edit_of_state_json_is_adopted_whatever_is_redacted_in_it(say, store):
-    """A key block without an end, a number under a telling name: the edit stands, the key goes."""
+    """Even with an unfinished key block, or a number under a telling name, the edit counts."""
     say("loops", "add", "rotate", "rotate the keys")
     path = store.folder("trades").state
     body = "a7Bk" * 16

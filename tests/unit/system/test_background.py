@@ -1,4 +1,4 @@
-"""What a launch left running is found without its mark; what is not the launch's stays."""
+"""Leftover processes of a launch are found without its mark; others stay."""
 
 import pytest
 
@@ -157,7 +157,7 @@ tell(spared=spared.processes, alive=alive, after=lives(agent.pid))
 
 
 def test_a_recorded_process_is_ended_by_its_identity_alone(inside):
-    """By a supervisor that never was its parent; a number that came to another does not count."""
+    """The supervisor never was its parent; a reused pid does not count."""
     found = inside(
         PRELUDE
         + """

@@ -26,8 +26,8 @@ def test_a_host_whose_id_cannot_be_read_now_is_not_another_host(tmp_path, monkey
         host.identify_host()
 
 
-def test_a_host_without_an_id_goes_by_its_name(tmp_path, monkeypatch):
-    """Where there is no machine id, the hostname has to do."""
+def test_a_host_without_an_id_uses_its_name(tmp_path, monkeypatch):
+    """Without a machine id, the hostname is used."""
     monkeypatch.setattr(host, "_MACHINE_IDS", (tmp_path / "none",))
     assert host.identify_host() == os.uname().nodename
 
@@ -50,8 +50,8 @@ def test_a_file_system_without_locks_is_named_with_what_to_do(tmp_path, monkeypa
     assert "rekindle torture" in refused.value.hint
 
 
-def test_a_look_that_fails_is_not_a_no(tmp_path, monkeypatch):
-    """Only what is really not there is reported as such."""
+def test_a_failed_check_is_not_a_no(tmp_path, monkeypatch):
+    """Only a missing file is reported as missing."""
     assert not durable_files.path_exists(tmp_path / "none")
     assert not durable_files.path_exists(Path(__file__) / "below a file")
     monkeypatch.setattr(Path, "lstat", refusing(errno.EIO))

@@ -58,7 +58,7 @@ def test_what_is_told_arrives_as_it_is(server):
 
 
 def test_secrets_are_not_told(server):
-    """What an agent's words hold is redacted, but for what the project allows."""
+    """Secrets in an agent's words are redacted, except those that the project allows."""
     key = "ghp_" + "a1B2c3D4e5" * 3 + "F6g7H8"
     assert Notifier([server.at]).send(f"key {key}", f"token={key}") == []
     assert key not in json.dumps(server.told)
@@ -109,7 +109,7 @@ def test_a_server_that_does_not_answer_does_not_block(server, monkeypatch):
 
 
 def test_sending_never_raises(server, monkeypatch):
-    """Also where no process can be started, or the extra is not installed."""
+    """This holds if no process can be started, or the extra is not installed."""
     assert Notifier([]).send("a", "b") == []
     with monkeypatch.context() as patched:
         patched.setattr(sys, "executable", "/nowhere/python")

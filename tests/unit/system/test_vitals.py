@@ -1,4 +1,4 @@
-"""How a launch does, as the system knows it: stopped, at work, idle, or busy in its tools."""
+"""The vital signs of a launch, from the system: stopped, at work, idle, or busy in its tools."""
 
 PRELUDE = """
 import json, os, signal, sys, time
@@ -50,8 +50,8 @@ tell(before=before, stopped=stopped, again=wait_until(lambda: not look(child).st
     assert found == {"before": False, "stopped": True, "again": True}
 
 
-def test_one_at_work_is_told_from_one_that_waits(inside):
-    """What it computes counts as its own; one that waits in epoll uses nothing."""
+def test_a_working_process_is_told_from_a_waiting_one(inside):
+    """Its own computation counts; one that waits in epoll uses nothing."""
     found = inside(
         PRELUDE
         + """
@@ -108,7 +108,7 @@ tell(working=working, tools=look(child).tools)
 
 
 def test_data_that_is_read_and_written_is_counted(inside):
-    """By the launch's own process and by its tools apart; one that waits moves nothing."""
+    """The launch's own process and its tools are counted apart; a waiting one moves nothing."""
     found = inside(
         PRELUDE
         + """

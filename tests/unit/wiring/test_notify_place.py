@@ -1,4 +1,4 @@
-"""What is sent says where the agent is: from its supervisor, the watchdog and a fleet's host."""
+"""Notifications of supervisors, watchdogs and a fleet's hosts name the place of the agent."""
 
 import msgspec
 import pytest
@@ -48,7 +48,7 @@ def test_a_supervisor_s_notification_names_project_host_severity_and_command(pro
 
 
 def test_a_notification_of_a_fleet_does_too(project, sent):
-    """Of a definition that an older Rekindle made, with the namespace for the project."""
+    """A definition of an older Rekindle has the namespace in the place of the project."""
     (project.path / "PROMPT.md").write_text("Ship it.\n")
     definition = define_agent(project, FleetSettings(address="127.0.0.1:1"), "trades")
     order = HostOrder("shops/trades", "trades", 1)

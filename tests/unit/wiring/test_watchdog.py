@@ -1,4 +1,4 @@
-"""What an agent writes into rekindle.yaml neither stops nor silences the watchdog."""
+"""An agent's edits of rekindle.yaml neither stop nor silence the watchdog."""
 
 import pytest
 

@@ -76,7 +76,7 @@ def decoded(text):
 
 @given(settings())
 def test_what_is_put_in_can_be_taken_out_byte_for_byte(text):
-    """In and out again is the same text, whatever stood there and however it was laid out."""
+    """Adding and removing gives the same text, for any content and layout."""
     assert removed(added(text), text) == text
 
 
@@ -95,7 +95,7 @@ def test_everything_else_keeps_its_value_and_place(text):
 
 @given(settings())
 def test_ours_are_found_again(text):
-    """All of ours, each once, and none of anybody else's."""
+    """Each of ours is found once, and no foreign hook is."""
     assert hook_settings.find_installed(text, "settings.json") == []
     found = hook_settings.find_installed(added(text), "settings.json")
     wanted = hook_settings.list_wanted(HOOKS)
@@ -210,7 +210,7 @@ COMMENTED = """\
     ],
 )
 def test_settings_with_comments_keep_them(text, newline):
-    """For a CLI that reads them: in, found again and out, and every byte is where it was."""
+    """In a CLI that reads comments, hooks are added, found and removed without moving a byte."""
     text = text.replace("\n", newline)
     after = hook_settings.add_hooks(text, HOOKS, "settings.json", comments=True)
     found = hook_settings.find_installed(after, "settings.json", comments=True)
@@ -267,6 +267,6 @@ def test_invalid_json_with_comments_is_refused(text):
         7,
     ],
 )
-def test_other_people_s_commands_are_not_ours(line):
-    """Only hook.pyc with our own words behind it is."""
+def test_foreign_commands_are_not_ours(line):
+    """Only hook.pyc with our own arguments is ours."""
     assert hook_settings.parse_hook_command(line) is None

@@ -1,4 +1,4 @@
-"""How full a session's window is."""
+"""The fill level of a session's window."""
 
 import pytest
 

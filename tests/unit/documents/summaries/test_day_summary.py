@@ -1,4 +1,4 @@
-"""What a summarizer says of a day: both forms, and what neither may be."""
+"""A summarizer's answer on a day: both forms, and invalid ones."""
 
 import json
 

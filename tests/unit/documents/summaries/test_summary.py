@@ -1,4 +1,4 @@
-"""What a summarizer answers, held to what it was asked for."""
+"""A summarizer's answer, checked against the request."""
 
 import json
 

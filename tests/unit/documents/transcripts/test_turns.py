@@ -31,7 +31,7 @@ def told(
     lines: Lines,
     cursor: TranscriptCursor = TranscriptCursor(),  # noqa: B008 - frozen
 ) -> tuple[list[Turn], list[Turn], TranscriptCursor]:
-    """What is over, what is not, and where to read on; a line is one long."""
+    """Return finished turns, unfinished ones, and the position; each line has length one."""
     narration = TurnBuilder(cursor)
     over = [
         turn for at in range(cursor.offset, len(lines)) for turn in narration.take(lines[at], at)

@@ -1,4 +1,4 @@
-"""What the engine answers, in our words."""
+"""The engine's answers, translated to our errors."""
 
 import pytest
 from temporalio.service import RPCError, RPCStatusCode

@@ -1,4 +1,4 @@
-"""What a host does with a lease, from its first step on."""
+"""A host's work with a lease, from its first step on."""
 
 import stat
 import sys
@@ -47,7 +47,7 @@ from throwaway import Repository
 
 @pytest.fixture
 def steps(tmp_path):
-    """Of an agent that has crashed twice, a moment ago."""
+    """Create the steps of an agent that has crashed twice, a moment ago."""
     (tmp_path / "PROMPT.md").write_text("work")
     program = [sys.executable, "-c", "pass"]
     (tmp_path / "rekindle.yaml").write_text(
@@ -346,7 +346,7 @@ def test_what_an_agent_made_before_it_had_a_remote_stays_its_work(settled, fleet
 
 
 def test_a_repository_that_the_agent_made_itself_stays_as_it_is(settled, fleet):
-    """With its commits, which have nothing to do with the remote's."""
+    """Its commits, which are unrelated to the remote's, stay."""
     made = settled.work.init("--initial-branch=own").commit("made.txt")
     pushed = settled.go_on_with_a_remote()
     assert (pushed.head, pushed.branch) == (made, "own")
@@ -369,15 +369,15 @@ def test_killed_while_the_work_is_made_known_it_gets_there_the_next_time(
     assert settled.work.git("status", "--porcelain") == "?? made.txt"
 
 
-def test_a_folder_that_the_agent_has_not_worked_in_has_what_the_remote_has(fleet, engine, tmp_path):
-    """What lies there is of another life."""
+def test_a_folder_that_the_agent_has_not_used_gets_the_remote_s_files(fleet, engine, tmp_path):
+    """Existing files belong to another life."""
     found = Settled(fleet, engine, tmp_path)
     (found.work.path / "kept.txt").write_text("of another life\n")
     assert found.go_on_with_a_remote().head
     assert (found.work.path / "kept.txt").read_text() == "kept\n"
 
 
-def test_an_agent_that_has_made_nothing_begins_with_what_the_remote_has(settled):
-    """As on a disk that was lost."""
+def test_an_agent_without_work_begins_with_the_remote_s_files(settled):
+    """A lost disk is the same case."""
     assert settled.go_on_with_a_remote().head
     assert (settled.work.path / "kept.txt").read_text() == "kept\n"

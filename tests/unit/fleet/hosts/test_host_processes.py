@@ -36,7 +36,7 @@ def test_a_line_that_is_reported_as_readable_does_not_block():
 
 
 def ends_at_the_second(line) -> None:
-    """As a cycle does: the first asks it to end in order, which takes long here."""
+    """End as a cycle does: the first signal asks it to end in order, which takes long here."""
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as under nohup
     heard = []
     signal.signal(signal.SIGTERM, lambda *_: heard.append(1))

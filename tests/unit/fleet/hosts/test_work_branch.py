@@ -143,7 +143,7 @@ def test_the_branch_that_was_checked_out_is_again(fleet, how):
 
 @pytest.mark.parametrize("pushed_before", [True, False])
 def test_a_zombies_push_is_refused(fleet, pushed_before):
-    """From the claim on, whether or not the new owner has pushed since."""
+    """This holds from the claim on, whether or not the new owner has pushed since."""
     zombie = fleet.at("here", 1)
     pushed = zombie.bring(None)
     owner = fleet.at("there", 2)
@@ -409,7 +409,7 @@ NAMES = [f"{when}-{step}" for _, step, when in STEPS]
 
 
 class Killed(BaseException):
-    """As if the process had ended there."""
+    """The process ended at this point."""
 
 
 def dying(owner, step, when):
@@ -481,8 +481,8 @@ def test_killed_where_a_copy_is_it_gets_there_the_next_time(  # noqa: PLR0917
 
 
 @pytest.mark.parametrize("step", ["install_index", "stand"])
-def test_killed_around_the_files_the_index_is_heads_all_the_same(fleet, monkeypatch, step):
-    """With HEAD where it was, nothing else would tell the next try that it is not done."""
+def test_after_a_kill_around_the_files_the_index_is_still_heads(fleet, monkeypatch, step):
+    """With HEAD unmoved, nothing else would show the next attempt that it is not done."""
     first = fleet.at("here", 1)
     pushed = first.bring(None)
     here = fleet.repository("here")
@@ -645,7 +645,7 @@ def test_the_users_own_way_to_their_remote_is_taken(fleet, monkeypatch, tmp_path
 
 
 def test_a_half_made_clone_is_not_taken_for_one(fleet):
-    """What a kill left of it is removed, and it is begun again."""
+    """The leftovers of a kill are removed, and the clone starts again."""
     half_made = fleet.root / "here/.trades.arriving/.git"
     half_made.mkdir(parents=True)
     (half_made / "HEAD").write_text("ref: refs/heads/main\n")
@@ -688,8 +688,8 @@ def test_a_committed_folder_of_ours_does_not_travel(fleet):
     assert workspace.left == []
 
 
-def test_a_repository_inside_does_not_stand_in_the_way(fleet):
-    """With a commit it is a submodule to git, without one it is left out."""
+def test_a_nested_repository_is_no_obstacle(fleet):
+    """With a commit it is a submodule for git, without one it is left out."""
     workspace = fleet.at("here", 1)
     workspace.bring(None)
     here = fleet.repository("here")
@@ -707,8 +707,8 @@ def test_a_repository_inside_does_not_stand_in_the_way(fleet):
     assert (here.path / "inside/file.txt").exists()
 
 
-def test_a_lock_that_a_killed_git_left_holds_nothing_up(fleet):
-    """Neither a push nor a return goes by the user's index and its lock."""
+def test_a_lock_of_a_killed_git_blocks_nothing(fleet):
+    """Neither a push nor a return uses the user's index and its lock."""
     first = fleet.at("here", 1)
     pushed = first.bring(None)
     other = fleet.at("there", 2)
@@ -723,8 +723,8 @@ def test_a_lock_that_a_killed_git_left_holds_nothing_up(fleet):
     assert back.push()
 
 
-def test_a_revision_that_the_remote_has_lost_is_said(fleet):
-    """Not replaced by anything else."""
+def test_a_revision_that_the_remote_has_lost_is_reported(fleet):
+    """It is not replaced by anything else."""
     first = fleet.at("here", 1)
     pushed = first.bring(None)
     fleet.remote.git("update-ref", "-d", WORK)
@@ -792,7 +792,7 @@ def test_a_push_starts_git_a_dozen_times(fleet, monkeypatch):
     ],
 )
 def test_a_login_is_in_no_message(text, plain):
-    """Who logs in, and with what, is cut out of a url; the rest can be read."""
+    """User and password are cut out of a URL; the rest stays readable."""
     assert document.strip_login(text) == plain
 
 
@@ -809,8 +809,8 @@ def test_a_login_is_in_no_message(text, plain):
         ("/a/b.git", "/a/b.git"),
     ],
 )
-def test_what_other_hosts_are_told_of_a_remote_has_no_login(url, told):
-    """But leads to the same place."""
+def test_the_remote_url_for_other_hosts_has_no_login(url, told):
+    """It leads to the same place."""
     assert document.strip_user(url) == told
 
 
@@ -830,7 +830,7 @@ def test_a_folder_is_pushed_to_its_origin(fleet):
 
 
 def test_a_persons_folder_is_published_as_it_is_and_the_first_host_has_it(fleet, tmp_path):
-    """With commits that were never pushed, and with what is not committed at all."""
+    """This includes unpushed commits and uncommitted files."""
     person = Repository(tmp_path / "person")
     person.commit("unpushed.txt", "a commit of its own\n")
     (person.path / "kept.txt").write_text("changed\n")

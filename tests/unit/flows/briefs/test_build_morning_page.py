@@ -39,7 +39,7 @@ def night(shop):
 
 
 def test_the_cost_is_what_the_row_of_the_agent_says(shop):
-    """Also if no launch has ended: what a process has spent so far is noted while it runs."""
+    """This holds before a launch has ended: spending is recorded while a process runs."""
     spend(shop, 8.0, hours=2)
     with shop.store.writer("trades") as writer:
         now = shop.clock()
@@ -101,7 +101,7 @@ def test_what_cannot_be_done_yet_is_not_asked_for(shop):
 
 @pytest.mark.parametrize("why", ["done", "claimed", "stalled", "waiting", "limit", "cycles"])
 def test_a_run_that_is_over_has_the_words_of_its_outcome(shop, why):
-    """And asks for the operator only if its work is not done."""
+    """It needs the operator only if its work is not done."""
     with shop.store.writer("trades") as writer:
         now = shop.clock()
         launch = {"ts": now, "launch": "l1", "cycle": 1, "session": "s"}
@@ -137,7 +137,7 @@ def launched(shop, exit_kind, words="", **ago):
 
 
 def test_the_night_is_a_timeline_in_the_zone_of_the_page(shop):
-    """What is older than the page's day is not in it; the day is named if it is not today."""
+    """Older events than the page's day are left out; the day is named if it is not today."""
     launched(shop, "crash", "long ago", days=3)
     launched(shop, "crash", "exit code 1", hours=23)
     with shop.store.writer("trades") as writer:

@@ -237,7 +237,7 @@ def test_what_fails_for_its_cost_is_not_paid_for_ever(shop):
 
 
 def kept_on_its_day(shop):
-    """What was said is in the archive, written when it was said."""
+    """Archive each turn at the time it was said."""
     TranscriptArchiver(shop.store, "trades", [claude_harness]).all()
     then = (shop.clock().timestamp(),) * 2
     for path in shop.store.folder("trades").transcripts.iterdir():
@@ -365,8 +365,8 @@ def test_what_was_paid_is_told_where_nothing_came_of_it_and_it_is_not_tried_at_o
     assert shop.brief({}).is_new, "a person is not kept waiting"
 
 
-def test_on_a_long_day_what_a_tool_said_stays_what_a_tool_said(shop):
-    """However little of it the model was shown."""
+def test_on_a_long_day_a_tool_s_words_stay_a_tool_s(shop):
+    """This holds however little of them the model was shown."""
     shop.runtime = RuntimeSettings(relay=RelaySettings(summarizer_max_input_tokens=6_000))
     add(shop, "rate-limit", "How many requests an hour?")
     session = shop.session()
@@ -490,7 +490,7 @@ def test_a_line_that_comes_late_counts_the_next_time_and_not_against_a_reopening
 
 
 def resolves(shop, identity, when):
-    """As another tool would."""
+    """Resolve a loop as another tool would."""
     line = {"id": identity, "reason": "x", "ts": when.isoformat(), "domain": "trades"}
     with shop.store.folder("trades").resolved.open("a") as file:
         file.write(json.dumps(line) + "\n")
@@ -533,8 +533,8 @@ def test_an_old_line_of_another_tool_closes_nothing_that_was_opened_since(shop):
     assert not shop.log(events.LoopResolved)
 
 
-def test_how_far_the_lines_of_other_tools_were_told_is_in_the_log(shop):
-    """Of what was told by then only the last file is looked at again."""
+def test_the_position_in_other_tools_lines_is_in_the_log(shop):
+    """Of the files that were read, only the last is looked at again."""
     for number in range(3):
         add(shop, f"loop-{number}", f"thing {number}")
         shop.clock.forward(minutes=1)

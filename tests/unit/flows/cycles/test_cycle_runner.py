@@ -538,7 +538,7 @@ def test_an_agent_that_cannot_be_started_leaves_no_open_launch(scene, error):
 
 
 def test_a_failure_while_following_is_told_once_and_the_agent_works_on(scene, monkeypatch):
-    """A full disk is the supervisor's trouble: it is said, not repeated, and ends nothing."""
+    """A full disk is the supervisor's problem: it is reported once, and ends nothing."""
     full = [False]
     real = scene.store.writer
 
@@ -564,8 +564,8 @@ def test_a_failure_while_following_is_told_once_and_the_agent_works_on(scene, mo
     assert AssistantText("still here") in scene.told
 
 
-def test_a_failure_of_ours_lets_go_of_the_agent_at_once(scene, monkeypatch):
-    """Not when its traceback is forgotten: until then the terminal would not be the person's."""
+def test_a_failure_of_ours_releases_the_agent_at_once(scene, monkeypatch):
+    """Waiting for the garbage collector would keep the terminal from the person."""
     let_go = []
 
     def follow(_child, _every):
@@ -585,7 +585,7 @@ def test_a_failure_of_ours_lets_go_of_the_agent_at_once(scene, monkeypatch):
 
 
 def test_hooks_are_folded_while_the_agent_works(scene):
-    """What they reported is in the log before the launch ends."""
+    """Their reports are in the log before the launch ends."""
     beats = []
 
     def reports():
@@ -672,7 +672,7 @@ def test_a_supervisor_killed_between_end_and_close_only_closes(scene):
 
 
 def test_an_agent_that_only_crashes_is_given_up(scene):
-    """As often as the manifest allows, and no more."""
+    """It is started as often as the manifest allows."""
     scene.settings = Settings(runtime=RuntimeSettings(restart=RestartSettings(max_crashes=4)))
     scene.plays(*[("crash", scene.opens())] * 9)
     outcome = scene.run()

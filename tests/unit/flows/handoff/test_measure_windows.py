@@ -1,4 +1,4 @@
-"""How large a window is: a program that says nothing is not waited for."""
+"""The size of a window: a program that prints nothing is not waited for."""
 
 import sys
 import time

@@ -111,7 +111,7 @@ def test_of_our_prompts_only_the_task_is_a_person_s():
 
 
 def test_many_handoffs_of_a_cycle_are_counted_from_one_and_told_once(scene):
-    """Also those of a window that was full before anybody had stopped it."""
+    """This includes windows that were full before any handoff."""
     full = ("context-full", scene.opens(), scene.later(3600))
     scene.plays(*[full] * 6, ("clean", scene.opens()))
     assert scene.run(ending=ending()).why == "cycles"

@@ -122,7 +122,7 @@ def test_another_launch_of_the_session_is_another_part(scene):
 
 
 def test_of_much_output_the_beginning_and_the_end_are_kept(scene, monkeypatch):
-    """However fast it prints: neither memory nor disk grows with it."""
+    """Neither memory nor disk grows with the output."""
     monkeypatch.setattr(output_transcript, "TRANSCRIBED_BYTES", 1)
     found = scene.begin()
     for _ in range(A_TURN * TRANSCRIBED_TURNS):
@@ -177,7 +177,7 @@ def test_output_is_a_sign_of_life_now_and_then(scene):
 
 
 def test_without_an_archive_nothing_is_kept(scene):
-    """`runtime.archive.transcripts: false`; it is active all the same."""
+    """With `runtime.archive.transcripts: false` the agent still counts as active."""
     archive = SimpleNamespace(transcripts=False)
     scene.settings = SimpleNamespace(runtime=SimpleNamespace(archive=archive))
     found = scene.begin()

@@ -124,7 +124,7 @@ def test_another_beginning_of_the_same_session_is_told(scene):
 
 
 def test_a_busy_writer_does_not_keep_a_session_waiting(scene, open_store, monkeypatch):
-    """Told all the same, and nothing is claimed: twice is better than never."""
+    """It is primed anyway, and nothing is claimed: twice is better than never."""
     monkeypatch.setattr(flow, "PRIME_LOCK_SECONDS", 0.02)
     scene.began("killed", "1.1.b")
     with open_store().writer("trades"):
@@ -135,8 +135,8 @@ def test_a_busy_writer_does_not_keep_a_session_waiting(scene, open_store, monkey
     assert scene.logged(events.PrimerGiven) == scene.logged(events.SessionLost) == []
 
 
-def test_a_store_of_another_host_is_read_all_the_same(scene, open_store):
-    """Who may not write there may still be told."""
+def test_a_store_of_another_host_is_still_read(scene, open_store):
+    """A session may be primed without write access."""
     text = scene.prime(store=open_store(host="elsewhere"))
     assert RELAY.strip() in text
     assert scene.logged(events.PrimerGiven) == []
@@ -185,8 +185,8 @@ SessionPrimer(agent="trades", store=store, settings=Settings(), clock=lambda: no
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting a file system read-only needs root")
-def test_a_store_that_cannot_be_written_is_read_all_the_same(scene, tmp_path):
-    """With the disk read-only the session is told, the banner with it."""
+def test_a_store_that_cannot_be_written_is_still_read(scene, tmp_path):
+    """On a read-only disk the session gets the primer with the banner."""
     scene.began("killed", "1.1.b")
     ended = subprocess.run(
         ["unshare", "-m", sys.executable, "-c", ON_A_READ_ONLY_DISK, str(tmp_path)],
@@ -249,7 +249,7 @@ def test_a_session_is_not_told_of_itself_or_of_what_is_not_a_person_s(scene):
 
 
 def test_without_a_directive_the_last_request_is_the_task(store, clock):
-    """Of several sessions that were lost, the newest that was asked for something."""
+    """Of several lost sessions, the newest with a request counts."""
     scene = Scene(store, clock)
     for session, text in (("first", "count the stars"), ("second", "count the sand")):
         scene.began(session, "1.1.b")

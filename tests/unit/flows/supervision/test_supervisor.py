@@ -469,7 +469,7 @@ def test_spending_outlives_the_supervisor_and_ends_the_run(life):
 
 
 def test_a_restart_of_a_run_that_is_over_begins_a_new_one(life):
-    """Also where a watchdog starts the supervisor: else its budget would still be spent."""
+    """This holds if a watchdog starts the supervisor: otherwise its budget would still be spent."""
     life.facts = {"budget": Budget(tokens=100)}
     life.plays = [("crash", used(150), 10), ("clean",)]
     assert life.run() == "budget"
@@ -500,8 +500,8 @@ def test_a_missing_program_does_not_count_as_a_failed_resume(life):
     assert life.resumed == [False, True, True, True, True]
 
 
-def test_what_is_said_while_a_supervisor_comes_up_is_the_later_word(life):
-    """Who started it has said so in the log: it says nothing itself, which would overrule it."""
+def test_a_command_during_the_start_of_a_supervisor_is_the_later_one(life):
+    """The starter has logged its command; one of the supervisor would overrule a later one."""
     life.store.create("a")
     life.says("running")
     life.says("stopped")
@@ -692,7 +692,7 @@ def test_a_program_that_is_away_for_a_while_counts_as_a_crash(life):
 
 
 def test_a_disk_that_was_full_for_a_while_ends_nothing(life, monkeypatch):
-    """What ended without a word in the log is settled, and gone on with."""
+    """A launch that ended without an event is settled, and the work continues."""
     full = []
     real = life.store.writer
 
@@ -722,8 +722,8 @@ def test_a_limit_that_is_always_just_ahead_is_reported_once_and_paused_for(life)
     assert life.notified == ["limit", "cycles"]
 
 
-def test_a_launch_that_was_killed_before_it_could_say_what_it_cost(life):
-    """What its tokens may cost is counted, and not more than it might spend: no cap is escaped."""
+def test_a_launch_that_was_killed_before_it_could_report_its_cost(life):
+    """The price of its tokens counts, up to its budget: no cap is escaped."""
     life.facts = {"budget": Budget(usd=1.0)}
     life.CAN = Capabilities(reports_money=True)
     life.plays = [("crash", UsageReport(WindowUsage(990_000, None, "unknown"), "one"), 5)] * 9

@@ -35,7 +35,7 @@ class Watched:
         )
 
     def look(self, times=1):
-        """Look so many times, each time as another process, as under cron; the last is returned."""
+        """Check this many times, each as another process, as under cron; return the last result."""
         for _ in range(times):
             around = WatchPorts(
                 start=self._start,

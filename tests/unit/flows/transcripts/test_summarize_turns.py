@@ -197,7 +197,7 @@ ORDER = "Delete every branch that is not main and push"
 
 
 def told_of(turns, *texts, known=KNOWN, cap=100_000):
-    """How these lines are shown under a heading."""
+    """Return these lines as they are shown under a heading."""
     number = turns[0].number
     said = {name: [{"text": f"about {name}", "turns": [number]}] for name in GOOD}
     said["Completed Work"] = [{"text": text, "turns": [number]} for text in texts]

@@ -167,7 +167,7 @@ def test_a_limit_in_detail():
 
 
 def test_a_retry_in_detail():
-    """What the CLI tries again by itself is told with its status and its wait."""
+    """Retries of the CLI are reported with their status and their wait."""
     (retried,) = [
         seen for seen in Recording.load("refused-529").seen if isinstance(seen, RetryReport)
     ]
@@ -176,7 +176,7 @@ def test_a_retry_in_detail():
 
 
 def test_a_compaction_in_detail():
-    """How large the conversation was before and is after."""
+    """It reports the size of the conversation before and after."""
     compacted = Recording.load("compaction").last(CompactionReport)
     assert (compacted.before, compacted.after) == (118, 2585)
 
@@ -220,8 +220,8 @@ def test_hooks_that_fired(case, events):
     assert fired[-len(events) :] == events
 
 
-def test_what_hooks_were_told_becomes_events():
-    """Each payload is read as the fact that its word says, of the session that it is about."""
+def test_hook_payloads_become_events():
+    """Each payload is read as the event of its hook, for its session."""
     read = Counter()
     for case in ENDS:
         recording = Recording.load(case)
@@ -292,7 +292,7 @@ def test_values_stay_values():
 
 
 def test_in_a_terminal():
-    """Nothing of a stream; the task is the last word, and hooks are all that our settings hold."""
+    """There is no stream; the task is the last argument, and our settings contain hooks alone."""
     start = LaunchSpec(
         session=SESSION, hook=("hook",), scratch="/run", interactive=True, prompt="Ship it."
     )
@@ -312,14 +312,14 @@ def test_a_prompt_in_a_terminal_is_not_a_command(prompt):
 
 
 def test_a_prompt_that_no_command_line_holds():
-    """It is refused by us, in words that help."""
+    """Our own error refuses it, with a useful message."""
     with pytest.raises(UsageError, match="too long for Claude Code in a terminal"):
         claude_harness.command(LaunchSpec(session=SESSION, interactive=True, prompt="ä" * 70_000))
 
 
 @pytest.mark.parametrize("session", ["", "latest", f"{SESSION} ", f"{SESSION}\n", SESSION.upper()])
-def test_a_session_that_is_none(session):
-    """Only what the CLI would find under exactly this name is asked for."""
+def test_an_invalid_session_id(session):
+    """Only an id that the CLI would find under exactly this name is requested."""
     with pytest.raises(UsageError, match="cannot be a session"):
         claude_harness.command(LaunchSpec(session=session))
 
@@ -384,7 +384,7 @@ def test_any_fields_are_read(kind, subtype, fields):
 
 @pytest.mark.parametrize("case", ["tool", "limit", "compaction"])
 def test_torn_lines_show_nothing(case):
-    """A line that breaks off anywhere is nothing; what stands on whole lines is seen."""
+    """A torn line gives nothing; whole lines are read."""
     for record in Recording.load(case).stream:
         whole = json.dumps(record).encode()
         assert all(
@@ -405,7 +405,7 @@ def test_torn_lines_show_nothing(case):
     ids=["nested", "no session", "allowed", "list", "null", "huge"],
 )
 def test_lines_that_show_nothing(hostile):
-    """What is hostile, or only looks like a stop, is passed over."""
+    """Hostile lines, and those that only look like a stop, are ignored."""
     assert claude_harness.read_stream(hostile) == ()
 
 
@@ -418,7 +418,7 @@ def test_half_a_character():
 
 
 def test_a_session_id_of_an_error_is_checked():
-    """What an account names as its session is told only where it can be one."""
+    """The session id in a result is used only if it is valid."""
     (finished,) = claude_harness.read_stream(line(type="result", session_id="../x"))
     assert (finished.session, finished.ok) == ("", False)
 
@@ -512,7 +512,7 @@ def test_any_tail_is_read(noise, start, stop):
     ],
 )
 def test_ends(facts, kind):
-    """What outranks what: the operator, the wrong session, a whole result, a signal, the words."""
+    """The precedence is: the operator, the wrong session, a whole result, a signal, the words."""
     assert claude_harness.classify(ended(**facts)).kind == kind
 
 
@@ -532,7 +532,7 @@ def test_a_time_behind_a_bar():
 
 
 def test_the_telling_line_of_a_trace():
-    """What is known stands somewhere in a long trace, and is the sentence that is told."""
+    """A known sentence anywhere in a long trace is the reported one."""
     trace = "Error: it broke\n" + "    at somewhere\n" * 500
     ending = claude_harness.classify(ended(errors=trace + "Session limit reached\n" + trace))
     assert (ending.kind, ending.hint) == ("limit", "Session limit reached")
@@ -574,7 +574,7 @@ def messages() -> list[dict[str, object]]:
 
 
 def as_said(text: str) -> ProcessResult:
-    """A failed run with this as its last word, on the stream or as a sentence."""
+    """Return a failed run with this as its last words, on the stream or as a sentence."""
     seen = claude_harness.read_stream(" ".join(text.split("\n")).encode())
     refused = next((each for each in seen if isinstance(each, LimitReport)), None)
     told = [each for each in seen if isinstance(each, FinalReport | AssistantText)]
@@ -675,7 +675,7 @@ def test_a_file_tool_is_held_to_the_folder_unless_its_rule_names_a_path(rule, al
     ["Read, Write, Edit", "Read Write", "Bash(ls:*), Edit", "Bash(a), Edit, Write(b)", "(a)"],
 )
 def test_a_list_in_one_rule_is_refused(rule, key):
-    """The CLI would split it, and its tools would not be held to the folder."""
+    """The CLI would split it, and its tools would not be limited to the folder."""
     permissions = Permissions(**{key: [rule]})
     start = LaunchSpec(session=SESSION, persona=Persona(permissions=permissions))
     with pytest.raises(UnenforceableError) as raised:
@@ -683,8 +683,8 @@ def test_a_list_in_one_rule_is_refused(rule, key):
     assert "one tool for each item" in raised.value.hint
 
 
-def test_rules_of_one_tool_are_taken():
-    """Also of a server's tools, and with commas in what a tool is for."""
+def test_rules_of_one_tool_are_accepted():
+    """This includes tools of servers, and commas inside a rule."""
     rules = ["Read", "mcp__my-server__*", "Bash(git log --format=%h,%s:*)", "Bash(f(x) y)"]
     permissions = Permissions(allowed_tools=rules)
     argv = claude_harness.command(

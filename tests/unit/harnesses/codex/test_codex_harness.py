@@ -114,7 +114,7 @@ def line(**fields) -> bytes:
 
 
 def settings(argv) -> dict:
-    """What the command line sets, as Codex reads it."""
+    """Return the settings on the command line, as Codex reads them."""
     given = [word.removeprefix("--config=") for word in argv if word.startswith("--config=")]
     return dict(pair.split("=", 1) for pair in given)
 
@@ -161,7 +161,7 @@ def test_a_limit_in_detail():
 
 
 def test_a_retry_in_detail():
-    """What the CLI tries again by itself is told with its status, where it names one."""
+    """Retries of the CLI are reported with their status, if it names one."""
     retried = [seen for seen in seen_in(load("refused-401")) if isinstance(seen, RetryReport)]
     assert retried == [RetryReport(401, 0.0)]
 
@@ -249,7 +249,7 @@ def test_a_system_prompt_that_is_too_long():
 
 
 def test_in_a_terminal():
-    """A person can be asked for approvals, and the task is the last word."""
+    """A person can be asked for approvals, and the task is the last argument."""
     start = LaunchSpec(session="", interactive=True, prompt="/clear it")
     assert codex_harness.command(start).argv == ("codex", "--", "The task: /clear it")
     going_on = LaunchSpec(session=SESSION, resumes=True, interactive=True, prompt="Go on.")
@@ -280,7 +280,7 @@ def test_hooks_of_a_launch():
 
 
 def test_the_hash_of_a_hook():
-    """As the real program computed it for this very hook."""
+    """It equals the hash that the real program computed for this hook."""
     hook = {"type": "command", "command": "echo é $HOME", "timeout": 10}
     entry = {"matcher": "startup", "hooks": [hook]}
     assert codex_hooks.make_trust_state(
@@ -297,8 +297,8 @@ def test_the_hash_of_a_hook():
     }
 
 
-def test_what_a_session_is_told():
-    """As JSON, which no text can pass for another kind of."""
+def test_the_primer_of_a_session():
+    """It is JSON, so that no text can pass for another kind."""
     said = json.loads(codex_harness.told("SessionStart", '["a", "é"]'))
     assert said == {
         "hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": '["a", "é"]'}
@@ -332,7 +332,7 @@ NO_WEB = '--config=web_search="disabled"'
     ],
 )
 def test_permissions(allowed, deny, expected):
-    """What is denied goes, and what is not allowed where something is; else the person's own."""
+    """Denied tools are removed, and unlisted ones if there is a list; else the person decides."""
     persona = Persona(permissions=Permissions(allowed_tools=allowed, deny=deny))
     argv = codex_harness.command(
         LaunchSpec(session="", persona=persona, draft="/drafts/trades/relay.md")
@@ -343,7 +343,7 @@ def test_permissions(allowed, deny, expected):
 
 
 def test_a_hook_that_refuses_the_tools_of_servers():
-    """It stands beside ours, is trusted as they are, and ends with what refuses a call."""
+    """It is beside ours, trusted in the same way, and exits with the code that refuses a call."""
     persona = Persona(permissions=Permissions(allowed_tools=["Read"]))
     argv = codex_harness.command(LaunchSpec(session="", persona=persona, hook=("hook",))).argv
     found = settings(argv)
@@ -413,7 +413,7 @@ def test_any_fields_are_read(kind, item, error, other):
 
 @pytest.mark.parametrize("case", ["tool", "limit"])
 def test_torn_lines_show_nothing(case):
-    """A line that breaks off anywhere is nothing; what stands on whole lines is seen."""
+    """A torn line gives nothing; whole lines are read."""
     for record in load(case).stream:
         whole = json.dumps(record).encode()
         assert all(codex_harness.read_stream(whole[:end]) == () for end in range(0, len(whole), 37))
@@ -431,12 +431,12 @@ def test_torn_lines_show_nothing(case):
     ids=["nested", "no session", "warning", "list", "null"],
 )
 def test_lines_that_show_nothing(hostile):
-    """What is hostile, or only a warning, is passed over."""
+    """Hostile lines and mere warnings are ignored."""
     assert codex_harness.read_stream(hostile) == ()
 
 
-def test_a_patch_is_told_by_its_files():
-    """What it is about are the files that it changes."""
+def test_a_patch_is_described_by_its_files():
+    """Its subject is the list of files that it changes."""
     item = {"type": "file_change", "id": "item_1", "changes": [{"path": "a"}, {"path": "b"}]}
     assert codex_harness.read_stream(line(type="item.started", item=item)) == (
         ToolCallStarted("file_change", "item_1", "a b"),
@@ -473,7 +473,7 @@ def test_usage_after_a_compaction():
 
 
 def test_usage_without_a_window():
-    """Where the end of a rollout does not name the window, one that was learnt counts, or none."""
+    """If the end of a rollout does not name the window, a learnt size counts, or none."""
     tail = line(type="token_usage_record", payload={"usage": {"total_tokens": 7}})
     named = tail + b"\n" + line(type="turn_context", payload={"model": "m"})
     assert codex_harness.usage(tail, {"m": 10}).known == "unknown"
@@ -496,7 +496,7 @@ def test_any_tail_is_read(noise, start, stop):
 
 
 def test_a_rollout_that_was_cut_before_its_prompt():
-    """Wherever it was cut, the prompt is held only where its whole line stands."""
+    """Wherever it was cut, the prompt counts only if its whole line is there."""
     tape = load("tool")
     asked = next(told["turn_id"] for event, told in tape.hooks if event == "UserPromptSubmit")
     place = tape.tail.index(b'"UserMessage"')
@@ -507,7 +507,7 @@ def test_a_rollout_that_was_cut_before_its_prompt():
 
 
 def test_a_sub_agent_is_asked_by_its_agent():
-    """What it is asked for is not what its session was asked for."""
+    """Its prompt is not taken for the prompt of its session."""
     told = {"session_id": SESSION, "turn_id": "t", "prompt": "look", "agent_id": "a"}
     when = datetime.now(UTC)
     for fields, expected in ((told, False), ({**told, "agent_id": None}, True)):
@@ -541,12 +541,12 @@ def test_a_sub_agent_is_asked_by_its_agent():
     ],
 )
 def test_ends(facts, kind):
-    """What outranks what: the operator, the wrong session, a whole turn, a signal, the words."""
+    """The precedence is: the operator, the wrong session, a whole turn, a signal, the words."""
     assert codex_harness.classify(ended(**facts)).kind == kind
 
 
 def test_the_telling_line_of_a_trace():
-    """What is known stands somewhere in a long trace, and is the sentence that is told."""
+    """A known sentence anywhere in a long trace is the reported one."""
     trace = "ERROR codex_core: it broke\n" * 50
     ending = codex_harness.classify(
         ended(errors=f"{trace}You\u2019ve hit your usage limit.\n{trace}")
@@ -572,8 +572,8 @@ def test_the_telling_line_of_a_trace():
         ),
     ],
 )
-def test_what_it_complained_of_before_did_not_end_it(errors, kind):
-    """What it says last counts; and where it gives itself up, nothing before that."""
+def test_an_earlier_complaint_does_not_explain_the_end(errors, kind):
+    """The last message counts; if it gave itself up, nothing before that does."""
     assert codex_harness.classify(ended(opened=SESSION, errors=errors)).kind == kind
 
 

@@ -127,7 +127,7 @@ def hooked(word: str, payload: bytes, **facts) -> HookRecord:
 
 
 def words() -> dict[str, str]:
-    """What our hook is told that each event is."""
+    """Return the word with which our hook gets each event."""
     made = gemini_harness.hooks(("hook",), supervised=True)
     return {event: shlex.split(made[event][0]["hooks"][0]["command"])[2] for event in made}
 
@@ -180,8 +180,8 @@ def test_when_a_limit_ends(case, wait):
         assert NOW + timedelta(seconds=wait) <= until <= NOW + timedelta(seconds=wait + 60)
 
 
-def test_what_hooks_were_told_becomes_events():
-    """Each payload is read as the fact that its word says, of the session that it is about."""
+def test_hook_payloads_become_events():
+    """Each payload is read as the event of its hook, for its session."""
     facts = {
         "SessionStart": SessionStarted,
         "BeforeAgent": PromptSubmitted,
@@ -215,7 +215,7 @@ def test_a_call_without_an_id_counts_once():
 
 
 def test_a_payload_that_was_cut():
-    """Of a large tool call its session and its tool are still known, and that it was one."""
+    """The session, the tool and the kind of a large tool call are still known."""
     head = b'{"session_id":"%s","timestamp":"1","tool_name":"x","tool_input":{"a":"' % (
         SESSION.encode()
     )
@@ -274,8 +274,8 @@ def test_in_a_terminal():
 
 
 @pytest.mark.parametrize("session", ["", "latest", "1", f"{SESSION}\n", SESSION.upper()])
-def test_a_session_that_is_none(session):
-    """Least of all `latest`, which may be anybody's."""
+def test_an_invalid_session_id(session):
+    """`latest`, which may be any session, is refused too."""
     with pytest.raises(UsageError, match="cannot be a session"):
         gemini_harness.command(LaunchSpec(session=session))
 
@@ -309,7 +309,7 @@ def rules(allowed: list[str] | None = None, deny: list[str] | None = None) -> li
 
 
 def test_a_read_only_persona():
-    """What it allows, and nothing else; whatever the user's own settings say."""
+    """Only its allowed tools are offered, whatever the user's own settings allow."""
     found = rules(["Read", "grep_search"])
     allowed = {rule["toolName"] for rule in found if rule["decision"] == "allow"}
     assert allowed == {"read_file", "read_many_files", "grep_search"}
@@ -341,8 +341,8 @@ def test_no_permissions_no_rules():
     ("pattern", "prefix"),
     [("Bash(git log:*)", "git log"), ("run_shell_command(npm *)", "npm"), ('Bash(a"b:*)', 'a"b')],
 )
-def test_a_command_by_its_beginning(pattern, prefix):
-    """As other CLIs write it too; quotes stay in it."""
+def test_a_command_by_its_prefix(pattern, prefix):
+    """The notation of other CLIs is accepted; quotes stay in it."""
     assert rules([pattern])[0]["commandPrefix"] == prefix
 
 
@@ -408,7 +408,7 @@ def test_whole_tools_by_the_names_of_other_clis(name, tools, rest):
     ],
 )
 def test_what_cannot_be_enforced_is_refused(pattern):
-    """By its name: a rule that does nothing would be trusted."""
+    """The error names it: a rule without effect would be trusted."""
     for permissions in (Permissions(allowed_tools=[pattern]), Permissions(deny=[pattern])):
         with pytest.raises(UnenforceableError, match=re.escape(repr(pattern))):
             render_policy(permissions)
@@ -537,7 +537,7 @@ def test_a_connection_that_was_cut(text):
 
 
 def test_an_agent_that_talks_about_limits():
-    """Only of a run that has failed are the words looked at."""
+    """The words are read only if a run has failed."""
     finished = FinalReport("", ok=True)
     found = gemini_harness.classify(ended(code=0, finished=finished, errors="quota exceeded, 429"))
     assert found.kind == "clean"
@@ -586,7 +586,7 @@ DRAFT = "/p/.rekindle/drafts/trades/relay.md"
     ],
 )
 def test_paths_that_no_file_tool_may_write(path, decision):
-    """As its policy engine matches: each argument is JSON between NULs, the highest rule first."""
+    """The test matches as its policy engine does: JSON between NULs, the highest rule first."""
     protected = ("/p/rekindle.yaml", "/p/.rekindle", "/u/.local/state/rekindle", "/p/bin")
     start = LaunchSpec(
         session=SESSION, scratch="/scratch", draft=DRAFT, protected=protected, folder="/p"

@@ -1,4 +1,4 @@
-"""What is asked about a day, and in how many pieces."""
+"""The request about a day, and its split into pieces."""
 
 import pytest
 

@@ -191,7 +191,7 @@ def test_what_was_told_of_a_transcript_is_what_the_last_brief_told():
 
 
 def test_what_is_begun_after_the_moment_is_for_the_next_morning():
-    """Also where there was work before it, which a brief has told."""
+    """This holds even with earlier work, which a brief has reported."""
     friday, monday = life("2026-02-13T09:00", "2026-02-13T18:00"), life("2026-02-16T09:00")
     saturday = BriefState(
         5, at("2026-02-14T06:30"), morning="2026-02-14", closed=ClosedMorning(5, "2026-02-14")

@@ -1,4 +1,4 @@
-"""What an answer may do to the loops, case by case; `test_careless` has the thousand sequences."""
+"""The effects of an answer on the loops, case by case; `test_careless` has sequences."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -257,8 +257,8 @@ def test_unknown_fields_of_a_loop_and_its_day_survive_other_words():
     )
 
 
-def test_a_long_text_is_not_put_into_the_words_of_a_line():
-    """What an answer could not hold would be lost."""
+def test_a_long_text_is_not_reworded_to_a_line():
+    """The part that an answer could not contain would be lost."""
     state = opened(walrus="The walrus exporter lacks a retry " + "and has much to it " * 60)
     turns = [said("I looked at the walrus exporter, its retry is still open.")]
     opens = [LoopStatement("walrus", "The walrus exporter lacks a retry and has much to it", (1,))]

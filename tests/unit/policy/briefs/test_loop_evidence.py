@@ -1,4 +1,4 @@
-"""What a sentence shows of a loop: in doubt, that it is open."""
+"""The evidence of a sentence about a loop: in doubt, that it is open."""
 
 import pytest
 

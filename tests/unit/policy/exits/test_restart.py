@@ -51,8 +51,8 @@ def test_an_outage_is_paused_for_from_the_first(kind):
     assert found == [10, 20, 40, 300, 300]
 
 
-def test_who_kills_supervisors_is_waited_for_in_the_end():
-    """As many as a run has crashes cost no time: that is not the agent's fault."""
+def test_killed_supervisors_are_paused_for_in_the_end():
+    """As many kills as a run may have crashes cost no time: they are not the agent's fault."""
     found = [pause(row(*[LOST_EXIT] * times), runtime=RuntimeSettings()) for times in range(1, 9)]
     assert found == [None] * 5 + [10, 20, 40]
 

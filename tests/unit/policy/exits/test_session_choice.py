@@ -1,4 +1,4 @@
-"""What a cycle does next, from what was tried in it."""
+"""The next step of a cycle, from its attempts."""
 
 import itertools
 from datetime import UTC, datetime, timedelta
@@ -37,7 +37,7 @@ from rekindle.policy.supervision.run_moves import (
 SINCE = datetime(2026, 4, 9, 12, 0, tzinfo=UTC)
 NOW = SINCE + timedelta(minutes=5)
 BEFORE_RUN = 1_000
-"""How long the log was when this run began."""
+"""The length of the log when this run began."""
 CRASHES = ("crash", "hang", "resume-failed")
 PERSON = ("auth", "billing", "budget", "no-permission")
 OUTSIDE = ("overload", "network")
@@ -174,7 +174,7 @@ def test_a_resumed_session_that_opened_and_crashed_is_resumed_again():
 
 
 def test_a_fresh_session_that_took_over_is_resumed_by_its_own_id():
-    """What failed for the session before it does not count against it."""
+    """Failures of the previous session do not count against it."""
     tried = (
         attempt("crash", opened=True),
         attempt("resume-failed", resumes=True),
@@ -218,7 +218,7 @@ def test_crashes_are_counted_up_to_the_limit():
 
 
 def test_crashes_before_the_window_or_of_an_earlier_run_are_forgiven():
-    """Only what happened within the window and since this run began is counted."""
+    """Only crashes within the window and since the start of this run count."""
     crash = attempt("crash", opened=True)
     old = msgspec.structs.replace(crash, ended=NOW - timedelta(seconds=901))
     assert after(old, old, crash, max_crashes=3) == ResumeSession("one")
@@ -240,13 +240,13 @@ def test_a_window_without_end_counts_every_crash(window):
 
 @pytest.mark.parametrize("kind", PERSON)
 def test_a_clock_that_was_set_back_does_not_undo_a_stop(kind):
-    """What belongs to this run is told by its place in the log, not by the time of day."""
+    """The place in the log decides what belongs to this run, not the time of day."""
     stopped = msgspec.structs.replace(attempt(kind, opened=True), ended=SINCE - timedelta(hours=1))
     assert after(stopped, now=SINCE - timedelta(hours=1)) == EnterSafeMode(kind)
 
 
 def test_a_clock_that_was_set_back_does_not_hide_crashes():
-    """Else an agent that crashes at once would be started without end."""
+    """Otherwise an agent that crashes at once would be started without end."""
     crash = msgspec.structs.replace(attempt("crash", opened=True), ended=SINCE - timedelta(hours=1))
     assert after(crash, crash, now=SINCE - timedelta(hours=1), max_crashes=2) == EnterSafeMode(
         "crash"

@@ -1,4 +1,4 @@
-"""When a limit ends, held against instants that are worked out in another way."""
+"""The end of a limit, compared with instants that are computed in another way."""
 
 import json
 import re
@@ -370,7 +370,7 @@ DAY_ONLY = re.compile(r"[A-Z][a-z]{2} \d+")
 NO_RESET = re.compile(r"Retrying in|limit: 0|after 0s|user_weekly")
 """The CLI's own pauses, and hints that are false: all of them unknown."""
 CUT = timedelta(seconds=59)
-"""What a clock without seconds may hide."""
+"""The error of a clock without seconds."""
 
 
 @cache
@@ -399,7 +399,7 @@ def instants(wall: datetime, zone) -> list[datetime]:
 
 
 def wall_clock(value: str) -> tuple[datetime, str]:
-    """What is written, read by `strptime`, and the format that it has."""
+    """Return the written time, parsed by `strptime`, and its format."""
     english = value.replace("10 de jul. de 2026, 11:52", "Jul 10, 2026, 11:52AM")
     english = re.sub(r"(?<=\d)(st|nd|rd|th)\b|(?<=[ap])\.(?=m)|(?<=[ap]\.m)\.", "", english)
     english = re.sub(r"(?<=\d) (?=[AaPp]\.?[Mm])", "", english).replace("midnight", "12am")

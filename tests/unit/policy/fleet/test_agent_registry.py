@@ -266,7 +266,7 @@ def test_a_host_that_is_too_far_behind_is_told_so():
 
 
 def test_a_commit_of_more_facts_than_are_kept_is_answered_whole():
-    """What hooks report piles up while a session works."""
+    """Reports of hooks accumulate while a session works."""
     kept = taken_up(new())
     many = [cycle(number) for number in range(3 * FLEET_EVENTS_KEPT)]
     after, answer = agent_registry.commit_events(kept, commit(kept, *many))

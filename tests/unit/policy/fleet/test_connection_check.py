@@ -1,4 +1,4 @@
-"""What `fleet:` may say: nothing in plain text beyond this host, no secret in a manifest."""
+"""The rules of `fleet:`: no plain text beyond this host, no secret in a manifest."""
 
 import pytest
 
@@ -39,8 +39,8 @@ def test_without_a_word_there_is_no_fleet(section):
     assert fleet(section) is None
 
 
-def test_what_is_left_out_has_a_default():
-    """One word makes a fleet."""
+def test_omitted_keys_have_defaults():
+    """One key makes a fleet."""
     found = fleet("fleet: {pool: large}")
     assert found == FleetSettings(
         address="127.0.0.1:7233",
@@ -50,8 +50,8 @@ def test_what_is_left_out_has_a_default():
     )
 
 
-def test_everything_can_be_said():
-    """As the guide has it."""
+def test_every_key_is_accepted():
+    """The example is that of the guide."""
     found = fleet(
         "fleet:\n"
         "  address: engine.example:443\n"
@@ -80,7 +80,7 @@ def test_everything_can_be_said():
     ],
 )
 def test_an_unknown_key_is_named_with_its_line(section, line, like):
-    """Also below `tls`, which may be a switch instead."""
+    """This holds below `tls`, which may also be a switch."""
     error = refused(section)
     assert (error.line, error.hint) == (line, like)
 
@@ -104,8 +104,8 @@ def test_an_unknown_key_is_named_with_its_line(section, line, like):
         ("codec: {keys: [$A], key_files: [b]}", "are both set"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(said, words):
-    """With its line and something to do."""
+def test_an_impossible_value_is_refused(said, words):
+    """The error has its line and a hint."""
     error = refused(f"fleet:\n  {said}")
     assert words in str(error)
     assert error.line == 3
@@ -122,7 +122,7 @@ def test_what_cannot_be_meant_is_refused(said, words):
     ],
 )
 def test_a_secret_in_the_manifest_is_refused_and_not_repeated(said):
-    """Only a variable's name may stand there."""
+    """Only the name of a variable is accepted."""
     error = refused(f"fleet:\n  {said}")
     assert "is not the name of a variable" in str(error)
     assert error.line == 3
@@ -140,8 +140,8 @@ def test_on_this_host_plain_text_is_fine(address):
 @pytest.mark.parametrize(
     "address", ["engine:7233", "10.0.0.1:7233", "127.0.0.1.example:1", "127.example:1", "0.0.0.0:1"]
 )
-def test_over_a_network_plain_text_must_be_said(address):
-    """In so many words: documents would be read on the way."""
+def test_plain_text_over_a_network_must_be_explicit(address):
+    """Otherwise documents could be read on the way."""
     error = refused(f"fleet: {{address: '{address}'}}")
     assert "in plain text" in str(error)
     assert fleet(f"fleet: {{address: '{address}', tls: true}}").tls is True
@@ -181,7 +181,7 @@ def test_what_works_and_is_not_safe_is_said():
     ],
 )
 def test_each_is_explained(key, value, origin):
-    """With its value, and who said so."""
+    """It shows the value and its origin."""
     text = "version: 1\nfleet:\n  pool: large\n  tls: true\n  codec: {keys: [$A]}\n"
     [found] = explain_settings.explain_setting(key, *manifest.read_manifest(text))
     assert (found.value, found.origin) == (value, origin)

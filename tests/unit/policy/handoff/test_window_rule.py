@@ -230,7 +230,7 @@ def test_a_handoff_is_folded_from_the_log():
 
 
 class Cycle:
-    """A cycle of random sessions, moved on by the policy; what must hold is said in other words."""
+    """A cycle of random sessions, driven by the policy; the rules are stated in other words."""
 
     def __init__(self, dice):
         self.dice, self.at = dice, dice.choice((1, 50, 80, 90, 100))
@@ -244,7 +244,7 @@ class Cycle:
         self.projection, self.seq = Projection("a"), 0
         self.happened(events.RunStarted(ts=NOW), events.CycleStarted(ts=NOW, cycle=1))
         self.handed = []
-        """Since the operator's last word: first turn's tokens, work, by whom."""
+        """Since the operator's last command: the first turn's tokens, the work, and its author."""
         self.triggered, self.checkpoints, self.fresh, self.halts = [], 0, 0, 0
         self.is_over = False
 
@@ -323,7 +323,7 @@ class Cycle:
         self.happened(*begun, events.LaunchEnded(**said, exit="clean"))
 
     def stopped_by(self, used):
-        """Who stops it here: the hook and the supervisor go by the same."""
+        """Return what stops it here: the hook and the supervisor use the same rule."""
         if not self.spirals and self.dice.random() < 0.01:
             return "person"
         is_known = self.known != "unknown"

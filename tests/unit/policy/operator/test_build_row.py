@@ -1,4 +1,4 @@
-"""The row of an agent, from what its log comes to."""
+"""The row of an agent, from its projection."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -22,7 +22,7 @@ NOW = datetime(2026, 4, 9, 12, 0, tzinfo=UTC)
 
 
 def after(*kinds):
-    """Return what these events come to, one second apart."""
+    """Return the projection of these events, one second apart."""
     happened = [
         msgspec.structs.replace(one, seq=place, ts=NOW + timedelta(seconds=place))
         for place, one in enumerate(kinds, 1)

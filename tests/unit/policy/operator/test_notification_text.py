@@ -1,4 +1,4 @@
-"""What a notification holds: what happened, the command to type, and where."""
+"""The content of a notification: what happened, the command to type, and the place."""
 
 from rekindle.policy.operator.notification_text import make_notice
 

@@ -293,7 +293,7 @@ def test_another_command_withdraws_the_question():
 
 
 def test_a_safe_mode_without_a_question_is_asked_about_and_only_once():
-    """As in a log of an older Rekindle, or after a deadline if the operator says run again."""
+    """It occurs in a log of an older Rekindle, or after a deadline and another `run`."""
     log = Log()
     log.events.append(msgspec.structs.replace(safe(), seq=3))
     asked = questions.ask_about_safe_mode(log.known, QuestionTerms(NOON, 60.0))

@@ -71,7 +71,7 @@ def test_nothing_seen_is_not_progress():
     ],
 )
 def test_a_file_that_changes_every_time_is_not_progress(before, signs, is_progress):
-    """Also if a launch in between has changed nothing at all."""
+    """This holds if a launch in between has changed nothing."""
     assert bool(find_progress(signs, before)) is is_progress
 
 

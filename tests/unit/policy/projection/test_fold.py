@@ -304,14 +304,14 @@ def test_counters_and_cursors_only_go_up(history):
 
 
 def test_a_segment_may_have_a_colon_in_its_name():
-    """The offset stands behind the last colon."""
+    """The offset is after the last colon."""
     found = fold_events(EMPTY, [events.Heartbeat(ts=NOON, at="a:b:7")])
     assert found.cursors == {"a:b": 7}
 
 
 @given(histories(), moments)
 def test_a_kind_of_a_later_version_changes_only_the_bookkeeping(history, ts):
-    """What is not understood leaves loops, documents and the sign of life alone."""
+    """An unknown event leaves loops, documents and the sign of life alone."""
     before = fold_events(EMPTY, history)
     strange = UnknownEvent("later.kind", ts, seq=before.seq + 1, gen=before.gen + 1, at="s:99")
     assert fold_events(before, [strange]) == msgspec.structs.replace(
@@ -332,7 +332,7 @@ def test_at_the_same_instant_content_decides_and_not_arrival(swap):
 
 
 def test_marks_that_only_python_calls_equal_are_two():
-    """1 and true are written differently, so which of them stands must not depend on arrival."""
+    """1 and true are written differently, so the result must not depend on the order of arrival."""
     pair = [
         events.StateAdopted(ts=NOON, open_loops=(OpenLoop("tax", "One", "", extra={"p": value}),))
         for value in (1, True)
@@ -354,7 +354,7 @@ operations = st.lists(
 
 
 @given(operations)
-def test_the_last_acknowledged_word_on_a_loop_stands(asked):
+def test_the_last_acknowledged_command_on_a_loop_counts(asked):
     """With a clock that jumps back and forth no loop, no resolution and no mark is lost."""
     projection = EMPTY
     last: dict[str, tuple[str, str]] = {}
@@ -398,8 +398,8 @@ def test_the_last_acknowledged_word_on_a_loop_stands(asked):
         assert all(one.ts < two.ts for one, two in pairwise(loop.marks))
 
 
-def test_a_report_by_a_clock_that_was_set_back_is_heard():
-    """Else a session that reports would pass for silent, until the clock is where it was."""
+def test_a_report_by_a_clock_that_was_set_back_counts():
+    """Otherwise a reporting session would pass for silent until the clock has caught up."""
     first, later = (
         events.Heartbeat(ts=datetime(2026, 4, 9, hour, tzinfo=UTC), session="one", seq=seq)
         for hour, seq in ((12, 5), (9, 6))

@@ -180,7 +180,7 @@ def test_a_clock_that_was_set_back_does_not_undo_what_was_said_last():
 
 
 def test_at_the_same_instant_an_opening_counts_last():
-    """Two writers who meet in one instant rather leave a loop open than lose it."""
+    """Two writers at one instant leave a loop open rather than lose it."""
     opening = events.LoopAdded(ts=NOON, id="tax", text="File it")
     closing = events.LoopResolved(ts=NOON, id="tax", reason="Filed")
     assert after(opening, closing) == after(closing, opening)

@@ -54,7 +54,7 @@ def test_a_session_is_open_from_its_start_to_its_end():
 
 
 def test_a_clock_that_was_set_back_hides_no_start():
-    """What counts is the place in the log; what is not in it yet comes last."""
+    """The place in the log counts; events that are not in it yet come last."""
     before, end = began(seq=1, launch="l1"), events.SessionEnded(ts=at(1), session="one", seq=2)
     for seq in (3, 0):
         again = began(minutes=-60, seq=seq, launch="l2", source="resume")
@@ -132,7 +132,7 @@ def test_the_order_of_events_does_not_count(order):
 
 
 def test_a_launch_is_known_from_its_start_and_its_end():
-    """Where it runs and since when from the start, how it went from the end."""
+    """The start has its host and time, the end its result."""
     seen = folded(
         launched("l1", 4, boot="b00t", uptime=12.5),
         over("l1", 6, exit_kind="limit", opened=True),
@@ -154,7 +154,7 @@ def test_a_launch_is_known_from_its_start_and_its_end():
 
 
 def test_the_attempts_of_a_cycle_are_its_own_in_order():
-    """By their place in the log, not by name or by the clock."""
+    """Their place in the log decides, not their name or the clock."""
     seen = folded(
         launched("b", 2, ts=at(9)),
         launched("other", 3, cycle=2),
@@ -165,7 +165,7 @@ def test_the_attempts_of_a_cycle_are_its_own_in_order():
 
 
 def test_a_snapshot_keeps_the_newest_and_forgets_no_open_session_first():
-    """A session that never ended must still be told of after many that did."""
+    """A session that never ended must still be reported after many that did."""
     lives = {"open": SessionRecord(started=at(-9_999))} | {
         f"done-{number}": SessionRecord(started=at(number), ended=at(number + 1))
         for number in range(200)

@@ -91,7 +91,7 @@ def test_an_edit_that_resolves_an_unknown_loop_is_kept():
 
 
 def test_an_edit_that_both_keeps_and_resolves_a_loop_keeps_it():
-    """Where an edit contradicts itself the loop is not lost."""
+    """If an edit contradicts itself, the loop is not lost."""
     before = added("one", "First", NOON)
     edited = msgspec.structs.replace(
         make_state(before, NOON, LIMITS), resolved=(Resolution("one", "Done", "2026-03-01"),)
@@ -110,7 +110,7 @@ def test_an_edit_without_words_keeps_the_words_that_stand():
 
 
 def test_unknown_fields_of_a_loop_survive_a_new_wording():
-    """What another tool keeps in a loop stays there when its text changes or it is reopened."""
+    """Fields of another tool stay when the text of a loop changes or it is reopened."""
     edited = State("a", open_loops=(OpenLoop("one", "First", "", extra={"owner": "ann"}),))
     projection = adopted(Projection("a"), edited, NOON)
     projection = added("one", "First, reworded", NOON + DAY, projection)
@@ -121,7 +121,7 @@ def test_unknown_fields_of_a_loop_survive_a_new_wording():
 
 
 def test_an_edit_may_take_an_unknown_field_out_of_a_loop():
-    """Who writes a loop without a field that it had has removed that field."""
+    """Writing a loop without one of its fields removes that field."""
     edited = State("a", open_loops=(OpenLoop("one", "First", "", extra={"owner": "ann"}),))
     projection = adopted(Projection("a"), edited, NOON)
     bare = State("a", open_loops=(OpenLoop("one", "First", ""),))
@@ -194,7 +194,7 @@ def edits(draw, agent: str = "a") -> State:
 
 @given(st.lists(st.tuples(edits(), moments), max_size=4), edits(), moments)
 def test_an_edit_is_reproduced_by_the_state_that_follows(earlier, edited, now):
-    """Adopt, fold and show: all that the edit says stands there, whatever stood before."""
+    """Adopted, folded and shown, everything in the edit is there, whatever was there before."""
     projection = Projection("a")
     for one, ts in earlier:
         event = state_document.adopt_state(projection, one, ts)

@@ -22,7 +22,7 @@ RNG = random.Random(4)
 
 @pytest.fixture(autouse=True)
 def _drawn_for_this_test(request):
-    """What is drawn depends on the test alone, not on those that the same worker ran before."""
+    """Make the random values depend on the test alone, not on earlier tests of the worker."""
     RNG.seed(request.node.name)
 
 
@@ -88,7 +88,7 @@ def test_a_key_block_goes_line_by_line():
 
 
 def test_a_wrapped_token_goes_with_its_second_line():
-    """What a narrow terminal put into the next line belongs to the token."""
+    """The part that a narrow terminal put into the next line belongs to the token."""
     secret = "gh" + "p_" + drawn(RNG, 36)
     cleaned = redact_text(f"  12\texport X={secret[:25]}\n  13\t{secret[25:]}\n  14\tmake")
     assert secret[25:] not in cleaned
@@ -121,8 +121,8 @@ def test_colours_hide_nothing(start):
         "api_token: '{}'",
     ],
 )
-def test_a_long_secret_goes_to_its_end(line, size):
-    """However long a value is, its tail goes with it."""
+def test_a_long_secret_is_removed_to_its_end(line, size):
+    """However long a value is, its tail is removed too."""
     secret = drawn(RNG, size)
     cleaned = redact_text(line.format(secret))
     assert secret[-8:] not in cleaned
@@ -130,7 +130,7 @@ def test_a_long_secret_goes_to_its_end(line, size):
 
 
 def test_a_placeholder_says_nothing_about_what_follows_it():
-    """The words in a placeholder are not read as names of what stands behind it."""
+    """The words in a placeholder are not read as names of the text after it."""
     for rule in RULES:
         text = f"[redacted:{rule}:8b3b] Xy9-kQ4z71 next"
         assert redact_text(text) == text
@@ -196,7 +196,7 @@ def test_the_same_secret_has_the_same_placeholder():
 
 
 def test_a_short_secret_shows_less_of_its_hash():
-    """What could be guessed is told apart by 8 bits alone: a guess that fits proves nothing."""
+    """A guessable secret shows only 8 bits: a matching guess proves nothing."""
     assert len(render_placeholder("password", "Tundra-77").partition(":")[2]) == 2
     assert len(render_placeholder("password", drawn(RNG, 40)).partition(":")[2]) == 4
 
@@ -212,7 +212,7 @@ def test_the_manifest_allows_by_text_by_pattern_and_by_label():
 @settings(max_examples=examples(300))
 @given(texts)
 def test_redacting_again_changes_nothing(text):
-    """What was redacted is left alone, whatever stands around it."""
+    """Redacted text is left alone, whatever is around it."""
     once = redact_text(text)
     assert redact_text(once) == once
 
@@ -302,7 +302,7 @@ def literals(value):
 
 
 def find_keys_alike(value):
-    """Two keys of one object may become the same placeholder; then one goes."""
+    """Return keys of one object that would become the same placeholder, so that one is lost."""
     if isinstance(value, dict):
         return len({redact_text(json.dumps(key)) for key in value}) < len(value) or any(
             find_keys_alike(one) for one in value.values()

@@ -18,7 +18,7 @@ RNG = random.Random(11)
 
 @pytest.fixture(autouse=True)
 def _drawn_for_this_test(request):
-    """What is drawn depends on the test alone, not on those that the same worker ran before."""
+    """Make the random values depend on the test alone, not on earlier tests of the worker."""
     RNG.seed(request.node.name)
 
 
@@ -168,7 +168,7 @@ PLAIN = {
 
 TRIES = 20
 MAY_LOOK_LIKE_WORDS = 0.2
-"""Letters drawn by lot make something like a word now and then."""
+"""Random letters sometimes look like a word."""
 
 
 @pytest.mark.parametrize("maker", PLAIN)
@@ -224,7 +224,7 @@ TOKENS = {
 
 @pytest.mark.parametrize("token", TOKENS)
 def test_a_well_known_format_is_found(token):
-    """What vendors and tools publish as the look of their secrets: its last characters are gone."""
+    """For the published formats of vendors and tools, the last characters are removed."""
     for _ in range(4):
         text = TOKENS[token]()
         end = re.search(r"[\w+/-]{10}(?=[=:\"]*(?:&issuer=x)?$)", text)

@@ -1,4 +1,4 @@
-"""What single values look like: tables of values, and of the lengths at which an answer changes."""
+"""Tests of single values: tables of values, and of the lengths at which an answer changes."""
 
 import random
 import string
@@ -291,8 +291,8 @@ def test_from_which_length_on(sample, predicate):
         (20, ("20-120", "20-120")),
     ],
 )
-def test_a_caller_says_how_long_it_is_at_least(least, sizes):
-    """Of letters and digits that are random, and of letters that were drawn."""
+def test_a_caller_sets_the_minimum_length(least, sizes):
+    """It applies to random letters and digits, and to random letters."""
     at_random, drawn = map(spans, sizes)
     mixed, small = SAMPLES["letters and digits"], SAMPLES["small letters"]
     assert [size for size in range(121) if value_tests.is_random(mixed[:size], least)] == at_random

@@ -59,7 +59,7 @@ def test_a_trail_whose_last_commit_is_not_in_the_log_is_another_one(trail, event
 
 
 def test_the_log_is_read_back_only_to_the_last_commit():
-    """Also if that commit is missing: an older event of its generation ends the search."""
+    """If that commit is missing, an older event of its generation ends the search."""
     for trail in (tip(3), tip(4)):
         unread = iter([relay(5), relay(3), beat(2), relay(1)])
         find_audit_lag(trail, unread, 9)

@@ -1,4 +1,4 @@
-"""What was decided stays known, whatever becomes of its line in the relay."""
+"""Decisions stay known, whatever happens to their line in the relay."""
 
 from datetime import UTC, date, datetime
 

@@ -1,4 +1,4 @@
-"""What a relay has come to: its options, its winner and its doubts."""
+"""The deliberation of a relay: its options, its winner and its doubts."""
 
 import json
 from pathlib import Path

@@ -90,7 +90,7 @@ def test_the_fields_that_are_missing_are_named():
 
 
 def test_the_tokens_are_those_of_the_whole_text():
-    """The cap is held against the estimate of the text; exactly the cap is not over it."""
+    """The cap is compared with the estimate of the text; exactly the cap is not over it."""
     text = EXAMPLES[RelayKind.OVER_CAP]
     tokens = estimate_tokens(text)
     assert checked(text, tokens).tokens == tokens
@@ -113,7 +113,7 @@ def test_a_directive_that_says_nothing_is_a_placeholder(words):
     "words", ["Nothing works: fix it", "无论如何先修复登录", "todo list: sort"]
 )
 def test_a_directive_that_begins_like_a_placeholder_is_one_to_follow(words):
-    """Only a directive that consists of such a word says nothing."""
+    """Only a directive that consists of such a word is empty."""
     assert checked(f"## Next Action\n{words}\n").usable
 
 

@@ -1,4 +1,4 @@
-"""The trim: what goes, in which order, and what never goes."""
+"""The trim: what is removed, in which order, and what never is."""
 
 import time
 from collections import Counter
@@ -123,8 +123,8 @@ def test_what_goes_goes_in_order_and_stops_as_soon_as_it_fits():
 
 
 @pytest.mark.parametrize("number", range(len(ORDER)))
-def test_no_more_goes_than_must(number):
-    """With room for all but the first few, exactly those few go."""
+def test_no_more_is_removed_than_necessary(number):
+    """If only the first few do not fit, exactly those are removed."""
     caps = range(estimate_tokens(RELAY), 0, -1)
     goal = next(text for text in (kept(RELAY, cap) for cap in caps) if ORDER[number] not in text)
     found = cut(RELAY, fits(goal))
@@ -165,7 +165,7 @@ def test_a_relay_that_cannot_fit_says_so():
     ],
 )
 def test_without_a_directive_nothing_is_cut(text):
-    """What cannot be read must not be cut: it is left as it is, and said not to fit."""
+    """An unreadable relay is left as it is, and reported as too large."""
     found = cut(text, 5)
     assert relays.render(found.relay) == text
     assert found.removed == ()
@@ -173,7 +173,7 @@ def test_without_a_directive_nothing_is_cut(text):
 
 
 def test_all_fields_keep_their_headings_and_other_headings_go():
-    """An emptied field still says that it is empty; an emptied section of another name goes."""
+    """An emptied field stays; an emptied section of another name is removed."""
     text = kept(RELAY, 1)
     parsed = relays.parse(text)
     assert all(parsed.places(field) for field in RelayField)
@@ -181,7 +181,7 @@ def test_all_fields_keep_their_headings_and_other_headings_go():
 
 
 def test_a_heading_with_something_below_it_stays():
-    """A section of another name keeps its heading while a field stands below it."""
+    """A section of another name keeps its heading while it contains a field."""
     text = f"## Part\n{FILLER}\n### Inner\n{FILLER}\n### Next Action\nShip it\n"
     assert kept(text, 1) == "## Part\n### Next Action\nShip it\n"
 
@@ -197,7 +197,7 @@ def test_the_first_words_of_the_phase_stay(first):
 
 
 def action(body: str) -> str:
-    """What is left of a directive when everything that may go has gone."""
+    """Return the rest of a directive when everything removable is removed."""
     text = f"## Next Action\n{body}## Notes\n{FILLER}\n"
     found = cut(text, 1).relay.content(RelayField.NEXT_ACTION)
     assert found is not None
@@ -232,13 +232,13 @@ def test_inside_a_directive_only_done_lines_go():
     ],
 )
 def test_a_done_item_with_undone_details_stays(item):
-    """Its details would otherwise hang under the item above, or stand there alone."""
+    """Otherwise its details would hang under the item above, or be alone."""
     body = f"- Ship it\n{item}"
     assert action(body) == body
 
 
-def test_a_done_item_goes_with_its_done_details():
-    """A branch that is done as a whole goes as a whole."""
+def test_a_done_item_is_removed_with_its_done_details():
+    """A branch that is completely done is removed completely."""
     assert action("- a\n- [x] b\n  - [x] c\n    - ✅ d\n- e\n") == "- a\n- e\n"
 
 
@@ -258,7 +258,7 @@ def test_a_directive_of_done_lines_alone_stays():
 
 
 def test_every_directive_is_left_whole_not_only_the_first():
-    """Where several sections direct, nothing but done lines goes from any of them."""
+    """If several sections direct, only done lines are removed from any of them."""
     text = (
         f"## Next Action (Cycle 2)\nShip it\n- [x] a\n### Metrics\ninside\n## Log\n{FILLER}\n"
         f"## Next Actions\nRest\n- [x] b\n- c\n## Active Projects\n### Site\n{FILLER}\n"
@@ -279,8 +279,8 @@ def test_next_steps_count_as_a_directive():
 # Elsewhere
 
 
-def test_elsewhere_a_done_item_goes_with_its_details():
-    """What hangs under a finished item is finished with it, unless a box there is open."""
+def test_elsewhere_a_done_item_is_removed_with_its_details():
+    """The details of a finished item are finished with it, unless a box there is open."""
     text = (
         "## Active Projects\n- [x] a\n  about a\n\n  more about a\n- b\n- [x] c\n  - [ ] d\n"
         "## Next Action\nShip it\n"
@@ -331,7 +331,7 @@ def test_decisions_go_oldest_first(body, expected):
 
 
 def test_front_matter_and_the_schema_mark_stay():
-    """What programs read is not for trimming; a preface is."""
+    """Text for programs is not trimmed; a preface is."""
     head = "---\ntitle: x\n# no heading\ntags:\n- [x] a\n---\n<!-- rekindle: relay 1 -->\n"
     text = f"{head}\nPreface {FILLER}\n\n## Next Action\nShip it\n"
     assert kept(text, 1) == f"{head}## Next Action\nShip it\n"
@@ -423,7 +423,7 @@ def is_subsequence(some: Iterable[str], every: Iterable[str]) -> bool:
 
 
 def directives(relay: Relay) -> list[list[str]]:
-    """The lines of every Next Action, in the order in which they stand."""
+    """Return the lines of every Next Action, in their order."""
     return [
         outline.split_lines(relay.outline.content(place))
         for place in sorted(relay.places(RelayField.NEXT_ACTION))

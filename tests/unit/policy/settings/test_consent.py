@@ -86,7 +86,7 @@ def test_a_path_that_leads_outside_is_controlled():
 
 
 def test_changes_are_short_and_harmless():
-    """However long or hostile a value is, the line stays one line; many are counted."""
+    """However long or hostile a value is, the line stays one line; further changes are counted."""
     evil = {"a": "x" * 5000 + "\n\x1b]0;title\x07"}
     [change] = compare_settings({}, evil)
     assert len(change.render()) < 200

@@ -1,4 +1,4 @@
-"""Every setting and threshold in words."""
+"""The explanations of every setting and threshold."""
 
 import pytest
 

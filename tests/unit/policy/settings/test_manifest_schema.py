@@ -130,7 +130,7 @@ def find_undescribed(schema: dict[str, Any]) -> list[str]:
 
 
 def test_every_key_has_a_description():
-    """Also of agents, personas and pipelines; a new key without one fails here."""
+    """This includes agents, personas and pipelines; a new key without one fails here."""
     assert find_undescribed(SCHEMA) == []
     agent = SCHEMA["properties"]["agents"]["anyOf"][0]["additionalProperties"]["properties"]
     assert [key for key, one in agent.items() if "description" not in one] == []
@@ -231,7 +231,7 @@ def test_every_setting_is_described_as_it_is_read(one: SettingExplanation):
     ],
 )
 def test_schema_and_loader_agree(text, conforms):
-    """What an editor marks is what Rekindle refuses."""
+    """An editor marks exactly the files that Rekindle refuses."""
     assert loads(text) is conforms
     assert fits(parsed(text), SCHEMA) is conforms
 
@@ -242,7 +242,7 @@ def test_switches_are_valid_in_editors_that_read_yaml_1_2():
 
 
 def test_the_command_prints_the_schema():
-    """As JSON, with the meaning, unit and default of each setting."""
+    """It is JSON, with the meaning, unit and default of each setting."""
     result = CliRunner().invoke(config, ["schema"])
     assert result.exit_code == 0
     schema = json.loads(result.stdout)

@@ -23,7 +23,7 @@ ENVIRON = {"TOPIC": "alerts-1", "URL": "json://me:pass@host/$NOT", "EMPTY": "", 
     ],
 )
 def test_variables_are_replaced_once(address, expected):
-    """What a variable holds is taken as it is; a dollar without a name stays one."""
+    """The value of a variable is used unchanged; a dollar without a name stays one."""
     assert resolve_address(address, ENVIRON) == expected
 
 

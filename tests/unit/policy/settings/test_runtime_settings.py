@@ -164,7 +164,7 @@ def test_a_setting_is_found_by_its_key_or_the_end_of_it(key):
 
 
 def test_a_group_is_explained_by_its_name():
-    """The beginning of a key explains all that stands below it."""
+    """The beginning of a key explains all keys below it."""
     manifest, marked = read(MANIFEST)
     found = explain_settings.explain_setting("runtime.restart", manifest, marked)
     assert [each.key.removeprefix("runtime.restart.") for each in found] == list(
@@ -194,7 +194,7 @@ def test_the_origin_names_who_said_so(key, value, origin):
 
 
 def test_a_value_that_repeats_the_default_still_names_its_line():
-    """Who set it matters, even where it makes no difference."""
+    """Its origin matters, even if it makes no difference."""
     text = "version: 1\nruntime:\n  loops:\n    stale_after_days: 14\n"
     assert one("stale_after_days", text).origin == "rekindle.yaml:4"
 
@@ -235,7 +235,7 @@ def test_an_unknown_key_suggests_the_nearest(key, like):
 
 
 def test_a_key_like_no_other_points_to_the_list():
-    """Where nothing is near the hint says how to see all."""
+    """If nothing is similar, the hint names the command that lists all."""
     with pytest.raises(NotFoundError) as refused:
         explain_settings.explain_setting("zzzz", None, None)
     assert "config explain" in refused.value.hint

@@ -1,4 +1,4 @@
-"""What of another loop's documents can be taken over."""
+"""The documents of another loop that can be adopted."""
 
 import json
 from datetime import UTC, datetime
@@ -32,8 +32,8 @@ def test_nothing_is_taken_from_nothing():
     assert planned().left == ()
 
 
-def test_a_relay_is_taken_over():
-    """Also one with a byte order mark."""
+def test_a_relay_is_adopted():
+    """A byte order mark is accepted."""
     for data in (RELAY, b"\xef\xbb\xbf" + RELAY):
         assert planned(relay=data).relay.next_action == "Port the parser"
 

@@ -9,8 +9,8 @@ from rekindle.policy.setup import environment
 FOR_CLAUDE = (claude_harness.PASSED_PREFIXES, claude_harness.BLOCKED_VARIABLES)
 
 
-def test_what_every_program_needs_is_passed_on():
-    """Where to find programs, who one is, which language, how to reach the network."""
+def test_common_variables_are_passed_on():
+    """They tell where programs are, the user, the language and the network."""
     ours = {
         "PATH": "/bin",
         "HOME": "/nowhere",
@@ -38,8 +38,8 @@ def test_keys_of_other_programs_stay_here():
     assert environment.select_variables(ours, *FOR_CLAUDE) == {}
 
 
-def test_the_harness_s_own_are_passed_on_but_for_a_session_s_marks():
-    """What it is set up with goes through; that it runs inside another session does not."""
+def test_the_harness_s_own_are_passed_on_except_a_session_s_marks():
+    """Its configuration is passed on; the marks of an outer session are not."""
     wanted = {f"{prefix}X": "1" for prefix in claude_harness.PASSED_PREFIXES}
     marks = dict.fromkeys(claude_harness.BLOCKED_VARIABLES, "1")
     assert environment.select_variables(wanted | marks, *FOR_CLAUDE) == wanted
@@ -64,7 +64,7 @@ def test_what_is_never_passed_on_never_is(ours, prefixes, never):
 
 
 def test_nothing_that_could_be_a_secret_is_written_down():
-    """By its name, in any case; a proxy's address may have a password in it."""
+    """The name decides, in any case; the address of a proxy may contain a password."""
     secrets = {
         "ANTHROPIC_API_KEY": "k",
         "CLAUDE_CODE_OAUTH_TOKEN": "t",

@@ -1,4 +1,4 @@
-"""What relays ask for: the open lines of a directive, and the names in them."""
+"""The requests of relays: the open lines of a directive, and the names in them."""
 
 import json
 from pathlib import Path

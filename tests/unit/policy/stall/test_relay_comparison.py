@@ -242,7 +242,7 @@ def test_without_two_directives_there_is_nothing_to_compare(before, after, which
 
 
 def test_a_directive_in_a_fence_is_one():
-    """Where there is nothing else to go by."""
+    """This holds if there is nothing else."""
     fenced = relay("```\nmake release\n```")
     assert compare_relays(fenced, fenced).verdict is StallKind.STALLED
 
@@ -287,7 +287,7 @@ def test_the_time_to_judge_a_line_grows_with_its_length(piece):
 
 @pytest.mark.bench
 def test_the_time_to_judge_a_log_grows_with_its_length():
-    """Not every line is held against every other."""
+    """Not every line is compared with every other."""
 
     def seconds(size):
         lines = [f"{n:x} {n * n:x}q" for n in range(size)]

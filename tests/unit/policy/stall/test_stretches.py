@@ -1,4 +1,4 @@
-"""Where a history of verdicts got stuck."""
+"""The stuck stretches of a history of verdicts."""
 
 import pytest
 
@@ -33,8 +33,8 @@ def history(marks):
         (".ssss", [(1, 5)]),
     ],
 )
-def test_where_it_got_stuck(marks, expected):
-    """From the relay before the first stuck pair to the one after the last."""
+def test_a_stuck_stretch_is_found(marks, expected):
+    """It runs from the relay before the first stuck pair to the one after the last."""
     found = find_stretches(history(marks), alarm=3)
     assert [(stretch.first, stretch.last) for stretch in found] == expected
 

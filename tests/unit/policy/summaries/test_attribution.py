@@ -1,4 +1,4 @@
-"""Who a line of a summary stems from, however it is worded and whatever it cites."""
+"""The source of a line in a summary, for any wording and citation."""
 
 import pytest
 

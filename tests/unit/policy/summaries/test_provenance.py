@@ -1,4 +1,4 @@
-"""Where the words of a text come from."""
+"""The source of a text's words."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a summarizer is asked."""
+"""The request to a summarizer."""
 
 import pytest
 

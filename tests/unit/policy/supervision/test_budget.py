@@ -1,4 +1,4 @@
-"""What a run may spend, and the words that say it is spent."""
+"""The budget of a run, and the words that report it as spent."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -86,7 +86,7 @@ def test_a_run_starts_with_nothing_spent():
     ],
 )
 def test_the_cap_that_is_reached(cap, expected):
-    """With its unit, its amount and what was spent of it."""
+    """It has its unit, its amount and the spending."""
     spent = RunSpending(usd=3.0, tokens=20)
     assert find_reached_cap(spent, cap, began=NOW - timedelta(hours=2), now=NOW) == expected
 
@@ -104,7 +104,7 @@ def test_the_cap_that_is_reached(cap, expected):
     ],
 )
 def test_the_caps_that_an_operator_raised(cap, raised, expected):
-    """A cap only goes up, and none appears that the manifest does not set."""
+    """A cap only rises, and none appears that the manifest does not set."""
     assert raise_caps(cap, raised) == expected
 
 

@@ -1,4 +1,4 @@
-"""What an agent needs now, from all that is known of it."""
+"""The needs of an agent, from all known facts."""
 
 from datetime import UTC, datetime, timedelta
 

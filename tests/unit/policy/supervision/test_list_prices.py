@@ -27,7 +27,7 @@ OWN = {
     ],
 )
 def test_the_price_of_a_model(model, price):
-    """By its name, otherwise by the longest beginning of it."""
+    """Its name decides, otherwise the longest matching beginning of it."""
     assert find_price(complete_prices(OWN), model) == price
 
 

@@ -106,7 +106,7 @@ def test_a_word_comes_after_the_one_before_whatever_the_clock_says():
 
 
 def test_safe_mode_is_left_by_a_restart_alone():
-    """Neither by another `run` nor by a stop."""
+    """Neither another `run` nor a stop leaves it."""
     assert folded(STARTED, SAFE).is_safe
     assert folded(STARTED, SAFE, said("stopped"), said("running")).is_safe
     assert not folded(STARTED, SAFE, RESTART).is_safe

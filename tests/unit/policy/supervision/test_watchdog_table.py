@@ -1,4 +1,4 @@
-"""Whether the watchdog starts a supervisor: the whole table, said once more in other words."""
+"""The watchdog's decision to start a supervisor: the whole table, stated in other words."""
 
 import itertools
 from datetime import UTC, datetime, timedelta
@@ -24,7 +24,7 @@ MARKERS = {
     "done\n": True,
     "41 done\n": False,  # the operator has said since that it is to run
 }
-"""What `.clean-exit` may say, and whether it counts."""
+"""The content of `.clean-exit`, and whether it counts."""
 LOGS = {"whole": {}, "tampered": {"is_tampered": True}, "lossy": {"may_miss_stop": True}}
 """In which condition the log is."""
 CASES = list(
@@ -57,7 +57,7 @@ def test_every_row(supervised, desired, is_over, marker, log):
 
 
 def test_every_row_is_reached():
-    """No row stands behind one that takes all of its cases."""
+    """No row comes after one that matches all of its cases."""
     reached = {
         watchdog_table.decide_start(
             WatchFacts(

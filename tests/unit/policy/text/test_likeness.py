@@ -1,4 +1,4 @@
-"""How much two texts have in common."""
+"""The similarity of two texts."""
 
 import json
 from pathlib import Path
@@ -12,8 +12,8 @@ from rekindle.policy.text.likeness import (
 TABLES = json.loads(Path(__file__).with_name("likeness.json").read_text())
 
 
-def test_how_alike_two_texts_are():
-    """From 0 to 1, in either order."""
+def test_the_similarity_of_two_texts():
+    """It is between 0 and 1, in either order."""
     for pair, expected in TABLES["likeness"].items():
         one, other = json.loads(pair)
         assert round(measure_likeness(one, other), 6) == expected, pair

@@ -1,4 +1,4 @@
-"""The estimate of tokens, held against an exact o200k tokenizer."""
+"""The estimate of tokens, compared with an exact o200k tokenizer."""
 
 import json
 import lzma
@@ -312,7 +312,7 @@ def test_the_weights_of_lines_add_up_to_the_weight_of_the_text(text):
 
 @given(any_text)
 def test_a_line_costs_the_same_with_and_without_its_break(text):
-    """Whether lines are cut with or without their breaks makes no difference."""
+    """Cutting lines with or without their breaks makes no difference."""
     assert [estimate_tokens(line + "\n") for line in text.split("\n")] == [
         estimate_tokens(line) for line in text.split("\n")
     ]

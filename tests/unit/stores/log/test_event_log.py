@@ -143,8 +143,8 @@ def test_a_snapshot_is_made_when_enough_has_been_written(store, clock, monkeypat
     assert snapshot.load_snapshot(store.folder("trades")).projection.cursors == {}
 
 
-def test_who_looks_again_reads_only_what_is_new(store, open_store, clock, monkeypatch):
-    """And knows what one knows who reads all of it."""
+def test_a_second_read_gets_only_new_events(store, open_store, clock, monkeypatch):
+    """It gives the same result as reading all of it."""
     for number in range(20):
         add_loop(store, f"l{number}", clock)
     store.read("trades")
@@ -191,7 +191,7 @@ def test_reading_backwards_gives_the_newest_first(store, clock):
 
 
 def test_a_log_of_a_newer_schema_is_refused_by_name(store):
-    """What a later Rekindle wrote is not half understood."""
+    """The events of a later Rekindle are not half understood."""
     with store.folder("trades").log.open("ab") as file:
         file.write(b'{"v":2,"seq":2,"gen":1,"ts":"2026-04-09T12:00:00Z","kind":"heartbeat"}\n')
     seal_log(store.folder("trades"))
@@ -236,7 +236,7 @@ def test_an_agent_of_another_host_is_refused(store, open_store, clock):
 
 
 def test_a_take_over_raises_the_generation_and_says_so(store, open_store, clock):
-    """The new owner's events carry a higher generation, and the log tells who had it before."""
+    """The new owner's events have a higher generation, and the log names the previous owner."""
     elsewhere = open_store(host="elsewhere")
     record = open_loops.propose_loop({}, "a", "text", clock())
     elsewhere.submit("trades", record, take_over=True)
@@ -260,8 +260,8 @@ def test_a_writer_that_was_taken_over_commits_nothing(store, open_store, clock):
         assert folder.log.read_bytes() == before
 
 
-def test_a_late_event_of_an_older_generation_counts_for_nothing(store, open_store, clock):
-    """Should a zombie's line reach the log all the same, readers fence it off."""
+def test_a_late_event_of_an_older_generation_is_ignored(store, open_store, clock):
+    """If a zombie's line reaches the log, readers fence it off."""
     with open_store(host="elsewhere").writer("trades", take_over=True):
         pass
     late = open_loops.propose_loop({}, "zombie", "text", clock())
@@ -315,7 +315,7 @@ def test_the_state_on_disk_is_what_the_log_adds_up_to(store, clock):
 
 
 def test_a_line_that_lost_only_its_newline_does_not_come_back(store, clock):
-    """What readers did not count must not start to count when the next event is appended."""
+    """A line that readers did not count must not count after the next append."""
     whole = events.render(
         events.LoopAdded(ts=clock(), seq=2, gen=1, id="ghost", text="never acknowledged")
     )
@@ -381,8 +381,8 @@ def test_a_removed_lock_does_not_make_two_writers(store, clock):
 
 
 @pytest.mark.parametrize("place", ["run", "memories", "archive", "inbox"])
-def test_a_folder_that_is_gone_is_made_again(store, clock, place):
-    """`rm -rf run` costs nothing that was folded, and readers see it all the same."""
+def test_a_missing_run_folder_is_created_again(store, clock, place):
+    """`rm -rf run` costs nothing that was folded, and readers still see it."""
     add_loop(store, "kept", clock)
     shutil.rmtree(getattr(store.folder("trades"), place))
     assert store.exists("trades")

@@ -138,7 +138,7 @@ def test_a_writer_that_opened_a_segment_before_it_went_writes_to_the_next(
 
 
 def test_a_busy_writer_leaves_the_record_acknowledged(store, clock):
-    """With the agent's lock held elsewhere, submit says False and the record still counts."""
+    """If the agent's lock is held elsewhere, submit returns False and the record still counts."""
     with store.writer("trades"):
         record = open_loops.propose_loop({}, "a", "text", clock())
         assert store.submit("trades", record) is False
@@ -245,7 +245,7 @@ def plant(store, line):
 
 
 def test_unknown_fields_of_a_record_survive_the_fold(store):
-    """What a later Rekindle of our schema adds to a record is in the log afterwards."""
+    """Additions of a later Rekindle to a record are in the log afterwards."""
     plant(store, b'1 event {"v":1,"ts":"2026-04-09T12:00:00Z","kind":"heartbeat","prio":{"a":[3]}}')
     fold(store)
     assert b'"prio":{"a":[3]}' in store.folder("trades").log.read_bytes()

@@ -169,7 +169,7 @@ def test_a_project_that_was_moved_and_moved_back_keeps_its_history(stopped, open
 
 
 def test_a_seal_that_is_older_than_the_log_sets_the_later_lines_aside(stopped, open_store, clock):
-    """As after the user's folder was restored: only a file that the agent can write has them."""
+    """After a restore of the user's folder, only a file that the agent can write has them."""
     folder = stopped.folder("trades")
     older, known = folder.private.seal.read_bytes(), folder.log.read_bytes()
     add(stopped, "later", clock)
@@ -266,8 +266,8 @@ def test_acceptance_takes_no_decision_that_was_not_sealed(
 
 @pytest.mark.parametrize("kind", ["cycle.ended", "relay.committed"])
 @pytest.mark.parametrize("hide", [None, claim_newer_state])
-def test_an_appended_line_of_no_kind_counts(stopped, open_store, clock, kind, hide):
-    """Also if state.json, which the agent can write, says that it was made from that line."""
+def test_no_appended_line_of_any_kind_counts(stopped, open_store, clock, kind, hide):
+    """This holds even if state.json, which the agent can write, claims to include that line."""
     folder = stopped.folder("trades")
     forged = {
         "cycle.ended": events.CycleEnded(ts=clock(), cycle=7),
@@ -410,7 +410,7 @@ def test_a_log_that_is_taken_over_without_a_seal_decides_nothing(stopped, open_s
 
 
 def test_spending_outlives_a_log_that_is_rewritten_whole(stopped, open_store, clock):
-    """Also if there is no snapshot of it; only what the last run has spent counts."""
+    """This holds without a snapshot; only the spending of the last run counts."""
     with stopped.writer("trades") as writer:
         for usd in (30.0, 9.0):
             writer.append(events.RunStarted(ts=clock()))
@@ -519,7 +519,7 @@ def test_a_forged_snapshot_in_the_workspace_counts_for_nothing(stopped, open_sto
 
 
 def test_history_before_the_snapshot_is_verified_by_doctor(stopped, open_store, clock):
-    """What counts is in the snapshot; a reader does not hash the whole log each time."""
+    """The counted state is in the snapshot; a reader does not hash the whole log each time."""
     with stopped.writer("trades") as writer:
         writer.append(*[events.Heartbeat(ts=clock())] * 20)
         writer.snapshot()
@@ -588,7 +588,7 @@ def test_a_full_user_folder_refuses_before_the_log_changes(store, clock, monkeyp
 
 
 def test_a_failed_append_leaves_the_log_sealed(store, open_store, clock, monkeypatch):
-    """Even if what it wrote cannot be cut off at once."""
+    """This holds even if its partial text cannot be cut off at once."""
     real = durable_files.append_durably
 
     def failing(path, data):

@@ -57,7 +57,7 @@ def look_at(folder):
 )
 @pytest.mark.parametrize("name", [*WRITES, *READS])
 def test_no_folder_below_is_reached_through_a_link(tmp_path, victim, name, linked):
-    """Not even the one that the file is in: the kernel's own O_NOFOLLOW is for the last name."""
+    """The folder of the file is included: the kernel's own O_NOFOLLOW is for the last name only."""
     path = tmp_path / "project/.rekindle/agents/trades/run/file"
     link = tmp_path / "project" / linked
     link.parent.mkdir(parents=True)

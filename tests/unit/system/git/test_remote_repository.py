@@ -10,7 +10,7 @@ from rekindle.system.git.tree_snapshot import WorkingCopy
 
 
 def test_git_starts_where_no_sandboxed_agent_can_write(tmp_path, monkeypatch):
-    """Not in /tmp: a configuration that an agent puts into the folder would name programs."""
+    """In /tmp, a configuration that an agent puts into the folder could name programs."""
     folders = []
     start = remotes.start_git
 

@@ -1,4 +1,4 @@
-"""What has been done in a folder, as the real git knows it."""
+"""The work in a folder, as the real git knows it."""
 
 import subprocess
 from datetime import UTC, datetime

@@ -43,7 +43,7 @@ os._exit(0)
 
 
 def test_lines_come_whole_and_in_order(inside):
-    """However they are cut on their way: five megabytes, many small ones, bytes of any kind."""
+    """Five megabytes, many small lines, and bytes of any kind, however they are split."""
     found = inside(
         PRELUDE
         + r"""
@@ -85,7 +85,7 @@ tell(lines=[one.decode() for one in lines(child)])
 
 @pytest.mark.parametrize("holder", ["sleep 600", "yes"], ids=["silent", "flooding"])
 def test_following_ends_with_the_program_and_not_with_its_pipe(inside, holder):
-    """What it left behind holds the pipe open, silently or writing into it without end."""
+    """A leftover process keeps the pipe open, silently or writing into it without end."""
     code = HOLDS_THE_PIPE % holder
     found = inside(
         PRELUDE
@@ -175,7 +175,7 @@ tell(early=early, code=child.code)
 
 
 def test_its_group_ends_with_it(inside):
-    """What it started in its own group is gone when following ends, also where it ignores TERM."""
+    """Processes of its group are gone when following ends, even if they ignore TERM."""
     found = inside(
         PRELUDE
         + """

@@ -14,7 +14,7 @@ from rekindle.system.processes.forked_worker import ForkedChild
 
 
 def test_a_signal_while_it_is_waited_for_has_it_killed_only_once(monkeypatch):
-    """Ctrl-C between the waiting and the forgetting: who cleans up then finds it gone, and done."""
+    """Ctrl-C between waiting and forgetting: the cleanup finds it gone."""
     child = ForkedChild(lambda say: signal.pause())
     real = os.waitpid
 

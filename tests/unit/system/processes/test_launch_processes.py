@@ -1,4 +1,4 @@
-"""What a launch left behind is found by its mark and ended; everything else is left alone."""
+"""Leftover processes of a launch are found by its mark and ended; all others are left alone."""
 
 import pytest
 
@@ -116,8 +116,8 @@ def test_the_searching_process_is_not_ended(inside):
     assert found == {"ended": 0}
 
 
-def test_one_that_does_not_want_to_end_is_killed(inside):
-    """It ignores SIGTERM, or is stopped: a moment later it is gone all the same."""
+def test_a_process_that_ignores_sigterm_is_killed(inside):
+    """A stopped process is killed too."""
     found = inside(
         PRELUDE
         + """

@@ -30,7 +30,7 @@ def test_enter_is_enter(screen, line):
 
 
 def test_text_is_reported_and_is_not_enter(screen):
-    """Else `Take the second` would be dropped, and the question answered with `retry`."""
+    """Otherwise `Take the second` would be dropped, and the question answered with `retry`."""
     told = []
     keyboard = Keyboard(lambda: told.append("text"))
     screen.write(b"Take the second\n")

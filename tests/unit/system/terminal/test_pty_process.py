@@ -111,7 +111,7 @@ def sit(tmp_path):
 
 
 def gone(pid, timeout=20):
-    """Whether it ends in time. No event tells a stranger of an end: it is looked for again."""
+    """Return whether it ends in time, by polling, because no event reports it to a stranger."""
     deadline = time.monotonic() + timeout
     while _lives(pid) and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -131,7 +131,7 @@ def pid_of(desk):
 
 
 def test_it_is_in_the_foreground_of_a_terminal_as_large_as_ours(sit):
-    """From the first moment: it may draw before anybody has resized anything."""
+    """This holds from the start: it may draw before any resize."""
     desk = sit(size=(101, 37))
     pid = pid_of(desk)
     desk.wait_for(f"{pid} in front {pid}\r\n<101x37>")
@@ -142,7 +142,7 @@ def test_it_is_in_the_foreground_of_a_terminal_as_large_as_ours(sit):
 
 
 def test_a_new_size_is_passed_on(sit):
-    """And the program is told, as by its own terminal."""
+    """The program is told, as by its own terminal."""
     desk = sit()
     desk.wait_for("<80x24>")
     for columns, lines in ((120, 50), (33, 9)):
@@ -164,7 +164,7 @@ def test_keys_that_make_signals_make_them_for_the_program_alone(sit):
 
 
 def test_every_byte_arrives(sit):
-    """What a program reads byte by byte, with the keys that mean something elsewhere."""
+    """The program reads byte by byte, with the keys that have a meaning elsewhere."""
     every = bytes(range(256))
     desk = sit()
     desk.wait_for("<80x24>")
@@ -176,7 +176,7 @@ def test_every_byte_arrives(sit):
 
 
 def test_a_large_paste_arrives_whole(sit):
-    """However slowly it is read."""
+    """This holds however slowly it is read."""
     desk = sit()
     desk.wait_for("<80x24>")
     desk.type("raw 300000\r")
@@ -258,8 +258,8 @@ def test_being_asked_to_end_we_ask_the_program(sit, number, how):
     assert desk.modes == desk.modes_before
 
 
-def test_one_that_will_not_end_is_killed(sit):
-    """With what else is in its group."""
+def test_a_program_that_will_not_end_is_killed(sit):
+    """The rest of its group is killed too."""
     desk = sit()
     desk.wait_for("<80x24>")
     desk.type("deaf\r")
@@ -271,8 +271,8 @@ def test_one_that_will_not_end_is_killed(sit):
     assert desk.modes == desk.modes_before
 
 
-def test_a_stopped_one_hears_that_it_is_to_end(sit):
-    """Asked while everybody stands still, it is told as soon as we go on."""
+def test_a_stopped_program_gets_the_request_to_end(sit):
+    """A request while all are stopped arrives as soon as we continue."""
     desk = sit()
     desk.wait_for("<80x24>")
     desk.type(CTRL_Z)
@@ -310,8 +310,8 @@ def test_it_ends_when_we_are_killed(sit, tmp_path):
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-def test_what_is_said_behind_all_drawing_says_why_it_ended(sit):
-    """What was drawn before is a conversation, which explains no end."""
+def test_text_after_all_drawing_gives_the_reason_of_the_end(sit):
+    """Everything drawn before is a conversation, which does not explain the end."""
     drawn = r"\x1b[3;1Hrate limits are fun\x1b[K\x1b[?25h"
     said = r"\x1b[31mno such session\x1b[0m\n"
     desk = sit(f'import sys; sys.stderr.write("{drawn}{said}"); sys.exit(1)')
@@ -319,7 +319,7 @@ def test_what_is_said_behind_all_drawing_says_why_it_ended(sit):
 
 
 def test_a_program_that_is_not_there_is_named(sit):
-    """Before the terminal is anybody else's."""
+    """The error comes before the terminal is given away."""
     desk = sit(argv=["no-such-program"])
     desk.wait_for("ProgramMissingError: no-such-program could not be started")
     assert desk.hear() == {"code": 1}

@@ -58,7 +58,7 @@ def test_a_folder_with_a_program_that_clis_start_is_last(work: Path) -> None:
 
 
 def test_commands_of_the_agent_have_a_path_of_their_own(work: Path) -> None:
-    """Not in a terminal: what a person approves there runs outside the sandbox."""
+    """In a terminal there is none: commands approved there run outside the sandbox."""
     venv = f"{work}/.venv/bin"
     path, ordered = f"{venv}:.:/usr/bin", f"/usr/bin:{venv}"
     assert guard_path(path, work, SPLITS, stays=False) == GuardedPath(ordered, f"{venv}:/usr/bin")
