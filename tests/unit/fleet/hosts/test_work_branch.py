@@ -688,7 +688,7 @@ def test_a_committed_folder_of_ours_does_not_travel(fleet):
     assert workspace.left == []
 
 
-def test_a_nested_repository_is_no_obstacle(fleet):
+def test_a_nested_repository_does_not_block_a_push(fleet):
     """With a commit it is a submodule for git, without one it is left out."""
     workspace = fleet.at("here", 1)
     workspace.bring(None)
