@@ -147,6 +147,17 @@ def test_init_adds_a_second_agent_and_keeps_every_other_byte(rekindle, project):
     assert set(manifest.parse(after).agents) == {"trades", "second"}
 
 
+def test_init_says_that_a_second_agent_has_the_task_of_the_first(rekindle, project):
+    shared = (
+        "· PROMPT.md is the task of trades too: `prompt:` in rekindle.yaml gives docs its own\n"
+    )
+    assert shared in rekindle("init", "--yes", "--agent", "docs")[1]
+    manifest = project / "rekindle.yaml"
+    manifest.write_text(manifest.read_text().replace("prompt: PROMPT.md", "prompt: docs.md", 1))
+    (project / "docs.md").write_text("Write the docs.\n")
+    assert "is the task of" not in rekindle("init", "--yes", "--agent", "docs")[1]
+
+
 def test_init_twice_changes_nothing(rekindle, project):
     """It says that the agent exists, and leaves everything as it is."""
     before = (project / "rekindle.yaml").read_text()

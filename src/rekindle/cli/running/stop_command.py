@@ -281,7 +281,8 @@ def _open_default_store(folder: Path) -> FileStore:
 def restart(agents: tuple[str, ...], fresh: bool, trust: bool, as_json: bool) -> None:
     """Start AGENTS again now: from safe mode, from a wait, or from their current work.
 
-    The spending of an agent stays counted; if its run was over, a new run starts at zero.
+    The spending of an agent stays counted; if its run was over, a new run starts at zero. An agent
+    that was never started, or whose work is done, is started by `run` or `up`.
     """
     project = config.load_project(find_current_folder())
     require_operator(project)

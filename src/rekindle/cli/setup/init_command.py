@@ -126,9 +126,25 @@ def init(
     if stands == "command" and not project.manifest.agents[name].command:
         echo(f"Next: add `command: ./your-program` to {name} in {manifest.MANIFEST_FILE}.")
         echo("      It writes its relay to the file that REKINDLE_RELAY names; DONE ends the run.")
+    if words := _explain_shared_task(project, name):
+        echo(f"· {words}")
     if not is_trusted(folder):
         echo("· this folder came with a manifest: the first `rekindle run` asks for trust")
     echo(f"Next: {_render_task_step(project, name)}`rekindle run {name}`.")
+
+
+def _explain_shared_task(project: config.Project, name: str) -> str:
+    """Return that other agents have the same prompt; empty if none has."""
+    prompts = {
+        agent: entry.prompt or AgentDefaults().prompt
+        for agent, entry in project.manifest.agents.items()
+    }
+    others = [agent for agent, prompt in prompts.items() if prompt == prompts[name]]
+    others.remove(name)
+    if not others:
+        return ""
+    where = f"`prompt:` in {manifest.MANIFEST_FILE}"
+    return f"{prompts[name]} is the task of {', '.join(others)} too: {where} gives {name} its own"
 
 
 def _render_task_step(project: config.Project, name: str) -> str:
