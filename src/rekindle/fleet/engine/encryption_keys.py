@@ -11,7 +11,6 @@ from pathlib import Path
 import msgspec
 
 from rekindle.errors import EngineError
-from rekindle.policy.fleet import connection_check
 from rekindle.policy.settings.runtime_settings import TEXT_BYTES, CodecSettings
 from rekindle.system.files import durable_files
 
@@ -50,7 +49,7 @@ def load_keys(
 
 def read_secret(word: str, environ: Mapping[str, str]) -> str:
     """Return the value of the environment variable that `word` names as `$NAME`."""
-    secret = environ.get(connection_check.read_variable_name(word), "").strip()
+    secret = environ.get(word.removeprefix("$"), "").strip()
     if not secret:
         raise EngineError(
             "credentials",

@@ -1,12 +1,11 @@
 """Check claimed changes against git and the last test run."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
 from rekindle.documents.transcripts.turns import (
-    ToolCall,
     Turn,
 )
 from rekindle.policy.settings.runtime_settings import CLAIM_NAMED
@@ -66,17 +65,13 @@ def _covers(words: frozenset[str], subject: frozenset[str]) -> bool:
 
 
 def _tests_agree(claim: str, turns: Sequence[Turn]) -> bool:
-    last = next(reversed(list(_find_test_runs(turns))), None)
+    runs = [call for turn in turns for call in turn.calls if _TESTS.search(call.about)]
+    last = runs[-1] if runs else None
     if last is None:
         return False
     passed = last.result == "ok" and not _FAILED.search(last.shown)
     says_fail = _FAIL.search(claim) and not _PASS.search(claim)
     return passed is not bool(says_fail) if last.result in {"ok", "failed"} else False
-
-
-def _find_test_runs(turns: Iterable[Turn]) -> Iterator[ToolCall]:
-    for turn in turns:
-        yield from (call for call in turn.calls if _TESTS.search(call.about))
 
 
 def _find_files(claim: str) -> list[str]:

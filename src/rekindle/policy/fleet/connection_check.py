@@ -85,11 +85,6 @@ def is_loopback(address: str) -> bool:
     return bool(match and _LOOPBACK.fullmatch(match["host"]))
 
 
-def read_variable_name(word: str) -> str:
-    """Return the name in `$NAME`."""
-    return word.removeprefix("$")
-
-
 def _require_address(fleet: FleetSettings, marked: MarkedData) -> None:
     match = _ADDRESS.fullmatch(fleet.address)
     if not match or int(match["port"]) not in _PORTS:

@@ -34,7 +34,7 @@ from rekindle.policy.projection.projection import (
     WindowFill,
 )
 from rekindle.policy.stall import ladder
-from rekindle.policy.stall.ladder import LastAnswer
+from rekindle.policy.stall.ladder import CycleBeginning, LastAnswer
 from rekindle.policy.supervision import run_moves as runs
 
 SessionEvent = (
@@ -135,7 +135,12 @@ class _ProjectionBuilder(ProjectionFields):
         match event:
             case events.CycleStarted():
                 self.cycle = max(self.cycle, event.cycle)
-                self.began = max(self.began, ladder.read_cycle_beginning(event))
+                self.began = max(
+                    self.began,
+                    CycleBeginning(
+                        event.seq, event.cycle, event.ts.timestamp(), event.relay, event.head
+                    ),
+                )
             case events.ReviewMade():
                 self.reviewed = max(self.reviewed, ladder.record_review(event))
                 self.run = runs.apply_event(self.run, event)

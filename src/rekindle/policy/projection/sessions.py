@@ -150,25 +150,41 @@ def record_launch_start(attempts: dict[str, LaunchRecord], event: events.LaunchS
 
 def record_launch_end(attempts: dict[str, LaunchRecord], event: events.LaunchEnded) -> None:
     record = attempts.get(event.launch) or LaunchRecord(event.cycle, event.session, event.resumes)
-    if record.ended is None or _order_event_end(event) > _order_recorded_end(record):
-        attempts[event.launch] = msgspec.structs.replace(
-            record,
-            # A CLI that names its own sessions reports the name only while running.
-            session=record.session or event.session,
-            exit=event.exit,
-            ended=event.ts,
-            started=event.started,
-            opened=event.opened,
-            words=event.words,
-            resets_at=event.resets_at,
-            seconds=event.seconds,
-            ended_seq=event.seq,
-            run_usd=event.run_usd,
-            billed=event.billed,
-            signs=event.signs,
-            fruitless=event.fruitless,
-            swept=event.ended,
-        )
+    ended = msgspec.structs.replace(
+        record,
+        # A CLI that names its own sessions reports the name only while running.
+        session=record.session or event.session,
+        exit=event.exit,
+        ended=event.ts,
+        started=event.started,
+        opened=event.opened,
+        words=event.words,
+        resets_at=event.resets_at,
+        seconds=event.seconds,
+        ended_seq=event.seq,
+        run_usd=event.run_usd,
+        billed=event.billed,
+        signs=event.signs,
+        fruitless=event.fruitless,
+        swept=event.ended,
+    )
+    if record.ended is None or _order_end(ended) > _order_end(record):
+        attempts[event.launch] = ended
+
+
+def _order_end(record: LaunchRecord) -> tuple[object, ...]:
+    """Return the sort key of a launch's end, so that the order of duplicates does not matter."""
+    return (
+        record.ended,
+        record.exit,
+        record.words,
+        record.resets_at or 0,
+        record.seconds,
+        record.started,
+        record.opened,
+        record.ended_seq,
+        record.swept,
+    )
 
 
 def record_handoff(attempts: dict[str, LaunchRecord], event: events.HandoffTriggered) -> None:
@@ -189,25 +205,6 @@ def record_handoff(attempts: dict[str, LaunchRecord], event: events.HandoffTrigg
 def record_handoff_resume(attempts: dict[str, LaunchRecord], event: events.HandoffResumed) -> None:
     record = attempts.get(event.launch) or LaunchRecord(event.cycle, "", resumes=False)
     attempts[event.launch] = msgspec.structs.replace(record, goes_on=True)
-
-
-def _order_event_end(event: events.LaunchEnded) -> tuple[object, ...]:
-    """Return the sort key of a launch's end, so that the order of duplicates does not matter."""
-    more = (event.seconds, event.started, event.opened)
-    return event.ts, event.exit, event.words, event.resets_at or 0, *more, event.seq, event.ended
-
-
-def _order_recorded_end(known: LaunchRecord) -> tuple[object, ...]:
-    more = (known.seconds, known.started, known.opened)
-    return (
-        known.ended,
-        known.exit,
-        known.words,
-        known.resets_at or 0,
-        *more,
-        known.ended_seq,
-        known.swept,
-    )
 
 
 def select_cycle_launches(attempts: LaunchRecords, cycle: int) -> dict[str, LaunchRecord]:

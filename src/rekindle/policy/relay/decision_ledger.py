@@ -91,19 +91,14 @@ def read_decisions(relay: Relay) -> tuple[LedgerDecision, ...]:
     return tuple({decision.plain: decision for decision in decisions if decision.plain}.values())
 
 
-def compare_decisions(
-    before: Relay, after: Relay, earlier: Iterable[LedgerDecision] = ()
-) -> DecisionChanges:
-    """Return how the decisions changed, and which of them are debated again.
-
-    `earlier` are decisions that are still valid although the previous relay does not contain them.
-    """
+def compare_decisions(before: Relay, after: Relay) -> DecisionChanges:
+    """Return how the decisions changed, and which of them are debated again."""
     was = read_decisions(before)
     changes = diff_decisions(was, read_decisions(after))
     replaced = {old.plain for old, _ in changes.superseded} | {new.key for new in changes.added}
     settled = [
         (decision.text, decision.made, decision.key)
-        for decision in {decision.plain: decision for decision in (*earlier, *was)}.values()
+        for decision in was
         if replaced.isdisjoint({decision.plain, decision.key})
     ]
     redebated = redebate.find_redebates(settled, before, after)
@@ -120,7 +115,7 @@ def diff_decisions(was: Sequence[LedgerDecision], now: Sequence[LedgerDecision])
                 old for old in gone[: runtime_settings.DECISION_MOST] if is_successor(old, new)
             ]
             if candidates:
-                old = _find_closest(candidates, new)
+                old = max(candidates, key=lambda one: measure_likeness(one.plain, new.plain))
                 pairs.append((old, new))
                 gone.remove(old)
                 added.remove(new)
@@ -183,10 +178,6 @@ def _set_status(
     by: LedgerDecision | None = None,
 ) -> None:
     entries[decision.plain] = msgspec.structs.replace(entries[decision.plain], status=status, by=by)
-
-
-def _find_closest(decisions: Sequence[LedgerDecision], new: LedgerDecision) -> LedgerDecision:
-    return max(decisions, key=lambda decision: measure_likeness(decision.plain, new.plain))
 
 
 def _has_same_key(old: LedgerDecision, new: LedgerDecision) -> bool:

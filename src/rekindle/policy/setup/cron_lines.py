@@ -91,7 +91,7 @@ def _is_alone(commands: list[_CronCommand]) -> bool:
 
 def _starts_program(words: list[str]) -> bool:
     words = _drop_assignments(words)
-    program = _find_last_part(words[0]) if words else ""
+    program = words[0].rpartition("/")[2] if words else ""
     if not _PYTHON.fullmatch(program):
         return program == PROGRAM
     options = list(takewhile(lambda word: word.startswith("-"), words[1:]))
@@ -118,7 +118,3 @@ def _drop_assignments(words: list[str]) -> list[str]:
     while count < len(words) and _ASSIGNMENT.match(words[count]):
         count += 1
     return words[count:]
-
-
-def _find_last_part(word: str) -> str:
-    return word.rpartition("/")[2]

@@ -80,10 +80,6 @@ class StartNextCycle(msgspec.Struct, frozen=True):
     """Start another cycle."""
 
 
-def read_cycle_beginning(event: events.CycleStarted) -> CycleBeginning:
-    return CycleBeginning(event.seq, event.cycle, event.ts.timestamp(), event.relay, event.head)
-
-
 def record_review(event: events.ReviewMade) -> LastReview:
     return LastReview(event.seq, event.cycle, event.verdict, event.words)
 

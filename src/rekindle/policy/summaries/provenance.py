@@ -63,14 +63,10 @@ class SourcePassage(msgspec.Struct, frozen=True):
 @lru_cache(maxsize=16_384)
 def find_stems(text: str) -> frozenset[str]:
     """Return the stems of the words of a text, without the most common ones."""
-    folded = _fold_case(text)
+    folded = unicodedata.normalize("NFKC", strip_invisible(text)).casefold()
     stems = {_stem_word(word) for word in _WORD.findall(_IDEOGRAPHS.sub(" ", folded))}
     pairs = (run[at : at + 2] for run in _IDEOGRAPHS.findall(folded) for at in range(len(run)))
     return frozenset(stems - {""}).union(pairs)
-
-
-def _fold_case(text: str) -> str:
-    return unicodedata.normalize("NFKC", strip_invisible(text)).casefold()
 
 
 def _stem_word(word: str) -> str:

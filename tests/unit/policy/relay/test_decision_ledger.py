@@ -138,13 +138,6 @@ def test_a_reversed_decision_is_not_a_debate():
     assert not found.redebated
 
 
-def test_a_decision_that_only_the_ledger_knows_can_be_reopened():
-    earlier = read_decisions(relay("- Rye over wheat: keeps longer"))
-    now = relay("- New roof", "- Rye or wheat?")
-    assert not compare_decisions(relay("- New roof"), now).redebated
-    assert compare_decisions(relay("- New roof"), now, earlier).redebated
-
-
 def seen(number: int) -> RelayPosition:
     return RelayPosition(number, datetime(2026, 5, number, tzinfo=UTC), number)
 
