@@ -23,7 +23,8 @@ from fleet.figures import hold
 from fleet.pace import Pacing, Project, cpu_seconds, recorded
 from rekindle.policy.settings.runtime_settings import FLEET_HISTORY_EVENTS
 
-pytestmark = [pytest.mark.bench, pytest.mark.timeout(600)]
+# By a thread: a signal would cancel the event loop, which then waits for its workers forever.
+pytestmark = [pytest.mark.bench, pytest.mark.timeout(300, method="thread")]
 
 WHOLE: Final = os.environ.get("REKINDLE_TORTURE") == "whole"
 AGENTS, CYCLES, TURNS = 8, 5, 5

@@ -41,7 +41,7 @@ from rekindle.policy.settings.runtime_settings import FLEET_BEAT_SHARE
 from rekindle.policy.supervision import run_moves as runs
 from rekindle.system import clock
 
-pytestmark = [pytest.mark.torture, pytest.mark.bench, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.torture, pytest.mark.bench, pytest.mark.timeout(300, method="thread")]
 
 WHOLE: Final = os.environ.get("REKINDLE_TORTURE") == "whole"
 BEATING: Final = 200 if WHOLE else 60
