@@ -228,7 +228,7 @@ def _examine_store(store: FileStore, acknowledged: set[str]) -> None:
 
 
 def _read_lines(child: ForkedChild, lines: int) -> list[str]:
-    reported = child.hear(lines, _PATIENCE_SECONDS)
+    reported = child.read_lines(lines, _PATIENCE_SECONDS)
     if child.errno in DISK_FULL:
         raise StoreError("a process", os.strerror(child.errno), errno=child.errno)
     if child.error:

@@ -49,7 +49,7 @@ class FoundDocuments(msgspec.Struct, frozen=True):
 
 
 def read_found(path: Path) -> FoundDocuments:
-    """Read a path named by a person: a file is a relay; a folder is searched by file name."""
+    """Read the documents at a path that the user names: a relay, or a folder that has some."""
     with translate_os_errors(path):
         try:
             mode = path.lstat().st_mode

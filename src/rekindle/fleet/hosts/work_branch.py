@@ -21,9 +21,9 @@ from rekindle.system.git.remote_repository import RemoteRepository, RemoteState
 from rekindle.system.git.repository import Repository
 from rekindle.system.git.tree_snapshot import (
     OWN_FOLDER,
+    CapturedTree,
     HeadPosition,
     RefCommit,
-    TakenTree,
     WorkingCopy,
 )
 
@@ -96,9 +96,9 @@ class WorkBranch:
         relative to the repository.
         """
         copy = WorkingCopy(self._folder)
-        position = copy.standing()
-        with copy.taken() as taken:
-            tree = taken.tree
+        position = copy.read_head()
+        with copy.capture() as captured:
+            tree = captured.tree
         for path in never:
             if copy.has_file(tree, path):
                 raise WorkspaceError(
@@ -120,9 +120,9 @@ class WorkBranch:
         """Push the work tree as it is; return None if it is the same as at the last push."""
         copy = WorkingCopy(self._folder)
         last = self._require_last_push(copy)
-        position = copy.standing()
-        with copy.taken() as taken:
-            tree = taken.tree
+        position = copy.read_head()
+        with copy.capture() as captured:
+            tree = captured.tree
         if last.tree == tree and document.parse(last.message) == self._make_snapshot(position):
             return None
         expected = last.oid
@@ -148,7 +148,7 @@ class WorkBranch:
         and are not part of the work.
         """
         copy = WorkingCopy(self._folder)
-        return self._claim_with(copy, copy.standing(), self._require_last_push(copy).oid)
+        return self._claim_with(copy, copy.read_head(), self._require_last_push(copy).oid)
 
     def adopt(self) -> PushedWork:
         """Claim the branch with the files that the agent made here before it had a remote.
@@ -159,12 +159,12 @@ class WorkBranch:
         self._remote.clone(self._folder)
         copy = WorkingCopy(self._folder)
         copy.sweep()
-        position = copy.standing()
+        position = copy.read_head()
         if not copy.has_index and position.head == seen.head:
             # A fresh clone. With its HEAD, all files of the remote would look as if the agent
             # removed them.
             position = HeadPosition("", position.branch or _BRANCH)
-            copy.stand(position)
+            copy.set_head(position)
         return self._claim_with(copy, position)
 
     def has_files(self) -> bool:
@@ -179,8 +179,8 @@ class WorkBranch:
         Without a `last` push from here, the branch may be from an earlier stay at the first
         attempt.
         """
-        with copy.taken() as taken:
-            tree = taken.tree
+        with copy.capture() as captured:
+            tree = captured.tree
         for attempt in range(WORKSPACE_TRIES):
             seen = self._remote.look()
             self._fetch(copy, seen)
@@ -204,7 +204,7 @@ class WorkBranch:
         """
         if last := self._find_last_push(copy):
             return last
-        foreign = copy.named(f"{self._ours}/pushed")
+        foreign = copy.find_ref(f"{self._ours}/pushed")
         snapshot = document.parse(foreign.message) if foreign else None
         if foreign and snapshot and snapshot.generation > self._generation:
             raise StalePushError(self._agent, self._generation, foreign.oid)
@@ -215,7 +215,7 @@ class WorkBranch:
         )
 
     def _find_last_push(self, copy: WorkingCopy) -> RefCommit | None:
-        last = copy.named(f"{self._ours}/pushed")
+        last = copy.find_ref(f"{self._ours}/pushed")
         snapshot = document.parse(last.message) if last else None
         return last if snapshot and self._is_ours(snapshot) else None
 
@@ -237,25 +237,25 @@ class WorkBranch:
         self, copy: WorkingCopy, seen: RemoteState, pushed: PushedWork | None
     ) -> tuple[str, HeadPosition]:
         """Make the folder match the pushed work, and change only files that differ."""
-        here = copy.standing()
-        with copy.taken() as taken:
+        here = copy.read_head()
+        with copy.capture() as captured:
             source = pushed.revision if pushed else seen.head
             if not source:
-                return taken.tree, here  # the remote is empty: use the files that are here
+                return captured.tree, here  # the remote is empty: use the files that are here
             wanted = (
                 HeadPosition(pushed.head, pushed.branch)
                 if pushed
                 else HeadPosition(seen.head, seen.branch)
             )
             tree = copy.find_tree(source)
-            taken.cover(tree)
-            if (here, taken.tree) == (wanted, tree):
+            captured.cover(tree)
+            if (here, captured.tree) == (wanted, tree):
                 return tree, wanted
             self._retain_leftovers(
-                copy, here, taken, wanted=wanted, tree=tree, safe=(source, seen.work)
+                copy, here, captured, wanted=wanted, tree=tree, safe=(source, seen.work)
             )
-            taken.put(tree, wanted.head)
-        copy.stand(wanted)
+            captured.put(tree, wanted.head)
+        copy.set_head(wanted)
         copy.refresh()
         return tree, wanted
 
@@ -263,21 +263,21 @@ class WorkBranch:
         self,
         copy: WorkingCopy,
         here: HeadPosition,
-        taken: TakenTree,
+        captured: CapturedTree,
         *,
         wanted: HeadPosition,
         tree: str,
         safe: tuple[str, ...],
     ) -> None:
         """Keep unpushed files and commits of an earlier stay under a ref before replacing them."""
-        last = copy.named(f"{self._ours}/pushed")
-        was_pushed = last and last.tree == taken.tree and copy.is_kept((last.oid,), by=safe)
-        tip = copy.named(f"refs/heads/{wanted.branch}") if wanted.branch else None
+        last = copy.find_ref(f"{self._ours}/pushed")
+        was_pushed = last and last.tree == captured.tree and copy.is_kept((last.oid,), by=safe)
+        tip = copy.find_ref(f"refs/heads/{wanted.branch}") if wanted.branch else None
         commits = (here.head, tip.oid if tip else "")
-        is_lost = taken.would_lose_files(tree) and not was_pushed
+        is_lost = captured.would_lose_files(tree) and not was_pushed
         if not is_lost and copy.is_kept(commits, by=safe):
             return
-        left = self._commit_snapshot(copy, taken.tree, here, commits).revision
+        left = self._commit_snapshot(copy, captured.tree, here, commits).revision
         ref = f"{self._ours}/left/{left[:12]}"
         copy.move(ref, left)
         self.left.append(ref)

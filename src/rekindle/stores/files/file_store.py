@@ -1,4 +1,4 @@
-"""The entry point of the file store."""
+"""The file store: it takes commands, opens the only writer of each agent, and reads agents."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress

@@ -84,7 +84,7 @@ class LogWriter:
             self._append_events()
 
     def snapshot(self) -> None:
-        """Save a snapshot, after writing everything that only the tail of the log can provide."""
+        """Save a snapshot, after appending the resolutions that only the tail of the log has."""
         self._append_resolutions()
         if not self._is_alone:
             return  # it would hide lines that it does not include; the next writer reads them

@@ -158,7 +158,7 @@ class TranscriptArchive:
         durable_files.replace_file(self._make_path(transcript, _NOTE), data, is_durable=is_durable)
 
     def is_whole(self, transcript: ArchivedTranscript) -> bool:
-        """Return whether the file has at least all valid bytes."""
+        """Return whether the file still has all of its valid bytes."""
         if not transcript.size:
             return True
         path = self._make_path(transcript, _LINES)

@@ -79,7 +79,7 @@ class Writer(DocumentWriter):
         register: EventRegister | None = None,
         noted: events.DesiredSet | None = None,
     ) -> None:
-        """Create the writer; `noted` is a stop stored outside the folder, maybe not in the log."""
+        """Create the writer; `noted` is a stop stored outside the folder that the log may lack."""
         super().__init__(
             folder,
             lock=lock,

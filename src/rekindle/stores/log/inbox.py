@@ -267,7 +267,7 @@ def _read_from(segment: InboxSegment, start: int) -> bytes:
 
 
 def _open_newest(folder: Path) -> int:
-    """Return a descriptor, under a shared lock, of a segment that will still be folded."""
+    """Open the newest segment, or a new one, under a shared lock, and return its descriptor."""
     while True:
         segments = list_segments(folder)
         if segments:

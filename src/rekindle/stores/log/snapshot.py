@@ -24,7 +24,7 @@ KNOWN_KINDS = tuple(str(kind.__struct_config__.tag) for kind in events.EVENT_KIN
 class LogSnapshot(msgspec.Struct, frozen=True):
     v: int
     offset: int
-    """Bytes of the log that it covers."""
+    """Length of the log that the snapshot covers, in bytes."""
     anchor: str
     """Fingerprint of the log just before that offset."""
     projection: Projection

@@ -233,7 +233,7 @@ def close_descriptor(fd: int) -> None:
 
 
 def path_exists(path: Path) -> bool:
-    """Return whether anything is at the path; a disk error is raised rather than taken as no."""
+    """Return whether anything is at the path; raise a disk error rather than return False."""
     with translate_os_errors(path):
         try:
             path.lstat()

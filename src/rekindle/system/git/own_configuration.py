@@ -44,7 +44,7 @@ _FORMATS = {"extensions.objectformat": {"sha256"}, "extensions.refstorage": {"re
 
 
 class RepositoryPlace(msgspec.Struct, frozen=True):
-    """A repository's folders, and the settings of it that Rekindle passes to git."""
+    """A repository's folders, and the settings that Rekindle passes on to git."""
 
     top: Path
     """The work tree; the repository itself if it is bare."""

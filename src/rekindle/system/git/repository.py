@@ -156,7 +156,7 @@ class Repository:
         return GitPack(object_format)
 
     def add(self, pack: "GitPack", ref: str) -> None:
-        """Write the objects of a pack for a ref; those that are there already stay as they are."""
+        """Write the objects of a pack for a ref; objects that exist stay unchanged."""
         self._refuse_link(ref)
         self._call(("unpack-objects", "-q"), stdin=pack.data())
 

@@ -87,12 +87,12 @@ class WorkingCopy:
         """Whether anything was ever checked out or added here."""
         return self._index.exists()
 
-    def standing(self) -> HeadPosition:
+    def read_head(self) -> HeadPosition:
         branch = self._read_git("symbolic-ref", "--quiet", "HEAD", may_fail_with=1)
         head = self._read_git("rev-parse", "--verify", "--quiet", "HEAD^{commit}", may_fail_with=1)
         return HeadPosition(head, branch.removeprefix("refs/heads/"))
 
-    def named(self, ref: str) -> RefCommit | None:
+    def find_ref(self, ref: str) -> RefCommit | None:
         """Return the commit at the ref with exactly this name."""
         output = self._read_git("for-each-ref", f"--format={_REF}", ref)
         if not output:
@@ -147,7 +147,7 @@ class WorkingCopy:
             shutil.rmtree(leftover, ignore_errors=True)
 
     @contextmanager
-    def taken(self) -> Iterator["TakenTree"]:
+    def capture(self) -> Iterator["CapturedTree"]:
         """Capture the work tree: with untracked files, without ignored ones and `.rekindle`."""
         self.refuse_link()
         with (
@@ -158,10 +158,10 @@ class WorkingCopy:
             with suppress(FileNotFoundError):
                 # With its times, because git reads files again that are as new as the index.
                 shutil.copy2(self._index, index)
-            yield TakenTree(self, index)
+            yield CapturedTree(self, index)
 
-    def stand(self, standing: HeadPosition) -> None:
-        """Set HEAD; the caller has updated the work tree and the index before."""
+    def set_head(self, standing: HeadPosition) -> None:
+        """Set HEAD, after the caller has updated the work tree and the index."""
         ref = f"refs/heads/{standing.branch}"
         self.refuse_link(ref)
         for name in _HALF_DONE:  # an unfinished merge belongs to another history
@@ -241,7 +241,7 @@ class WorkingCopy:
         )
 
 
-class TakenTree:
+class CapturedTree:
     """A work tree, captured with a temporary index."""
 
     def __init__(self, copy: WorkingCopy, index: Path) -> None:

@@ -120,7 +120,7 @@ class ChildProcess:
         if out is None or err is None:
             raise AgentError("the agent's output is not a pipe")
         watched = selectors.DefaultSelector()
-        end = process_api.here.end_of(self._popen.pid)
+        end = process_api.here.watch_exit(self._popen.pid)
         lines = _LineBuffer()
         try:
             for stream in (out, err):

@@ -49,7 +49,7 @@ def start_detached_program(
     finally:
         os.close(output_fd)
     try:
-        lines = between.hear(1, DETACHED_START_SECONDS)
+        lines = between.read_lines(1, DETACHED_START_SECONDS)
         if lines:
             return int(lines[0])
         if between.errno:

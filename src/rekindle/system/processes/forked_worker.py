@@ -21,23 +21,23 @@ class ForkedChild:
 
     def __init__(self, work: Callable[[LineReporter], None]) -> None:
         self._pipe, report = os.pipe()
-        self._heard = b""
+        self._received = b""
         self._pid = os.fork()
         if self._pid == 0:
             _run_child(work, report)
         os.close(report)
 
-    def hear(self, lines: int, wait: float) -> list[str]:
-        """Return all lines reported, once there are enough of them, or on exit or timeout."""
+    def read_lines(self, lines: int, wait: float) -> list[str]:
+        """Wait for this many lines, for the exit or for a timeout; return all lines so far."""
         deadline = time.monotonic() + wait
-        while self._heard.count(b"\n") < lines and (rest := deadline - time.monotonic()) > 0:
+        while self._received.count(b"\n") < lines and (rest := deadline - time.monotonic()) > 0:
             if not select.select([self._pipe], [], [], rest)[0]:
                 break
             piece = os.read(self._pipe, 65536)
             if not piece:
                 break
-            self._heard += piece
-        complete = self._heard.decode(errors="replace").split("\n")[:-1]
+            self._received += piece
+        complete = self._received.decode(errors="replace").split("\n")[:-1]
         return [line for line in complete if not line.startswith(_ERROR)]
 
     @property
@@ -51,7 +51,7 @@ class ForkedChild:
         return self._read_stop_cause()[0]
 
     def _read_stop_cause(self) -> tuple[int, str]:
-        lines = self._heard.decode(errors="replace").split("\n")[:-1]
+        lines = self._received.decode(errors="replace").split("\n")[:-1]
         cause = next((line[1:] for line in lines if line.startswith(_ERROR)), "0 ")
         number, _, message = cause.partition(" ")
         return int(number), message

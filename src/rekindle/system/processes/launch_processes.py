@@ -74,7 +74,7 @@ class LaunchProcesses(msgspec.Struct, frozen=True):
 
     def find(self, table: ProcessTable) -> set[int]:
         """Return the live processes of the launch, including those to keep."""
-        pids = {pid for pid in table if process_api.here.bears(pid, self.mark, self.uptime)}
+        pids = {pid for pid in table if process_api.here.has_mark(pid, self.mark, self.uptime)}
         pids |= {pid for name in self.recorded if (pid := _find_pid(name, table))}
         own_pid = os.getpid()
         pids.discard(own_pid)
@@ -217,7 +217,7 @@ def list_background(of: LaunchProcesses) -> tuple[BackgroundProcess, ...]:
     return tuple(
         BackgroundProcess(_make_name(pid, table), process_api.here.command(pid), pid in kept)
         for pid in sorted(pids - spared, key=lambda pid: (table[pid].born, pid))
-        if pid in kept or not process_api.here.bears(pid, of.mark, of.uptime)
+        if pid in kept or not process_api.here.has_mark(pid, of.mark, of.uptime)
     )
 
 
@@ -283,7 +283,7 @@ def is_alive(process: str) -> bool:
         return _is_process(int(pid))
     if len(born) != _FACTS_OF_BIRTH or born[1] != identify_boot():
         return False
-    return born[2] != process_api.here.room() or identify(int(pid)) == process
+    return born[2] != process_api.here.read_namespace() or identify(int(pid)) == process
 
 
 def is_here(process: str) -> bool:
@@ -303,7 +303,7 @@ def _is_process(pid: int) -> bool:
 
 
 def _make_identity(pid: int, born: int) -> str:
-    return f"{pid}.{born}.{identify_boot()}.{process_api.here.room()}"
+    return f"{pid}.{born}.{identify_boot()}.{process_api.here.read_namespace()}"
 
 
 def _make_name(pid: int, table: ProcessTable) -> str:

@@ -47,7 +47,7 @@ def uptime() -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
-def room() -> str:
+def read_namespace() -> str:
     """Return the pid namespace of this process."""
     try:
         return os.readlink(_PROC / "self/ns/pid")[5:-1]  # noqa: PTH115 - the link's text
@@ -91,7 +91,7 @@ def table() -> dict[int, ProcessRow]:
     return rows
 
 
-def bears(pid: int, mark: str, uptime: float) -> bool:
+def has_mark(pid: int, mark: str, uptime: float) -> bool:
     """Return whether a process of our user belongs to a launch by its mark or its control group.
 
     A process older than the launch never does.
@@ -222,7 +222,7 @@ def signal_if(pid: int, number: signal.Signals, is_meant: Callable[[], bool]) ->
     return True
 
 
-def end_of(pid: int) -> int | None:
+def watch_exit(pid: int) -> int | None:
     """Return a descriptor that is readable once the process exits; None if not supported."""
     return os.pidfd_open(pid) if hasattr(os, "pidfd_open") else None
 

@@ -1,4 +1,4 @@
-"""The process tree: which processes are below which."""
+"""The process tree: every process with its parent and its descendants."""
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping

@@ -58,7 +58,7 @@ def uptime() -> float:
     return time.clock_gettime(clock)
 
 
-def room() -> str:
+def read_namespace() -> str:
     """Return an empty name: there is only one pid namespace."""
     return ""
 
@@ -106,7 +106,7 @@ def table() -> dict[int, ProcessRow]:
     return rows
 
 
-def bears(pid: int, mark: str, uptime: float) -> bool:
+def has_mark(pid: int, mark: str, uptime: float) -> bool:
     """Return whether a process of our user has the mark and is not older than the launch."""
     process = _find_process(pid)
     return process is not None and _match_mark(process, mark, psutil.boot_time() + uptime - 1)
@@ -204,7 +204,7 @@ def signal_if(pid: int, number: signal.Signals, is_meant: Callable[[], bool]) ->
     return True
 
 
-def end_of(pid: int) -> int | None:  # noqa: ARG001 - as on Linux
+def watch_exit(pid: int) -> int | None:  # noqa: ARG001 - as on Linux
     """Return None: an exit cannot be waited for along with streams here, and must be polled."""
     return None
 

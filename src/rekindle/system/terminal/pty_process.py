@@ -1,4 +1,4 @@
-"""A program on its own terminal, relayed to ours, so that the person at ours uses it directly.
+"""Run a program on its own terminal and relay it to ours, so that the operator uses it directly.
 
 Typed input goes to the program as bytes, including Ctrl-C and Ctrl-Z: its own terminal turns them
 into signals, for the program and not for us.

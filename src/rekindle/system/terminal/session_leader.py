@@ -47,7 +47,7 @@ def make_session_leader(keep: Sequence[str] = ()) -> Callable[[], None]:
             _run_leader(program, keep)
         stop_signals.reset_signals()
         os.setpgid(0, 0)
-        # Until this call it is in the background, and would be stopped for making it.
+        # The program is still in the background here, and the kernel would stop it for tcsetpgrp.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTTOU})
         os.tcsetpgrp(0, os.getpgrp())
         signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -21,7 +21,7 @@ from rekindle.fleet.hosts.work_branch import (
 from rekindle.system.git import git_process
 from rekindle.system.git import remote_repository as transport
 from rekindle.system.git.tree_snapshot import (
-    TakenTree,
+    CapturedTree,
     WorkingCopy,
 )
 from throwaway import Repository
@@ -395,11 +395,11 @@ STEPS = [
     (transport.durable_files, "rename_durably", "before"),
     (transport.durable_files, "rename_durably", "after"),
     (transport.RemoteRepository, "fetch", "before"),
-    (TakenTree, "cover", "before"),
-    (TakenTree, "put", "before"),
+    (CapturedTree, "cover", "before"),
+    (CapturedTree, "put", "before"),
     (WorkingCopy, "install_index", "before"),
     (WorkingCopy, "install_index", "after"),
-    (WorkingCopy, "stand", "before"),
+    (WorkingCopy, "set_head", "before"),
     (WorkingCopy, "refresh", "before"),
     (transport.RemoteRepository, "push", "before"),
     (transport.RemoteRepository, "push", "after"),
@@ -480,7 +480,7 @@ def test_killed_where_a_copy_is_it_gets_there_the_next_time(  # noqa: PLR0917
     assert "left there" in [there.git("show", f"{ref}:left.txt", check=False) for ref in refs]
 
 
-@pytest.mark.parametrize("step", ["install_index", "stand"])
+@pytest.mark.parametrize("step", ["install_index", "set_head"])
 def test_after_a_kill_around_the_files_the_index_is_still_heads(fleet, monkeypatch, step):
     """With HEAD unmoved, nothing else would show the next attempt that it is not done."""
     first = fleet.at("here", 1)

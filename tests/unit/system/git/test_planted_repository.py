@@ -94,7 +94,7 @@ def test_a_planted_setting_starts_nothing_for_a_snapshot(tmp_path, canary, progr
     work = make_repository(tmp_path / "project")
     arm(work, work / ".git/config", program, name)
     copy = WorkingCopy(work)
-    with copy.taken() as taken:
+    with copy.capture() as taken:
         taken.put(copy.find_tree("HEAD"), "HEAD")
     assert (work / "a.txt").read_text() == "one"
     assert not canary.exists()
@@ -251,13 +251,13 @@ def test_no_relay_is_written_through_a_link(tmp_path, plant):
 
 def replace_work(copy):
     """Capture the work tree and replace it, as a host of a fleet does."""
-    standing = copy.standing()
-    with copy.taken() as taken:
+    standing = copy.read_head()
+    with copy.capture() as taken:
         made = copy.commit(taken.tree, [standing.head], "work")
         taken.put(taken.tree, standing.head)
     copy.move("refs/heads/rekindle/trades/work", made)
-    copy.stand(HeadPosition(made, standing.branch))
-    copy.stand(HeadPosition("", standing.branch))
+    copy.set_head(HeadPosition(made, standing.branch))
+    copy.set_head(HeadPosition("", standing.branch))
 
 
 @pytest.mark.parametrize("plant", PLANTS, ids=lambda one: one.__name__)
