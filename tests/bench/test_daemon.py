@@ -66,7 +66,7 @@ def test_a_thousand_idle_agents_cost_next_to_nothing(in_memory):
     project.mkdir()
     idle(project)
     said = in_memory / "said"
-    # Not in a place of its own: the figures are read by its number out here.
+    # Without its own PID namespace, because the figures are read by its pid here.
     environment = {"PATH": "/usr/bin:/bin", "HOME": str(in_memory), "LC_ALL": "C.UTF-8"}
     argv = [sys.executable, "-I", "-m", "rekindle", "daemon"]
     with said.open("wb") as words:
@@ -80,7 +80,7 @@ def test_a_thousand_idle_agents_cost_next_to_nothing(in_memory):
         first = cpu_seconds(daemon.pid)
         seconds = LOOKS * float(WatchSettings().every)
         began = time.monotonic()
-        time.sleep(seconds)  # what is measured, not waited for
+        time.sleep(seconds)  # measured time, not a wait
         share = (cpu_seconds(daemon.pid) - first) / (time.monotonic() - began)
         peak = peak_megabytes(daemon.pid)
     finally:

@@ -132,7 +132,7 @@ def test_the_history_of_a_cycle_stays_as_long_as_it_was(fast_engine, in_memory):
     everything = [one for run in runs for one in run]
     cycles = by_cycle(everything)
     tenth = LONG // 10
-    # Until as many have ended as are remembered, each is longer than the one before.
+    # Each history is longer than the one before until the retention limit is reached.
     first, last = (sum(some) / tenth for some in (cycles[tenth : 2 * tenth], cycles[-tenth:]))
     kinds = Counter(kind(one) for one in everything)
     print(

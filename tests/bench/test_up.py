@@ -44,7 +44,7 @@ def project(place, tmp_path):
 
 def test_ten_agents_come_up_together(project):
     """No agent waits for another's check: ten take at most three times as long as one."""
-    project("up", "agent-0")  # what is compiled or cached once
+    project("up", "agent-0")  # compile and cache before the measurement
     project("down")
     out, one = project("up", "agent-0")
     assert out == "✓ agent-0: started\n"

@@ -1,8 +1,8 @@
-"""What a tool's text can become at most if the summarizer rewords what it reads.
+"""Bound what a tool's text can become if the summarizer rewords what it reads.
 
 Payloads of the evaluation set are in sessions of a person with a genuine request. The summarizer
 puts every line, reworded, into every section, and may lie about the turns that it cites. The same
-figures are taken with copied words as the only sign of a source: that shows that the styles do
+figures are taken with copied words as the only sign of a source: this shows that the styles do
 defeat it, and what the person's requests lose.
 """
 

@@ -54,7 +54,7 @@ class Hanging(Project):
         return (datetime.fromisoformat(event["ts"]) - self.began[1]).total_seconds()
 
     def ended_for_it(self):
-        """How long it took until the one that hung was noticed, and until it was gone."""
+        """Return the seconds until the hang was noticed, and until the process was gone."""
         (noticed,) = self.log("hang.detected")
         assert noticed["ended"] is True
         first, last = self.log("launch.ended")

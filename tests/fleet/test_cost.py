@@ -72,7 +72,7 @@ async def start(
 
 
 async def spent(engine, seconds: float) -> float:
-    """Return the seconds of processor time that the server used over so many seconds."""
+    """Return the seconds of processor time that the server used in this many seconds."""
     before = cpu_seconds(engine.pid)
     await asyncio.sleep(seconds)  # measured time, not a wait
     return cpu_seconds(engine.pid) - before

@@ -197,7 +197,7 @@ def test_an_agent_begins_on_a_fleet_and_is_removed_while_it_runs(
     assert rekindle("status")[1] == listed
     with opened(place) as (_, store):
         generation = store.wait_for(store.agents.remove(name)).generation
-    # As if it had been killed on the way home.
+    # Repeat it, as after a kill on the way home.
     assert rekindle("fleet", "remove", name)[0] == 0
     place.hold.unlink()
     owner = ownership.read_owner(open_store(config.load_project(place.project)).folder(name))

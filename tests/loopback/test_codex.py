@@ -115,7 +115,7 @@ def test_usage(codex, openai_model):
     ids=lambda fail: fail.type if hasattr(fail, "type") else "",
 )
 def test_an_error_that_lasts(codex, openai_model, fail, requests, told):
-    """An error of the API fails the turn, in words and with no code of its own."""
+    """An error of the API fails the turn, with a message and without its own exit code."""
     openai_model.play(Forever(fail))
     run = codex.run("hello")
     assert (run.returncode, len(openai_model.log)) == (1, requests)

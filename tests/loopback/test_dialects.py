@@ -1,4 +1,4 @@
-"""What the model says in the words of each API, asked without any agent."""
+"""The model's answers in the format of each API, without any agent."""
 
 import http.client
 import json

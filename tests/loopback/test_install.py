@@ -58,7 +58,7 @@ def test_npm_sees_no_keys(tmp_path, environ):
 
 
 def test_a_killed_installation_is_done_again(tmp_path, environ):
-    """What an installation that was killed has left is not taken for a program."""
+    """The leftovers of a killed installation are not taken for a program."""
     pretend(environ, FAILS.format("EINTEGRITY"))
     with pytest.raises(InstallError, match="EINTEGRITY") as caught:
         install(tmp_path / "cache", environ)

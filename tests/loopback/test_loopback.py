@@ -191,7 +191,7 @@ def test_a_long_prompt(claude, model):
 
 
 def test_a_hook_adds_context(claude, model):
-    """What a SessionStart hook adds is given to the model, as the system's words."""
+    """The text of a SessionStart hook reaches the model as the system's words."""
     added = {"hookEventName": "SessionStart", "additionalContext": "The relay says: go on."}
     said = json.dumps({"hookSpecificOutput": added})
     settings = claude.settings({"SessionStart": [sys.executable, "-c", f"print({said!r})"]})

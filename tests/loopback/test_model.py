@@ -85,7 +85,7 @@ def test_no_step_after_forever():
 
 
 def test_side_requests_take_no_step(model):
-    """What is not the main conversation is answered plainly, or by its own script."""
+    """Side requests are answered plainly, or by their own script."""
     script = model.play(Text("main"))
     model.play(Text("sub"), to=SUBAGENT)
     form = {"format": {"schema": {"type": "object", "required": ["ok"], "properties": {"ok": {}}}}}

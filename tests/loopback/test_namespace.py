@@ -35,7 +35,7 @@ def test_no_way_out(network, address):
 
 
 def test_the_listener_is_inside(network):
-    """What runs inside reaches the listener, which this process serves from outside."""
+    """Programs inside reach the listener, which this process serves from outside."""
     assert connect(network, *network.listener.getsockname()) == "connected"
     network.listener.accept()[0].close()
 

@@ -1,13 +1,12 @@
 """A simulated host: its clocks, its processes, its faults, and the person who operates it.
 
-The supervisor that runs on it is the real one, and so is the watchdog that looks after it. Where
-the supervisor would sleep, or wait for a line of its agent, the time jumps to whatever happens
-next; what happens is drawn from a seed. A supervisor that is killed is an exception which no flow
-may catch. The oracle is told of everything, with its true cause, and looks after every step.
+The supervisor on it is the real one, and so is its watchdog. If the supervisor would sleep, or wait
+for a line of its agent, the time jumps to the next event; the events are drawn from a seed. A
+killed supervisor is an exception which no flow may catch. The oracle is told of everything, with
+its true cause, and checks every step.
 
-An agent that works says something every moment. Those lines are not played one by one: they would
-change nothing but the time of the last of them, so that only the last one before anything happens
-is.
+A working agent prints something every moment. Those lines are not played one by one: only the last
+one before each event is, because the others would change nothing.
 """
 
 import heapq
@@ -703,7 +702,7 @@ class Host(NoBackground):
         """Have a person start an agent after a while if no watchdog does."""
         self.at(self.rng.expovariate(1 / HOUR), lambda: self.is_up or self.starts(kept=False))
 
-    # What befalls it.
+    # Faults.
 
     def fault(self):
         """The next fault, and when the one after it comes."""

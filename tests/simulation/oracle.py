@@ -192,7 +192,7 @@ class Oracle:
         if not holds:
             raise Violation(f"{words}, {self._host.true:.1f} s after the beginning")
 
-    # What the supervisor does.
+    # Actions of the supervisor.
 
     def supervisor_began(self, *, by_operator):
         self.remember(f"a supervisor begins{', by the operator' if by_operator else ''}")
@@ -374,7 +374,7 @@ class Oracle:
         self.require(words, "a notification without words")
         self._is_told = True
 
-    # What is in the log.
+    # Events of the log.
 
     def logged(self, event, run):  # noqa: C901, PLR0912 - one for each kind
         self._in_vain = (0, 0.0)
@@ -434,7 +434,7 @@ class Oracle:
             return
         self._stop_by = None  # the later word counts
         if self._over:
-            self._forget()  # what ended the run is overruled
+            self._forget()  # the end of the run is overruled
         self._over = False
         self._expect()
 
@@ -532,8 +532,8 @@ class Oracle:
         if event.launch in self._restarted:
             self._restarted.discard(event.launch)
             if cause == "clean" and not self._host.scenario.stays:
-                self._last = cause  # what is done is done, whatever was asked for meanwhile
-            self._appended += process is not None  # what it appended is known all the same
+                self._last = cause  # finished work stays finished, whatever was requested meanwhile
+            self._appended += process is not None  # its appended lines are still known
             self._expect()
             return  # it was ended for a restart, which resets the counters
         is_stopped = event.launch in self._stopped
@@ -565,8 +565,8 @@ class Oracle:
             # A killed supervisor has not recorded when the progress was: all of its launch counts.
             self._times += cause == "lost"
             return
-        # What is known of a lost one is by the clock on the wall, and nothing if it has no hooks:
-        # then only the number of launches is bounded.
+        # A lost launch is only known by the wall clock, and not at all without hooks: then only the
+        # number of launches is bounded.
         worked = self._host.mono - began
         if cause == "lost":
             is_done = process is not None and process.finished_at is not None
@@ -612,7 +612,7 @@ class Oracle:
     def _keep_session(self, event, process, cause):
         """Which session the next launch has to work on."""
         if process is None:
-            # Where nothing was started, no session has failed to come back.
+            # Nothing was started, so no resume has failed.
             self._must_be_fresh = False
             if not event.resumes:
                 self._session, self._failed_resumes = "", 0
@@ -690,7 +690,7 @@ class Oracle:
 
     def _check_spending(self, run):
         found = run.spent.tokens if run.spent.seq > run.began else 0
-        # Of who tells nothing, what it was given and said is estimated on top.
+        # For a CLI without reports, its input and output are estimated in addition.
         more = 0 if self._host.scenario.tells else 1_000
         self.require(
             self._spent - self._unsure_spent <= found <= self._spent + more,
@@ -728,7 +728,7 @@ class Oracle:
         passed = which(host.true - self._began["true"], host.wall - self._began["wall"])
         return hours is not None and passed >= hours * 3600
 
-    # What the operator and the host do.
+    # Actions of the operator and the host.
 
     def fresh_asked(self):
         self._fresh = True
@@ -755,7 +755,7 @@ class Oracle:
         self._freed_at = self._host.mono
         self._expect(3 * MAY_TAKE)
 
-    # What must have happened by now.
+    # Deadlines.
 
     def _expect(self, more=0.0):
         """Return the time by which the agent must be back."""
@@ -820,7 +820,7 @@ class Oracle:
             lingers = host.mono - process.finished_at
             self.require(lingers <= MAY_LINGER + 20 + AT_ONCE, "it is done, and lingers on")
             return
-        # From its last turn on, or from the end of the call that it was within.
+        # The time counts from its last turn, or from the end of its open call.
         if self._turns and host.mono - max(self._turns[-1][0], process.excused_at) > 2 * AT_ONCE:
             works_on = self.is_paid_out() and process.call_since is None
             self.require(not works_on, "it works on without money")

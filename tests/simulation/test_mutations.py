@@ -1,9 +1,9 @@
-"""A policy that is changed in one place is found out.
+"""A policy that is changed in one place is detected.
 
-Each row of the tables that decide over a restart, a hang or a supervisor that is gone is changed to
-every other plausible answer, or dropped; checks are left out or put in another order; settings are
-ignored. A short life, full of the faults that the change concerns, must break a promise. What
-changes nothing that anybody could notice is listed as such, with the reason.
+Each row of the tables that decide over a restart, a hang or a missing supervisor is changed to
+every other plausible answer, or dropped; checks are left out or reordered; settings are ignored. A
+short life, full of the faults that the change concerns, must break a promise. A change without any
+visible effect is listed as such, with the reason.
 """
 
 import msgspec

@@ -1,11 +1,11 @@
-"""Agents for many years, on simulated hosts where everything goes wrong that can.
+"""Agents for many years, on simulated hosts with every possible fault.
 
 The supervisor is the real one: policy, `KeepRunning`, `RunCycle`, `Launch`, `Follow`; so is the
 watchdog, `WatchAgents`. The host and its faults are drawn from a seed (`host.py`), the settings of
-each agent as well (`scenarios.py`), and an oracle that knows the true causes looks after every step
+each agent as well (`scenarios.py`), and an oracle that knows the true causes checks every step
 (`oracle.py`).
 
-A violation names its seed. The same life is lived again, alone, by
+A violation names its seed. To repeat the same life alone:
 
     REKINDLE_SEED=1234 pytest tests/simulation/test_simulation.py -k seed -s
 

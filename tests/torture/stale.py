@@ -233,7 +233,7 @@ def main() -> None:
     folder, seed, count = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
     listen()
     sweep = Sweep(folder, seed)
-    signalled.clear()  # of the one that was to be dead
+    signalled.clear()  # signals to the process that should be dead
     for number in range(count):
         sweep.play(number)
     alive = [one.poll() is None for one in sweep.bystanders]

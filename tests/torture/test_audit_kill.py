@@ -1,8 +1,8 @@
 """kill -9 around every call of git that a relay's commit makes, and of git itself.
 
 Between two calls of git the command changes nothing on disk, so a kill before and after each of
-them stands for every point of the trail's part. The log has the relay by then: whatever happened
-to the trail, the next command brings it up to date, each relay once.
+them covers every point of the trail's part. The log has the relay by then: whatever happened to the
+trail, the next command brings it up to date, each relay once.
 """
 
 import os
@@ -151,7 +151,7 @@ def test_a_git_killed_anywhere_leaves_a_sound_repository(project, tmp_path):
         assert set_relay(project, f"thing {number}", wrapped(tmp_path / "fake", script)) == 0
         Repository(project).git("fsck", "--strict", "--no-dangling")
         for lock in (project / ".git/refs/heads/rekindle").rglob("*.lock"):
-            lock.unlink()  # what the notice says
+            lock.unlink()  # as the notice says
         assert trail(project) == relays(project)[: len(trail(project))]
     killed = len((tmp_path / "shot").read_text())
     assert set_relay(project, "last thing") == 0

@@ -83,7 +83,7 @@ class Race:
             self.hand_in(
                 events.LoopAdded(ts=clock.read_clock(), id=name, text=f"item {number} of these")
             )
-            # What was acknowledged is there at once.
+            # An acknowledged loop is there at once.
             known = self.store.read("trades").projection.loops
             assert known[name].is_open
             if number % 3:

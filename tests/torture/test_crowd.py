@@ -40,7 +40,7 @@ def test_sixty_four_writers_lose_nothing(shared):
     ]
     inbox.append_records(folder, opened, durable=True)
     with shared.writer("trades") as writer:
-        writer.fold()  # what stands there already must not take up the race
+        writer.fold()  # earlier records must not take up the time of the race
     done = threading.Event()
     ready = threading.Barrier(WRITERS)
 

@@ -101,7 +101,7 @@ def running(name: str, project: Path) -> Callable[[Say], None]:
         words = os.memfd_create("words")
         for descriptor in (1, 2):
             os.dup2(words, descriptor)
-        # Not the streams that we were forked with: the test runner keeps what they are told.
+        # Not the inherited streams: the test runner keeps their output.
         sys.stdout = os.fdopen(1, "w", encoding="utf-8", closefd=False)
         sys.stderr = os.fdopen(2, "w", encoding="utf-8", closefd=False)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)

@@ -84,7 +84,7 @@ class Damage:
     def rename(self) -> None:
         """Rename the project's folder, and back a moment later."""
         self._project.path.rename(self._away)
-        time.sleep(random.Random(SEED).uniform(0, 0.5))  # how long it is away is what is tried
+        time.sleep(random.Random(SEED).uniform(0, 0.5))  # the length of its absence is tested
         self._away.rename(self._project.path)
 
     def link(self) -> None:
@@ -241,9 +241,9 @@ def play(project: Guarded, damage: Damage, rng: random.Random, figures: Figures)
     took = time.monotonic() - began
     figures.codes[f"stop {code}"] += 1
     said = f"{name}: stop {code} after {took:.1f} s: {stopping.out}{stopping.err}"
-    # Of another host's agent no stop can be recorded; one that runs here has ended all the same.
+    # No stop can be recorded for another host's agent; one that runs here has still ended.
     assert code in ({0, 13, 6} if name == "disown" else {0, 13}), said
-    # What was being started when the stop came heeds it as well: it is not started, or it ends.
+    # A supervisor that was starting when the stop came obeys it too: it does not start, or exits.
     project.place.wait_for(lambda: not project.agents() and not project.supervisors(), 30)
     figures.stops.append(time.monotonic() - began)
     assert figures.stops[-1] <= STOP_SECONDS, said

@@ -1,12 +1,12 @@
-"""kill -9 at every point of a write, and then the power goes.
+"""kill -9 at every point of a write, followed by a power loss.
 
-What no fsync confirmed may be gone, half there, or a name without its bytes. Each trial runs on a
-real file system of its own: an acknowledged write, unsynced signs of life, then a command that is
-killed; the power is cut, the file system replays its journal, and the same check as after a plain
-kill must hold.
+Unconfirmed data may be gone, half there, or a name without its bytes. Each trial runs on its own
+real file system: an acknowledged write, unsynced heartbeats, then a command that is killed; the
+power is cut, the file system replays its journal, and the same check as after a plain kill must
+hold.
 
-CI tries a seeded sample; `just torture` tries every point at which the disk was asked for
-something, on three file systems, with two kinds of cut.
+CI tries a seeded sample; `just torture` tries every disk operation, on three file systems, with two
+kinds of cut.
 """
 
 import os
@@ -127,7 +127,7 @@ def test_a_power_loss_anywhere_loses_nothing(prepared, kind):
 
 
 def trials(image: Image, prepared: Callable[[str], Path], only: str = "") -> list[Trial]:
-    with user_folder_of(None):  # what was prepared outlives every cut
+    with user_folder_of(None):  # prepared data outlives every cut
         for name in SCENARIOS:
             prepared(name)
     return [

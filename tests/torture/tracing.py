@@ -157,13 +157,13 @@ _OPTIONS: Final = (
     | 0x100000  # EXITKILL: if the tracer dies, so does the child
 )
 _CALL_STOP: Final = signal.SIGTRAP | 0x80
-# How struct ptrace_syscall_info begins: the kind of stop; then, at an entry, the number of the call
-# and its arguments, or, at an exit, its result.
+# The start of struct ptrace_syscall_info: the kind of stop; then, at an entry, the number of the
+# call and its arguments, or, at an exit, its result.
 _INFO: Final = struct.Struct("=B23xq6Q")
 _info: Final = ctypes.create_string_buffer(_INFO.size)
 _ENTRY: Final = 1  # PTRACE_SYSCALL_INFO_ENTRY
 _MAP_ANONYMOUS: Final = 0x20
-# Where the registers stand in struct user of x86_64.
+# The offsets of the registers in struct user of x86_64.
 _RESULT: Final = 10 * 8  # rax
 _THIRD: Final = 12 * 8  # rdx
 _NUMBER: Final = 15 * 8  # orig_rax
@@ -273,8 +273,8 @@ def _try(
     processors = os.sched_getaffinity(0)
     report = os.memfd_create("said")  # unlike a pipe it holds all that the work may say
     try:
-        # Of tracer and child one always waits for the other; to wake it on another processor
-        # doubles the time of every stop. The child inherits this.
+        # Tracer and child always wait for each other; waking one on another processor doubles the
+        # time of every stop. The child inherits this.
         os.sched_setaffinity(0, {_libc.sched_getcpu()})
         trial = _Trial(_fork(work, report), kill_at, log, paths, fault)
         try:
@@ -316,10 +316,10 @@ class _Trial:
     paths: bool
     fault: Fault | None = None
     struck: int = 0
-    answer: int | None = None  # what the call that the child is in is to return instead
+    answer: int | None = None  # the value that the child's current call returns instead
     calls: int = 0
-    listed: bool = False  # whether the call that the child is in is the last of the log
-    over: bool = False  # whether the work is: what the child does then is its own
+    listed: bool = False  # whether the child's current call is the last of the log
+    over: bool = False  # whether the work is over: later calls are the child's own
     end: int | None = None  # the exit code, or the negative signal, once the child is reaped
 
     def follow(self) -> bool:

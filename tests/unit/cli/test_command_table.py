@@ -29,7 +29,7 @@ def test_help_lists_every_command_once(capsys):
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_summary_is_a_verb_phrase_that_fits_on_a_line(name):
-    """It stands alone, and the command that it names exists."""
+    """It is complete, and the command that it names exists."""
     summary = COMMANDS[name].summary
     assert summary.startswith(VERBS)
     assert summary.endswith(".")

@@ -142,7 +142,7 @@ def test_the_union_is_closed_and_every_kind_says_what_it_is():
     assert documents == {"relay", "checkpoint", "brief"}
 
 
-# What a later release writes.
+# Events of later releases.
 
 
 @pytest.mark.parametrize(
@@ -183,7 +183,7 @@ def test_a_newer_event_is_refused_by_its_versions(kind, version):
         events.parse(line(v=version, kind=kind))
 
 
-# What is refused.
+# Refused events.
 
 
 @pytest.mark.parametrize("kind", ["heartbeat", "cycle.paused"])

@@ -370,7 +370,7 @@ def test_reading_leaves_nothing_behind():
     assert not [thing for thing in gc.get_objects() if isinstance(thing, yaml.Node)]
 
 
-# What we write.
+# Text that we write.
 
 
 def test_a_new_manifest_has_five_lines():

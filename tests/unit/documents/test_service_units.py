@@ -60,7 +60,7 @@ def test_every_word_reaches_the_program_as_it_is(arguments, folder, environment)
     assert words(dict(found)["ExecStart"], command=True) == list(argv)
     kept = [words(value, command=False) for key, value in found if key == "Environment"]
     assert kept == [[f"{name}={value}"] for name, value in environment.items()]
-    # What systemd takes off the end of a line must be nothing of the folder's name.
+    # The part that systemd strips from the end of a line must not belong to the folder's name.
     there = dict(found)["WorkingDirectory"]
     assert there.strip() == there
     assert specified(there).rstrip("/") == f"/{folder}".rstrip("/")

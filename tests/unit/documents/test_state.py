@@ -124,7 +124,7 @@ def test_unknown_fields_survive_everywhere():
     assert written["resolved"][0]["by"] == ["bob"]
 
 
-# What people and tools leave out.
+# Omissions of people and tools.
 
 
 def test_an_empty_object_is_a_state():
@@ -206,7 +206,7 @@ def test_a_time_of_another_zone_is_written_as_the_same_instant():
     assert state.parse(state.render(State(agent="a", last_active=east))).last_active == east
 
 
-# What is refused.
+# Refused states.
 
 
 @pytest.mark.parametrize(
@@ -302,7 +302,7 @@ def test_a_lone_surrogate_is_refused_when_it_is_written(value):
         state.render(value)
 
 
-# Whose bytes they are.
+# The author of the bytes.
 
 
 @given(STATES, st.data())

@@ -36,7 +36,7 @@ def after(days, folder, clock):
                 session.says(f"{step}: {WORDS}")
             session.ends()
         with store.writer("trades") as writer:
-            writer.snapshot()  # how long ago the last one was is chance
+            writer.snapshot()  # the time since the last one is random
         before = read_so_far()
         written = shop.brief({})
         cost = read_so_far() - before

@@ -196,7 +196,7 @@ def test_replaced_content_is_seen_as_it_is_written():
     assert [section.title for section in changed.sections] == ["A", "B"]
 
 
-# What is a heading.
+# Headings.
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ def lines(*records: dict) -> list[bytes]:
     return [json.dumps(record).encode() for record in records]
 
 
-# How it is asked
+# Requests
 
 
 def test_claude_code_is_asked():
@@ -138,7 +138,7 @@ def test_half_of_a_character_can_be_written(harness):
     "".join((*made.argv, *made.files.values())).encode()
 
 
-# What it answers
+# Answers
 
 RESULT = {
     "type": "result",

@@ -57,7 +57,7 @@ def after(function: Callable[..., Any], change: Callable[[Any], Any]) -> Callabl
     return lambda *given, **named: change(function(*given, **named))
 
 
-# What it says when it is started
+# Output at its start
 
 
 def commands(harness: Any) -> Iterator[tuple[str, Callable[[LaunchSpec], ProgramCommand]]]:
@@ -201,7 +201,7 @@ def terminals(harness: Any) -> Iterator[tuple[str, Callable[[LaunchSpec], Progra
     yield "a terminal has no prompt", lambda start: made(replace(start, prompt=""))
 
 
-# What it is asked
+# Questions
 
 
 def asked(harness: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -290,7 +290,7 @@ def unfinished(output: Any) -> OneShotAnswer | None:
     )
 
 
-# What its hooks are
+# Hooks
 
 
 def hooked(harness: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -355,7 +355,7 @@ def hooked(harness: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
     )
 
 
-# What it makes of what it reads
+# Parsing
 
 
 def reading(

@@ -60,7 +60,7 @@ def test_a_persona_s_relative_command_is_found_like_the_agent_s(make, tmp_path, 
     """In the agent's folder, then in the project's; the question itself is asked elsewhere."""
     project = make(summarizer=f"{{adapter: command, command: {command}}}")
     write_program(tmp_path / where)
-    (tmp_path / "work/status").touch()  # a word that is not a path stays a word
+    (tmp_path / "work/status").touch()  # an argument that is not a path stays unchanged
     asked = make_headless(project, open_store(project), "trades", {})
     answer = asked.ask(SummaryRequest("relay", "What was done?", ()))
     expected = " status" if "status" in command else ""

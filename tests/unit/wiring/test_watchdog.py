@@ -37,7 +37,7 @@ def _look(watching, folder):
 
 def test_a_fleet_that_was_added_is_reported_once(folder):
     watching = AllProjectsWatchdog()
-    assert len(_look(watching, folder)) == 1  # how its agent is
+    assert len(_look(watching, folder)) == 1  # the state of its agent
     (folder / "rekindle.yaml").write_text(MANIFEST + FLEET)
     [words] = _look(watching, folder)
     assert "`fleet:`: changed without your command" in words

@@ -325,7 +325,7 @@ def test_a_push_leaves_everything_of_the_users_alone(fleet):
     for name in names:
         (hooks / name).symlink_to(script)
     before = here.users_own()
-    # What an agent could have written into the configuration of its repository.
+    # Settings that an agent could have written into its repository's configuration.
     for name in ("core.sshCommand", "filter.sing.clean", "filter.sing.smudge", "core.fsmonitor"):
         here.git("config", name, str(script))
     here.git("config", f"remote.{fleet.url}.receivepack", str(script))

@@ -195,7 +195,7 @@ def test_an_answer_that_cannot_be_used_leaves_the_state_and_says_so(shop, answer
     assert "the summarizer's answer" in written.words
     assert f"no model could read all of this: {written.words}" in shop.text()
     assert "parser.py" in shop.text(), "what git knows is told all the same"
-    # What it was to read is read again, the next time.
+    # The unread turns are read the next time.
     shop.clock.forward(minutes=5)
     again = shop.brief(told)
     assert again.how == "headless"
@@ -466,7 +466,7 @@ def test_resolved_jsonl_is_put_away_and_what_others_wrote_there_counts(shop):
         "empty-files",
         "rate-limit",
     ]
-    # What was resolved by that is in the new file; nothing is there twice.
+    # Its resolutions are in the new file, without duplicates.
     assert [json.loads(one)["id"] for one in folder.resolved.read_text().splitlines()] == [
         "rate-limit"
     ]

@@ -74,7 +74,7 @@ class Life(Unbraked, NoBackground):
         self.spends = self.billed = None
         self.around = {}
 
-    # What happens.
+    # Events.
 
     def passes(self, seconds):
         self.seconds += seconds
@@ -105,7 +105,7 @@ class Life(Unbraked, NoBackground):
     def is_killed(self):
         raise Killed
 
-    # What the supervisor sees.
+    # The supervisor's view.
 
     def command(self, start):
         self.starts.append(start)
@@ -205,7 +205,7 @@ class Life(Unbraked, NoBackground):
         self.outcome = Supervisor(agent, world, **how).run()
         return self.outcome.why if self.outcome.outcome else "unwanted"
 
-    # What is known afterwards.
+    # Results.
 
     @property
     def known(self):

@@ -183,7 +183,7 @@ def test_hooks_in_our_words():
                 assert (fact.harness, fact.source) == ("codex", payload["source"])
                 assert fact.transcript == payload["transcript_path"]
             if event in {"PostToolUse", "UserPromptSubmit"}:
-                assert fact.call  # by it two hooks that tell of one thing are known
+                assert fact.call  # it identifies two reports of one event
             read[type(fact).__name__] += 1
     assert set(read) == {
         *("SessionStarted", "SessionEnded", "PromptSubmitted", "SessionCompacted", "Heartbeat"),
@@ -492,7 +492,7 @@ def test_any_tail_is_read(noise, start, stop):
     assert used is None or used.tokens == 500
 
 
-# What is left of a rollout
+# Cut rollouts
 
 
 def test_a_rollout_that_was_cut_before_its_prompt():
@@ -610,7 +610,7 @@ def test_sentences_that_stop_a_run():
     for row in stops:
         told = line(type="turn.failed", error={"message": row["text"]})
         (finished,) = codex_harness.read_stream(told)
-        if isinstance(finished, FinalReport):  # not a try that it makes by itself
+        if isinstance(finished, FinalReport):  # without its own retries
             kind = codex_harness.classify(ended(opened=SESSION, finished=finished)).kind
             assert kind in KINDS[row["class"]], row["text"]
 

@@ -188,7 +188,7 @@ def test_hook_payloads_become_events():
         "AfterTool": Heartbeat,
         "SessionEnd": SessionEnded,
     }
-    assert set(words()) == {*facts, "BeforeModel"}  # where it is stopped; nothing is kept of it
+    assert set(words()) == {*facts, "BeforeModel"}  # the event that stops it; it is not recorded
     read = set()
     for case in ENDS:
         for event, payload in tape(case).hooks:
@@ -299,7 +299,7 @@ def test_a_session_is_told_at_its_first_prompt_only():
     assert gemini_harness.told("SessionStart", "hello") == ""
 
 
-# What a persona may do
+# Permissions of a persona
 
 
 def rules(allowed: list[str] | None = None, deny: list[str] | None = None) -> list[dict]:

@@ -199,7 +199,7 @@ def test_what_is_begun_after_the_moment_is_for_the_next_morning():
     both = {"lives": [friday, monday], "briefed": saturday, "active": "2026-02-16T09:01"}
     assert due("2026-02-16T09:01", **both) is None
     assert due("2026-02-17T06:30", **both) == DueBrief("2026-02-17", closes=True)
-    # One that was killed on Friday has not come to life.
+    # One that was killed on Friday did not come back.
     killed = life("2026-02-13T09:00")
     assert due("2026-02-16T09:01", **{**both, "lives": [killed, monday]}) is None
 

@@ -205,7 +205,7 @@ def test_wraps_anywhere_cause_no_early_wake_up(hint):
             assert got is None or got >= whole, torn
 
 
-# What tells nothing
+# Texts without a time
 
 
 @pytest.mark.parametrize(

@@ -347,7 +347,7 @@ operations = st.lists(
         st.sampled_from(["add", "resolve"]),
         identities,
         words,
-        st.integers(-1_000_000, 1_000_000),  # where the clock stands, in seconds from noon
+        st.integers(-1_000_000, 1_000_000),  # the clock, in seconds from noon
     ),
     max_size=30,
 )

@@ -572,7 +572,7 @@ def test_any_text_can_be_trimmed(text):
     sound(f"{text}\n## Next Action\nShip it\n{text}", 1)
 
 
-# What a primer carries of a relay that stays over its cap
+# The relay in a primer if it stays over its cap
 
 
 @given(documents(), st.integers(200, 400), st.text(max_size=40))

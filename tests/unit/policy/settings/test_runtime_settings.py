@@ -311,6 +311,6 @@ def test_the_reference_manifest_holds_nothing_that_is_not_explained():
     ours = {f"runtime.{key}" for key in added}
     assert named == leaves(RuntimeSettings, "runtime").keys() - ours
     different = {key for key in named if explained[key].value != explained[key].default}
-    # A zone is an example: the default is the machine's. Crashes are probed where nothing is said.
+    # A zone is only an example: the default is the machine's. Crashes are probed by default.
     assert different == {"runtime.brief.zone", "runtime.restart.max_crashes"}
     assert all(explained[key].origin.startswith("rekindle.yaml:") for key in named)

@@ -237,7 +237,7 @@ ENDED = st.builds(
 
 @given(st.lists(ENDED, max_size=120, unique_by=lambda one: (one.seq, one.cycle)), st.randoms())
 def test_what_is_remembered_does_not_depend_on_the_order(happened, rng):
-    # Of one cycle the first end counts, so that those with the same place are no case.
+    # The first end of a cycle counts, so equal places do not occur.
     first = {}
     for one in sorted(happened, key=lambda one: one.seq):
         first.setdefault(one.cycle, one)
