@@ -1,6 +1,7 @@
 """The inputs of a supervisor: its agent, its ports, and the reports that it sends."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime
 
 import msgspec
@@ -9,6 +10,7 @@ from rekindle.documents.events import WorkSigns
 from rekindle.documents.launches import cli_output
 from rekindle.documents.launches.cli_output import LaunchExit, OutputItem
 from rekindle.documents.manifest import Budget, ModelPrice, Persona
+from rekindle.errors import RekindleError
 from rekindle.policy.exits.stop_reasons import StopReason
 from rekindle.policy.operator.notification_kinds import NotificationKind
 from rekindle.policy.settings.runtime_settings import FOLD_EVERY_SECONDS, Settings
@@ -239,3 +241,13 @@ class SupervisorPorts(msgspec.Struct, frozen=True):
     """Return a value that changes whenever the result of `unaccepted` may; cheap to compute."""
     renewed: Callable[[], AgentSpec | None] = lambda: None
     """Return the agent with its current settings; None if they have not changed."""
+
+    @contextmanager
+    def report_trouble(
+        self, kind: type[RekindleError] | tuple[type[RekindleError], ...] = RekindleError
+    ) -> Iterator[None]:
+        """Report an error of this kind, and continue."""
+        try:
+            yield
+        except kind as error:
+            self.tell(TroubleReport(str(error)))

@@ -69,7 +69,8 @@ class AgentMover:
                 )
                 self._there.wait_for(begin)
             except RekindleError as error:
-                if isinstance(error, OwnershipError | WorkspaceError) or _is_refusal(error):
+                is_refused = isinstance(error, EngineError) and error.cause == "refused"
+                if is_refused or isinstance(error, OwnershipError | WorkspaceError):
                     self._transfer_folder(agent, previous, known.gen)
                 raise
         self._there.keep_schedule(agent)
@@ -117,10 +118,6 @@ class AgentMover:
             if lock is None:
                 raise BusyError(agent, STOP_SECONDS)
             ownership.transfer_ownership(folder, owner, at_least)
-
-
-def _is_refusal(error: RekindleError) -> bool:
-    return isinstance(error, EngineError) and error.cause == "refused"
 
 
 def _read_documents(folder: AgentFolder, known: Projection) -> dict[str, str]:

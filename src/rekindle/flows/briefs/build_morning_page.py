@@ -3,10 +3,8 @@
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta, tzinfo
 
-from rekindle.documents import brief as briefs
 from rekindle.documents import events
-from rekindle.documents import relay as relays
-from rekindle.documents.brief import Brief, BriefLabel
+from rekindle.documents.brief import BriefLabel
 from rekindle.documents.events import AnyEvent, UnknownEvent
 from rekindle.documents.relay import RelayField
 from rekindle.documents.screens.agent_row import STATES, AgentRow, render_spend
@@ -18,8 +16,9 @@ from rekindle.documents.screens.morning_page import (
     PersonRequest,
 )
 from rekindle.documents.summaries.summary import list_carried_items
-from rekindle.errors import DocumentError, RekindleError
+from rekindle.errors import RekindleError
 from rekindle.flows.operator.read_rows import RowReader
+from rekindle.flows.read_documents import parse_brief, read_relay
 from rekindle.formats.identifiers import to_one_line
 from rekindle.policy.briefs import brief_schedule
 from rekindle.policy.briefs.timeline import make_timeline
@@ -32,7 +31,7 @@ from rekindle.stores.files import FileStore
 from rekindle.thresholds.screens import MORNING_LOOPS, MORNING_MOMENTS
 
 _DAY = timedelta(days=1)
-_AT_THEIR_TIME = (events.LoopAdded, events.LoopResolved, events.StateAdopted)
+_BACKDATED_EVENTS = (events.LoopAdded, events.LoopResolved, events.StateAdopted)
 """Events that may be recorded long after they happened."""
 
 
@@ -83,7 +82,7 @@ class MorningPageBuilder:
     def _build_known_entry(self, row: AgentRow) -> MorningEntry:
         agent = row.agent
         state = self._store.read(agent).projection
-        brief = self._read_brief(agent)
+        brief = parse_brief(self._store.document(agent, "brief"))
         written = state.briefed.ts or (state.documents["brief"].ts if brief else None)
         # Finished work has no next step, even if its last relay or brief names one.
         following = (brief.content(BriefLabel.NEXT) if brief else "") or row.next_action
@@ -97,7 +96,7 @@ class MorningPageBuilder:
             done=list_carried_items((brief.content(BriefLabel.CHANGED) or "") if brief else ""),
             next=to_one_line(following, HEADLINE_CHARACTERS * 2),
             asks=tuple(self._list_requests(row, state)),
-            night=self._night(agent, self._happened(agent)),
+            night=self._render_night(agent, self._read_recent_events(agent)),
             loops=_render_loops(row),
             open_loops=self._open_loops(state),
             refused=_render_refused(row),
@@ -145,18 +144,18 @@ class MorningPageBuilder:
             else tuple(shown)
         )
 
-    def _happened(self, agent: str) -> list[AnyEvent | UnknownEvent]:
+    def _read_recent_events(self, agent: str) -> list[AnyEvent | UnknownEvent]:
         """Return the events in the reported period, oldest first."""
         since = self._find_start()
         recent = []
         for event in self._store.newest_events(agent):
-            if event.ts < since - _DAY and not isinstance(event, _AT_THEIR_TIME):
+            if event.ts < since - _DAY and not isinstance(event, _BACKDATED_EVENTS):
                 break
             if event.ts >= since:
                 recent.append(event)
         return recent[::-1]
 
-    def _night(
+    def _render_night(
         self, agent: str, happened: Sequence[AnyEvent | UnknownEvent]
     ) -> tuple[NightLine, ...]:
         today = self._now.astimezone(self._zone).date()
@@ -170,21 +169,10 @@ class MorningPageBuilder:
         earlier = (NightLine(EARLIER, more),) if hidden > 0 else ()
         return (*earlier, *moments[-MORNING_MOMENTS:])
 
-    def _read_brief(self, agent: str) -> Brief | None:
-        data = self._store.document(agent, "brief")
-        try:
-            return briefs.parse(data) if data else None
-        except DocumentError:
-            return None
-
     def _list_questions(self, agent: str) -> tuple[str, ...]:
         """Return the open questions in the agent's relay."""
-        data = self._store.document(agent, "relay")
-        try:
-            section = relays.parse(data).content(RelayField.OPEN_QUESTIONS) if data else None
-        except DocumentError:
-            return ()
-        items = list_carried_items(section or "")
+        relay = read_relay(self._store, agent)
+        items = list_carried_items((relay and relay.content(RelayField.OPEN_QUESTIONS)) or "")
         return tuple(
             item for item in items if item.strip(" .").casefold() not in {"none", "n/a", "-"}
         )

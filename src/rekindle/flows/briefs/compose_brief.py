@@ -1,10 +1,9 @@
 """Compose the brief of an agent from the material and the open loops."""
 
-from rekindle.documents import relay as relays
 from rekindle.documents.brief import Brief, BriefLabel
 from rekindle.documents.summaries.summary import list_carried_items, make_line
-from rekindle.errors import DocumentError
 from rekindle.flows.briefs.brief_material import BriefMaterial, BriefPorts
+from rekindle.flows.read_documents import read_relay
 from rekindle.policy.briefs import brief_page as policy
 from rekindle.policy.exits import reason_text, stop_reasons
 from rekindle.policy.projection import open_loops
@@ -75,12 +74,8 @@ class BriefComposer:
         return [item.text for item in plain[BriefLabel.CHANGED]], plain[BriefLabel.NEXT][0].text
 
     def _read_next_action(self) -> str:
-        data = self._store.document(self._agent, "relay")
-        try:
-            next_action = relays.parse(data).next_action if data else None
-        except DocumentError:
-            next_action = None
-        return (next_action or "").strip().split("\n", 1)[0]
+        relay = read_relay(self._store, self._agent)
+        return ((relay and relay.next_action) or "").strip().split("\n", 1)[0]
 
 
 def is_given_up(known: Projection, material: BriefMaterial) -> bool:

@@ -43,7 +43,11 @@ class UnreportedTurns:
         """Number of sessions that are too old for the first brief."""
         parts: list[deque[Turn]] = []
         horizon = _find_horizon(briefed, now)
-        self._first = _render_instant(horizon) if briefed.until is None else ""
+        self._first = (
+            ""
+            if briefed.until
+            else normalize_time(datetime.fromtimestamp(horizon, UTC).isoformat())
+        )
         self.unread = archive.older_than(horizon) if self._first else 0
         for transcript in reversed(archive.written_since(horizon)):
             position = briefed.told.get(transcript.name)
@@ -126,10 +130,6 @@ def _find_horizon(briefed: BriefState, now: datetime) -> float:
     if briefed.until > now:
         return 0.0
     return briefed.until.timestamp() - BRIEF_OVERLAP_DAYS * _DAY_SECONDS
-
-
-def _render_instant(then: float) -> str:
-    return normalize_time(datetime.fromtimestamp(then, UTC).isoformat())
 
 
 def _make_mark(transcript: ArchivedTranscript) -> str:

@@ -21,13 +21,13 @@ import msgspec
 
 from rekindle.documents import brief as briefs
 from rekindle.documents import events
-from rekindle.documents.brief import Brief
 from rekindle.documents.events import AnyEvent
 from rekindle.documents.state import parse_time
-from rekindle.errors import BusyError, DocumentError, NotFoundError, RekindleError
+from rekindle.errors import BusyError, NotFoundError, RekindleError
 from rekindle.flows.briefs.brief_attempts import read_attempts, record_attempt
 from rekindle.flows.briefs.brief_material import BriefMaterial, BriefPorts, MaterialCollector
 from rekindle.flows.briefs.compose_brief import BriefComposer, explain_failures, is_given_up
+from rekindle.flows.read_documents import parse_brief
 from rekindle.policy.briefs import brief_page as policy
 from rekindle.policy.briefs import brief_schedule
 from rekindle.policy.briefs.brief_schedule import DueBrief
@@ -164,7 +164,7 @@ class BriefWriter:
         brief_event = self._make_event(known, settled, material, texts)
         after = fold_events(known, [*settled.events, brief_event])
         old = self._store.document(self._agent, "brief")
-        document = self._composer.compose(known, after, material, texts, _parse_brief(old))
+        document = self._composer.compose(known, after, material, texts, parse_brief(old))
         also: list[AnyEvent] = [*closed, *settled.events, brief_event]
         if material.asked:
             also.append(_make_spend_event(material))
@@ -224,13 +224,6 @@ class BriefWriter:
             last_active=min(last, now) if last else None,
             resolved=known.seq,
         )
-
-
-def _parse_brief(data: bytes | None) -> Brief | None:
-    try:
-        return briefs.parse(data) if data else None
-    except DocumentError:
-        return None
 
 
 def _make_sources(material: BriefMaterial, texts: SourceTexts) -> AnswerSources:

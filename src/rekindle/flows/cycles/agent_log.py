@@ -3,7 +3,7 @@
 from rekindle.documents import events
 from rekindle.errors import StoreError, TamperedLogError
 from rekindle.flows.operator.ask_operator import QuestionAsker
-from rekindle.flows.supervisor_ports import AgentSpec, SupervisorPorts, TroubleReport
+from rekindle.flows.supervisor_ports import AgentSpec, SupervisorPorts
 from rekindle.policy.projection.projection import Projection
 from rekindle.policy.settings.runtime_settings import STOP_SECONDS
 
@@ -22,15 +22,15 @@ class AgentLog:
             raise TamperedLogError(self._agent, seen.condition)
         if not seen.pending and seen.projection.run.said == seen.committed.run.said:
             return seen.committed
-        try:
-            with self._ports.store.writer(self._agent, wait=STOP_SECONDS) as writer:
-                writer.fold()
-                return writer.projection
-        except StoreError as error:
-            # A full disk must not block a stop command. A step that starts a process appends to the
-            # log first, and fails there.
-            self._ports.tell(TroubleReport(str(error)))
-            return seen.projection
+        # A full disk must not block a stop command. A step that starts a process appends to the log
+        # first, and fails there.
+        with (
+            self._ports.report_trouble(StoreError),
+            self._ports.store.writer(self._agent, wait=STOP_SECONDS) as writer,
+        ):
+            writer.fold()
+            return writer.projection
+        return seen.projection
 
     def append(self, *new: events.AnyEvent) -> Projection:
         """Append the events, each followed by its question if it needs a person."""

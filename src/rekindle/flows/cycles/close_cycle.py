@@ -1,4 +1,4 @@
-"""Close a cycle: commit its relay, compare it with the previous one, and make the final event.
+"""Close a cycle: commit its relay, compare it with the previous one, and build the final event.
 
 The relay is the agent's draft, or its edit of the relay file. Otherwise it is a summary of the
 session, and as a last resort the old relay with the observed work. After a crash, the next
@@ -165,20 +165,16 @@ class CycleCloser:
             if result is not None and result.was_asked:
                 spent = writer.projection.run.run_spending()
                 writer.append(make_summary_event(result, ts=self._ports.clock(), spent=spent))
-            try:
+            with self._ports.report_trouble(CheckFailedError):
                 writer.commit_relay(relay, by=by)
-            except CheckFailedError as error:
-                self._ports.tell(TroubleReport(str(error)))
-                return ""
-        return by
+                return by
+        return ""
 
     def _make_summary(self, turns: list[Turn], known: KnownWork) -> SummaryResult | None:
         if not turns:
             return None
-        try:
+        with self._ports.report_trouble((SummaryError, ManifestError)):
             return self._ending.summarizer().make("relay", turns, known)
-        except (SummaryError, ManifestError) as error:
-            self._ports.tell(TroubleReport(str(error)))
         return None
 
     def _carry_relay(self, before: Projection, turns: list[Turn], known: KnownWork) -> Relay:

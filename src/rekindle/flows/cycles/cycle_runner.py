@@ -15,13 +15,7 @@ from rekindle.flows.cycles.record_exit import ExitRecorder
 from rekindle.flows.cycles.window_sizes import WindowSizes
 from rekindle.flows.launches.background_processes import BackgroundProcesses
 from rekindle.flows.launches.launch import Launch
-from rekindle.flows.supervisor_ports import (
-    AgentSpec,
-    ExitReport,
-    LaunchReport,
-    SupervisorPorts,
-    TroubleReport,
-)
+from rekindle.flows.supervisor_ports import AgentSpec, ExitReport, LaunchReport, SupervisorPorts
 from rekindle.flows.transcripts import transcript_files
 from rekindle.flows.transcripts.archive_transcripts import TranscriptArchiver
 from rekindle.policy.exits.restart import HANDOFF_EXIT
@@ -100,12 +94,9 @@ class CycleRunner:
             for _, cycle in sorted(projection.ended.items(), reverse=True)
         ]
         text = progress_file.render(self._agent.name, lines)
-        try:
-            durable_files.replace_file(
-                self._ports.store.folder(self._agent.name).progress, text.encode()
-            )
-        except RekindleError as error:
-            self._ports.tell(TroubleReport(str(error)))
+        with self._ports.report_trouble():
+            folder = self._ports.store.folder(self._agent.name)
+            durable_files.replace_file(folder.progress, text.encode())
 
     def launch(
         self, number: int, step: StartFresh | ResumeSession, tried: list[LaunchRecord]
@@ -214,10 +205,8 @@ class CycleRunner:
         """Archive the transcripts. A failure is reported and does not end the run."""
         if not self._ports.settings.runtime.archive.transcripts:
             return
-        try:
+        with self._ports.report_trouble():
             TranscriptArchiver(self._ports.store, self._agent.name, [self._agent.harness]).all()
-        except RekindleError as error:
-            self._ports.tell(TroubleReport(str(error)))
 
     def _can_resume(self, last: LaunchRecord) -> bool:
         """Return whether the last session belongs to this CLI and its transcript is complete.

@@ -56,7 +56,9 @@ class CycleJudge:
         changed = decision_ledger.compare_decisions(before or _NONE, after or _NONE)
         files, signs = self._collect_work(now, tree, len(changed.added))
         earlier = [
-            cycle.signs for cycle in sorted(now.ended.values(), key=_find_position) if cycle.signs
+            cycle.signs
+            for cycle in sorted(now.ended.values(), key=lambda end: end.seq)
+            if cycle.signs
         ]
         work = describe_work(signs, earlier)
         is_literal = self._ports.settings.runtime.stall.identical and _is_identical(before, after)
@@ -218,7 +220,3 @@ def _judge_by_work(
     )
     about = to_one_line(after.next_action or "", DID_CHARACTERS) if after else ""
     return StallVerdict(kind, (words,), about)
-
-
-def _find_position(cycle: CycleEnded) -> int:
-    return cycle.seq

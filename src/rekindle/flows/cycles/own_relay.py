@@ -10,7 +10,7 @@ as the person's.
 from pathlib import Path
 
 from rekindle.documents import relay as relays
-from rekindle.errors import CheckFailedError, DocumentError, RekindleError
+from rekindle.errors import CheckFailedError, DocumentError
 from rekindle.flows.supervisor_ports import AgentSpec, SupervisorPorts, TroubleReport
 from rekindle.policy.settings.runtime_settings import RELAY_BYTES, STOP_SECONDS
 from rekindle.stores.files.document_writer import find_archived_digest
@@ -41,21 +41,17 @@ class OwnRelay:
     def show(self) -> None:
         """Write the committed relay to the file."""
         data = self._ports.store.document(self._agent.name, "relay")
-        try:
+        with self._ports.report_trouble():
             # The CLI is given the file's path, so its folder has to exist.
             inside_folder.make_folder(self._root, self._name)
             if data is not None and data != inside_folder.read(self._root, self._name, RELAY_BYTES):
                 inside_folder.replace(self._root, self._name, data)
-        except RekindleError as error:
-            self._ports.tell(TroubleReport(str(error)))
 
     def read_new(self) -> bytes | None:
         """Return the file's content if no committed relay has this text, or None."""
-        try:
+        data = None
+        with self._ports.report_trouble():
             data = inside_folder.read(self._root, self._name, RELAY_BYTES)
-        except RekindleError as error:
-            self._ports.tell(TroubleReport(str(error)))
-            return None
         return None if data is None or not data.strip() or self._is_known(data) else data
 
     def _is_known(self, data: bytes) -> bool:

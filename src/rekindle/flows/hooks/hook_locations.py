@@ -7,7 +7,6 @@ from typing import Literal, get_args
 
 import msgspec
 
-from rekindle.documents.hooks import hook_settings
 from rekindle.documents.hooks.hook_settings import HookFiles
 from rekindle.errors import UsageError
 from rekindle.formats import json_codec
@@ -31,11 +30,6 @@ class HookLocation(msgspec.Struct, frozen=True):
     """The CLI's folder with the user's own settings."""
     folder: Path | None = None
     """The folder whose sessions read these settings; None for all folders."""
-
-    @property
-    def old_program(self) -> Path:
-        """Path where earlier versions installed the hook program."""
-        return self.home / hook_settings.HOOK_PROGRAM
 
     @property
     def record(self) -> Path:

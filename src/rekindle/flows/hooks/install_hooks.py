@@ -19,7 +19,7 @@ from rekindle.documents.hooks import hook_settings
 from rekindle.documents.hooks.hook_settings import HookEntries, InstalledHook
 from rekindle.errors import DocumentError, StoreError, UsageError, translate_os_errors
 from rekindle.flows.hooks import settings_file
-from rekindle.flows.hooks.hook_locations import HookLevel, HookLocation, list_levels, locate_hooks
+from rekindle.flows.hooks.hook_locations import HookLocation
 from rekindle.formats import json_codec, json_edit
 from rekindle.formats.identifiers import to_one_line
 from rekindle.stores.folders import agent_folder
@@ -41,7 +41,7 @@ class _InstallRecord(msgspec.Struct, frozen=True):
 
 class HookChanges(msgspec.Struct, frozen=True):
     settings_changed: bool
-    program_changed: bool
+    program_changed: bool = False
     settings_made: bool = False
     settings_removed: bool = False
 
@@ -135,7 +135,7 @@ def is_installed(place: HookLocation) -> bool:
 def uninstall_hooks(place: HookLocation) -> HookChanges:
     """Remove the hooks, and keep all other content of the file, including later changes."""
     if not is_installed(place):
-        return HookChanges(settings_changed=False, program_changed=False)
+        return HookChanges(settings_changed=False)
     with settings_file.hold_lock(place):
         text, current = settings_file.read_settings(place)
         installed = settings_file.find_installed(place, text)
@@ -151,10 +151,10 @@ def uninstall_hooks(place: HookLocation) -> HookChanges:
             )
         elif after != text:
             settings_file.write_settings(place, after.encode())
-        program_changed = _forget_record(place)
+        with translate_os_errors(place.home):
+            durable_files.remove_file(place.record)
     return HookChanges(
         settings_changed=removed or after != text,
-        program_changed=program_changed,
         settings_removed=removed,
     )
 
@@ -218,30 +218,3 @@ def _decode_record(data: bytes | None, name: str) -> _InstallRecord | None:
         return msgspec.json.decode(data, type=_InstallRecord)
     except (DocumentError, msgspec.MsgspecError):
         return None  # Rekindle's entries are recognizable without a record
-
-
-def _list_other_locations(place: HookLocation) -> list[HookLocation]:
-    """Return the project's other settings files that use the same hook program."""
-    if place.level == "user":
-        return []
-    levels: tuple[HookLevel, ...] = ("local", "project")
-    return [
-        locate_hooks(place.harness, level, place.home.parent, {}, place.folder)
-        for level in levels
-        if level != place.level and level in list_levels(place.harness)
-    ]
-
-
-def _forget_record(place: HookLocation) -> bool:
-    """Remove the record, and an old version's program if no other settings need it."""
-    with translate_os_errors(place.home):
-        durable_files.remove_file(place.record)
-        if any(place.home.glob("hooks-*.json")) or not place.old_program.exists():
-            return False
-        if any(
-            settings_file.find_installed(location, settings_file.read_settings(location)[0])
-            for location in _list_other_locations(place)
-        ):
-            return False  # its record is lost, but it still needs the program
-        durable_files.remove_file(place.old_program)
-    return True

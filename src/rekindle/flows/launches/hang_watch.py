@@ -5,9 +5,8 @@ import msgspec
 from rekindle.documents import events
 from rekindle.documents.events import LaunchStarted
 from rekindle.documents.launches.cli_output import LaunchExit, ProcessVitals
-from rekindle.errors import RekindleError
 from rekindle.flows.launches.process_output import ProcessOutput
-from rekindle.flows.supervisor_ports import AgentSpec, HangReport, SupervisorPorts, TroubleReport
+from rekindle.flows.supervisor_ports import AgentSpec, HangReport, SupervisorPorts
 from rekindle.flows.transcripts import transcript_files
 from rekindle.policy.settings.runtime_settings import BUSY_BYTES, BUSY_SHARE
 from rekindle.policy.supervision import hang
@@ -79,11 +78,11 @@ class HangWatch:
         noted = events.HangDetected(
             ts=self._ports.clock(), launch=self._origin.launch, words=words, ended=ended
         )
-        try:
-            with self._ports.store.writer(self._agent.name) as writer:
-                writer.append(noted)
-        except RekindleError as error:
-            self._ports.tell(TroubleReport(str(error)))
+        with (
+            self._ports.report_trouble(),
+            self._ports.store.writer(self._agent.name) as writer,
+        ):
+            writer.append(noted)
         self._ports.tell(HangReport(words, ended))
         self._ports.notify("no sign of life", words)
 

@@ -1,6 +1,6 @@
 """Start one process of a session, follow it to its end, and classify its exit."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
@@ -197,21 +197,14 @@ class Launch:
             "REKINDLE_AGENT": self._agent.name,
         }
         environment = {**self._agent.environment, **command.environment, **own}
+        argv = command.argv
+        if not self._agent.program:
+            # Only programs outside the workspace count.
+            argv = program_search.resolve_command(argv, environment.get("PATH"))
         return self._ports.processes.start(
-            _resolve_program(command.argv, self._agent, environment),
+            argv,
             # A CLI would interpret a prompt that starts with a slash as a command.
             prompt=f"\n{prompt}" if prompt.startswith("/") else prompt,
             environment=environment,
             folder=self._agent.folder,
         )
-
-
-def _resolve_program(
-    argv: Sequence[str], agent: AgentSpec, environment: Mapping[str, str]
-) -> tuple[str, ...]:
-    """Return the command with the CLI's program resolved outside the workspace."""
-    return (
-        tuple(argv)
-        if agent.program
-        else program_search.resolve_command(argv, environment.get("PATH"))
-    )

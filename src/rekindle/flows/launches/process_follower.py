@@ -93,10 +93,10 @@ class ProcessFollower:
         self._folder = world.store.folder(agent.name)
 
     def follow_to_end(self) -> None:
-        # Closed in any case: a traceback would keep a reference to the process, and the process
-        # would keep the person's terminal.
         waits = self._gauge.can_stop and not self._gauge.stops_itself
         tick = HELD_TICK_SECONDS if waits and not self._agent.stays else TICK_SECONDS
+        # Closed in any case: a traceback would keep a reference to the process, and the process
+        # would keep the person's terminal.
         with closing(self._child.follow(tick)) as lines:
             self._follow_lines(lines)
         self._reporter.report_calls()

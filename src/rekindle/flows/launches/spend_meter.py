@@ -53,7 +53,8 @@ class SpendMeter:
         estimated from its tokens, up to its remaining budget, so that a launch that dies early
         still counts towards a cap.
         """
-        turns = self._list_turns()
+        # Until a turn is reported, the prompt counts alone.
+        turns = list(self._turns.values()) or ([self._given] if self._given else [])
         usd = self._find_cost(turns)
         guess = self._guess_remaining_cost(turns) if usd is None else 0.0
         unpriced = int(ended and usd is None and bool(turns))
@@ -69,10 +70,6 @@ class SpendMeter:
         """Return the spending without estimates, because no launch is ended on an estimate."""
         turns = list(self._turns.values())
         return self._make_spending(turns, self._find_cost(turns) or 0.0, self._before.unpriced)
-
-    def _list_turns(self) -> list[WindowUsage]:
-        """Return the turns so far; if none was reported, the prompt alone."""
-        return list(self._turns.values()) or ([self._given] if self._given else [])
 
     def _make_spending(
         self, turns: Sequence[WindowUsage], usd: float, unpriced: int

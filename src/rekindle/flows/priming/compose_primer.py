@@ -4,12 +4,11 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from rekindle.documents import primer
-from rekindle.documents import relay as relays
 from rekindle.documents.launches.background_record import render_ended_list, render_ended_notice
 from rekindle.documents.primer import LostSession, Primer
 from rekindle.documents.relay import Relay
 from rekindle.documents.state import OpenLoop
-from rekindle.errors import DocumentError
+from rekindle.flows.read_documents import read_relay
 from rekindle.policy.projection import open_loops, sessions
 from rekindle.policy.projection.projection import Projection
 from rekindle.policy.relay import trim
@@ -46,7 +45,7 @@ def compose_primer(
     session is included only if that is `session`.
     """
     whole = str(store.folder(agent).document("relay"))
-    relay = _read_relay(store, agent)
+    relay = read_relay(store, agent)
     cap = settings.runtime.relay.max_relay_tokens
     opened = open_loops.list_open_loops(seen.projection.loops, now, settings.runtime.loops)
     recovery = None
@@ -107,16 +106,6 @@ def _render_stage(known: Projection, relay: Relay | None) -> str:
     from rekindle.policy.relay import convergence  # noqa: PLC0415
 
     return convergence.render_stage_notice(known.ended, known.last_ended_cycle, relay)
-
-
-def _read_relay(store: FileStore, agent: str) -> Relay | None:
-    data = store.document(agent, "relay")
-    if data is None:
-        return None
-    try:
-        return relays.parse(data)
-    except DocumentError:
-        return None  # edited into an invalid relay: the next writer sets it aside and reports it
 
 
 def _read_checkpoint(store: FileStore, agent: str, seen: AgentView, session: str) -> str:

@@ -338,19 +338,15 @@ class Supervisor:
 
     def _read_projection(self) -> Projection:
         """Read without folding, because a failing disk must not keep the supervisor from ending."""
-        try:
+        with self._ports.report_trouble(StoreError):
             return self._ports.store.read(self._agent.name).projection
-        except StoreError as error:
-            self._ports.tell(TroubleReport(str(error)))
-            return Projection(self._agent.name)
+        return Projection(self._agent.name)
 
     def _write_clean_exit(self, seq: int, outcome: str) -> None:
         """Write the marker of a clean exit at `seq`; a later command overrides it."""
-        try:
+        # The log records it as well, and a full disk must not keep the supervisor from ending.
+        with self._ports.report_trouble(StoreError):
             self._ports.store.folder(self._agent.name).write_clean_exit(seq, outcome)
-        except StoreError as error:
-            # The log records it as well, and a full disk must not keep the supervisor from ending.
-            self._ports.tell(TroubleReport(str(error)))
 
     def _renew_agent(self) -> None:
         """Apply the settings that a person changed in safe mode."""

@@ -11,7 +11,7 @@ import msgspec
 from rekindle.documents import primer
 from rekindle.documents.transcripts.turns import Turn
 from rekindle.errors import StoreError
-from rekindle.flows.supervisor_ports import AgentSpec, SupervisorPorts, TroubleReport
+from rekindle.flows.supervisor_ports import AgentSpec, SupervisorPorts
 from rekindle.flows.transcripts.transcript_reader import TranscriptReader
 from rekindle.stores.files.transcript_archive import TranscriptArchive
 
@@ -22,12 +22,10 @@ def read_session_turns(
     """Return the main-thread turns of these sessions, in order and renumbered."""
     collected: list[Turn] = []
     task = world.store.redaction.text(agent.task)
-    try:
+    with world.report_trouble(StoreError):  # and continue with the turns before the damage
         for name in filter(None, dict.fromkeys(sessions)):
             main = (turn for turn in _read_turns(agent, world, name) if not turn.thread)
             collected += strip_primers(main, task, is_supervised=not agent.stays)
-    except StoreError as error:
-        world.tell(TroubleReport(str(error)))  # continue with the turns before the damage
     return [
         msgspec.structs.replace(turn, number=number) for number, turn in enumerate(collected, 1)
     ]

@@ -232,8 +232,8 @@ def test_a_hook_whose_program_is_gone_blocks_nothing(rekindle, root):
         )
 
 
-def _as_installed_before(path, root, level):
-    """Write the settings and the program as an earlier version left them."""
+def _install_in_workspace(path, root, level):
+    """Write settings that name a program in the workspace."""
     old = root / OLD_PROGRAMS[level]
     old.write_bytes(hook_program.compile_hook())
     text = path.read_text().replace(str(hook_program.find_hook_path()), str(old))
@@ -241,14 +241,13 @@ def _as_installed_before(path, root, level):
     kept = json.loads(record.read_text())
     record.write_text(json.dumps({**kept, "written": json_codec.hash_bytes(text.encode())}))
     path.write_text(text)
-    return old
 
 
 def test_a_program_in_the_workspace_is_named_and_replaced(rekindle, root, level):
-    """Hooks of an earlier version are outdated; installing again moves the program out."""
+    """Such hooks are outdated; installing again moves the program out."""
     path = written(root, level)
     rekindle("hooks", "install", "--for", level)
-    old = _as_installed_before(path, root, level)
+    _install_in_workspace(path, root, level)
     code, out, _ = rekindle("hooks", "status")
     assert (code, f"{level}: outdated" in out, "an agent could change it" in out) == (8, True, True)
     assert "an agent could change it" in rekindle("doctor")[1]
@@ -257,17 +256,15 @@ def test_a_program_in_the_workspace_is_named_and_replaced(rekindle, root, level)
     assert states(rekindle)[0] == 0
     assert rekindle("hooks", "uninstall", "--for", level)[0] == 0
     assert path.read_text() == MINE
-    assert not old.exists()
 
 
-def test_uninstalling_what_an_earlier_version_installed(rekindle, root, level):
-    """The old bytes are restored, and the program in the workspace is removed."""
+def test_uninstalling_hooks_whose_program_is_in_the_workspace(rekindle, root, level):
+    """The old bytes are restored."""
     path = written(root, level)
     rekindle("hooks", "install", "--for", level)
-    old = _as_installed_before(path, root, level)
+    _install_in_workspace(path, root, level)
     assert rekindle("hooks", "uninstall", "--for", level)[0] == 0
     assert path.read_text() == MINE
-    assert not old.exists()
 
 
 def test_a_planted_program_with_a_genuine_header_is_not_used(rekindle, root):
@@ -283,21 +280,6 @@ def test_a_planted_program_with_a_genuine_header_is_not_used(rekindle, root):
             ["sh", "-c", entries[0]["hooks"][0]["command"]], input=b"{}", check=True, timeout=30
         )
     assert not canary.exists()
-
-
-def test_an_old_program_that_is_still_needed_stays(rekindle, root):
-    """Local and project settings of an earlier version share one program."""
-    for level in ("local", "project"):
-        rekindle("hooks", "install", "--for", level)
-    for level in ("local", "project"):
-        path = root / FILES[level]
-        old = root / OLD_PROGRAMS[level]
-        old.write_bytes(hook_program.compile_hook())
-        path.write_text(path.read_text().replace(str(hook_program.find_hook_path()), str(old)))
-    rekindle("hooks", "uninstall", "--for", "local")
-    assert old.exists()
-    rekindle("hooks", "uninstall", "--for", "project")
-    assert not old.exists()
 
 
 def test_a_forged_record_puts_nothing_into_the_settings(rekindle, root):
