@@ -244,7 +244,8 @@ def _check_documents(folder: AgentFolder, seen: AgentView) -> Iterator[FolderPro
                 is_note=True,
             )
         elif condition in {"missing", "behind"}:
-            yield FolderProblem(f"{folder.document(name)} is {condition}", _FIX)
+            shown = "missing" if condition == "missing" else "outdated"
+            yield FolderProblem(f"{folder.document(name)} is {shown}", _FIX)
         if last_commit and not _archive_holds(folder, last_commit):
             yield FolderProblem(
                 f"the archive's copy of the {name} is missing or changed: {last_commit.path}",

@@ -315,6 +315,6 @@ def require_whole_log(folder: AgentFolder, seq: int) -> None:
         raise DocumentError(
             "ops.jsonl",
             f"ends at event {seq}, but state.json was made at event {state_seq}",
-            hint="restore ops.jsonl from a backup; to continue without lost events, move state.json"
-            f" and snapshot.json out of {folder.path}",
+            hint="restore ops.jsonl from a backup; to continue without the lost events, move"
+            f" state.json and snapshot.json out of {folder.path}",
         )

@@ -4,6 +4,7 @@ Only the modules of this package use it; no other code starts git.
 """
 
 import os
+import re
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -29,6 +30,8 @@ ENVIRONMENT = (
     "SUDO_UID",
     "TMPDIR",
 )
+LOCKED = re.compile(r"Unable to create '([^']+\.lock)': File exists")
+"""Git's message about a lock file that exists."""
 OWN_ENVIRONMENT = {
     "LC_ALL": "C",
     "GIT_AUTHOR_NAME": "Rekindle",

@@ -25,7 +25,6 @@ from rekindle.thresholds.texts import QUOTED_CHARACTERS
 _UPGRADE = "pip install --upgrade rekindle-agents"
 _KINDS = {"commit": 1, "tree": 2, "blob": 3}
 _IN_THE_WAY = re.compile(r"'refs/heads/([^']+)' exists; cannot create")
-_LOCKED = re.compile(r"Unable to create '([^']+\.lock)': File exists")
 _REFUSALS = (
     # Git's message, our word for it, our message (empty: git's own), and the hint.
     ("not a git repository", "outside", "", "create one: git init"),
@@ -333,7 +332,7 @@ def _make_refusal(command: str, complaint: str) -> AuditError:
             f"the branch {branch} is in the way",
             hint=f"git branch -m {branch} {branch.replace('/', '-')}-old",
         )
-    if match := _LOCKED.search(complaint):
+    if match := git_process.LOCKED.search(complaint):
         return AuditError(
             "locked", f"git {command}: {stated}", hint=f"if no git is running: rm '{match[1]}'"
         )

@@ -6,7 +6,6 @@ and LFS files are transferred as they are on disk.
 """
 
 import os
-import re
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -40,7 +39,6 @@ _SETTINGS = {
     "submodule.recurse": "false",
     "i18n.commitEncoding": "UTF-8",
 }
-_LOCKED = re.compile(r"Unable to create '([^']+\.lock)': File exists")
 _UNBORN = "does not have a commit checked out"
 _HALF_DONE = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD")
 _TEMPORARY = "rekindle-index-"
@@ -328,7 +326,7 @@ def start_git(
 
 def make_refusal(command: str, ended: GitResult) -> WorkspaceError:
     message = f"git {command}: {ended.reason}"
-    if match := _LOCKED.search(ended.complaint):
+    if match := git_process.LOCKED.search(ended.complaint):
         return WorkspaceError("locked", message, hint=f"if no git is running: rm '{match[1]}'")
     return WorkspaceError("refused", message, hint="git status; git fsck")
 
