@@ -162,7 +162,7 @@ def test_an_agent_moves_to_a_fleet_and_home_again(place, host, rekindle):
 
     code, out, _ = rekindle("fleet", "remove", name)
     assert code == 0
-    assert f"on the branch rekindle/{name}/work" in out
+    assert f"on branch rekindle/{name}/work" in out
     assert place.pushed("step-5") == "x"
     assert "Turn left" in place.pushed("told.md")
     assert f"agent {name} is not on the fleet" in rekindle("fleet", "remove", name)[2]
@@ -185,7 +185,7 @@ def test_an_agent_begins_on_a_fleet_and_is_removed_while_it_runs(
     assert rekindle("stop", name)[0] == 7
     assert rekindle("loops", "add", "a", "b")[0] == 7
     place.hold.touch()
-    assert "the fleet has it now" in rekindle("run", name)[1]
+    assert "it is on the fleet now" in rekindle("run", name)[1]
     # A host that is slow to begin is given the agent again, with the next generation.
     until(lambda: "running, host a of pool verbs; generation " in rekindle("status")[1])
     await_row(rekindle, name, lambda row: row["run"]["supervised"])
@@ -294,7 +294,7 @@ def test_a_brief_is_written_by_a_host_and_shown(place, host, rekindle):
     assert "**Next:** Do step 2 of the list" in out
     code, again, err = rekindle("brief", name)
     assert (code, again) == (0, out)
-    assert "nothing newer was written" in err
+    assert "no new brief was written" in err
     assert rekindle("fleet", "remove", name)[0] == 0
 
 
@@ -394,7 +394,7 @@ def test_an_import_that_was_killed_can_be_repeated(place, no_worker, rekindle):
     assert code == 6
     assert f"agent {name} lives on the fleet other" in err
     assert f"`rekindle fleet remove {name}` brings it home" in err
-    assert "it lives on a fleet: this is how it left" in rekindle("status")[1]
+    assert "it is on a fleet, and this is its last state here" in rekindle("status")[1]
     place.say(no_worker)
     assert rekindle("run", name)[0] == 6
     assert rekindle("fleet", "import", name)[0] == 0
@@ -440,20 +440,20 @@ def test_a_running_agent_is_not_imported(place, no_worker, rekindle):
     [
         (["up"], "`rekindle run NAME`"),
         (["down"], "`rekindle stop NAME`"),
-        (["watch", "--once"], "needs its worker"),
-        (["daemon"], "needs its worker"),
+        (["watch", "--once"], "only needs `rekindle fleet worker`"),
+        (["daemon"], "only needs `rekindle fleet worker`"),
         (["service", "install", "--print"], "`rekindle fleet worker`"),
-        (["run", "--once"], "leave it out"),
+        (["run", "--once"], "leave --once out"),
         (["run", "--json"], "`rekindle events NAME --follow --json`"),
         (["run", "--for-watchdog"], "end the daemon"),
         (["brief", "--due"], "runtime: brief: at:"),
         (["brief", "--all"], "`rekindle status`"),
         (["brief", "--mechanical"], "summarizer"),
-        (["decisions", "--all"], "without it"),
+        (["decisions", "--all"], "leave --all out"),
         (["relay", "set", "PROMPT.md"], "`rekindle answer NAME TEXT`"),
-        (["relay", "history"], "on the host"),
-        (["relay", "diff"], "on the host"),
-        (["transcript"], "on the host"),
+        (["relay", "history"], "on the agent's host"),
+        (["relay", "diff"], "on the agent's host"),
+        (["transcript"], "on the agent's host"),
         (["hooks", "install"], "each host"),
         (["adopt", "PROMPT.md"], "without `fleet:`"),
         (["doctor", "--fix"], "without `fleet:`"),
