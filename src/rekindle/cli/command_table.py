@@ -28,23 +28,23 @@ COMMAND_GROUPS: dict[str, dict[str, CommandEntry]] = {
         "down": CommandEntry("running.up_command:down", "Stop all agents, and keep them stopped."),
         "stop": CommandEntry("running.stop_command:stop", "Stop an agent, and keep it stopped."),
         "restart": CommandEntry(
-            "running.stop_command:restart", "Launch a running agent again, without a wait."
+            "running.restart_command:restart", "Launch a running agent again, without a wait."
         ),
         "handoff": CommandEntry(
             "running.handoff_command:handoff", "Replace the session by a fresh one, mid-cycle."
         ),
         "answer": CommandEntry(
-            "running.question_commands:answer", "Answer a question that an agent asks."
+            "running.answer_commands:answer", "Answer a question that an agent asks."
         ),
-        "approve": CommandEntry("running.question_commands:approve", "Answer a question with yes."),
-        "deny": CommandEntry("running.question_commands:deny", "Answer a question with no."),
+        "approve": CommandEntry("running.answer_commands:approve", "Answer a question with yes."),
+        "deny": CommandEntry("running.answer_commands:deny", "Answer a question with no."),
     },
     "Look": {
         "status": CommandEntry(
             "reports.status_command:status", "Show what each agent does, and what it waits for."
         ),
         "questions": CommandEntry(
-            "running.question_commands:questions", "List the questions that agents ask you."
+            "running.questions_command:questions", "List the questions that agents ask you."
         ),
         "logs": CommandEntry(
             "reports.logs_command:logs", "Print what agents wrote and did; -f to follow."

@@ -6,7 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from rekindle.cli.running import question_commands as cli
+from rekindle.cli.running import answer_commands as cli
+from rekindle.cli.running import questions_command
 from rekindle.documents import events
 from rekindle.documents.launches.cli_output import RefusedCall
 from rekindle.errors import BusyError, ClosedQuestionError
@@ -115,12 +116,12 @@ def test_every_expired_question_stays_in_the_list_until_the_agent_is_started_aga
         writer.append(*asked)
         later = now + timedelta(hours=2)
         writer.append(*questions.apply_defaults(writer.projection, later))
-    rows = cli.describe_questions(store.read("a").projection, later)
+    rows = questions_command.describe_questions(store.read("a").projection, later)
     shown = [(row["id"], row["state"]) for row in rows if row["is_shown"]]
     assert shown == [(f"a-{number}", "unanswered") for number in (1, 2, 3)]
     with store.writer("a") as writer:
         writer.append(events.DesiredSet(ts=later, desired="running"))
-    rows = cli.describe_questions(store.read("a").projection, later)
+    rows = questions_command.describe_questions(store.read("a").projection, later)
     assert [row["id"] for row in rows if row["is_shown"]] == []
 
 

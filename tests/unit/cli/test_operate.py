@@ -135,7 +135,7 @@ def test_json_has_the_same_facts(project):
     """The commands print the same as JSON."""
     assert json.loads(project("up", "trades", "--json").out) == {
         "v": 1,
-        "agents": [{"agent": "trades", "state": "started", "error": ""}],
+        "agents": [{"agent": "trades", "state": "started", "error": "", "hint": ""}],
     }
     project.wait_for_launch("trades")
     assert json.loads(project("restart", "trades", "--json").out)["supervised"] is True

@@ -14,8 +14,8 @@ from rekindle.wiring.open_store import open_store
 from rekindle.wiring.starting.start_checks import (
     find_obstacles,
     find_prices,
-    find_unhonoured,
 )
+from rekindle.wiring.starting.start_notes import find_unhonoured
 from rekindle.wiring.summarizer_setup import make_headless
 
 MANIFEST = """\

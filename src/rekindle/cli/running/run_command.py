@@ -67,13 +67,13 @@ from rekindle.wiring.starting.background_start import (
     keep_last_words,
     start_briefs,
 )
-from rekindle.wiring.starting.start_checks import (
+from rekindle.wiring.starting.start_notes import (
     REACH_HINT,
     UNHONOURED_HINT,
     explain_reach_of,
+    find_notes,
     find_unhonoured,
 )
-from rekindle.wiring.starting.start_notes import find_notes
 from rekindle.wiring.supervisor_setup import run_supervisor
 
 

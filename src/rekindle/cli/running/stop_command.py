@@ -1,18 +1,14 @@
-"""`rekindle stop`, `restart`: durable commands of the operator."""
+"""`rekindle stop`."""
 
 import shlex
-import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal, Protocol
 
 import click
 
 from rekindle import config
 from rekindle.cli.options import (
     AgentStore,
-    accept_log,
     find_current_folder,
     json_option,
     open_store_of,
@@ -21,38 +17,30 @@ from rekindle.cli.options import (
     resolve_agent,
 )
 from rekindle.cli.output import echo, print_json
-from rekindle.cli.trust_prompt import (
-    ensure_trust,
-    print_changes,
-    trust_option,
+from rekindle.cli.running.agent_stops import (
+    end_background,
+    make_stop,
+    wait_for_ends,
 )
 from rekindle.config import Project
-from rekindle.documents.events import RestartRequested
 from rekindle.documents.manifest import MANIFEST_FILE
 from rekindle.errors import (
     AgentError,
-    ConfinedError,
-    DocumentError,
     ManifestError,
     ManifestMissingError,
     NewerSchemaError,
     RekindleError,
     StoreError,
-    SupervisedError,
     UnknownAgentError,
     UsageError,
 )
-from rekindle.flows.launches.background_processes import end_all_processes
 from rekindle.flows.operator.stop_agent import (
-    AgentStopper,
     LockStopper,
 )
 from rekindle.formats.identifiers import to_one_line
 from rekindle.policy.settings.runtime_settings import (
-    STOP_SECONDS,
     Settings,
 )
-from rekindle.policy.supervision import run_moves as policy
 from rekindle.stores.files import FileStore
 from rekindle.stores.files.supervisor_locks import list_held_locks
 from rekindle.stores.folders import private_files
@@ -61,12 +49,8 @@ from rekindle.system import (
     clock,
     host,
 )
-from rekindle.system.processes import launch_processes
-from rekindle.system.processes.child_processes import HostProcesses
-from rekindle.thresholds import screens
 from rekindle.wiring.access.operator_check import refuse_agent_of
 from rekindle.wiring.access.trust_checks import (
-    accept_settings,
     has_lost_fleet,
     is_trusted,
     require_no_lost_fleet,
@@ -74,22 +58,6 @@ from rekindle.wiring.access.trust_checks import (
 from rekindle.wiring.agent_dir_list import require_accepted_dirs
 from rekindle.wiring.open_store import open_store
 from rekindle.wiring.running_agents import RunningAgents
-
-_Restart = Literal["supervised", "unsupervised", "new", "done"]
-"""Whether a supervisor restarts the agent, a later start does, or there is nothing to restart."""
-_NOTHING_TO_RESTART: dict[_Restart, str] = {
-    "new": "it was never started",
-    "done": "its work is done",
-}
-
-
-class PendingStop(Protocol):
-    """A stop that was recorded, and the supervisor that has to exit."""
-
-    def has_ended(self) -> bool: ...
-
-    def kill(self) -> None:
-        """Kill the supervisor if it is a process of this host."""
 
 
 @click.command()
@@ -271,177 +239,3 @@ def _open_default_store(folder: Path) -> FileStore:
     return FileStore(
         folder, host=host.identify_host(), settings=Settings(), clock=clock.read_clock, private=own
     )
-
-
-@click.command()
-@click.argument("agents", nargs=-1)
-@click.option("--fresh", is_flag=True, help="Start a fresh session instead of resuming.")
-@trust_option
-@json_option
-def restart(agents: tuple[str, ...], fresh: bool, trust: bool, as_json: bool) -> None:
-    """Start AGENTS again now: from safe mode, from a wait, or from their current work.
-
-    The spending of an agent stays counted; if its run was over, a new run starts at zero. An agent
-    that was never started, or whose work is done, is started by `run` or `up`.
-    """
-    project = config.load_project(find_current_folder())
-    require_operator(project)
-    named = [project.require_agent(name) for name in dict.fromkeys(agents)]
-    names = named or [resolve_agent(project, None)]
-    ensure_trust(project, trust=trust)
-    restarted: dict[str, _Restart] = {}
-    failed = []
-    for name in names:
-        try:
-            restarted[name] = _restart(project, name, fresh=fresh)
-        except RekindleError as error:
-            failed.append(error)
-    _print_restarted(restarted, as_json=as_json, is_list=len(names) > 1, fresh=fresh)
-    for other in failed[1:]:
-        echo(f"Error: {other}", err=True)
-    if failed:
-        raise failed[0]
-
-
-def _restart(project: Project, name: str, *, fresh: bool) -> _Restart:
-    """Request a restart of an agent that was started before; return who starts it."""
-    if project.settings.fleet is not None:  # the connection itself uses accepted settings
-        print_changes(name, accept_settings(project, name))
-    store = open_store_of(project)
-    accept_log(store, name)
-    idle = _find_nothing_to_restart(store, name) if isinstance(store, FileStore) else None
-    if not idle:
-        store.create(name)
-    if isinstance(store, FileStore):
-        from rekindle.wiring.supervisor_setup import check_settings  # noqa: PLC0415 - `stop` must start fast
-
-        check_settings(project, store, name)
-    print_changes(name, accept_settings(project, name))
-    if idle:
-        return idle
-    store.prepare_start(name, fresh=fresh)
-    now, run = clock.read_clock(), store.read(name).projection.run
-    store.submit(
-        name, RestartRequested(ts=now, fresh=fresh), policy.make_desired_event(run, "running", now)
-    )
-    return "supervised" if store.is_supervised(name) else "unsupervised"
-
-
-def _find_nothing_to_restart(store: FileStore, name: str) -> Literal["new", "done"] | None:
-    """Return why there is nothing to restart, or None if there is something."""
-    if store.is_supervised(name):
-        return None
-    known = store.read(name).projection if store.exists(name) else None
-    if known is None or (known.run.said is None and not known.attempts):
-        return "new"
-    return "done" if policy.is_done(known.run) else None
-
-
-def _print_restarted(
-    restarted: Mapping[str, _Restart], *, as_json: bool, is_list: bool, fresh: bool
-) -> None:
-    """Print what happens to each agent next, which depends on whether it has a supervisor."""
-    if as_json:
-        rows = [
-            {
-                "agent": name,
-                "desired": None if state in _NOTHING_TO_RESTART else "running",
-                "supervised": state == "supervised",
-            }
-            for name, state in restarted.items()
-        ]
-        for row in [{"agents": rows}] if is_list else rows:
-            print_json(row)
-        return
-    how = " in a fresh session" if fresh else ""
-    for name, state in restarted.items():
-        if state == "supervised":
-            echo(f"✓ {name}: will be started again{how}")
-            continue
-        if state in _NOTHING_TO_RESTART:
-            echo(f"· {name}: nothing is running: {_NOTHING_TO_RESTART[state]}")
-        else:
-            echo(f"✓ {name}: nothing is running; a watchdog may start it again{how}")
-        echo(f"Next: `rekindle run {name}`, or `rekindle up {name}` to run it in the background.")
-
-
-class _FleetStop:
-    """The stop of an agent on a fleet: the engine records and delivers it."""
-
-    def __init__(self, store: AgentStore, agent: str) -> None:
-        self._store, self._agent = store, agent
-        self.was_running = False
-        self.was_killed = False
-
-    def tell(self) -> None:
-        self.was_running = self._store.is_supervised(self._agent)
-        self._store.create(self._agent)
-        run = self._store.read(self._agent).projection.run
-        self._store.submit(
-            self._agent, policy.make_desired_event(run, "stopped", clock.read_clock())
-        )
-
-    def has_ended(self) -> bool:
-        return not self._store.is_supervised(self._agent)
-
-    def kill(self) -> None:
-        """Wait longer: the host of the agent ends it, and needs time to receive the stop."""
-        wait_until(self.has_ended, screens.STOP_WAIT_SECONDS - screens.STOP_SUPERVISOR_SECONDS)
-
-    def require_stop_record(self) -> None:
-        """Do nothing: the engine has confirmed the stop."""
-
-
-def end_background(store: AgentStore, name: str, *, was_killed: bool = False) -> None:
-    """End the processes that a killed supervisor left; on a fleet, each host does so itself."""
-    patience = screens.STOP_KILLED_SECONDS if was_killed else STOP_SECONDS
-    if not isinstance(store, FileStore):
-        return
-    try:
-        with suppress(SupervisedError), store.supervising(name):
-            _end_background(store, name, patience)
-    except (ConfinedError, StoreError):
-        # If the disk refuses us the lock, no other supervisor can hold it either.
-        if not store.is_supervised(name):
-            with suppress(ConfinedError, StoreError):
-                _end_background(store, name, patience)
-
-
-def _end_background(store: FileStore, name: str, patience: float) -> None:
-    processes, project, attempts = HostProcesses(), store.root.project, {}
-    with suppress(DocumentError):  # the agent may have damaged its log; other records remain
-        attempts = store.read(name).projection.attempts
-    end_all_processes(project, name, processes, attempts, patience=patience)
-    for mark in launch_processes.find_marks(project, name):
-        processes.end_launch_processes(mark, boot=processes.boot(), uptime=0.0, patience=patience)
-
-
-def make_stop(store: AgentStore, agent: str) -> "AgentStopper | _FleetStop":
-    """Return the stop of an agent on this host or on a fleet."""
-    if isinstance(store, FileStore):
-        return AgentStopper(store, agent, clock.read_clock)
-    return _FleetStop(store, agent)
-
-
-def wait_for_ends(stops: Mapping[str, PendingStop]) -> list[str]:
-    """Wait until the supervisors exit, and kill late ones; return the agents that still run."""
-
-    def find_left() -> list[str]:
-        return [name for name, stopping in stops.items() if not stopping.has_ended()]
-
-    if wait_until(lambda: not find_left(), screens.STOP_SUPERVISOR_SECONDS):
-        return []
-    for name in find_left():
-        stops[name].kill()
-    wait_until(lambda: not find_left(), screens.STOP_KILLED_SECONDS)
-    return find_left()
-
-
-def wait_until(has_ended: Callable[[], bool], seconds: float = screens.STOP_WAIT_SECONDS) -> bool:
-    """Return whether a supervisor has exited within this time."""
-    deadline = time.monotonic() + seconds
-    while not has_ended():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(screens.STOP_POLL_SECONDS)
-    return True

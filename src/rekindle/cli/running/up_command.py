@@ -15,13 +15,15 @@ from rekindle.cli.options import (
     require_operator,
 )
 from rekindle.cli.output import echo, print_json
-from rekindle.cli.running.stop_command import (
+from rekindle.cli.running.agent_stops import (
     end_background,
+    make_stop,
+    wait_for_ends,
+)
+from rekindle.cli.running.stop_command import (
     find_unnamed_agents,
     load_to_stop,
-    make_stop,
     stop_without_manifest,
-    wait_for_ends,
 )
 from rekindle.cli.trust_prompt import (
     ensure_trust,

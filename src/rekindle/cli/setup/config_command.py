@@ -58,12 +58,12 @@ def explain(key: str | None, as_json: bool) -> None:
 
 
 def _print_unhonoured(project: Project) -> None:
-    from rekindle.wiring.starting import start_checks as checks  # noqa: PLC0415 - loads every harness
+    from rekindle.wiring.starting import start_notes  # noqa: PLC0415 - loads every harness
 
     agents = project.manifest.agents
-    lines = [line for name in agents for line in checks.find_unhonoured(project, name)]
+    lines = [line for name in agents for line in start_notes.find_unhonoured(project, name)]
     for line in dict.fromkeys(lines):
-        echo(f"Note: {line} (→ {checks.UNHONOURED_HINT})", err=True)
+        echo(f"Note: {line} (→ {start_notes.UNHONOURED_HINT})", err=True)
 
 
 @config.command()

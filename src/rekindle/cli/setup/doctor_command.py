@@ -20,7 +20,7 @@ from rekindle.cli.output import (
     print_styled,
     style_text,
 )
-from rekindle.cli.setup.hooks_command import examine_all
+from rekindle.cli.setup.hook_locations import examine_all
 from rekindle.cli.trust_prompt import VARIABLE as TRUST_VARIABLE
 from rekindle.config import Project
 from rekindle.errors import CheckFailedError, RekindleError
@@ -46,14 +46,14 @@ from rekindle.wiring.open_store import (
     HARNESSES,
     open_store,
 )
-from rekindle.wiring.starting.start_checks import (
+from rekindle.wiring.starting.start_checks import find_obstacles
+from rekindle.wiring.starting.start_notes import (
     REACH_HINT,
     UNHONOURED_HINT,
     explain_reach_of,
-    find_obstacles,
+    find_notes,
     find_unhonoured,
 )
-from rekindle.wiring.starting.start_notes import find_notes
 
 OPTIONAL_PROGRAMS = {
     "git": "keeps an audit trail of the relays",

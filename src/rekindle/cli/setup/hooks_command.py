@@ -1,6 +1,5 @@
 """`rekindle hooks`."""
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,7 +8,6 @@ import click
 import msgspec
 from click.core import ParameterSource
 
-from rekindle import config
 from rekindle.cli.options import (
     agent_option,
     find_current_folder,
@@ -23,6 +21,12 @@ from rekindle.cli.output import (
     print_json,
     style_text,
 )
+from rekindle.cli.setup.hook_locations import (
+    examine_all,
+    find_agent_location,
+    find_location,
+    select_agents,
+)
 from rekindle.cli.trust_prompt import (
     ensure_trust,
     print_changes,
@@ -31,20 +35,15 @@ from rekindle.cli.trust_prompt import (
 from rekindle.config import Project
 from rekindle.errors import CheckFailedError, RekindleError, UnacceptedError, UsageError
 from rekindle.flows.hooks import install_hooks
-from rekindle.flows.hooks.examine_hooks import HookReport, examine_hooks
+from rekindle.flows.hooks.examine_hooks import HookReport
 from rekindle.flows.hooks.export_hooks import export_hooks
 from rekindle.flows.hooks.hook_locations import (
     HOOK_LEVELS,
     HookLevel,
     HookLocation,
-    choose_default_level,
-    list_levels,
-    locate_hooks,
 )
 from rekindle.flows.hooks.install_hooks import HookChanges
 from rekindle.formats.identifiers import to_one_line
-from rekindle.plugins import ALIASES
-from rekindle.ports import Harness
 from rekindle.stores.files import FileStore
 from rekindle.wiring import agent_dir_list
 from rekindle.wiring.access.trust_checks import accept_settings
@@ -126,15 +125,15 @@ def install(  # noqa: PLR0917 - one parameter per option
                 "hooks for the user cannot be limited to an agent",
                 hint="leave --agent and --all out",
             )
-        place = _find_location(level, harness, None)
+        place = find_location(level, harness, None)
         _print_installed(
             [_AgentHooks(place, "", install_hooks.install_hooks(place, None))], as_json=as_json
         )
         return
     project, store = open_project()
-    names = _select_agents(project, harness) if every else []
+    names = select_agents(project, harness) if every else []
     if not every:
-        only = _select_agents(project, harness) if harness and not agent else []
+        only = select_agents(project, harness) if harness and not agent else []
         names = [resolve_agent(project, agent or (only[0] if len(only) == 1 else None))]
     require_operator(project)
     ensure_trust(project, trust=trust)
@@ -156,7 +155,7 @@ def install(  # noqa: PLR0917 - one parameter per option
 def _install_for(
     project: Project, store: FileStore, name: str, level: HookLevel | None, harness: str | None
 ) -> _AgentHooks:
-    place = _find_agent_location(project, name, level, harness)
+    place = find_agent_location(project, name, level, harness)
     others = [store.folder(other).path for other in project.manifest.agents if other != name]
     print_changes(name, accept_settings(project, name))
     if not store.exists(name):
@@ -235,7 +234,7 @@ def uninstall(
             and harness in {None, one.place.harness.NAME}
         ]
     else:
-        places = [_find_location(level, harness, agent)]
+        places = [find_location(level, harness, agent)]
         _refuse_unaccepted(places[0])
     rows = []
     for place in places:
@@ -316,83 +315,6 @@ def status(as_json: bool) -> None:
         told = all(fix.startswith("rekindle ") for fix in fixes)
         hint = "run the command after each →" if told else "follow the hint after each →"
         raise CheckFailedError("some hooks are broken", hint=hint)
-
-
-def examine_all() -> list[HookReport]:
-    """Examine the hooks at every level; outside of a project, only at the user's level.
-
-    Levels and folders without hooks are left out, except the first of each CLI that an agent uses.
-    """
-    folder = config.find_project(find_current_folder())
-    used, found = _list_used(folder), []
-    for cli in HARNESSES.working():
-        for level in list_levels(cli):
-            places = [locate_hooks(cli, level, folder, os.environ)] if level == "user" else []
-            if folder and level != "user":
-                places = [
-                    locate_hooks(cli, level, folder, os.environ, at)
-                    for at in agent_dir_list.list_hook_folders(folder)
-                ]
-            reports = [examine_hooks(place) for place in places]
-            there = [one for one in reports if one.state != "not installed"]
-            found += there or (reports[:1] if cli in used else [])
-    return found
-
-
-def _list_used(folder: Path | None) -> list[Harness]:
-    """Return the CLIs of a project's agents; without any, the first CLI that is supported."""
-    try:
-        agents = config.load_project(folder).manifest.agents.values() if folder else ()
-    except RekindleError:
-        agents = ()  # other commands report a broken manifest
-    names = {ALIASES.get(agent.harness, agent.harness) for agent in agents}
-    there = HARNESSES.working()
-    return [cli for cli in there if cli.NAME in names] or there[:1]
-
-
-def _select_agents(project: Project, harness: str | None) -> list[str]:
-    """Return the agents whose CLI is `harness`; without one, those whose CLI has hooks."""
-    found = {
-        name: ALIASES.get(agent.harness, agent.harness)
-        for name, agent in project.manifest.agents.items()
-    }
-    if harness:
-        return [name for name, own in found.items() if own == harness]
-    return [name for name, own in found.items() if (cli := HARNESSES.get(own)) and cli.HOOK_FILES]
-
-
-def _find_location(level: HookLevel | None, harness: str | None, agent: str | None) -> HookLocation:
-    """Return the hooks location that the options select; the agent may be left out."""
-    if level == "user":
-        folder = config.find_project(find_current_folder())
-        return locate_hooks(_choose_harness(harness, _list_used(folder)), level, folder, os.environ)
-    project = config.load_project(find_current_folder())
-    if name := agent or agent_dir_list.choose_agent(project, find_current_folder()):
-        return _find_agent_location(project, project.require_agent(name), level, harness)
-    cli = _choose_harness(harness, _list_used(project.path))
-    return locate_hooks(cli, level or choose_default_level(cli), project.path, os.environ)
-
-
-def _find_agent_location(
-    project: Project, name: str, level: HookLevel | None, harness: str | None
-) -> HookLocation:
-    """Return the hooks location of an agent, in the folder that it works in."""
-    own = HARNESSES.get(project.manifest.agents[name].harness)
-    cli, folder = (
-        _choose_harness(harness, [own] if own else []),
-        agent_dir_list.find_agent_dir(project, name),
-    )
-    at = project.path if folder == project.path.resolve() else folder
-    return locate_hooks(cli, level or choose_default_level(cli), project.path, os.environ, at)
-
-
-def _choose_harness(given: str | None, used: list[Harness]) -> Harness:
-    if given:
-        return HARNESSES[given]
-    if len(used) == 1:
-        return used[0]
-    names = ", ".join(cli.NAME for cli in used) or ", ".join(HARNESSES)
-    raise UsageError("hooks of which CLI?", hint=f"choose one with --harness: {names}")
 
 
 def _make_json(one: HookReport) -> dict[str, Any]:

@@ -37,7 +37,6 @@ from rekindle.policy.settings.runtime_settings import (
     RELAY_BYTES,
     AgentDefaults,
 )
-from rekindle.policy.setup.permissions import explain_reach
 from rekindle.policy.supervision.list_prices import complete_prices
 from rekindle.stores.folders import agent_folder
 from rekindle.system.files import inside_folder
@@ -49,19 +48,12 @@ from rekindle.wiring.agent_environment import (
     make_environment,
 )
 from rekindle.wiring.open_store import (
-    HARNESSES,
     find_harness,
     read_named_file,
 )
 
 Program = tuple[str, ...]
 """Program that replaces the one of the manifest; empty if there is none."""
-
-
-REACH_HINT = (
-    "give the agent a persona with"
-    " `permissions: {allowed_tools: [Read, Grep, Glob, Edit, Write, Bash]}` in rekindle.yaml"
-)
 
 
 def find_obstacles(
@@ -139,63 +131,6 @@ def read_program(project: Project, name: str) -> Program:
             hint=f"add `command: ./your-program` to {name} in rekindle.yaml",
         )
     return tuple(entry.command or ())
-
-
-def explain_reach_of(project: Project, name: str) -> tuple[str, bool]:
-    """Return a warning that the agent may not write, and whether it can do nothing at all.
-
-    The warning is empty if the agent may write, or if its own program decides that.
-    """
-    try:
-        harness, (persona, _) = find_harness(project, name), read_persona(project, name)
-    except RekindleError:
-        return "", False
-    entry = project.manifest.agents[name]
-    if (
-        entry.command or entry.mode == "stay"
-    ):  # a wrapper may permit more; in a terminal, a person is asked
-        return "", False
-    return explain_reach(persona, entry.persona or AgentDefaults().persona, harness.NAME)
-
-
-def find_unhonoured(project: Project, name: str) -> list[str]:
-    """Return a line for each key of the agent or its personas that its CLIs cannot honour.
-
-    A persona with which a program of `command:` would be launched is left out: it is refused.
-    """
-    entry, personas = project.manifest.agents[name], project.manifest.personas
-    own = entry.persona or AgentDefaults().persona
-    launched = (own, entry.review)
-    lines = []
-    for role in dict.fromkeys((*launched, summarizing.PERSONA, find_checkpoint_persona(entry))):
-        persona = personas.get(role) if role else None
-        named = entry.harness if role == own else (persona and persona.adapter) or entry.harness
-        harness = HARNESSES.get(named)
-        if (
-            persona is None
-            or harness is None
-            or (role in launched and harness.NAME == command_harness.NAME)
-        ):
-            continue
-        keys = (
-            ("model", persona.model, harness.CAN.model),
-            ("temperature", persona.temperature, harness.CAN.temperature),
-        )
-        lines += [
-            f"persona {role}: `{key}:` has no effect: {harness.NAME} has no option for it"
-            for key, value, is_honoured in keys
-            if value is not None and not is_honoured
-        ]
-    if entry.harness == command_harness.NAME and entry.handover and entry.handover.compaction:
-        lines.append(
-            f"agent {name}: `handover:` has no effect: {command_harness.NAME} cannot be stopped "
-            "between two"
-            " turns"
-        )
-    return lines
-
-
-UNHONOURED_HINT = "remove it, or set it in the CLI's own settings"
 
 
 def find_prices(project: Project, name: str) -> Mapping[str, ModelPrice]:

@@ -93,9 +93,9 @@ def test_an_agent_that_is_not_started_is_shown_with_the_fix(project):
     project.write(docs="    prompt: NOT.md\n")
     ended = project("up", code=9)
     assert "✗ docs: NOT.md: cannot be read" in ended.out
-    assert "\n  → write it, or correct `prompt:`\n" in ended.out
+    assert "\n  → create it, or correct `prompt:` in rekindle.yaml\n" in ended.out
     [_, docs] = json.loads(project("up", "--json", code=9).out)["agents"]
-    assert docs["hint"] == "write it, or correct `prompt:`"
+    assert docs["hint"] == "create it, or correct `prompt:` in rekindle.yaml"
 
 
 def test_a_supervisor_that_exits_at_once_is_reported_in_its_own_words(project):

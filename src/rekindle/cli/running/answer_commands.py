@@ -1,12 +1,10 @@
-"""`rekindle questions`, `answer`, `approve`, `deny`: questions of agents and their answers."""
+"""`rekindle answer`, `approve`, `deny`: answers to questions of agents."""
 
-import re
 import sys
 import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from datetime import datetime
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 import click
 import msgspec
@@ -17,15 +15,16 @@ from rekindle.cli.options import (
     find_current_folder,
     json_option,
     open_agents,
-    render_age_of,
     require_operator,
 )
 from rekindle.cli.output import (
     echo,
     print_json,
-    print_styled,
-    render_moment,
-    style_text,
+)
+from rekindle.cli.running.questions_command import (
+    QUESTION_ID,
+    make_answer_row,
+    read_known,
 )
 from rekindle.cli.trust_prompt import (
     ensure_trust,
@@ -40,11 +39,9 @@ from rekindle.documents.events import (
     QuestionAsked,
 )
 from rekindle.documents.manifest import Persona
-from rekindle.documents.screens.agent_row import render_command
 from rekindle.errors import (
     AnswerError,
     ClosedQuestionError,
-    NotOnFleetError,
     UnknownQuestionError,
     UsageError,
 )
@@ -72,8 +69,6 @@ from rekindle.wiring.access.trust_checks import accept_settings
 if TYPE_CHECKING:
     from rekindle.stores.files.writer import Writer
 
-_ID = re.compile(r"(.+)-[0-9]+")
-
 
 @runtime_checkable
 class WritableStore(Protocol):
@@ -91,96 +86,6 @@ class MeantQuestion(NamedTuple):
     known: Projection
     question: QuestionAsked | None
     """The question to answer; None if the agent has no open question."""
-
-
-@click.command()
-@click.argument("agent", required=False, metavar="[AGENT|ID]")
-@click.option("--all", "every", is_flag=True, help="Show answered and withdrawn questions too.")
-@json_option
-def questions(agent: str | None, every: bool, as_json: bool) -> None:
-    """Show the questions of the agents, each with the command that answers it.
-
-    With AGENT, or in the folder of one agent (`dir:`), only its questions are shown; with ID, only
-    that question, even if it is closed. A question whose deadline has passed is shown as unanswered
-    until you start the agent again.
-    """
-    numbered, known = (
-        _ID.fullmatch(agent or ""),
-        config.load_project(find_current_folder()).manifest.agents,
-    )
-    question = agent if numbered and numbered[1] in known and agent not in known else None
-    named = numbered[1] if numbered and question else agent
-    _project, store, names = open_agents([named] if named else [], by_folder=True)
-    now = clock.read_clock()
-    found = [row for name in names for row in describe_questions(_read_known(store, name), now)]
-    rows = [row for row in found if every or row["is_shown"] or row["id"] == question]
-    if question:
-        rows = [row for row in rows if row["id"] == question]
-        if not rows:
-            raise UnknownQuestionError(question)
-    for row in rows:
-        del row["is_shown"]
-    if as_json:
-        print_json({"questions": rows})
-        return
-    if not rows:
-        echo("No open questions.")
-    for row in rows:
-        _print_question(row, now)
-
-
-def describe_questions(known: Projection, now: datetime) -> list[dict[str, Any]]:
-    """Return the questions in an agent's projection as JSON objects, oldest first."""
-    asked = sorted(known.questions.values(), key=lambda one: one.seq)
-    return [_make_row(known, one, now) for one in asked]
-
-
-def _make_row(known: Projection, question: QuestionAsked, now: datetime) -> dict[str, Any]:
-    state = policy.find_question_state(known, question, now)
-    answer = known.answers.get(question.question)
-    is_news = question.seq > max(known.run.wanted, known.run.restarted)
-    return {
-        "id": question.question,
-        "agent": known.agent,
-        "about": question.about,
-        "text": question.text,
-        "request": question.request,
-        "choices": question.choices,
-        "default": question.default,
-        "asked": question.ts,
-        "deadline": question.deadline,
-        "state": state,
-        "command": policy.render_answer_command(question) if state == "open" else None,
-        "others": policy.list_other_answers(question) if state == "open" else (),
-        "answer": _make_answer_row(answer) if answer else None,
-        "is_shown": state == "open" or (state == "unanswered" and is_news),
-    }
-
-
-def _make_answer_row(answer: QuestionAnswered) -> dict[str, Any]:
-    names = ("choice", "text", "effect", "by", "host", "origin", "ts")
-    return {name: getattr(answer, name) for name in names}
-
-
-def _print_question(row: dict[str, Any], now: datetime) -> None:
-    echo(
-        style_text(row["id"], bold=True),
-        f"  {row['about']}, asked {render_age_of(row['asked'], now)}",
-    )
-    echo(f"  {to_one_line(row['text'])}")
-    if row["request"]:
-        echo(f"  {to_one_line(msgspec.json.encode(row['request']).decode())}")
-    if row["state"] == "open":
-        until = render_moment(row["deadline"], "%Y-%m-%d %H:%M") if row["deadline"] else ""
-        after = f"; {row['default']} after {until}" if until else ""
-        echo(f"  → {render_command(row['command'], row['others'])}{after}")
-    elif row["state"] == "unanswered":
-        print_styled(f"  unanswered: the default applies: {row['default']}", fg="yellow")
-    elif answer := row["answer"]:
-        words = to_one_line(answer["choice"] or answer["text"])
-        echo(f"  answered by {answer['by']}, {render_age_of(answer['ts'], now)}: {words}")
-    else:
-        echo("  withdrawn: another command has settled it")
 
 
 @click.command()
@@ -248,14 +153,14 @@ def _find_question(words: Sequence[str]) -> tuple[MeantQuestion, Sequence[str]]:
     require_operator(config.load_project(find_current_folder()))
     project, store, agents = open_agents([])
     now, first = clock.read_clock(), words[0] if words else ""
-    numbered = _ID.fullmatch(first)
+    numbered = QUESTION_ID.fullmatch(first)
     if first in agents:
-        known = _read_known(store, first)
+        known = read_known(store, first)
         asked = policy.list_open_questions(known, now)
         question = policy.find_blocking_question(known, now) or (asked[-1] if asked else None)
         return MeantQuestion(project, store, first, known, question), words[1:]
     if numbered and numbered[1] in agents:
-        known = _read_known(store, numbered[1])
+        known = read_known(store, numbered[1])
         if first not in known.questions:
             raise UnknownQuestionError(first)
         return MeantQuestion(project, store, numbered[1], known, known.questions[first]), words[1:]
@@ -264,7 +169,7 @@ def _find_question(words: Sequence[str]) -> tuple[MeantQuestion, Sequence[str]]:
     found = [
         MeantQuestion(project, store, name, known, one)
         for name in agents
-        for known in (_read_known(store, name),)
+        for known in (read_known(store, name),)
         for one in policy.list_open_questions(known, now)
     ]
     if not found:
@@ -283,14 +188,6 @@ def _is_answer(words: Sequence[str], offered: Sequence[str]) -> bool:
     text = " ".join(words).strip().casefold()
     is_cap = policy.RAISE_ANSWER in offered and words[0].casefold() == "raise"
     return text in offered or is_cap or (len(words) == 1 and len(text.split()) > 1)
-
-
-def _read_known(store: AgentStore, agent: str) -> Projection:
-    """Return the projection of an agent; an empty one if nothing has happened to it yet."""
-    try:
-        return store.read(agent).projection if store.exists(agent) else Projection(agent)
-    except NotOnFleetError:
-        return Projection(agent)
 
 
 def _find_command(meant: MeantQuestion) -> str:
@@ -322,7 +219,7 @@ def _submit_answer(meant: MeantQuestion, words: str, *, trust: bool, as_json: bo
         meant.store.prepare_start(meant.agent)
     if as_json:
         row = {"agent": meant.agent, "question": found.question}
-        print_json(row | _make_answer_row(recorded) | {"is_recorded": bool(recorded.seq)})
+        print_json(row | make_answer_row(recorded) | {"is_recorded": bool(recorded.seq)})
         return
     if not recorded.seq:
         echo(f"{meant.agent}: the answer is kept, but its supervisor has not recorded it yet.")

@@ -1,0 +1,134 @@
+"""`rekindle restart`."""
+
+from collections.abc import Mapping
+from typing import Literal
+
+import click
+
+from rekindle import config
+from rekindle.cli.options import (
+    accept_log,
+    find_current_folder,
+    json_option,
+    open_store_of,
+    require_operator,
+    resolve_agent,
+)
+from rekindle.cli.output import echo, print_json
+from rekindle.cli.trust_prompt import (
+    ensure_trust,
+    print_changes,
+    trust_option,
+)
+from rekindle.config import Project
+from rekindle.documents.events import RestartRequested
+from rekindle.errors import (
+    RekindleError,
+)
+from rekindle.policy.supervision import run_moves as policy
+from rekindle.stores.files import FileStore
+from rekindle.system import (
+    clock,
+)
+from rekindle.wiring.access.trust_checks import (
+    accept_settings,
+)
+
+_Restart = Literal["supervised", "unsupervised", "new", "done"]
+"""Whether a supervisor restarts the agent, a later start does, or there is nothing to restart."""
+_NOTHING_TO_RESTART: dict[_Restart, str] = {
+    "new": "it was never started",
+    "done": "its work is done",
+}
+
+
+@click.command()
+@click.argument("agents", nargs=-1)
+@click.option("--fresh", is_flag=True, help="Start a fresh session instead of resuming.")
+@trust_option
+@json_option
+def restart(agents: tuple[str, ...], fresh: bool, trust: bool, as_json: bool) -> None:
+    """Start AGENTS again now: from safe mode, from a wait, or from their current work.
+
+    The spending of an agent stays counted; if its run was over, a new run starts at zero. An agent
+    that was never started, or whose work is done, is started by `run` or `up`.
+    """
+    project = config.load_project(find_current_folder())
+    require_operator(project)
+    named = [project.require_agent(name) for name in dict.fromkeys(agents)]
+    names = named or [resolve_agent(project, None)]
+    ensure_trust(project, trust=trust)
+    restarted: dict[str, _Restart] = {}
+    failed = []
+    for name in names:
+        try:
+            restarted[name] = _restart(project, name, fresh=fresh)
+        except RekindleError as error:
+            failed.append(error)
+    _print_restarted(restarted, as_json=as_json, is_list=len(names) > 1, fresh=fresh)
+    for other in failed[1:]:
+        echo(f"Error: {other}", err=True)
+    if failed:
+        raise failed[0]
+
+
+def _restart(project: Project, name: str, *, fresh: bool) -> _Restart:
+    """Request a restart of an agent that was started before; return who starts it."""
+    if project.settings.fleet is not None:  # the connection itself uses accepted settings
+        print_changes(name, accept_settings(project, name))
+    store = open_store_of(project)
+    accept_log(store, name)
+    idle = _find_nothing_to_restart(store, name) if isinstance(store, FileStore) else None
+    if not idle:
+        store.create(name)
+    if isinstance(store, FileStore):
+        from rekindle.wiring.supervisor_setup import check_settings  # noqa: PLC0415 - `stop` must start fast
+
+        check_settings(project, store, name)
+    print_changes(name, accept_settings(project, name))
+    if idle:
+        return idle
+    store.prepare_start(name, fresh=fresh)
+    now, run = clock.read_clock(), store.read(name).projection.run
+    store.submit(
+        name, RestartRequested(ts=now, fresh=fresh), policy.make_desired_event(run, "running", now)
+    )
+    return "supervised" if store.is_supervised(name) else "unsupervised"
+
+
+def _find_nothing_to_restart(store: FileStore, name: str) -> Literal["new", "done"] | None:
+    """Return why there is nothing to restart, or None if there is something."""
+    if store.is_supervised(name):
+        return None
+    known = store.read(name).projection if store.exists(name) else None
+    if known is None or (known.run.said is None and not known.attempts):
+        return "new"
+    return "done" if policy.is_done(known.run) else None
+
+
+def _print_restarted(
+    restarted: Mapping[str, _Restart], *, as_json: bool, is_list: bool, fresh: bool
+) -> None:
+    """Print what happens to each agent next, which depends on whether it has a supervisor."""
+    if as_json:
+        rows = [
+            {
+                "agent": name,
+                "desired": None if state in _NOTHING_TO_RESTART else "running",
+                "supervised": state == "supervised",
+            }
+            for name, state in restarted.items()
+        ]
+        for row in [{"agents": rows}] if is_list else rows:
+            print_json(row)
+        return
+    how = " in a fresh session" if fresh else ""
+    for name, state in restarted.items():
+        if state == "supervised":
+            echo(f"✓ {name}: will be started again{how}")
+            continue
+        if state in _NOTHING_TO_RESTART:
+            echo(f"· {name}: nothing is running: {_NOTHING_TO_RESTART[state]}")
+        else:
+            echo(f"✓ {name}: nothing is running; a watchdog may start it again{how}")
+        echo(f"Next: `rekindle run {name}`, or `rekindle up {name}` to run it in the background.")

@@ -1,0 +1,100 @@
+"""The settings files for hooks that the options of a command select."""
+
+import os
+from pathlib import Path
+
+from rekindle import config
+from rekindle.cli.options import (
+    find_current_folder,
+)
+from rekindle.config import Project
+from rekindle.errors import RekindleError, UsageError
+from rekindle.flows.hooks.examine_hooks import HookReport, examine_hooks
+from rekindle.flows.hooks.hook_locations import (
+    HookLevel,
+    HookLocation,
+    choose_default_level,
+    list_levels,
+    locate_hooks,
+)
+from rekindle.plugins import ALIASES
+from rekindle.ports import Harness
+from rekindle.wiring import agent_dir_list
+from rekindle.wiring.open_store import HARNESSES
+
+
+def examine_all() -> list[HookReport]:
+    """Examine the hooks at every level; outside of a project, only at the user's level.
+
+    Levels and folders without hooks are left out, except the first of each CLI that an agent uses.
+    """
+    folder = config.find_project(find_current_folder())
+    used, found = _list_used(folder), []
+    for cli in HARNESSES.working():
+        for level in list_levels(cli):
+            places = [locate_hooks(cli, level, folder, os.environ)] if level == "user" else []
+            if folder and level != "user":
+                places = [
+                    locate_hooks(cli, level, folder, os.environ, at)
+                    for at in agent_dir_list.list_hook_folders(folder)
+                ]
+            reports = [examine_hooks(place) for place in places]
+            there = [one for one in reports if one.state != "not installed"]
+            found += there or (reports[:1] if cli in used else [])
+    return found
+
+
+def _list_used(folder: Path | None) -> list[Harness]:
+    """Return the CLIs of a project's agents; without any, the first CLI that is supported."""
+    try:
+        agents = config.load_project(folder).manifest.agents.values() if folder else ()
+    except RekindleError:
+        agents = ()  # other commands report a broken manifest
+    names = {ALIASES.get(agent.harness, agent.harness) for agent in agents}
+    there = HARNESSES.working()
+    return [cli for cli in there if cli.NAME in names] or there[:1]
+
+
+def select_agents(project: Project, harness: str | None) -> list[str]:
+    """Return the agents whose CLI is `harness`; without one, those whose CLI has hooks."""
+    found = {
+        name: ALIASES.get(agent.harness, agent.harness)
+        for name, agent in project.manifest.agents.items()
+    }
+    if harness:
+        return [name for name, own in found.items() if own == harness]
+    return [name for name, own in found.items() if (cli := HARNESSES.get(own)) and cli.HOOK_FILES]
+
+
+def find_location(level: HookLevel | None, harness: str | None, agent: str | None) -> HookLocation:
+    """Return the hooks location that the options select; the agent may be left out."""
+    if level == "user":
+        folder = config.find_project(find_current_folder())
+        return locate_hooks(_choose_harness(harness, _list_used(folder)), level, folder, os.environ)
+    project = config.load_project(find_current_folder())
+    if name := agent or agent_dir_list.choose_agent(project, find_current_folder()):
+        return find_agent_location(project, project.require_agent(name), level, harness)
+    cli = _choose_harness(harness, _list_used(project.path))
+    return locate_hooks(cli, level or choose_default_level(cli), project.path, os.environ)
+
+
+def find_agent_location(
+    project: Project, name: str, level: HookLevel | None, harness: str | None
+) -> HookLocation:
+    """Return the hooks location of an agent, in the folder that it works in."""
+    own = HARNESSES.get(project.manifest.agents[name].harness)
+    cli, folder = (
+        _choose_harness(harness, [own] if own else []),
+        agent_dir_list.find_agent_dir(project, name),
+    )
+    at = project.path if folder == project.path.resolve() else folder
+    return locate_hooks(cli, level or choose_default_level(cli), project.path, os.environ, at)
+
+
+def _choose_harness(given: str | None, used: list[Harness]) -> Harness:
+    if given:
+        return HARNESSES[given]
+    if len(used) == 1:
+        return used[0]
+    names = ", ".join(cli.NAME for cli in used) or ", ".join(HARNESSES)
+    raise UsageError("hooks of which CLI?", hint=f"choose one with --harness: {names}")
