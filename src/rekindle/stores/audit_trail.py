@@ -75,7 +75,7 @@ class AuditTrail:
     def follow(self, folder: AgentFolder, confirmed: int, *, is_asked_for: bool = False) -> int:
         """Add missing relays to the trail and return how many remain for the next call.
 
-        Never raises, and reports each obstacle only once.
+        This never raises, and reports each obstacle only once.
         """
         obstacle = _read_obstacle(folder)
         if obstacle and obstacle.cause == "slow" and not is_asked_for:

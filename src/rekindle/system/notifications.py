@@ -111,7 +111,7 @@ class Notifier:
             try:
                 process.communicate(json.dumps(message).encode(), NOTIFY_SECONDS)
             except subprocess.TimeoutExpired:
-                # Not waited for yet, so the pid cannot have been reused.
+                # The process was not waited for yet, so its pid cannot have been reused.
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.killpg(process.pid, signal.SIGKILL)
                 with contextlib.suppress(subprocess.TimeoutExpired):
@@ -137,8 +137,7 @@ def main() -> None:
 
     def notify(number: int, target: apprise.Apprise) -> None:
         try:
-            # As text: a service that takes markup would otherwise interpret the agent's text as
-            # such.
+            # Sent as text: otherwise a service that takes markup would interpret the agent's text.
             is_sent = target.notify(
                 title=message["title"],
                 body=message["body"],

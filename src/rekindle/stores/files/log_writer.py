@@ -110,7 +110,7 @@ class LogWriter:
             return
         start, end = self._append_sealed(lines)
         stamped = [events.parse(line) for line in lines]
-        # A host that took over at this very moment ignores these lines, so we must not count them.
+        # A host that took over in between ignores these lines, so this writer must not count them.
         ownership.require_owner(self.folder, self._owner)
         self._is_alone = self._is_alone and start == self._end
         self._end = end
@@ -124,8 +124,8 @@ class LogWriter:
         """Refuse to end a cycle that has ended.
 
         The log's own lines are checked as well: the projection may miss some if an older
-        `owner.json` or snapshot was put beside a newer log. Lines of an older generation do not
-        count, because their host had lost the agent.
+        `owner.json` or snapshot was restored next to a newer log. Lines of an older generation do
+        not count, because their host had lost the agent.
         """
         ended = self.projection.cycle_ended
         if self._register is None:

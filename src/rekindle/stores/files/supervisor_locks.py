@@ -193,7 +193,7 @@ class SupervisorLocks:
         """Check that the locks and log on disk are the ones that this supervisor started with.
 
         Raises:
-            FolderLostError: They are not; if the agent continued, a second one could run beside it.
+            FolderLostError: They are not; if the agent continued, a second one could start.
         """
         if not self._inner.is_still_at_path():
             raise self._make_lost_error("its lock run/supervisor was removed or replaced")

@@ -42,7 +42,7 @@ _HINT = "move it away: it is not needed for anything else, and readable turns ar
 
 
 class ArchivedTranscript(msgspec.Struct, frozen=True, kw_only=True):
-    """The note of an archived transcript: how much of it is stored."""
+    """The note of an archived transcript, which records how much of it is stored."""
 
     v: int = 1
     session: str

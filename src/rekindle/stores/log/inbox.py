@@ -213,15 +213,15 @@ def sync_segment(segment: InboxSegment) -> None:
 def retire_segment(segment: InboxSegment, folded: int) -> InboxRecord | None:
     """Remove a segment that is folded up to `folded`, unless it has grown meanwhile.
 
-    Returns a torn tail to be given up, if there is one: under the exclusive lock, no process is
-    still writing it.
+    Return the torn tail, if there is one, as a record to reject: under the exclusive lock, no
+    process is still writing it.
     """
     with (
         translate_os_errors(segment.path),
         suppress(FileNotFoundError, BlockingIOError),
         durable_files.hold_plain(segment.path, os.O_RDONLY) as fd,
     ):
-        # Without waiting: a process suspended in mid-append must not block the fold.
+        # Do not wait: a process that was suspended during an append must not block the fold.
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         rest = os.pread(fd, os.fstat(fd).st_size, folded)
         complete, _, tail = rest.rpartition(b"\n")

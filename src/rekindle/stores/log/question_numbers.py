@@ -28,7 +28,7 @@ def keep(folder: AgentFolder, number: int) -> None:
 
 
 def keep_accepted(folder: AgentFolder, projection: Projection) -> None:
-    """Record the numbers of a log about to be accepted, perhaps without its questions.
+    """Record the question numbers of a log before it is accepted, because its questions may be cut.
 
     The log's own lines count only if the user's folder has no record, as in a project from another
     host.

@@ -112,8 +112,8 @@ def write_seal(path: Path, seal: Seal) -> None:
 def confirm_append(path: Path, place: ChainPosition) -> None:
     """Record that the append is done, unless another host has taken the agent over meanwhile.
 
-    Not durable, and errors are ignored: without this record, the two positions of the promise still
-    cover the log.
+    This is not durable, and ignores errors: without this record, the two positions of the promise
+    still cover the log.
     """
     with suppress(StoreError):
         promised = read_seal(path)

@@ -110,7 +110,7 @@ def run_git(
 
 
 def inherit_variables(names: Sequence[str]) -> dict[str, str]:
-    """Return the variables of our environment that git receives."""
+    """Return the variables of this process's environment that git receives."""
     inherited = {key: os.environ[key] for key in names if key in os.environ}
     return (
         {**inherited, "PATH": program_search.make_safe_path()} if "PATH" in inherited else inherited

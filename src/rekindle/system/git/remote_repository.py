@@ -98,7 +98,7 @@ class RemoteRepository:
         """Create a folder's repository atomically; the work tree is not touched."""
         half_made = folder.with_name(f".{folder.name}.arriving")
         with translate_os_errors(folder):
-            # Its name does not look like a workspace's: after a kill, the clone starts over.
+            # This name does not look like a workspace: after a kill, the clone starts over.
             if half_made.exists():
                 shutil.rmtree(half_made)
             if (folder / ".git").exists():
@@ -120,7 +120,7 @@ class RemoteRepository:
         wanted = [f"+{ref}:refs/fetched/{number}" for number, ref in enumerate(what)]
         quiet = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance")
         with self._borrow_objects(copy) as place:
-            # So that git fetches only objects that are missing here.
+            # With these refs, git fetches only objects that are missing here.
             (place / "packed-refs").write_bytes(copy.refs())
             self._call_git(("fetch", *quiet, "--", self._url, *wanted), folder=place, borrowed=copy)
 

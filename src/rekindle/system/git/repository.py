@@ -26,7 +26,7 @@ _UPGRADE = "pip install --upgrade rekindle-agents"
 _KINDS = {"commit": 1, "tree": 2, "blob": 3}
 _IN_THE_WAY = re.compile(r"'refs/heads/([^']+)' exists; cannot create")
 _REFUSALS = (
-    # Git's message, our word for it, our message (empty: git's own), and the hint.
+    # Git's message, the cause, Rekindle's message (empty: git's own), and the hint.
     ("not a git repository", "outside", "", "create one: git init"),
     (
         "dubious ownership",

@@ -24,7 +24,7 @@ from rekindle.system.git.git_process import GitResult
 from rekindle.system.git.own_configuration import RepositoryPlace
 
 OWN_FOLDER = ".rekindle"
-# As a pattern: git refuses to exclude an ignored path by its plain name.
+# A pattern, because git refuses to exclude an ignored path by its plain name.
 _OURS_BY_PATTERN = f"{OWN_FOLDER[:-1]}[{OWN_FOLDER[-1]}]"
 _ALL_BUT_OURS = (
     ":/",
@@ -154,7 +154,7 @@ class WorkingCopy:
         ):
             index = Path(place) / "index"
             with suppress(FileNotFoundError):
-                # With its times, because git reads files again that are as new as the index.
+                # copy2 keeps the file times: git reads files again that are as new as the index.
                 shutil.copy2(self._index, index)
             yield CapturedTree(self, index)
 

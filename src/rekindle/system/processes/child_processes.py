@@ -1,4 +1,4 @@
-"""Child processes: each in its own process group, followed until it exits, and ended with us."""
+"""Child processes, each in its own process group; they end when the supervisor does."""
 
 import contextlib
 import os

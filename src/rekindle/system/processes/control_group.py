@@ -51,7 +51,7 @@ def is_in_group(listed: bytes, mark: str) -> bool:
 
 @cache
 def _find_own_group() -> Path | None:
-    """Return the folder of our own group if it is delegated to us, or None."""
+    """Return the folder of this process's group if it is delegated to the user, or None."""
     try:
         mounts = Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines()
         listed = Path("/proc/self/cgroup").read_bytes().splitlines()
@@ -70,7 +70,7 @@ def _find_own_group() -> Path | None:
 
 
 def _is_delegated(group: Path) -> bool:
-    """Return whether systemd or the group's owner has delegated the group to us."""
+    """Return whether systemd or the group's owner has delegated the group to this user."""
     with suppress(OSError):
         if not os.access(group / "cgroup.procs", os.W_OK):
             return False

@@ -27,7 +27,7 @@ def start_detached_program(
     """Start a program and return its pid, once it is running; OSError if it could not start.
 
     It is started by a child that exits at once, so the system's first process becomes its parent
-    and reaps it. This process never has a zombie of it.
+    and reaps it. It never becomes a zombie of this process.
     """
     output_fd = open_output(output)
 
@@ -78,7 +78,7 @@ def open_output(path: Path) -> int:
 def _keep_end(fd: int) -> None:
     """Cut the file to its end, starting at a complete line.
 
-    Done in place, so that a program that is still writing continues in the same file; its output
+    The file is cut in place, so that a program that is still writing continues in it; its output
     between read and truncation is lost. That is acceptable: this output is only for people, and the
     log is authoritative.
     """

@@ -49,9 +49,7 @@ _ABOVE = 2
 UNRELATED_CHILDREN: set[int] = set()
 """Children that this process runs for its own queries; they do not belong to the agent."""
 START_LOCK = Lock()
-"""Held from the start of such a child until it is in `UNRELATED_CHILDREN`, so that no sweep ends
-it.
-"""
+"""Lock that keeps a sweep from ending such a child before `UNRELATED_CHILDREN` has it."""
 
 
 def _list_table() -> ProcessTable:
@@ -239,7 +237,7 @@ def reap_adopted(but: int = 0) -> None:
     Only for a process whose other children are all in `UNRELATED_CHILDREN` at this moment.
     """
     flags = os.WEXITED | os.WNOHANG
-    with START_LOCK, suppress(ChildProcessError):  # there may be no child at all
+    with START_LOCK, suppress(ChildProcessError):  # there may be no child
         others = {but, *UNRELATED_CHILDREN}
         while (ended := os.waitid(os.P_ALL, 0, flags | os.WNOWAIT)) and ended.si_pid not in others:
             os.waitid(os.P_PID, ended.si_pid, flags)

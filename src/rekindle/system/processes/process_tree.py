@@ -11,8 +11,7 @@ class ProcessRow(NamedTuple):
     parent: int
     group: int
     born: int
-    """Start time in the kernel's unit; together with the pid, it identifies one process for good.
-    """
+    """Start time in the kernel's unit; with the pid, it identifies exactly one process."""
 
 
 ProcessTable = Mapping[int, ProcessRow]

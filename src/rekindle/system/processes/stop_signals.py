@@ -59,7 +59,7 @@ def reset_signals() -> None:
 
 
 def end_with_pipe(line: int) -> None:
-    """Send SIGTERM to this process when the other end of a pipe closes, for whatever reason."""
+    """Send SIGTERM to this process when the other end of a pipe closes for any reason."""
     signal.signal(signal.SIGIO, lambda *_: os.kill(os.getpid(), signal.SIGTERM))
     fcntl.fcntl(line, fcntl.F_SETOWN, os.getpid())
     fcntl.fcntl(line, fcntl.F_SETFL, fcntl.fcntl(line, fcntl.F_GETFL) | os.O_ASYNC)

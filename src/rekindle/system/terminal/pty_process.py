@@ -275,7 +275,7 @@ class _ByteCopier:
                 return
 
     def say(self, words: bytes, seconds: float) -> None:
-        """Write bytes of our own after everything else."""
+        """Write bytes of Rekindle's own after everything else."""
         self.rest += words
         self._is_over = True
         self.drain(seconds)
