@@ -173,7 +173,7 @@ class HarnessContract:
 
     # Commands of launches
 
-    def test_a_command_is_made_anew_each_time(self) -> None:
+    def test_a_command_is_built_again_each_time(self) -> None:
         """No option remains from an earlier launch."""
         first = self.whole.command(self.start())
         if self.whole.CAN.resumes:
@@ -321,7 +321,7 @@ class HarnessContract:
         assert refused.hint, f"{refused}: what can be done instead?"
         return None
 
-    def test_a_question_is_no_session(self) -> None:
+    def test_a_question_is_not_a_session(self) -> None:
         """A question has no session and no hooks, and tells installed hooks to ignore it."""
         if not self.whole.CAN.questions:
             return
@@ -556,7 +556,7 @@ class HarnessContract:
                 assert told.window == (123_456 if found.window is None else told.window)
                 assert told.known == ("reported" if found.window is None else told.known)
 
-    def test_an_end_that_we_asked_for_is_no_crash(self) -> None:
+    def test_a_requested_end_is_not_a_crash(self) -> None:
         """A stop is an interruption, whatever the program printed."""
         for recording in self.kept():
             found = self.whole.classify(recording.ended(self.whole, stopped=True))

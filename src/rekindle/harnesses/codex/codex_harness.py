@@ -90,9 +90,9 @@ def command(start: LaunchSpec) -> ProgramCommand:
     """Return the command of a launch; each option is one word with its value.
 
     Codex names its sessions itself. It would take anything but an id as a name, and silently open a
-    new session if there is none of that name, so only ids are passed on. Without a terminal there
-    is nobody to ask for an approval. A persona's temperature has no effect; its system prompt
-    applies to a fresh session only, which keeps it.
+    new session if there is none of that name, so only ids are passed on. Without a terminal no
+    person can approve a call. A persona's temperature has no effect; its system prompt applies to a
+    fresh session only, which keeps it.
     """
     if start.resumes and not to_uuid(start.session):
         raise UsageError(

@@ -90,7 +90,7 @@ class Directive(msgspec.Struct, frozen=True):
         return {name for line in (*self.open, *self.done) for name in find_tasks(line.text)}
 
     @property
-    def goes_on(self) -> bool:
+    def asks_to_continue(self) -> bool:
         return directive_words.asks_for_more(self.head.text) or directive_words.is_endless(
             self.heading
         )

@@ -154,7 +154,7 @@ class _Pair:
             was_waiting = directive_words.is_wait(self.was.head.text)
             return "" if was_waiting and self._has_moved_beside_wait() else self.about
         # Below a title it counts only if it was there before, because the title may be new work.
-        for line in () if self.now.goes_on else self.now.open[1:2]:
+        for line in () if self.now.asks_to_continue else self.now.open[1:2]:
             if directive_words.is_wait(line.text) and any(
                 directive_words.is_wait(old.text)
                 and measure_likeness(line.plain, old.plain) >= self.limits.same_wait
@@ -183,7 +183,7 @@ class _Pair:
         if names := self._find_other_names():
             return f"names another task: {', '.join(dict.fromkeys(names[:3]))}"
         word = find_swapped_word(self.was.head.plain, self.now.head.plain)
-        if word and not (self.was.goes_on and self.now.goes_on):
+        if word and not (self.was.asks_to_continue and self.now.asks_to_continue):
             return f"asks the same of something else: {word}"
         gone = [line for line in self.gone if not directive_words.is_wait(line.text)]
         if gone and not self.new and len(self.now.open) < len(self.was.open):
@@ -203,7 +203,7 @@ class _Pair:
     def _find_other_names(self) -> list[str]:
         """Return the tasks that are named first now and were not before."""
         was, now = self.was.names, self.now.names
-        if not was and self.was.goes_on and self.now.goes_on:
+        if not was and self.was.asks_to_continue and self.now.asks_to_continue:
             return []  # the endless work has only been given a name
         new = [name for name in now if name not in was]
         return new or (now[:1] if was[:1] != now[:1] and was and now else [])
@@ -212,8 +212,8 @@ class _Pair:
         if self.was.is_open_ended and self.now.is_open_ended:
             return True
         return (
-            self.was.goes_on
-            and self.now.goes_on
+            self.was.asks_to_continue
+            and self.now.asks_to_continue
             and self.head >= self.limits.treadmill_head
             and self.lead >= self.limits.treadmill_lead
         )

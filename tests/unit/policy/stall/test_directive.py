@@ -20,7 +20,7 @@ def test_what_a_relay_asks_for():
             flatten(asked.head),
             asked.names,
             sorted(asked.tasks),
-            asked.goes_on,
+            asked.asks_to_continue,
             asked.is_open_ended,
         ]
         assert found == expected, text

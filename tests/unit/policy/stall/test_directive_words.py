@@ -12,7 +12,7 @@ def test_what_a_line_says():
     """Each line with the questions that are answered with yes."""
     asked = {
         "waits": directive_words.is_wait,
-        "goes_on": directive_words.asks_for_more,
+        "asks_for_more": directive_words.asks_for_more,
         "is_endless": directive_words.is_endless,
         "is_aside": directive_words.is_status_label,
         "is_unattended": directive_words.is_unattended,
