@@ -1,7 +1,7 @@
 """The page about questions: what agents ask, and what each answer does, made from the tables."""
 
 from rekindle.policy.exits import stop_reasons
-from rekindle.policy.operator import questions
+from rekindle.policy.operator import answers, questions
 from rekindle.policy.settings.runtime_settings import RuntimeSettings
 
 _INTRODUCTION = """\
@@ -66,10 +66,10 @@ def page() -> str:
         f" {_listed(questions.PERMISSION_CHOICES)} |"
     )
     rows += ["\n## What an answer does\n", "| answer | effect |", "|---|---|"]
-    rows += [f"| `{answer}` | {row.meaning} |" for answer, row in questions.ANSWERS.items()]
+    rows += [f"| `{answer}` | {row.meaning} |" for answer, row in answers.ANSWERS.items()]
     rows += [
         f"| `{answer}` to `{about}` | {row.meaning} |"
-        for (about, answer), row in questions.ANSWERS_ABOUT.items()
+        for (about, answer), row in answers.ANSWERS_ABOUT.items()
     ]
     refused = _REFUSED.format(most=questions.QUESTIONS_A_LAUNCH)
     return "\n".join(rows) + f"\n\n{refused}"

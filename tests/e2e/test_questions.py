@@ -11,7 +11,7 @@ import pytest
 from loopback import anthropic, codex_cli, gemini, openai
 from loopback.script import Forever, Text
 from rekindle import config
-from rekindle.policy.operator import questions
+from rekindle.policy.operator import answers
 from rekindle.stores.folders.private_files import find_private_project
 from rekindle.stores.log import inbox
 from rekindle.system import clock
@@ -55,7 +55,7 @@ class Asking:
         """Return an answer to the last question, as a command acknowledges it."""
         known = open_store(config.load_project(self.rekindle.project)).read("trades").projection
         *_, question = known.questions.values()
-        return questions.make_answer(known, question, words, clock.read_clock())
+        return answers.make_answer(known, question, words, clock.read_clock())
 
     def log(self, kind):
         """Return the events of a kind in the log; our own commands would fold it first."""

@@ -28,7 +28,7 @@ from rekindle.fleet.engine.agent_client import AgentClient
 from rekindle.fleet.engine.payload_converter import make_data_converter
 from rekindle.formats.validation import Duration
 from rekindle.policy.fleet.agent_registry import RegisteredAgent
-from rekindle.policy.operator import questions
+from rekindle.policy.operator import answers
 from rekindle.policy.projection.projection import Projection
 from rekindle.policy.settings.runtime_settings import (
     QuestionSettings,
@@ -159,7 +159,7 @@ async def asked(life: Life, hosts: Hosts) -> None:
     await life.until_safe()
     known = await life.known()
     [question] = known.questions.values()
-    await life.say(questions.make_answer(known, question, "retry", clock.read_clock()))
+    await life.say(answers.make_answer(known, question, "retry", clock.read_clock()))
     await life.until(lambda kept: len(kept.projection.answers) == 2)
 
 

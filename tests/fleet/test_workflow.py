@@ -13,7 +13,7 @@ from rekindle.documents import events
 from rekindle.fleet.engine.agent_client import AgentClient
 from rekindle.fleet.engine.payload_converter import make_data_converter
 from rekindle.formats.validation import Duration
-from rekindle.policy.operator import questions
+from rekindle.policy.operator import answers
 from rekindle.policy.settings.runtime_settings import (
     QuestionSettings,
     RuntimeSettings,
@@ -83,7 +83,7 @@ def test_a_question_is_answered_once(engine):
         [asked] = known.questions.values()
         assert (asked.about, asked.choices) == ("auth", ("retry", "stop"))
         words = ("retry", "stop")
-        given = [questions.make_answer(known, asked, one, clock.read_clock()) for one in words]
+        given = [answers.make_answer(known, asked, one, clock.read_clock()) for one in words]
         await agent.say(*given)
         await hosts.done.wait()
         known = await agent.known()

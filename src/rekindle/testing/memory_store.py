@@ -21,7 +21,7 @@ from rekindle.documents.events import (
 )
 from rekindle.documents.launches.background_record import BackgroundRecord
 from rekindle.errors import BusyError, SupervisedError
-from rekindle.policy.operator import questions
+from rekindle.policy.operator import answers
 from rekindle.policy.projection.fold import fold_events
 from rekindle.policy.projection.hook_reports import is_repeated, make_report_key
 from rekindle.policy.projection.projection import Projection, prune_projection
@@ -144,7 +144,7 @@ class MemoryWriter:
 
     def _judge_answer(self, one: AnyEvent) -> list[AnyEvent]:
         if isinstance(one, QuestionAnswered):
-            return [questions.judge_answer(self.projection, one, self._store.clock())]
+            return [answers.judge_answer(self.projection, one, self._store.clock())]
         return self._drop_repeated([one])
 
     def _drop_repeated(self, pending: Sequence[AnyEvent]) -> list[AnyEvent]:

@@ -11,7 +11,7 @@ from rekindle.cli.running import questions_command
 from rekindle.documents import events
 from rekindle.documents.launches.cli_output import RefusedCall
 from rekindle.errors import BusyError, ClosedQuestionError
-from rekindle.policy.operator import questions
+from rekindle.policy.operator import answers, questions
 from rekindle.system import clock
 from rekindle.testing.memory_store import MemoryStore
 
@@ -115,7 +115,7 @@ def test_every_expired_question_stays_in_the_list_until_the_agent_is_started_aga
     with store.writer("a") as writer:
         writer.append(*asked)
         later = now + timedelta(hours=2)
-        writer.append(*questions.apply_defaults(writer.projection, later))
+        writer.append(*answers.apply_defaults(writer.projection, later))
     rows = questions_command.describe_questions(store.read("a").projection, later)
     shown = [(row["id"], row["state"]) for row in rows if row["is_shown"]]
     assert shown == [(f"a-{number}", "unanswered") for number in (1, 2, 3)]

@@ -11,7 +11,7 @@ from rekindle.documents.manifest import Budget
 from rekindle.flows.operator.ask_operator import QuestionAsker
 from rekindle.flows.supervisor_ports import SafeModeReport
 from rekindle.formats.validation import Duration
-from rekindle.policy.operator import questions
+from rekindle.policy.operator import answers, questions
 from rekindle.policy.projection.projection import Projection
 from rekindle.policy.settings.runtime_settings import (
     QuestionSettings,
@@ -32,7 +32,7 @@ class Asking(Life):
     def given(self, words):
         known = self.store.read("a").projection
         *_, question = known.questions.values()
-        return questions.make_answer(known, question, words, self.clock())
+        return answers.make_answer(known, question, words, self.clock())
 
     def answers(self, words):
         """Answer as a command does: acknowledged, then folded if the writer is free."""
@@ -122,7 +122,7 @@ def test_at_the_deadline_the_agent_stops_and_the_question_stays_unanswered(life)
     known = life.store.read("a").committed
     [question] = known.questions.values()
     assert questions.find_question_state(known, question, life.clock()) == "unanswered"
-    life.store.submit("a", questions.make_answer(known, question, "retry", life.clock()))
+    life.store.submit("a", answers.make_answer(known, question, "retry", life.clock()))
     assert life.known.desired == "stopped"
     assert life.run(kept=True) == "unwanted"
     assert len(life.starts) == 1

@@ -35,7 +35,7 @@ from rekindle.flows.supervisor_ports import (
 from rekindle.formats.identifiers import to_one_line
 from rekindle.policy.exits import reason_text, stop_reasons
 from rekindle.policy.exits.refused_end import explain_refusal
-from rekindle.policy.operator import questions
+from rekindle.policy.operator import answers
 from rekindle.thresholds.screens import REPORT_CHARACTERS
 
 
@@ -95,7 +95,7 @@ def _describe(event: AnyEvent | UnknownEvent) -> str:  # noqa: PLR0911 - one ret
             return f"handoff: {event.words}"
         case events.QuestionAsked():
             step = render_command(
-                questions.render_answer_command(event), questions.list_other_answers(event)
+                answers.render_answer_command(event), answers.list_other_answers(event)
             )
             return f"{event.question} asks: {to_one_line(event.text, REPORT_CHARACTERS)} → {step}"
         case events.QuestionAnswered():

@@ -235,14 +235,14 @@ def _list_questions(found: Projection, now: datetime) -> list[dict[str, Any]]:
     """Return the questions that a person can answer now."""
     if not found.questions:
         return []
-    from rekindle.policy.operator import questions  # noqa: PLC0415 - few agents have any
+    from rekindle.policy.operator import answers, questions  # noqa: PLC0415 - few agents have any
 
     return [
         {
             "id": one.question,
             "text": one.text,
-            "command": questions.render_answer_command(one),
-            "others": questions.list_other_answers(one),
+            "command": answers.render_answer_command(one),
+            "others": answers.list_other_answers(one),
         }
         for one in questions.list_open_questions(found, now)
     ]

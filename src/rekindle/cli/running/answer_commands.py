@@ -49,7 +49,7 @@ from rekindle.formats.identifiers import (
     strip_invisible,
     to_one_line,
 )
-from rekindle.policy.operator import questions as policy
+from rekindle.policy.operator import answers, questions
 from rekindle.policy.operator.build_row import RowInputs, build_row
 from rekindle.policy.projection.projection import Projection
 from rekindle.policy.settings.runtime_settings import (
@@ -109,7 +109,7 @@ def _prompt_answer(meant: MeantQuestion) -> str:
     """Ask for the answer at the terminal."""
     choices = ", ".join(meant.question.choices) if meant.question else "any text"
     if _find_origin() != "terminal":
-        command = policy.render_answer_command(meant.question) if meant.question else ""
+        command = answers.render_answer_command(meant.question) if meant.question else ""
         hint = "; ".join(filter(None, (command and f"`{command}`", f"choices: {choices}")))
         raise UsageError("no answer was given", hint=hint)
     if meant.question:
@@ -124,7 +124,7 @@ def _prompt_answer(meant: MeantQuestion) -> str:
 @json_option
 def approve(question: str | None, trust: bool, as_json: bool) -> None:
     """Answer a question with yes: allow, accept or retry, whichever it offers."""
-    _answer_by_choice(question, policy.APPROVALS, trust=trust, as_json=as_json)
+    _answer_by_choice(question, answers.APPROVALS, trust=trust, as_json=as_json)
 
 
 @click.command()
@@ -132,7 +132,7 @@ def approve(question: str | None, trust: bool, as_json: bool) -> None:
 @json_option
 def deny(question: str | None, as_json: bool) -> None:
     """Answer a question with no: deny or stop, whichever it offers."""
-    _answer_by_choice(question, policy.DENIALS, trust=False, as_json=as_json)
+    _answer_by_choice(question, answers.DENIALS, trust=False, as_json=as_json)
 
 
 def _answer_by_choice(
@@ -156,8 +156,8 @@ def _find_question(words: Sequence[str]) -> tuple[MeantQuestion, Sequence[str]]:
     numbered = QUESTION_ID.fullmatch(first)
     if first in agents:
         known = read_known(store, first)
-        asked = policy.list_open_questions(known, now)
-        question = policy.find_blocking_question(known, now) or (asked[-1] if asked else None)
+        asked = questions.list_open_questions(known, now)
+        question = questions.find_blocking_question(known, now) or (asked[-1] if asked else None)
         return MeantQuestion(project, store, first, known, question), words[1:]
     if numbered and numbered[1] in agents:
         known = read_known(store, numbered[1])
@@ -170,7 +170,7 @@ def _find_question(words: Sequence[str]) -> tuple[MeantQuestion, Sequence[str]]:
         MeantQuestion(project, store, name, known, one)
         for name in agents
         for known in (read_known(store, name),)
-        for one in policy.list_open_questions(known, now)
+        for one in questions.list_open_questions(known, now)
     ]
     if not found:
         raise UnknownQuestionError
@@ -186,7 +186,7 @@ def _find_question(words: Sequence[str]) -> tuple[MeantQuestion, Sequence[str]]:
 def _is_answer(words: Sequence[str], offered: Sequence[str]) -> bool:
     """Return whether the words are an answer that cannot be the mistyped name of an agent."""
     text = " ".join(words).strip().casefold()
-    is_cap = policy.RAISE_ANSWER in offered and words[0].casefold() == "raise"
+    is_cap = answers.RAISE_ANSWER in offered and words[0].casefold() == "raise"
     return text in offered or is_cap or (len(words) == 1 and len(text.split()) > 1)
 
 
@@ -203,13 +203,13 @@ def _submit_answer(meant: MeantQuestion, words: str, *, trust: bool, as_json: bo
         _tell_agent(meant, words, as_json=as_json)
         return
     now = clock.read_clock()
-    if reason := policy.explain_closed(meant.known, meant.question, now):
+    if reason := answers.explain_closed(meant.known, meant.question, now):
         raise ClosedQuestionError(meant.question.question, reason, _find_command(meant))
-    found = policy.make_answer(meant.known, meant.question, words, now)
+    found = answers.make_answer(meant.known, meant.question, words, now)
     found = msgspec.structs.replace(
         found, by=host.identify_user(), host=host.identify_host(), origin=_find_origin()
     )
-    if found.choice == policy.ACCEPT and found.effect == "restart":
+    if found.choice == answers.ACCEPT and found.effect == "restart":
         ensure_trust(meant.project, trust=trust)
         recorded = _accept_settings(meant, found)
     else:
@@ -248,7 +248,7 @@ def _accept_settings(meant: MeantQuestion, given: QuestionAnswered) -> QuestionA
     else:
         with meant.store.writer(meant.agent) as writer:
             writer.fold()
-            judged = policy.judge_answer(writer.projection, given, clock.read_clock())
+            judged = answers.judge_answer(writer.projection, given, clock.read_clock())
             changes = [] if judged.refused else accept_settings(meant.project, meant.agent)
             writer.append(judged)
             recorded = writer.projection.answers.get(given.question, judged)
@@ -277,7 +277,7 @@ def _wait_until_recorded(meant: MeantQuestion, given: QuestionAnswered) -> Quest
         if counts is not None and is_ours and counts.seq:
             return counts
         asked = None if is_ours else known.questions.get(given.question)
-        if asked and (reason := policy.explain_closed(known, asked, clock.read_clock())):
+        if asked and (reason := answers.explain_closed(known, asked, clock.read_clock())):
             raise ClosedQuestionError(given.question, reason)
         if time.monotonic() > deadline:
             return given
@@ -286,8 +286,8 @@ def _wait_until_recorded(meant: MeantQuestion, given: QuestionAnswered) -> Quest
 
 def _tell_agent(meant: MeantQuestion, words: str, *, as_json: bool) -> None:
     """Record a message to an agent without an open question; its next cycle starts with it."""
-    policy.require_own_words(words)
-    if words.casefold() in policy.ANSWERS:
+    answers.require_own_words(words)
+    if words.casefold() in answers.ANSWERS:
         command = _find_command(meant)
         raise UsageError(
             f"{meant.agent} has no open question that takes {words!r}",
@@ -330,7 +330,7 @@ def _print_permission(meant: MeantQuestion) -> None:
     name = manifest.agents[meant.agent].persona or AgentDefaults().persona
     persona = manifest.personas.get(name) or Persona()
     tools = (persona.permissions and persona.permissions.allowed_tools) or ()
-    rule = policy.find_permission_rule(meant.question, tools) if meant.question else ""
+    rule = answers.find_permission_rule(meant.question, tools) if meant.question else ""
     harness = manifest.agents[meant.agent].harness
     permitted = permit_tools(persona, [rule], harness)
     if permitted == tools:

@@ -34,6 +34,7 @@ from rekindle.errors import (
 from rekindle.formats.identifiers import (
     to_one_line,
 )
+from rekindle.policy.operator import answers
 from rekindle.policy.operator import questions as policy
 from rekindle.policy.projection.projection import Projection
 from rekindle.system import clock
@@ -98,8 +99,8 @@ def _make_row(known: Projection, question: QuestionAsked, now: datetime) -> dict
         "asked": question.ts,
         "deadline": question.deadline,
         "state": state,
-        "command": policy.render_answer_command(question) if state == "open" else None,
-        "others": policy.list_other_answers(question) if state == "open" else (),
+        "command": answers.render_answer_command(question) if state == "open" else None,
+        "others": answers.list_other_answers(question) if state == "open" else (),
         "answer": make_answer_row(answer) if answer else None,
         "is_shown": state == "open" or (state == "unanswered" and is_news),
     }

@@ -48,7 +48,7 @@ with workflow.unsafe.imports_passed_through():
         RegisteredAgent,
     )
     from rekindle.policy.handoff import window_rule
-    from rekindle.policy.operator import questions
+    from rekindle.policy.operator import answers, questions
     from rekindle.policy.progress import idle
     from rekindle.policy.settings.runtime_settings import (
         FLEET_OFFERS,
@@ -143,7 +143,7 @@ class AgentWorkflow:
             )
             self._notices.notify_state(self._registered, move.why)
         elif workflow.patched(QUESTIONS_PATCH):
-            if late := questions.apply_defaults(projection, now):
+            if late := answers.apply_defaults(projection, now):
                 self._append_events(*late)
                 return
             if again := questions.ask_about_safe_mode(

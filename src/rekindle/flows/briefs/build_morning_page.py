@@ -22,7 +22,7 @@ from rekindle.flows.read_documents import parse_brief, read_relay
 from rekindle.formats.identifiers import to_one_line
 from rekindle.policy.briefs import brief_schedule
 from rekindle.policy.briefs.timeline import make_timeline
-from rekindle.policy.operator import questions
+from rekindle.policy.operator import answers, questions
 from rekindle.policy.operator.build_row import build_broken_row
 from rekindle.policy.projection import open_loops
 from rekindle.policy.projection.projection import Projection
@@ -114,10 +114,10 @@ class MorningPageBuilder:
         if row.command and (STATES[row.state].needs_person or is_over):
             yield PersonRequest(row.reason, row.command, row.others)
         for open_question in questions.list_open_questions(known, self._now):
-            command = questions.render_answer_command(open_question)
+            command = answers.render_answer_command(open_question)
             if command != row.command:
                 yield PersonRequest(
-                    open_question.text, command, questions.list_other_answers(open_question)
+                    open_question.text, command, answers.list_other_answers(open_question)
                 )
         for question in self._list_questions(agent):
             yield PersonRequest(question)

@@ -11,9 +11,9 @@ from rekindle.flows.supervisor_ports import AgentSpec, RefusedCallReport, Superv
 from rekindle.formats.identifiers import to_one_line
 from rekindle.policy.exits import stop_reasons
 from rekindle.policy.exits.stop_reasons import StopReason
-from rekindle.policy.operator import questions
+from rekindle.policy.operator import answers, questions
+from rekindle.policy.operator.answers import RETRY
 from rekindle.policy.operator.build_row import RowInputs, build_row
-from rekindle.policy.operator.questions import RETRY
 from rekindle.policy.projection.fold import fold_events
 from rekindle.policy.projection.projection import Projection
 from rekindle.policy.settings.runtime_settings import STOP_SECONDS
@@ -74,12 +74,12 @@ class QuestionAsker:
 
     def apply_defaults(self) -> None:
         """Record the default answer of each question whose deadline has passed."""
-        if not questions.apply_defaults(self._read_projection(), self._ports.clock()):
+        if not answers.apply_defaults(self._read_projection(), self._ports.clock()):
             return
         with self._ports.store.writer(self._agent.name, wait=STOP_SECONDS) as writer:
             writer.fold()
             # Checked again under the lock, because an answer may have arrived in time.
-            writer.append(*questions.apply_defaults(writer.projection, self._ports.clock()))
+            writer.append(*answers.apply_defaults(writer.projection, self._ports.clock()))
 
     def continue_unasked(self) -> None:
         """Record that nothing blocks the agent any longer, unless it was answered meanwhile."""
@@ -94,9 +94,9 @@ class QuestionAsker:
             writer.fold()
             projection, now = writer.projection, self._ports.clock()
             question = questions.find_blocking_question(projection, now)
-            if question is None or not questions.accepts_enter(question):
+            if question is None or not answers.accepts_enter(question):
                 return
-            answer = questions.make_answer(projection, question, RETRY, now)
+            answer = answers.make_answer(projection, question, RETRY, now)
             by, here = host.identify_user(), host.identify_host()
             writer.append(msgspec.structs.replace(answer, by=by, host=here, origin="terminal"))
 
@@ -139,6 +139,4 @@ def _find_call(asked: events.QuestionAsked) -> str:
 
 
 def _find_command(asked: events.QuestionAsked) -> str:
-    return render_command(
-        questions.render_answer_command(asked), questions.list_other_answers(asked)
-    )
+    return render_command(answers.render_answer_command(asked), answers.list_other_answers(asked))

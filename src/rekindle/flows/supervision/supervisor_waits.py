@@ -4,7 +4,7 @@ from rekindle.documents import events
 from rekindle.flows.cycles.agent_log import AgentLog
 from rekindle.flows.supervisor_ports import SafeModeReport, SupervisorPorts, WaitReport
 from rekindle.policy.exits.restart import EnterSafeMode, WaitUntil
-from rekindle.policy.operator import questions
+from rekindle.policy.operator import answers
 from rekindle.policy.operator.build_row import explain_safe_mode
 from rekindle.policy.settings.runtime_settings import POLL_SECONDS
 from rekindle.policy.supervision import run_moves as policy
@@ -80,5 +80,5 @@ def _make_safe_mode_report(log: AgentLog, move: EnterSafeMode) -> SafeModeReport
     )
     if question is None:
         return SafeModeReport(move.why, words)
-    takes_enter = questions.accepts_enter(question)
-    return SafeModeReport(move.why, words, questions.render_answer_command(question), takes_enter)
+    takes_enter = answers.accepts_enter(question)
+    return SafeModeReport(move.why, words, answers.render_answer_command(question), takes_enter)

@@ -216,7 +216,7 @@ class ReasonRow(msgspec.Struct, frozen=True, kw_only=True):
     choices: tuple[str, ...] = ("retry", "stop")
     """The operator's possible answers if the agent stops or pauses; the last is the default.
 
-    `policy.operator.questions` defines their effects, and its import fails for an undefined one.
+    `policy.operator.answers` defines their effects, and its import fails for an undefined one.
     """
     needs_edit: bool = False
     """Whether the agent stops again unless rekindle.yaml is edited."""

@@ -20,7 +20,7 @@ from rekindle.documents.events import (
 from rekindle.errors import DocumentError
 from rekindle.formats import validation
 from rekindle.formats.json_codec import hash_bytes
-from rekindle.policy.operator import questions
+from rekindle.policy.operator import answers
 from rekindle.policy.projection.fold import fold_events
 from rekindle.policy.projection.hook_reports import keep_newest_reports
 from rekindle.policy.projection.projection import Projection, prune_projection
@@ -258,7 +258,7 @@ def record_commands(agent: RegisteredAgent, lines: Sequence[str]) -> RegisteredA
     for line in lines:
         event = _parse_command(line)
         if isinstance(event, events.QuestionAnswered):
-            event = questions.judge_answer(agent.projection, event, event.ts)
+            event = answers.judge_answer(agent.projection, event, event.ts)
         agent = _number_events(agent, [events.render(event).decode()], agent.generation)[0]
     return agent
 

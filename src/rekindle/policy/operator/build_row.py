@@ -255,10 +255,10 @@ def find_next_command(
     The second value lists the other answers to the question.
     """
     if projection.questions:
-        from rekindle.policy.operator import questions  # noqa: PLC0415 - few agents have any, and it starts later
+        from rekindle.policy.operator import answers, questions  # noqa: PLC0415 - few agents have any
 
         if question := questions.find_blocking_question(projection, now):
-            return questions.render_answer_command(question), questions.list_other_answers(question)
+            return answers.render_answer_command(question), answers.list_other_answers(question)
     is_safe = projection.run.is_safe
     return reason_text.render_continue_command(
         why, projection.agent, is_safe=is_safe, is_supervised=is_supervised

@@ -28,7 +28,7 @@ from rekindle.errors import (
     NewerSchemaError,
 )
 from rekindle.formats.identifiers import to_one_line
-from rekindle.policy.operator import questions
+from rekindle.policy.operator import answers
 from rekindle.policy.projection.hook_reports import is_repeated, make_report_key
 from rekindle.policy.projection.state_document import adopt_state, make_state
 from rekindle.policy.redact.redaction import Redaction
@@ -156,7 +156,7 @@ class Writer(DocumentWriter):
                     # simultaneous answers, the first counts.
                     self.append(*batch)
                     batch = []
-                    judged = questions.judge_answer(self.projection, event, self.now())
+                    judged = answers.judge_answer(self.projection, event, self.now())
                     self.append(msgspec.structs.replace(judged, at=record.at))
                 else:
                     batch.append(msgspec.structs.replace(event, at=record.at))

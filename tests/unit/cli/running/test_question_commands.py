@@ -11,7 +11,7 @@ import pytest
 
 from rekindle import config
 from rekindle.documents import events
-from rekindle.policy.operator import questions
+from rekindle.policy.operator import answers, questions
 from rekindle.stores.folders.private_files import find_private_project
 from rekindle.stores.log import inbox
 from rekindle.system import clock
@@ -151,7 +151,7 @@ def test_of_two_acknowledged_answers_one_counts_though_every_supervisor_is_kille
     running.wait()
     known, now = project.known(), clock.read_clock()
     asked = known.questions["trades-1"]
-    given = [questions.make_answer(known, asked, words, now) for words in ("Take two", "stop")]
+    given = [answers.make_answer(known, asked, words, now) for words in ("Take two", "stop")]
     inbox.append_records(
         find_private_project(project.path).agent("trades").inbox, given, durable=True
     )
@@ -220,7 +220,7 @@ def test_an_answer_in_the_workspace_counts_for_nothing(project):
         writer.append(events.DesiredSet(ts=now, desired="running"), events.RunStarted(ts=now))
         writer.append(*questions.add_questions(writer.projection, [entered], asking))
     known = project.known()
-    given = questions.make_answer(known, known.questions["trades-1"], "retry", now)
+    given = answers.make_answer(known, known.questions["trades-1"], "retry", now)
     inbox = store.folder("trades").inbox
     (inbox / "0-forged.seg").write_bytes(b"\n1 event " + events.render(given) + b"\n")
     assert project.known().run.is_safe

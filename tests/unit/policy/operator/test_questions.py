@@ -1,11 +1,7 @@
 """Questions: asked with what they are about, answered once, and settled by their deadline."""
 
-import shlex
-import sys
-import types
 from datetime import UTC, datetime, timedelta
 from itertools import permutations
-from pathlib import Path
 
 import msgspec
 import pytest
@@ -15,9 +11,8 @@ from rekindle.documents.launches.cli_output import RefusedCall
 from rekindle.documents.manifest import Budget
 from rekindle.errors import AnswerError
 from rekindle.policy.exits.restart import StopRun
-from rekindle.policy.exits.stop_reasons import STOP_REASONS
 from rekindle.policy.fleet import agent_registry
-from rekindle.policy.operator import questions
+from rekindle.policy.operator import answers, questions
 from rekindle.policy.operator.build_row import (
     RowInputs,
     build_row,
@@ -63,8 +58,8 @@ class Log:
     def answer(self, words, now=NOON + timedelta(minutes=1), *, question=None):
         """Give an answer the way a command does, and have it judged as the writer does."""
         asked = question or questions.list_open_questions(self.known, now)[-1]
-        given = questions.make_answer(self.known, asked, words, now)
-        self.add(questions.judge_answer(self.known, given, now))
+        given = answers.make_answer(self.known, asked, words, now)
+        self.add(answers.judge_answer(self.known, given, now))
         return self.events[-1]
 
     def states(self, now=NOON):
@@ -177,7 +172,7 @@ def test_accepting_a_disputed_end_ends_the_run_as_done_but_unverified(event):
 )
 def test_enter_is_an_answer_unless_something_must_be_edited_or_said_first(event, takes):
     [asked] = questions.list_open_questions(Log(event).known, NOON)
-    assert questions.accepts_enter(asked) is takes
+    assert answers.accepts_enter(asked) is takes
 
 
 @pytest.mark.parametrize("event", [safe(), ended("stalled"), safe("disputed")])
@@ -190,7 +185,7 @@ def test_a_stop_settles_an_open_question_for_good(event):
     )
     log.add(said("stopped"))
     assert log.states() == ["withdrawn"]
-    assert questions.apply_defaults(log.known, NOON + 2 * HOUR) == []
+    assert answers.apply_defaults(log.known, NOON + 2 * HOUR) == []
     log.add(said("running", minutes=1))
     assert log.states() == ["withdrawn"]
     assert log.answer("stop", question=asked).refused == "another command has settled it"
@@ -235,16 +230,16 @@ def test_the_first_answer_counts_and_the_second_is_recorded_as_refused():
 def test_of_answers_that_wait_in_the_inbox_readers_see_the_first():
     log = Log(safe())
     asked = log.known.questions["trades-1"]
-    given = [questions.make_answer(log.known, asked, one, NOON) for one in ("retry", "stop")]
+    given = [answers.make_answer(log.known, asked, one, NOON) for one in ("retry", "stop")]
     seen = fold_events(log.known, given)
     assert (seen.answers["trades-1"].choice, seen.run.desired) == ("retry", "running")
 
 
 def test_an_answer_to_an_unknown_question_is_refused():
     log = Log(safe())
-    given = questions.make_answer(log.known, log.known.questions["trades-1"], "retry", NOON)
+    given = answers.make_answer(log.known, log.known.questions["trades-1"], "retry", NOON)
     other = msgspec.structs.replace(given, question="trades-9")
-    assert questions.judge_answer(log.known, other, NOON).refused == "there is no such question"
+    assert answers.judge_answer(log.known, other, NOON).refused == "there is no such question"
 
 
 @pytest.mark.parametrize("words", ["", "maybe", "retry now"])
@@ -258,24 +253,24 @@ def test_words_that_are_not_a_choice_are_refused(words):
 def test_at_the_deadline_the_default_applies_once_and_the_question_stays_unanswered():
     log = Log(safe())
     late = NOON + HOUR
-    assert questions.apply_defaults(log.known, late - timedelta(seconds=1)) == []
+    assert answers.apply_defaults(log.known, late - timedelta(seconds=1)) == []
     asked = log.known.questions["trades-1"]
     assert questions.find_question_state(log.known, asked, late) == "unanswered"
     late_answer = log.answer("retry", late, question=asked)
     assert "deadline" in late_answer.refused
-    [default] = questions.apply_defaults(log.known, late)
+    [default] = answers.apply_defaults(log.known, late)
     assert (default.choice, default.origin, default.by) == ("stop", "deadline", "")
     log.add(default)
     assert log.known.run.desired == "stopped"
     assert log.states(late) == ["unanswered"]
-    assert questions.apply_defaults(log.known, late + HOUR) == []
+    assert answers.apply_defaults(log.known, late + HOUR) == []
     assert "deadline" in log.answer("retry", late, question=asked).refused
 
 
 def test_an_answer_in_time_leaves_nothing_to_the_deadline():
     log = Log(safe())
     log.answer("retry")
-    assert questions.apply_defaults(log.known, NOON + HOUR) == []
+    assert answers.apply_defaults(log.known, NOON + HOUR) == []
 
 
 def test_a_question_without_a_deadline_stays_open():
@@ -413,7 +408,7 @@ def test_a_fleet_judges_an_answer_as_the_writer_of_a_folder_does():
         agent="trades", definition=definition, projection=log.known
     )
     lines = [
-        events.render(questions.make_answer(log.known, one, words, NOON)).decode()
+        events.render(answers.make_answer(log.known, one, words, NOON)).decode()
         for one in log.known.questions.values()
         for words in ("stop", "retry")
     ]
@@ -421,89 +416,3 @@ def test_a_fleet_judges_an_answer_as_the_writer_of_a_folder_does():
     after = agent_registry.record_commands(kept, lines)
     assert after.projection.answers["trades-1"].choice == "stop"
     assert after.projection.run.desired == "stopped"
-
-
-@pytest.mark.parametrize(
-    ("call", "rule"),
-    [
-        (RefusedCall("Bash", "ls", {"command": "ls"}), "Bash"),
-        (RefusedCall("exec_command", "ls", {"cmd": "ls"}, permission="Write"), "Write"),
-        (RefusedCall("Edit", "a", {"file_path": "/srv/a"}), "Edit"),
-        (RefusedCall("Write", "a", {"file_path": "/srv/a"}), "Write(//srv/a)"),
-        (RefusedCall("Write", "a", {"file_path": "a"}), "Write"),
-        (
-            RefusedCall("Write", "a", {"file_path": "/srv/a", "content": "x" * 9999}),
-            "Write(//srv/a)",
-        ),
-    ],
-)
-def test_what_permits_a_refused_call(call, rule):
-    """A file tool that the persona has already was refused because of its path."""
-    [asked] = questions.ask_about_calls(Log().known, [call], "launch", QuestionTerms(NOON, 60.0))
-    assert questions.find_permission_rule(asked, ["Read", "Write"]) == rule
-
-
-@pytest.mark.parametrize(
-    ("about", "choices", "request_", "command", "others"),
-    [
-        ("auth", ("retry", "stop"), {}, "rekindle answer a-1 retry", ("stop",)),
-        (
-            "stalled",
-            ("TEXT", "retry", "done", "stop"),
-            {},
-            "rekindle answer a-1 retry",
-            ("TEXT", "done", "stop"),
-        ),
-        ("waiting", ("TEXT", "stop"), {}, 'rekindle answer a-1 "TEXT"', ("stop",)),
-        (
-            "budget",
-            ("raise AMOUNT", "stop"),
-            {"unit": "tokens", "cap": 2_000_000, "spent": 2_000_000.5},
-            "rekindle answer a-1 raise 4000001",
-            ("raise AMOUNT", "stop"),
-        ),
-        ("permission", ("allow", "deny"), {}, "rekindle approve a-1", ("rekindle deny a-1",)),
-    ],
-)
-def test_the_command_of_a_question_can_be_pasted_as_it_is(
-    about, choices, request_, command, others
-):
-    asked = events.QuestionAsked(
-        ts=NOON,
-        question="a-1",
-        number=1,
-        about=about,
-        text="",
-        choices=choices,
-        default=choices[-1],
-        request=request_,
-    )
-    assert questions.render_answer_command(asked) == command
-    assert questions.list_other_answers(asked) == others
-    words = shlex.split(command)
-    assert shlex.join(words) == command.replace('"', "")  # nothing that a shell would interpret
-
-
-def import_questions():
-    """Import the module once more, as it would be imported first."""
-    module = types.ModuleType("rekindle.policy.questions_of_a_test")
-    source = Path(questions.__file__).read_text(encoding="utf-8")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(sys.modules, module.__name__, module)
-        exec(compile(source, "questions.py", "exec"), module.__dict__)  # noqa: S102 - our own source
-
-
-def test_a_choice_without_its_answer_fails_the_import(monkeypatch):
-    """A question could otherwise offer an answer that does nothing."""
-    import_questions()
-    waiting = msgspec.structs.replace(STOP_REASONS["waiting"], choices=("TEXT", "postpone", "stop"))
-    monkeypatch.setitem(STOP_REASONS, "waiting", waiting)
-    with pytest.raises(TypeError, match="postpone"):
-        import_questions()
-
-
-def test_an_answer_that_no_question_offers_fails_the_import(monkeypatch):
-    budget = msgspec.structs.replace(STOP_REASONS["budget"], choices=("stop",))
-    monkeypatch.setitem(STOP_REASONS, "budget", budget)
-    with pytest.raises(TypeError, match="raise AMOUNT"):
-        import_questions()

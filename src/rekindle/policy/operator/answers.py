@@ -1,0 +1,218 @@
+"""Answers of a person: which ones a question accepts, and what each of them does.
+
+Only one answer counts: the writer, which holds the agent's lock, marks every later one as refused.
+The effect of an answer follows from the recorded event alone, so nothing is lost or done twice if
+the supervisor is killed at any point.
+"""
+
+import math
+from collections.abc import Sequence
+from datetime import datetime
+
+import msgspec
+
+from rekindle.documents.events import (
+    AnswerEffect,
+    QuestionAnswered,
+    QuestionAsked,
+)
+from rekindle.documents.tables import require_same
+from rekindle.errors import AnswerError, UsageError
+from rekindle.formats.identifiers import to_one_line
+from rekindle.policy.exits import reason_text, stop_reasons
+from rekindle.policy.exits.stop_reasons import STOP_REASONS
+from rekindle.policy.operator.questions import (
+    DEADLINE,
+    PERMISSION,
+    PERMISSION_CHOICES,
+    find_question_state,
+)
+from rekindle.policy.projection import open_loops
+from rekindle.policy.projection.projection import Projection
+from rekindle.policy.setup.permissions import find_rule
+from rekindle.thresholds.screens import ANSWER_CHARACTERS
+from rekindle.thresholds.texts import QUOTED_CHARACTERS
+
+RETRY = "retry"
+TEXT_ANSWER = "TEXT"
+RAISE_ANSWER = "raise AMOUNT"
+
+
+class AnswerRow(msgspec.Struct, frozen=True):
+    """Effect of an answer."""
+
+    effect: AnswerEffect
+    meaning: str
+
+
+ACCEPT = "accept"
+ANSWERS: dict[str, AnswerRow] = {
+    TEXT_ANSWER: AnswerRow("restart", "starts the agent; its next cycle begins with your words"),
+    RAISE_ANSWER: AnswerRow("continue", "continues the same run, with AMOUNT as its new cap"),
+    RETRY: AnswerRow("restart", "starts the agent again, like `rekindle restart`"),
+    ACCEPT: AnswerRow("restart", "accepts the changed settings, and starts the agent again"),
+    "done": AnswerRow("finish", "ends the run as done: you confirm what the agent reports"),
+    "stop": AnswerRow("stop", "stops the agent, like `rekindle stop`"),
+    "allow": AnswerRow("note", "tells the next cycle, and prints the permission to add"),
+    "deny": AnswerRow("note", "tells the next cycle to continue without the call"),
+}
+"""Effect of each answer. `STOP_REASONS` lists the choices of each question."""
+DISPUTED = "disputed"
+ANSWERS_ABOUT: dict[tuple[str, str], AnswerRow] = {
+    (DISPUTED, ACCEPT): AnswerRow("finish", "ends the run as done, as the agent reports"),
+}
+"""Effects that differ for questions about a certain reason, by reason and answer."""
+APPROVALS = ("allow", "accept", "retry")
+DENIALS = ("deny", "stop")
+require_same(
+    ANSWERS,
+    {*PERMISSION_CHOICES, *(choice for row in STOP_REASONS.values() for choice in row.choices)},
+)
+_NOTES = {
+    "allow": "It is allowed. If it is still refused, continue without it: the settings follow.",
+    "deny": "It is denied. Do not try it again; find another way, or say what is missing.",
+}
+
+
+def apply_defaults(projection: Projection, now: datetime) -> list[QuestionAnswered]:
+    """Return the default answers of questions whose deadline has passed."""
+    answers = []
+    for question in projection.questions.values():
+        is_late = find_question_state(projection, question, now) == "unanswered"
+        if is_late and question.question not in projection.answers:
+            answer = make_answer(projection, question, question.default, now)
+            # A text is passed to the agent as the words of a person, so leave it empty.
+            answers.append(msgspec.structs.replace(answer, origin=DEADLINE, text=""))
+    return answers
+
+
+def make_answer(
+    projection: Projection, question: QuestionAsked, words: str, now: datetime
+) -> QuestionAnswered:
+    """Return the event that answers a question.
+
+    Raises:
+        AnswerError: The question does not accept this answer.
+    """
+    words = words.strip()
+    head, _, rest = words.partition(" ")
+    choice = next(
+        (option for option in question.choices if option.casefold() == words.casefold()), ""
+    )
+    effect: AnswerEffect
+    caps: dict[str, float] = {}
+    text = _NOTES.get(choice, "")
+    if choice and choice not in {TEXT_ANSWER, RAISE_ANSWER}:
+        effect = ANSWERS_ABOUT.get((question.about, choice), ANSWERS[choice]).effect
+    elif RAISE_ANSWER in question.choices and head.casefold() == "raise":
+        caps = {str(question.request.get("unit")): _parse_amount(question, rest)}
+        choice, effect = RAISE_ANSWER, "continue" if projection.run.is_over else "restart"
+    elif TEXT_ANSWER in question.choices and words:
+        require_own_words(words)
+        choice, text, effect = "", words, "restart"
+    else:
+        raise AnswerError(question.question, "is not one of its choices", question.choices)
+    if len(text) > ANSWER_CHARACTERS:
+        reason = f"is longer than {ANSWER_CHARACTERS:,} characters"
+        raise AnswerError(question.question, reason, question.choices)
+    before = [projection.run.said.ts] if projection.run.said else []
+    return QuestionAnswered(
+        ts=open_loops.stamp_after(now, *before),
+        question=question.question,
+        effect=effect,
+        choice=choice,
+        text=text,
+        asked=question.text,
+        budget=caps,
+    )
+
+
+def require_own_words(text: str) -> None:
+    """Raise UsageError for the placeholder of a command that was pasted as it is."""
+    if text == TEXT_ANSWER:
+        raise UsageError("TEXT is a placeholder", hint="write your own words in its place")
+
+
+def _parse_amount(question: QuestionAsked, words: str) -> float:
+    least = _find_least_cap(question)
+    try:
+        amount = float(words.strip().removeprefix("$").replace(",", "").replace("_", ""))
+    except ValueError:
+        reason = "needs the new cap as a number, as in `raise 20`"
+        raise AnswerError(question.question, reason, question.choices) from None
+    if not least < amount < float("inf"):
+        reason = f"needs a cap above {least:,g}"
+        raise AnswerError(question.question, reason, question.choices)
+    return amount
+
+
+def _find_least_cap(question: QuestionAsked) -> float:
+    """Return the amount that a new cap must exceed."""
+    return max(float(question.request.get(name, 0.0)) for name in ("cap", "spent"))
+
+
+def judge_answer(
+    projection: Projection, answer: QuestionAnswered, now: datetime
+) -> QuestionAnswered:
+    """Return the answer to record, marked as refused if it does not count."""
+    question = projection.questions.get(answer.question)
+    reason = (
+        "there is no such question"
+        if question is None
+        else explain_closed(projection, question, now)
+    )
+    return msgspec.structs.replace(answer, refused=reason)
+
+
+def explain_closed(projection: Projection, question: QuestionAsked, now: datetime) -> str:
+    """Return why a question no longer accepts an answer; empty if it does."""
+    answer = projection.answers.get(question.question)
+    match find_question_state(projection, question, now):
+        case "answered" if answer is not None:
+            by = f" by {answer.by}" if answer.by else ""
+            what = answer.choice or to_one_line(answer.text, QUOTED_CHARACTERS)
+            return f"it was answered{by} at {answer.ts:%Y-%m-%d %H:%M} UTC: {what}"
+        case "unanswered":
+            return f"its deadline has passed, and its default applies: {question.default}"
+        case "withdrawn":
+            return "another command has settled it"
+        case _:
+            return ""
+
+
+def accepts_enter(question: QuestionAsked) -> bool:
+    """Return whether Enter at the supervisor's terminal answers the question with `retry`."""
+    needs_edit = STOP_REASONS[stop_reasons.parse_reason(question.about)].needs_edit
+    return RETRY in question.choices and not needs_edit
+
+
+def render_answer_command(question: QuestionAsked) -> str:
+    """Return the command that answers a question, with a choice or with the place of a text."""
+    if question.about == PERMISSION:
+        return f"rekindle approve {question.question}"
+    return reason_text.render_answer(question.question, _find_first_answer(question))
+
+
+def list_other_answers(question: QuestionAsked) -> tuple[str, ...]:
+    """Return the other answers, to show next to the command of `render_answer_command`."""
+    if question.about == PERMISSION:
+        return (f"rekindle deny {question.question}",)
+    first = _find_first_answer(question) or TEXT_ANSWER
+    return tuple(choice for choice in question.choices if choice != first)
+
+
+def _find_first_answer(question: QuestionAsked) -> str:
+    """Return the first complete choice that is not the default; empty if there is none."""
+    for choice in question.choices[:-1]:
+        if choice == RAISE_ANSWER:
+            return f"raise {max(1, math.ceil(2 * _find_least_cap(question)))}"
+        if choice != TEXT_ANSWER:
+            return choice
+    return ""
+
+
+def find_permission_rule(question: QuestionAsked, allowed: Sequence[str]) -> str:
+    """Return the rule for `allowed_tools` that permits a refused call."""
+    request = question.request
+    tool = str(request.get("permission") or request.get("tool", ""))
+    return find_rule(tool, request.get("arguments", {}), allowed)
