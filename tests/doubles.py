@@ -79,7 +79,7 @@ def quiet_world(store, processes, tell=lambda report: None):
         rest=lambda seconds: None,
         interrupted=lambda: 0,
         by_hand=lambda: False,
-        goes_on=lambda: False,
+        enter_pressed=lambda: False,
         tell=tell,
         notify=lambda what, words: None,
     )

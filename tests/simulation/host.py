@@ -468,7 +468,7 @@ class Host(NoBackground):
         self.idle_until, self.waits_until = 0.0, None
         self.oracle.supervisor_began(by_operator=not kept)
         try:
-            result = Supervisor(self.agent(), self.world(), kept=kept).run()
+            result = Supervisor(self.agent(), self.world(), by_watchdog=kept).run()
             outcome = result.why if result.outcome else "unwanted"
         except Killed:
             outcome = "killed"
@@ -508,7 +508,7 @@ class Host(NoBackground):
             rest=self.rest,
             interrupted=lambda: self.signals,
             by_hand=lambda: self.hand,
-            goes_on=lambda: False,
+            enter_pressed=lambda: False,
             tell=self.tell,
             notify=self.oracle.notified,
             head=lambda: str(self.commits),
@@ -610,7 +610,7 @@ class Host(NoBackground):
             return
         before = self.store.read(NAME).committed.seq
         try:
-            Supervisor(self.agent(), self.world(), kept=kept).run()
+            Supervisor(self.agent(), self.world(), by_watchdog=kept).run()
         except SupervisedError:
             self.oracle.require(
                 self.store.read(NAME).committed.seq == before, "a refused supervisor wrote"

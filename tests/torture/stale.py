@@ -217,7 +217,7 @@ class Sweep:
         opened = scene.shows(lambda: (SessionOpened(scene.harness.starts[-1].session),))
         scene.plays(("clean", opened, finished))
         try:
-            outcome = scene.run(once=False, kept=True).why
+            outcome = scene.run(once=False, by_watchdog=True).why
         except Exception as error:  # noqa: BLE001 - any of them is a start that was refused
             outcome = f"{type(error).__name__}: {error}"
         if outcome != "cycles" or scene.exits() != ["lost", "clean"]:

@@ -216,7 +216,7 @@ class SupervisorPorts(msgspec.Struct, frozen=True):
     """Return the number of stop signals received."""
     by_hand: Callable[[], bool]
     """Return whether the stop came from a person at the terminal."""
-    goes_on: Callable[[], bool]
+    enter_pressed: Callable[[], bool]
     """Return whether a person at the terminal pressed Enter to continue."""
     tell: Callable[[SupervisorReport], None]
     notify: Callable[[StopReason | NotificationKind, str], None]

@@ -117,7 +117,7 @@ def test_a_restart_begins_to_count_again(life):
     live(life, ("interrupted",))
     before = len(life.starts)
     life.restarts()
-    live(life, ("interrupted",), kept=True)
+    live(life, ("interrupted",), by_watchdog=True)
     assert len(life.starts) == 2 * before
 
 
@@ -126,7 +126,7 @@ def test_the_operator_lifts_the_bounds_and_a_supervisor_of_the_watchdog_keeps_th
     launches = live(life, ("crash", 700), until=WEEK / 2, unbounded=True)
     life.after(WEEK / 2, life.is_killed)
     with pytest.raises(Killed):
-        life.run(kept=True)
+        life.run(by_watchdog=True)
     launches = life.logged(events.LaunchStarted)
     assert len(launches) > 100
     assert most_within_an_hour(launches) <= 12

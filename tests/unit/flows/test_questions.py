@@ -55,7 +55,7 @@ def life(clock):
 def test_a_question_is_asked_once_however_many_supervisors_come(life):
     """It is in the log with the safe mode, and the operator is told the command."""
     life.plays = [("auth",)]
-    for how in ({}, {"kept": True}, {"kept": True}):
+    for how in ({}, {"by_watchdog": True}, {"by_watchdog": True}):
         life.dies_after(60, **how)
     [asked] = life.logged(events.QuestionAsked)
     [entered] = life.logged(events.SafeModeEntered)
@@ -73,16 +73,16 @@ def test_an_answer_given_while_no_supervisor_lives_has_its_effect_once(life):
     life.store.report("a", life.given("retry"), life.given("stop"))  # acknowledged, not folded
     commit, life.store.commit = life.store.commit, lambda *_, **__: life.is_killed()
     with pytest.raises(Killed):
-        life.run(kept=True)
+        life.run(by_watchdog=True)
     life.store.commit = commit
     assert life.counted() == []
     life.plays = [("clean",), ("clean",)]
-    assert life.run(kept=True) == "cycles"
+    assert life.run(by_watchdog=True) == "cycles"
     [counted] = life.counted()
     assert (counted.choice, len(life.starts)) == ("retry", 2)
     refused = life.logged(events.QuestionAnswered)[1]
     assert (refused.choice, "it was answered" in refused.refused) == ("stop", True)
-    assert life.run(kept=True) == "unwanted", "the run is over, and nothing starts it again"
+    assert life.run(by_watchdog=True) == "unwanted", "the run is over, and nothing starts it again"
     assert len(life.starts) == 2
 
 
@@ -94,7 +94,7 @@ def test_a_supervisor_that_waits_obeys_the_answer(life, words, kind, starts):
     life.after(60, lambda: life.answers(words))
     assert life.run() == kind
     assert len(life.starts) == starts
-    assert life.run(kept=True) == "unwanted"
+    assert life.run(by_watchdog=True) == "unwanted"
     assert len(life.starts) == starts
 
 
@@ -113,10 +113,10 @@ def test_at_the_deadline_the_agent_stops_and_the_question_stays_unanswered(life)
 
     life.store.commit = dies_once
     with pytest.raises(Killed):
-        life.run(kept=True)
+        life.run(by_watchdog=True)
     assert (life.counted(), len(tried)) == ([], 1)
     life.resting.clear()
-    assert life.run(kept=True) == "stopped"
+    assert life.run(by_watchdog=True) == "stopped"
     [default] = life.counted()
     assert (default.choice, default.origin) == ("stop", "deadline")
     known = life.store.read("a").committed
@@ -124,7 +124,7 @@ def test_at_the_deadline_the_agent_stops_and_the_question_stays_unanswered(life)
     assert questions.find_question_state(known, question, life.clock()) == "unanswered"
     life.store.submit("a", answers.make_answer(known, question, "retry", life.clock()))
     assert life.known.desired == "stopped"
-    assert life.run(kept=True) == "unwanted"
+    assert life.run(by_watchdog=True) == "unwanted"
     assert len(life.starts) == 1
 
 
@@ -159,10 +159,10 @@ def test_a_raised_budget_continues_the_run_with_what_it_spent(life):
     assert life.run() == "budget"
     [asked] = life.logged(events.QuestionAsked)
     assert asked.choices == ("raise AMOUNT", "stop")
-    assert life.run(kept=True) == "unwanted"
+    assert life.run(by_watchdog=True) == "unwanted"
     life.answers("raise 4")
     life.spends, life.plays = 0.5, [("clean",)]
-    assert life.run(kept=True) == "cycles"
+    assert life.run(by_watchdog=True) == "cycles"
     assert life.starts[-1].usd_left == pytest.approx(2.5)
     assert life.known.run_spending().usd == pytest.approx(2.0)
     assert len(life.logged(events.RunStarted)) == 1
@@ -179,7 +179,7 @@ def test_a_log_of_an_older_version_in_safe_mode_is_asked_about(life):
         )
     life.plays = [("clean",)]
     life.after(60, lambda: life.answers("retry"))
-    assert life.run(kept=True) == "cycles"
+    assert life.run(by_watchdog=True) == "cycles"
     assert [one.text for one in life.logged(events.QuestionAsked)] == ["log in"]
 
 
@@ -199,7 +199,7 @@ def test_a_default_that_stops_is_recorded_after_every_earlier_command(life):
 
 def presses_enter(life):
     pressed = iter([False, True])
-    life.goes_on = lambda: next(pressed, False)
+    life.is_resumed = lambda: next(pressed, False)
 
 
 def test_enter_at_the_terminal_answers_a_question_that_takes_it(life):
@@ -238,10 +238,10 @@ def test_an_accepted_end_ends_the_supervisor_as_done(life):
             events.SafeModeEntered(ts=now, why="disputed"),
         )
     life.after(60, lambda: life.answers("accept"))
-    assert life.run(kept=True) == "claimed"
+    assert life.run(by_watchdog=True) == "claimed"
     assert (life.outcome.outcome, life.starts) == ("done-unverified", [])
     assert "`until:` fails" in life.outcome.words
-    assert life.run(kept=True) == "unwanted"
+    assert life.run(by_watchdog=True) == "unwanted"
 
 
 def test_a_stop_settles_the_question_and_the_next_run_asks_again(life):
@@ -266,5 +266,5 @@ def test_a_run_that_does_not_wait_records_its_question_too(life):
     assert life.notes == ["auth\n→ rekindle answer a-1 retry  (or: stop)"]
     life.answers("retry")
     life.plays = [("clean",)]
-    assert life.run(kept=True) == "cycles"
+    assert life.run(by_watchdog=True) == "cycles"
     assert len(life.logged(events.QuestionAsked)) == 1

@@ -139,9 +139,9 @@ class FleetStore:
                 runs.RunState(), "running", clock.read_clock(), cycles, unbounded=unbounded
             )
             definition = define_agent(self._project, self._fleet, agent)
-            new_events = [*self.published(agent), wanted]
+            new_events = [*self.publish(agent), wanted]
             try:
-                self.wait_for(self.agents.begin(agent, definition, said=new_events))
+                self.wait_for(self.agents.begin(agent, definition, new_events=new_events))
             except OwnershipError:
                 pass  # another command created it first: continue below
             else:
@@ -164,7 +164,7 @@ class FleetStore:
         except RPCError:
             return True
 
-    def published(self, agent: str, generation: int = 0) -> list[AnyEvent]:
+    def publish(self, agent: str, generation: int = 0) -> list[AnyEvent]:
         """Push the agent's folder, report it, and return the events to record."""
         return publish_workspace(self._project, self._fleet, agent, generation, self._say)
 

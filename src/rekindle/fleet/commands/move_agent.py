@@ -64,7 +64,7 @@ class AgentMover:
                     definition,
                     known=prune_projection(known),
                     documents=documents,
-                    said=self._there.published(agent, generation),
+                    new_events=self._there.publish(agent, generation),
                     generation=generation,
                 )
                 self._there.wait_for(begin)

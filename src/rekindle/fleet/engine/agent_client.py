@@ -84,10 +84,10 @@ class AgentClient:
         *,
         known: Projection | None = None,
         documents: Mapping[str, str] | None = None,
-        said: Sequence[AnyEvent] = (),
+        new_events: Sequence[AnyEvent] = (),
         generation: int = 0,
     ) -> None:
-        """Register an agent on the fleet, from its projection `known` and the new events `said`.
+        """Register an agent on the fleet, from its projection `known` and `new_events`.
 
         No worker has to be up. Leases are numbered from the higher of the projection's generation
         and `generation`, so that a lease from an earlier stay on the fleet is never valid again.
@@ -107,7 +107,7 @@ class AgentClient:
             registered = agent_registry.append_events(
                 registered, events.AgentCreated(ts=clock.read_clock(), agent=agent)
             )
-        registered = agent_registry.append_events(registered, *said)
+        registered = agent_registry.append_events(registered, *new_events)
         try:
             await self.client.start_workflow(
                 AgentWorkflow.run,

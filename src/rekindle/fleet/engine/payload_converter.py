@@ -53,10 +53,10 @@ class _RefusingConverter(EncodingPayloadConverter):
     def encoding(self) -> str:
         return REFUSED_ENCODING.decode()
 
-    def to_payload(self, value: Any) -> Payload | None:  # noqa: ARG002 - nothing is refused there
+    def to_payload(self, value: Any) -> Payload | None:  # noqa: ARG002 - never used to encode
         return None
 
-    def from_payload(self, payload: Payload, type_hint: type | None = None) -> Any:  # noqa: ARG002 - of no type
+    def from_payload(self, payload: Payload, type_hint: type | None = None) -> Any:  # noqa: ARG002 - it always raises
         require_accepted(payload)
 
 

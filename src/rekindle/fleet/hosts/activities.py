@@ -88,7 +88,7 @@ class CycleSlots(CustomSlotSupplier):
             async with self._freed:
                 self._freed.notify_all()
 
-    async def reserve_slot(self, ctx: SlotReserveContext) -> SlotPermit:  # noqa: ARG002 - theirs
+    async def reserve_slot(self, ctx: SlotReserveContext) -> SlotPermit:  # noqa: ARG002 - the SDK's signature
         while not self._has_room():
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(POLL_SECONDS), self._freed:
@@ -121,7 +121,7 @@ class Activities:
         self._ending: set[asyncio.Task[None]] = set()
 
     @activity.defn
-    async def offer(self, order: HostOrder, shunned: Sequence[str]) -> str:  # noqa: ARG002 - see below
+    async def offer(self, order: HostOrder, shunned: Sequence[str]) -> str:  # noqa: ARG002 - it has to be decrypted
         """Return this host's name, and reserve a slot unless the host is `shunned`.
 
         A host receives this only if it has a free slot. The order is not used, but a host that

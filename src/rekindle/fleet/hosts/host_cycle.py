@@ -107,7 +107,7 @@ def _send_result(line: Connection, work: Callable[[], HostResult]) -> None:
         result: HostResult | ProcessFailure = work()
     except RekindleError as error:
         result = ProcessFailure(str(error), error.hint, isinstance(error, OwnershipError))
-    except Exception as error:  # noqa: BLE001 - the one place that turns a bug into words here
+    except Exception as error:  # noqa: BLE001 - reports a bug to the worker
         result = ProcessFailure(f"a bug in Rekindle: {type(error).__name__}: {error}")
     try:
         line.send(result)

@@ -53,7 +53,7 @@ class HostFolder(msgspec.Struct, frozen=True):
         except msgspec.MsgspecError:
             return None
 
-    def defined(self) -> str:
+    def hash_definition(self) -> str:
         definition = self.definition()
         return hash_definition(definition) if definition else ""
 
@@ -111,7 +111,7 @@ class HostFolder(msgspec.Struct, frozen=True):
         with file_locks.hold_lock(folder.supervisor, wait) as lock:
             yield lock is not None
 
-    def held(self, store: FileStore) -> tuple[int, str]:
+    def read_replica_state(self, store: FileStore) -> tuple[int, str]:
         """Return the last event number of an existing replica, and a hash of its projection."""
         if not store.exists(self.agent):
             return 0, ""

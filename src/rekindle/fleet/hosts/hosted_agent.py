@@ -59,8 +59,8 @@ class HostedAgent:
         seq, held = 0, ""
         if before is not None:
             store = self._place.store(self._place.project(before), self.register)
-            seq, held = self._place.held(store)
-        opened = self.register.take_up(self._place.host, seq, held, self._place.defined())
+            seq, held = self._place.read_replica_state(store)
+        opened = self.register.take_up(self._place.host, seq, held, self._place.hash_definition())
         # From here on, yield to agents that still wait for a host, and to the worker: if a busy
         # agent delayed its heartbeats, this host would look dead.
         os.nice(FLEET_NICE)

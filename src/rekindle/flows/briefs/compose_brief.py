@@ -96,8 +96,8 @@ def _render_notes(known: Projection, material: BriefMaterial) -> list[str]:
     if count := known.run.refused_call_count():
         calls = f"{count} tool call{'' if count == 1 else 's'}"
         notes.append(f"{calls} of this run: refused, no permission")
-    if material.unreported.unread:
-        sessions = f"{material.unreported.unread:,} sessions"
+    if material.unreported.too_old:
+        sessions = f"{material.unreported.too_old:,} sessions"
         notes.append(f"{sessions} from long before the first brief are not included")
     if material.left_out:
         notes.append(f"{material.left_out:,} of the oldest turns did not fit and were left out")

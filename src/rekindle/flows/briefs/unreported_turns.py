@@ -36,10 +36,11 @@ class UnreportedTurns:
         ours: "SupervisedSessions | None" = None,
     ) -> None:
         self._archive, self._ours = archive, ours or SupervisedSessions()
-        self.told: dict[str, BriefedPosition] = {}
+        self.positions: dict[str, BriefedPosition] = {}
+        """New reported positions, by transcript."""
         self.read_bytes = 0
         self.left_out = 0
-        self.unread: int
+        self.too_old: int
         """Number of sessions that are too old for the first brief."""
         parts: list[deque[Turn]] = []
         horizon = _find_horizon(briefed, now)
@@ -48,7 +49,7 @@ class UnreportedTurns:
             if briefed.until
             else normalize_time(datetime.fromtimestamp(horizon, UTC).isoformat())
         )
-        self.unread = archive.older_than(horizon) if self._first else 0
+        self.too_old = archive.older_than(horizon) if self._first else 0
         for transcript in reversed(archive.written_since(horizon)):
             position = briefed.told.get(transcript.name)
             before = position.told if position else BriefedPosition()
@@ -57,7 +58,7 @@ class UnreportedTurns:
             )
             if (before.at, before.rest) == (reported.at, reported.rest):
                 continue
-            self.told[transcript.name] = reported
+            self.positions[transcript.name] = reported
             if room <= 0:
                 self.left_out += max(0, reported.turn - before.turn) + len(transcript.rest)
                 continue

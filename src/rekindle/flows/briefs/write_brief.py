@@ -134,7 +134,7 @@ class BriefWriter:
         """Raise NotFoundError for an empty brief, because every session would be shown it."""
         seen = material.projection
         content = seen.documents or seen.loops or seen.numbers or seen.run.refused_call_count()
-        if not (material.turns or material.unreported.told or content):
+        if not (material.turns or material.unreported.positions or content):
             raise NotFoundError(
                 f"no session of {self._agent} has any turns yet",
                 hint=f"`rekindle run {self._agent}` starts one; hooks report your own sessions",
@@ -174,7 +174,7 @@ class BriefWriter:
         if is_new:
             by = "summarizer" if material.how == "headless" else "machine"
             writer.commit_brief(document, by=by, also=also)
-        elif material.unreported.told or closed or closes or is_news:
+        elif material.unreported.positions or closed or closes or is_news:
             writer.append(*also)
         writer.project()
         return BriefResult(
@@ -212,7 +212,7 @@ class BriefWriter:
             if due
             else brief_schedule.find_next_morning(now, limits.at, self._ports.zone),
             closes=due is not None and due.closes,
-            told={} if fails else material.unreported.told,
+            told={} if fails else material.unreported.positions,
             turns=len(material.turns),
             left_out=material.left_out,
             failed=known.briefed.failed + 1 if fails else 0,

@@ -69,10 +69,12 @@ class ExitRecorder:
         sign = launch.last_sign()
         ended: list[events.AnyEvent] = [sign] if sign else []
         if exited.kind == HANDOFF_EXIT:
-            launch.gauge.told_of(launch.transcript())
+            launch.gauge.set_transcript(launch.transcript())
             trigger = launch.gauge.trigger(launch.mark, number, session)
             ended.append(msgspec.structs.replace(trigger, work=self._describe_work()))
-        self.interrupting_request = launch.gauge.asked_for() if self._agent.stays else ""
+        self.interrupting_request = (
+            launch.gauge.read_interrupting_request() if self._agent.stays else ""
+        )
         launch.gauge.end()
         self._windows.record(self._log.known(), launch.gauge.windows | final_windows)
         refused = find_refused_calls(self._agent, launch, self._ports.store.redaction)
@@ -100,7 +102,7 @@ class ExitRecorder:
             code=launch.code,
             refused=len(refused.missing) + len(refused.denied),
             swept=swept.processes,
-            ended=self._background.told(swept),
+            ended=self._background.list_ended_commands(swept),
             seconds=launch.seconds,
             usd=watched.finished.usd if watched.finished else None,
             tokens=usage.tokens if usage else None,
@@ -136,7 +138,7 @@ class ExitRecorder:
                 opened=bool(reported) or not self._agent.harness.CAN.launch_hooks,
                 words=lost_exit.words,
                 swept=swept.processes,
-                ended=self._background.told(swept),
+                ended=self._background.list_ended_commands(swept),
                 seconds=_measure_work(launch, known.heard),
                 run_usd=spent.usd,
                 run_tokens=spent.tokens,

@@ -83,7 +83,7 @@ class WindowGauge:
     def _update_limits(self) -> None:
         self.windows |= self._ports.windows()
 
-    def told_of(self, transcript: str) -> None:
+    def set_transcript(self, transcript: str) -> None:
         if transcript != self._transcript:
             self._transcript = transcript
             self._write_rule()
@@ -115,7 +115,7 @@ class WindowGauge:
             return False
         return True
 
-    def asked_for(self) -> str:
+    def read_interrupting_request(self) -> str:
         """Return the person's full request at which the session was stopped, or "" if unknown."""
         if self._brake is None:
             return ""

@@ -66,7 +66,7 @@ class BackgroundProcesses:
         self._always_records = bool(agent.keep) or agent.may_control
         self._record = world.store.background(agent.name)
         self._looked = 0.0
-        self._is_told = False
+        self._has_reported = False
 
     def watch(self, origin: LaunchStarted, program: int) -> Callable[[], None]:
         """Record the launch's program, and return the function to call regularly while it runs."""
@@ -117,7 +117,7 @@ class BackgroundProcesses:
         self._keep_record(self._make_record(()))
         return swept
 
-    def told(self, swept: SweptProcesses) -> tuple[str, ...]:
+    def list_ended_commands(self, swept: SweptProcesses) -> tuple[str, ...]:
         """Return the ended commands to report to the next session."""
         return tuple(map(self._describe_command, swept.commands[:BACKGROUND_COMMANDS]))
 
@@ -163,6 +163,6 @@ class BackgroundProcesses:
             self._ports.store.write_background_record(self._agent, record)
         except RekindleError as error:
             # Work continues, because the record matters only if the supervisor is killed.
-            if not self._is_told:
-                self._is_told = True
+            if not self._has_reported:
+                self._has_reported = True
                 self._ports.tell(TroubleReport(str(error)))

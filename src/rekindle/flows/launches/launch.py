@@ -105,9 +105,9 @@ class Launch:
         background: BackgroundProcesses | None,
     ) -> LaunchExit:
         child = self._start_child(prompt)
-        self.watched.read_and_said = token_estimate.estimate_tokens(prompt)
+        self.watched.estimated_tokens = token_estimate.estimate_tokens(prompt)
         if not self._agent.harness.CAN.hooks:
-            self.meter.count_given(self.watched.read_and_said)
+            self.meter.count_given(self.watched.estimated_tokens)
         if not self._agent.harness.CAN.hooks and not self._agent.stays:
             self._transcribe = OutputTranscriber(
                 self._agent, self._ports, self.start.session, prompt
@@ -174,7 +174,7 @@ class Launch:
         if self.watched.usage is not None:
             return self.watched.usage
         if not self._agent.harness.CAN.hooks:
-            return WindowUsage(self.watched.read_and_said, None, "estimated")
+            return WindowUsage(self.watched.estimated_tokens, None, "estimated")
         tail = transcript_files.read_tail(self.transcript())
         return self._agent.harness.usage(tail, {}) if tail else None
 

@@ -162,7 +162,7 @@ class ProcessFollower:
             if self._transcribe is not None:
                 self._transcribe.take(seen)
         if not self._agent.harness.CAN.hooks:
-            usage = WindowUsage(self._watched.read_and_said, None, "estimated")
+            usage = WindowUsage(self._watched.estimated_tokens, None, "estimated")
             self._meter.take(UsageReport(usage, turn="all input and output"))
 
     def _postpone_stop(self, now: float) -> None:
@@ -258,7 +258,7 @@ class ProcessFollower:
         life = projection.lives.get(self._origin.session or self._watched.opened)
         self._transcript = life.transcript if life is not None else ""
         if self._transcript:
-            self._gauge.told_of(self._transcript)
+            self._gauge.set_transcript(self._transcript)
         self._check_handoff_request(projection)
         if projection.heard != self._heard:
             self._heard = projection.heard

@@ -29,7 +29,7 @@ class ProcessOutput:
         self.refused: LimitReport | None = None
         self.last: deque[SpokenItem] = deque(maxlen=TELLING_KEPT)
         self.usage: WindowUsage | None = None
-        self.read_and_said = 0
+        self.estimated_tokens = 0
         """Estimated tokens of input and output, for a program that reports no usage."""
         self.calls: dict[str, float] = {}
         """Start time of each running tool call."""
@@ -62,7 +62,7 @@ class ProcessOutput:
             case ToolCallFinished():
                 self.calls.pop(seen.call, None)
             case AssistantText():
-                self.read_and_said += token_estimate.estimate_tokens(seen.text)
+                self.estimated_tokens += token_estimate.estimate_tokens(seen.text)
             case UsageReport():
                 self.usage = seen.usage
                 self._begin_turn(seen.turn)

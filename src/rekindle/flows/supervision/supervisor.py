@@ -57,21 +57,22 @@ class Supervisor:
         world: SupervisorPorts,
         *,
         once: bool = False,
-        kept: bool = False,
-        said: bool = False,
+        by_watchdog: bool = False,
+        is_recorded: bool = False,
         unbounded: bool = False,
         ending: CycleEndPorts | None = None,
     ) -> None:
         """Supervise `agent`. With `once`, the run ends instead of waiting for anything.
 
-        With `kept`, the supervisor obeys the last recorded command and records none. `said` means
+        With `by_watchdog`, it obeys the last recorded command and records none. `is_recorded` means
         that the caller has just recorded the operator's command. If the supervisor recorded it
         again here, it would overrule commands given during its start. With `unbounded`, the agent
         is not paused for lack of progress. Without `ending`, no relay is written at the end of a
         cycle.
         """
         self._ports, self._ends = world, ending
-        self._once, self._kept, self._said = once, kept, said or kept
+        self._once, self._by_watchdog = once, by_watchdog
+        self._is_recorded = is_recorded or by_watchdog
         self._unbounded = unbounded
         self._waits = SupervisorWaits(agent.name, world)
         self._load_agent(agent)
@@ -88,7 +89,9 @@ class Supervisor:
         with self._ports.store.supervising(self._agent.name):
             projection = self._log.known()
             # Checked under the lock, because a command may have arrived since the caller checked.
-            if self._said and (projection.run.desired != "running" or projection.run.is_over):
+            if self._is_recorded and (
+                projection.run.desired != "running" or projection.run.is_over
+            ):
                 return RunResult(projection.cycle, None)
             self._cycle.settle()
             self._begin_run()
@@ -159,7 +162,7 @@ class Supervisor:
         folder.remove(folder.clean_exit)
         now = self._ports.clock()
         new_events: list[events.AnyEvent] = []
-        if not self._said:
+        if not self._is_recorded:
             cycles, unbounded = self._agent.cycles, self._unbounded
             new_events.append(
                 policy.make_desired_event(run, "running", now, cycles, unbounded=unbounded)
@@ -266,7 +269,7 @@ class Supervisor:
             # The CLI could not be started at all. An operator who has just typed `run` gets the
             # error at once. Later it counts as a crash, because the CLI may be in the middle of an
             # update.
-            if not self._kept and is_first:
+            if not self._by_watchdog and is_first:
                 raise
 
     def _report_skipped_wait(self, known: Projection) -> None:

@@ -47,7 +47,7 @@ class SupervisorWaits:
         while self._is_command_unchanged(log, run):
             self._ports.rest(POLL_SECONDS)
             log.person.apply_defaults()
-            if self._ports.goes_on():
+            if self._ports.enter_pressed():
                 log.person.answer_at_terminal()
             elif (
                 move.why == policy.SETTINGS_REASON

@@ -354,7 +354,7 @@ def test_a_repository_that_the_agent_made_itself_stays_as_it_is(settled, fleet):
     assert fleet.is_in(made, fleet.work())
 
 
-@pytest.mark.parametrize("step", ["sweep", "stand", "move"])
+@pytest.mark.parametrize("step", ["sweep", "set_head", "move"])
 def test_killed_while_the_work_is_made_known_it_gets_there_the_next_time(
     settled, fleet, monkeypatch, step
 ):

@@ -220,7 +220,7 @@ class Scene:
             rest=self.rest,
             interrupted=lambda: self.interruptions,
             by_hand=lambda: False,
-            goes_on=lambda: False,
+            enter_pressed=lambda: False,
             tell=self.told.append,
             notify=lambda what, words: self.notified.append((what, words)),
         )

@@ -195,7 +195,7 @@ class Life(Unbraked, NoBackground):
             rest=self.rest,
             interrupted=lambda: self.signals,
             by_hand=lambda: self.hand,
-            goes_on=self.is_resumed,
+            enter_pressed=self.is_resumed,
             tell=self.told.append,
             notify=self.notify,
             signs=self.signs,
@@ -252,7 +252,7 @@ def test_crashes_are_paused_after_until_safe_mode(life):
 def test_safe_mode_outlives_supervisors_and_is_left_by_a_restart(life):
     """Killed, kept by a watchdog, run by hand: it stays, and is entered and told once."""
     life.plays = [("auth",)]
-    for how in ({}, {"kept": True}, {"kept": False}):
+    for how in ({}, {"by_watchdog": True}, {"by_watchdog": False}):
         life.after(60, life.is_killed)
         with pytest.raises(Killed):
             life.run(**how)
@@ -261,7 +261,7 @@ def test_safe_mode_outlives_supervisors_and_is_left_by_a_restart(life):
     assert (len(life.starts), life.notified) == (1, ["auth"])
     life.plays = [("clean",)]
     life.after(60, life.restarts)
-    assert life.run(kept=True) == "cycles"
+    assert life.run(by_watchdog=True) == "cycles"
     assert life.resumed == [False, True]
 
 
@@ -277,7 +277,7 @@ def test_safe_mode_for_changed_settings_reads_them_only_when_they_change(life):
     life.plays = [("clean",)]
     life.after(3600, lambda: manifest.update(stamp=2))
     life.after(3700, lambda: manifest.update(stamp=3, changes=""))
-    assert life.run(kept=False) == "cycles"
+    assert life.run(by_watchdog=False) == "cycles"
     assert manifest["read"] <= 6
     assert life.seconds >= 3700
 
@@ -291,7 +291,7 @@ def test_a_watchdog_s_supervisor_does_not_run_against_an_order(life, done):
     else:
         life.says("stopped")
     before = life.store.read("a").committed.seq
-    assert life.run(kept=True) == "unwanted"
+    assert life.run(by_watchdog=True) == "unwanted"
     assert life.store.read("a").committed.seq == before
 
 
@@ -312,10 +312,10 @@ def test_ctrl_c_says_stopped_and_a_signal_from_elsewhere_does_not(life):
     assert life.run() == "stopped"
     assert (life.known.desired, life.clean_exit) == ("running", None)
     life.plays = [("crash", lambda: life.presses(hand=True))]
-    assert life.run(kept=True) == "stopped"
+    assert life.run(by_watchdog=True) == "stopped"
     assert life.known.desired == "stopped"
     assert life.clean_exit.endswith(" stopped\n")
-    assert life.run(kept=True) == "unwanted"
+    assert life.run(by_watchdog=True) == "unwanted"
 
 
 @pytest.mark.parametrize(
@@ -399,7 +399,7 @@ def test_a_supervisor_that_takes_over_continues_the_wait(life):
     life.after(600, life.is_killed)
     with pytest.raises(Killed):
         life.run()
-    assert life.run(kept=True) == "cycles"
+    assert life.run(by_watchdog=True) == "cycles"
     assert life.logged(events.LaunchStarted)[-1].ts.timestamp() >= reset
     assert life.clock().timestamp() < reset + 5
     assert len(life.logged(events.WaitStarted)) == 1
@@ -440,7 +440,7 @@ def test_a_limit_without_a_wait_ends_the_run_and_the_next_one_continues(life):
     life.runtime = RuntimeSettings(limits=LimitSettings(wait=False))
     life.plays = [("limit",), ("clean",)]
     assert life.run() == "limit"
-    assert life.run(kept=True) == "unwanted"
+    assert life.run(by_watchdog=True) == "unwanted"
     assert life.run() == "cycles"
     assert life.resumed == [False, True]
 
@@ -456,15 +456,17 @@ def test_spending_outlives_the_supervisor_and_ends_the_run(life):
     with pytest.raises(Killed):
         life.run()
     life.plays = [("crash", used(50), 10, used(50), 10)]
-    assert life.run(kept=True) == "budget"
+    assert life.run(by_watchdog=True) == "budget"
     assert life.known.run_spending().tokens == 110
     assert life.notified == ["budget"]
-    assert life.run(kept=True) == "unwanted"
+    assert life.run(by_watchdog=True) == "unwanted"
     life.facts = {"budget": Budget(tokens=200)}
     life.plays = [("crash", 10, life.is_killed), ("clean",)]
     with pytest.raises(Killed):
         life.run()
-    assert life.run(kept=True) == "cycles"  # it is kept again, after the operator has said so
+    assert (
+        life.run(by_watchdog=True) == "cycles"
+    )  # it is kept again, after the operator has said so
     assert life.known.run_spending().tokens == 110
 
 
@@ -474,7 +476,7 @@ def test_a_restart_of_a_run_that_is_over_begins_a_new_one(life):
     life.plays = [("crash", used(150), 10), ("clean",)]
     assert life.run() == "budget"
     life.restarts()
-    assert life.run(kept=True) == "cycles"
+    assert life.run(by_watchdog=True) == "cycles"
     assert len(life.logged(events.RunStarted)) == 2
     assert life.known.run_spending().tokens == 0
 
@@ -505,11 +507,11 @@ def test_a_command_during_the_start_of_a_supervisor_is_the_later_one(life):
     life.store.create("a")
     life.says("running")
     life.says("stopped")
-    assert life.run(said=True) == "unwanted"
+    assert life.run(is_recorded=True) == "unwanted"
     assert life.known.desired == "stopped"
     life.says("running")
     life.plays = [("clean",)]
-    assert life.run(said=True) == "cycles"
+    assert life.run(is_recorded=True) == "cycles"
     assert len(life.logged(events.DesiredSet)) == 3
 
 
@@ -640,7 +642,7 @@ def test_a_program_that_is_being_updated_counts_as_a_crash_without_a_person_pres
         life.run()
     life.runtime = RuntimeSettings(restart=RestartSettings(max_crashes=3))
     life.plays = [missing, ("clean",)]
-    assert life.run(kept=True) == "cycles"
+    assert life.run(by_watchdog=True) == "cycles"
 
 
 def test_two_watchdogs_start_one_supervisor(life):
@@ -649,7 +651,7 @@ def test_two_watchdogs_start_one_supervisor(life):
 
     def second():
         with pytest.raises(SupervisedError):
-            life.run(kept=True)
+            life.run(by_watchdog=True)
         refused.append(1)
 
     life.plays = [("clean", second)]
