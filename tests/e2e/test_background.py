@@ -160,7 +160,7 @@ def test_a_kept_process_outlives_sessions_and_ends_with_stop(rekindle):
     (row,) = json.loads(rekindle("status", "--json"))["agents"]
     (kept,) = row["kept"]
     assert (kept["pid"], kept["command"]) == (server, f"{sys.executable} daemon.py server")
-    assert f"kept:   {sys.executable} daemon.py server (pid {server}, since" in rekindle("status")
+    assert f"kept:   {sys.executable} daemon.py server (pid {server}, started" in rekindle("status")
     rekindle("stop")
     assert not rekindle.lives("server")
     (row,) = json.loads(rekindle("status", "--json"))["agents"]
