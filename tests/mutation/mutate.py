@@ -270,11 +270,12 @@ def prepare_tests() -> None:
     hypothesis.settings.load_profile("mutate")
 
 
-def report(sample: Sequence[Mutation], results: Sequence[bool]) -> float:
-    """Print every survivor and the count of each module; return the percentage caught."""
+def report(sample: Sequence[Mutation], results: Sequence[bool]) -> int:
+    """Print every survivor and the count of each module; return how many are known as harmless."""
     known = read_known_survivors()
     total: Counter[str] = Counter()
     caught: Counter[str] = Counter()
+    harmless = 0
     for mutation, is_caught in zip(sample, results, strict=True):
         total[mutation.module] += 1
         caught[mutation.module] += is_caught
@@ -283,10 +284,11 @@ def report(sample: Sequence[Mutation], results: Sequence[bool]) -> float:
             print(f"{mutation.path.relative_to(ROOT)}:{mutation.line}: {mutation.source}")
             print(f"    {mutation.before}  →  {mutation.after}")
             print(f"    harmless: {reason}" if reason else "    survived")
+            harmless += bool(reason)
     print()
     for module in sorted(total, key=lambda name: (caught[name] / total[name], name)):
         print(f"{caught[module]:4} of {total[module]:4}  {module}")
-    return 100 * sum(results) / max(1, len(results))
+    return harmless
 
 
 def main() -> int:
@@ -303,9 +305,14 @@ def main() -> int:
     sample = draw_sample(modules, options.count, seed=options.seed, only=options.only)
     prepare_tests()
     results = Bench(modules, options.jobs).run(sample)
-    percent = report(sample, results)
+    harmless = report(sample, results)
     seconds = time.monotonic() - started
-    print(f"{sum(results)} of {len(results)} caught: {percent:.1f} %, in {seconds:.0f} s")
+    caught, count = sum(results), len(results)
+    percent = 100 * caught / max(1, count)
+    print(
+        f"{caught} of {count} caught: {percent:.1f} %, {harmless} harmless,"
+        f" {count - caught - harmless} survived, in {seconds:.0f} s"
+    )
     return 0 if percent >= options.bar else 1
 
 

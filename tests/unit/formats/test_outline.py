@@ -454,3 +454,9 @@ def test_time_grows_with_the_size_of_the_text(before):
         small = min(cost(piece, 4_000) for _ in range(3))
         large = min(cost(piece, 16_000) for _ in range(2))
         assert large < 10 * small + 0.05, piece
+
+
+def test_a_heading_is_not_the_text_of_an_underlined_heading():
+    """Not even on the first line; a paragraph right below it can be."""
+    assert titles("# One\n===\n") == [(1, "One")]
+    assert titles("# One\nTwo\n===\n") == [(1, "One"), (1, "Two")]

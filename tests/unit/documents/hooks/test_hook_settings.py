@@ -270,3 +270,9 @@ def test_invalid_json_with_comments_is_refused(text):
 def test_foreign_commands_are_not_ours(line):
     """Only hook.pyc with our own arguments is ours."""
     assert hook_settings.parse_hook_command(line) is None
+
+
+def test_an_empty_list_without_our_hooks_stays():
+    """Only a list that our hooks leave empty is removed."""
+    text = '{"hooks": {"Stop": []}}'
+    assert removed(text) == text

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rekindle.documents.launches.cli_output import WindowUsage
+from rekindle.documents.launches.cli_output import ProcessResult, WindowUsage
 
 
 @pytest.mark.parametrize(
@@ -24,3 +24,8 @@ def test_a_window_that_an_earlier_launch_reported():
     usage = WindowUsage(50, None, "unknown", "big", 7)
     assert usage.within({"big": 500}) == WindowUsage(50, 500, "reported", "big", 7)
     assert usage.within({"small": 500, "big": 0}) == usage
+
+
+def test_a_process_was_not_in_a_terminal_unless_stated():
+    """Otherwise its output would not be read, and a limit would count as a normal exit."""
+    assert not ProcessResult(code=0, session="one").interactive

@@ -190,3 +190,10 @@ def test_a_table_over_projects_fits_the_terminal(columns):
 def test_a_project_is_named_by_as_much_of_its_path_as_tells_it_apart():
     assert name_folders(["/w/a/site", "/w/b/site", "/w/b/docs"]) == ["a/site", "b/site", "docs"]
     assert name_folders(["/site", "/w/site"]) == ["/site", "w/site"]
+
+
+@pytest.mark.parametrize("columns", [80, 100, 120])
+def test_long_texts_use_the_whole_width(columns):
+    rows = [row("one", reason=LONG), row("two", reason=LONG)]
+    header = render_table(rows, NOW, columns)[1].text
+    assert display_width(header) == columns

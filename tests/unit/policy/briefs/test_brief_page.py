@@ -21,6 +21,7 @@ from rekindle.policy.briefs.claim_check import (
 )
 from rekindle.policy.summaries.attribution import SourceTexts
 from rekindle.policy.text import token_estimate
+from rekindle.thresholds.texts import BRIEF_NUMBER_CHARACTERS
 
 DAY = date(2026, 2, 16)
 WORK = GitWork(changed=("src/parser.py", "docs/guide.md"), commits=("Restore the snapshot cron",))
@@ -162,3 +163,23 @@ def test_a_page_says_once_what_its_briefs_said():
         "trades", DAY, BriefContent(changed=(policy.NOTHING_KNOWN,)), 600
     )
     assert policy.merge_changes(nothing, ["a cron runs"]) == ("a cron runs",)
+
+
+def select_numbers(reported, text, known=()):
+    turns = [Turn(number=1, who="agent", text=text)]
+    return policy.select_numbers(known, reported, turns, SourceTexts(turns))
+
+
+def test_a_number_counts_if_a_sentence_has_its_name_and_its_digits():
+    text = "The backlog is 12 orders. The margin is thin."
+    assert select_numbers({"backlog": "12 orders"}, text) == {"backlog": "12 orders"}
+    assert select_numbers({"backlog": "13 orders"}, text) == {}
+    assert select_numbers({"margin": "12"}, text) == {}
+    assert select_numbers({"margin": "thin"}, text) == {}, "a value without digits"
+
+
+def test_a_number_may_have_a_name_of_the_longest_length_and_no_longer():
+    longest = "backlog".ljust(BRIEF_NUMBER_CHARACTERS, "s")
+    text = f"The {longest} is 12. The {longest}s is 12."
+    assert select_numbers({longest: "12"}, text) == {longest: "12"}
+    assert select_numbers({f"{longest}s": "12"}, text) == {}

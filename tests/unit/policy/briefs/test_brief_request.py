@@ -15,6 +15,7 @@ from rekindle.documents.transcripts.turns import (
 from rekindle.errors import OverBudgetError
 from rekindle.policy.briefs import brief_request
 from rekindle.policy.briefs.brief_request import KnownState
+from rekindle.policy.summaries.summary_request import weigh_turn
 from rekindle.policy.text import token_estimate
 
 NONCE = "0" * 32
@@ -114,3 +115,10 @@ def test_the_answers_about_pieces_add_up():
     assert found.next == first.next
     assert (found.open, found.resolved) == (first.open, second.resolved)
     assert found.numbers == {"n": "3", "m": "2"}
+
+
+def test_the_oldest_turn_is_left_out_if_the_turns_exceed_the_room_by_less_than_a_token():
+    both = turns(2)
+    room = sum(map(weigh_turn, both))
+    assert brief_request._select_newest(both, room, 1) == (both, 0)
+    assert brief_request._select_newest(both, room - 0.5, 1) == (both[1:], 1)

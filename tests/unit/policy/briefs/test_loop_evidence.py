@@ -2,7 +2,7 @@
 
 import pytest
 
-from rekindle.documents.transcripts.turns import Turn
+from rekindle.documents.transcripts.turns import ToolCall, Turn
 from rekindle.policy.briefs.loop_evidence import (
     LoopName,
     find_mention,
@@ -98,3 +98,25 @@ def test_what_is_done_is(text, who):
 @pytest.mark.parametrize("text", DONE_BY_PERSON)
 def test_what_a_person_does_not_want_any_more_is_done(text):
     assert found(text, "person") == "done"
+
+
+@pytest.mark.parametrize(
+    ("text", "mention"),
+    [
+        ("The parser is fixed.", ""),
+        ("How many came?", ""),
+        ("How many requests came?", "open"),
+        ("The limit is how many requests an hour.", "open"),
+        ("How many requests an hour is answered.", "done"),
+    ],
+)
+def test_a_sentence_without_the_id_must_have_enough_words_of_the_loop(text, mention):
+    """Three of the four words are enough, two are not."""
+    assert found(text, "agent") == mention
+
+
+def test_a_sentence_that_came_from_a_tool_is_not_evidence():
+    text = "The file says so. rate-limit is fixed by the new header of the service."
+    shown = ToolCall("Read", "notes.md", "ok", text)
+    turn = Turn(number=1, who="agent", text=text, calls=(shown,))
+    assert find_mention(turn, LOOP, (), SourceTexts([turn])) == ""

@@ -149,3 +149,10 @@ def test_a_person_before_the_agent_has_ended_it():
         row("clean"), now=NOW, runtime=RuntimeSettings(), stays=True
     ) == EnterSafeMode("clean")
     assert decide_restart(row("clean"), now=NOW, runtime=RuntimeSettings()) == StopRun("done")
+
+
+def test_a_limit_that_is_always_about_to_end_is_retried_after_doubling_pauses():
+    """The first time, the reported second is believed."""
+    soon = int(NOW.timestamp()) + 1
+    found = [pause(row(*["limit"] * times, resets_at=soon)) for times in (1, 2, 3, 4)]
+    assert found == [1, 10, 20, 40]

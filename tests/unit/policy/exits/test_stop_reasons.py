@@ -89,3 +89,8 @@ def test_the_interval_of_probes_comes_from_its_thresholds():
     )
     sources = Path(stop_reasons.__file__).parents[1].rglob("*.py")
     assert [path.name for path in sources if PROBE_INTERVAL in path.read_text()] == []
+
+
+def test_only_limits_and_outages_have_an_external_cause():
+    outside = {reaction for reaction, row in REACTIONS.items() if row.is_outside}
+    assert outside == {"again", "wait", "retry"}

@@ -504,3 +504,34 @@ def test_the_collected_hints_that_are_none():
     guessed = [text for text in none if parse_reset_time(text, now=NOW, zone=BERLIN)]
     print(f"\n{len(none)} messages without a reset that can be told: {len(guessed)} guessed")
     assert guessed == []
+
+
+@pytest.mark.parametrize(
+    ("zone", "winter", "summer"),
+    [
+        ("America/New_York", "EST", "EDT"),
+        ("America/Chicago", "CST", "CDT"),
+        ("America/Denver", "MST", "MDT"),
+        ("America/Los_Angeles", "PST", "PDT"),
+        ("America/Anchorage", "AKST", "AKDT"),
+        ("Pacific/Honolulu", "HST", ""),
+        ("Europe/Lisbon", "", "WEST"),
+        ("Europe/Berlin", "CET", "CEST"),
+        ("Europe/Athens", "EET", "EEST"),
+        ("Europe/Moscow", "MSK", ""),
+        ("Asia/Singapore", "SGT", ""),
+        ("Asia/Hong_Kong", "HKT", ""),
+        ("Asia/Tokyo", "JST", ""),
+        ("Asia/Seoul", "KST", ""),
+        ("Australia/Sydney", "AEDT", "AEST"),
+        ("Pacific/Auckland", "NZDT", "NZST"),
+    ],
+)
+def test_an_abbreviation_has_the_offset_of_its_zone(zone, winter, summer):
+    """In January and in July."""
+    for month, abbreviation in ((1, winter), (7, summer)):
+        if abbreviation:
+            now = datetime(2026, month, 2, 10, tzinfo=ZoneInfo(zone))
+            expected = now.replace(hour=17).astimezone(UTC)
+            hint = f"resets at 5:00 PM {abbreviation}."
+            assert told(hint, now.astimezone(UTC)) == f"{expected:%Y-%m-%d %H:%M}"

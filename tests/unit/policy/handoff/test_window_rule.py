@@ -371,3 +371,12 @@ def test_ten_thousand_histories():
             most = 3 if cycle.work == "idle" else HANDOFFS_MOST
             assert len(cycle.triggered) <= 2 * most
     assert min(fired, spirals, unknown, far) > 200, "the histories show what they are for"
+
+
+def test_a_session_that_starts_at_exactly_the_share_of_the_threshold_has_hardly_any_room():
+    """At a threshold of 80 %, that is 70 %."""
+    first = handed(1, first=20, at=81)
+    at_share = [handed(n, first=70, at=81) for n in (2, 3)]
+    below_share = [handed(n, first=69, at=81) for n in (2, 3)]
+    assert isinstance(window_rule.decide_halt([first, *at_share], 80), EnterSafeMode)
+    assert window_rule.decide_halt([first, *below_share], 80) is None

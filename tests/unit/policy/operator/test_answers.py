@@ -11,10 +11,12 @@ import pytest
 
 from rekindle.documents import events
 from rekindle.documents.launches.cli_output import RefusedCall
+from rekindle.errors import AnswerError
 from rekindle.policy.exits.stop_reasons import STOP_REASONS
 from rekindle.policy.operator import answers, questions
 from rekindle.policy.operator.questions import QuestionTerms
 from rekindle.policy.projection.projection import Projection
+from rekindle.thresholds.screens import ANSWER_CHARACTERS
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -105,3 +107,19 @@ def test_an_answer_that_no_question_offers_fails_the_import(monkeypatch):
     monkeypatch.setitem(STOP_REASONS, "budget", budget)
     with pytest.raises(TypeError, match="raise AMOUNT"):
         import_answers()
+
+
+def test_an_answer_of_the_longest_length_is_accepted_and_a_longer_one_refused():
+    asked = events.QuestionAsked(
+        ts=NOON,
+        question="a-1",
+        number=1,
+        about="waiting",
+        text="",
+        choices=("TEXT", "stop"),
+        default="stop",
+    )
+    longest = "a" * ANSWER_CHARACTERS
+    assert answers.make_answer(Projection("a"), asked, longest, NOON).text == longest
+    with pytest.raises(AnswerError, match="is longer than 8,000 characters"):
+        answers.make_answer(Projection("a"), asked, longest + "a", NOON)

@@ -180,3 +180,8 @@ def test_a_snapshot_keeps_the_newest_and_forgets_no_open_session_first():
     }
     newest = sessions.prune_launches(attempts)
     assert list(newest) == [f"l{number}" for number in range(150, 200)]
+
+
+def test_without_places_in_the_log_the_later_time_decides():
+    assert SessionRecord(started=at(2), ended=at(1)).is_open
+    assert not SessionRecord(started=at(1), ended=at(2)).is_open

@@ -35,3 +35,9 @@ def test_the_value_in_a_format_is_a_secret(text, rule, secret):
 )
 def test_an_ordinary_value_is_not(text):
     assert list(find_by_pattern(text, text.lower())) == []
+
+
+def test_a_labelled_key_needs_twenty_characters_besides_its_padding():
+    for key, found in ((f"{RANDOM}==", True), (f"{RANDOM[:-1]}===", False)):
+        text = f"Unseal Key 1: {key}"
+        assert bool(list(find_by_pattern(text, text.lower()))) is found, key

@@ -38,3 +38,9 @@ def test_headers_and_other_text_are_not_part_of_a_key():
     text = "\n".join([BEGIN, "Proc-Type: 4,ENCRYPTEDandMoreLetters", *BODY, END])
     assert find(text) == BODY
     assert find("a private word and aB3dE5fG7hJ9kL1mN3pQ5rS7tU9v") == []
+
+
+def test_an_unclosed_block_ends_after_seven_lines_without_a_key():
+    prose, name = "this line is prose.", "ANameAsLongAsALineOfAKey"
+    for lines, found in ((6, [BODY[0], name]), (7, [BODY[0]])):
+        assert find("\n".join([BEGIN, BODY[0], *[prose] * lines, name])) == found

@@ -43,3 +43,10 @@ def test_a_harmless_value_is_not_a_secret_under_any_name(value, form, quoted, ex
 )
 def test_a_weak_name_needs_a_random_value(value, strength, aside, expected):
     assert is_secret(value, strength, aside=aside, quoted=False, form="assigned") is expected
+
+
+@pytest.mark.parametrize(("form", "expected"), [("element", True), ("prose", False)])
+def test_code_is_a_password_only_if_it_is_all_of_an_element(form, expected):
+    """In a sentence, a word beside the name may be code."""
+    value = "hunter2(!)"
+    assert is_secret(value, NameStrength.STRONG, aside=True, quoted=False, form=form) is expected

@@ -252,3 +252,10 @@ def test_any_text_is_read(text):
     assert "\n" not in once
     for one in TopicStage:
         assert check_stage(one, parsed, [text]).words
+
+
+def test_one_winner_without_a_pre_mortem_lacks_only_the_pre_mortem():
+    found = check_stage(
+        TopicStage.DECIDE, relay("## Key Decisions Made\nWinner: order by phone"), ()
+    )
+    assert found.words == "has no pre-mortem: nothing about what could go wrong"

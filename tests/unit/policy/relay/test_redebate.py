@@ -23,3 +23,13 @@ def test_the_decisions_that_are_debated_again():
             for one in find_redebates(settled, relays.parse(before), relays.parse(after))
         ]
         assert found == expected, row
+
+
+def test_a_line_with_three_of_four_words_is_about_the_decision():
+    """That is exactly the share at which a line is about the same subject."""
+    before = "## Next Action\nKnead the dough.\n"
+    settled = [("Stone oven rye loaves", None, "stone oven rye loaves")]
+    for question, count in (("stone oven rye", 1), ("stone oven", 0)):
+        after = f"{before}\n## Open Questions\n- Reconsider {question}?\n"
+        found = find_redebates(settled, relays.parse(before), relays.parse(after))
+        assert len(list(found)) == count, question

@@ -632,3 +632,14 @@ def test_the_time_of_a_trim_grows_with_the_size_of_the_relay():
     large = min(seconds(4_000, f"l{turn}") for turn in range(3))
     print(f"1,000 cycles {small:.3f} s, 4,000 cycles {large:.3f} s: {large / small:.1f} times")
     assert large / small < 8
+
+
+@pytest.mark.parametrize(
+    "details",
+    ["    ```\ncode\n    ```\n", "  - [x] b\n    ```\ncode\n    ```\n"],
+    ids=["of the item", "of an item below it"],
+)
+def test_a_done_item_goes_with_code_that_is_not_indented(details):
+    text = f"## Active Projects\n- [x] a\n{details}- c\n## Next Action\nShip it\n"
+    goal = "## Active Projects\n- c\n## Next Action\nShip it\n"
+    assert kept(text, fits(goal)) == goal

@@ -87,3 +87,8 @@ def test_what_is_kept_is_what_was_there(found):
     kept = environment.drop_secret_variables(found)
     assert kept.items() <= found.items()
     assert environment.drop_secret_variables(kept) == kept
+
+
+def test_a_variable_is_withheld_if_it_is_neither_passed_nor_expected_nor_our_own():
+    ours = {"GIVEN": "1", "PATH": "/bin", "REKINDLE_AGENT": "a", "DATABASE_URL": "d"}
+    assert environment.list_withheld(ours, {"GIVEN"}) == {"DATABASE_URL": "d"}

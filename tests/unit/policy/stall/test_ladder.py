@@ -246,3 +246,9 @@ def test_what_is_remembered_does_not_depend_on_the_order(happened, rng):
     rng.shuffle(shuffled)
     found = fold.fold_events(Projection("a"), shuffled).ended
     assert sorted(found) == newest
+
+
+def test_the_last_five_cycles_without_progress_are_listed():
+    known = {number: alike(number, did="read it") for number in range(1, 7)}
+    listed = ladder.render_failed_cycles(known).splitlines()[1:]
+    assert listed == [f"- cycle {number}: read it" for number in range(2, 7)]
