@@ -158,13 +158,13 @@ def _check_log(
             is_note=True,
         )
     yield from _check_losses(folder, seen, [line for line in bad if line.is_damaged], losses)
-    forged = sum(_is_forged(record, harnesses) for record in seen.pending)
-    if forged:
+    defects = [_find_defect(record, harnesses) for record in seen.pending]
+    if forged := defects.count("forged"):
         yield FolderProblem(
             f"operator commands in the workspace's inbox, which do not count there: {forged}",
             "check what the agent did: it, or a program it started, wrote them",
         )
-    if any(_is_newer(record, harnesses) for record in seen.pending):
+    if "newer" in defects:
         yield FolderProblem(
             "the inbox has a record from a newer Rekindle", "pip install --upgrade rekindle-agents"
         )
@@ -211,26 +211,20 @@ def _explain_loss(folder: AgentFolder, seen: AgentView) -> str:
     )
 
 
-def _is_newer(record: InboxRecord, harnesses: HookParsers) -> bool:
-    """Return whether this is a record of the operator that needs a newer Rekindle."""
-    if not record.is_from_operator:
-        return False  # from the workspace: the next fold sets it aside
+def _find_defect(record: InboxRecord, harnesses: HookParsers) -> str:
+    """Return `forged`, or `newer` for an operator's record that needs a newer Rekindle, or ""."""
     try:
-        return isinstance(record.event(harnesses), UnknownEvent)
-    except NewerSchemaError:
-        return True
-    except DocumentError:
-        return False
-
-
-def _is_forged(record: InboxRecord, harnesses: HookParsers) -> bool:
-    try:
-        record.event(harnesses)
+        event = record.event(harnesses)
     except ForgedCommandError:
-        return True
+        return "forged"
+    except NewerSchemaError:
+        is_newer = True
     except DocumentError:
-        return False
-    return False
+        return ""
+    else:
+        is_newer = isinstance(event, UnknownEvent)
+    # From the workspace, the next fold sets such a record aside.
+    return "newer" if is_newer and record.is_from_operator else ""
 
 
 def _check_documents(folder: AgentFolder, seen: AgentView) -> Iterator[FolderProblem]:
