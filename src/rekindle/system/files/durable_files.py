@@ -147,14 +147,14 @@ def overwrite_durably(fd: int, path: Path, start: int, data: bytes) -> None:
         _sync(fd, path)
 
 
-def read_bytes(path: Path, most: int = -1) -> bytes | None:
+def read_bytes(path: Path, most: int = -1, *, root: Path | None = None) -> bytes | None:
     """Return the file's bytes, or the first `most`; None if it does not exist.
 
-    Links, pipes and oversized files are refused.
+    Links, pipes and oversized files are refused; with `root`, also links below it.
     """
     with translate_os_errors(path):
         try:
-            fd = open_plain(path, os.O_RDONLY)
+            fd = open_plain(path, os.O_RDONLY, root)
         except FileNotFoundError:
             return None
         with os.fdopen(fd, "rb") as file:
@@ -203,10 +203,10 @@ def read_last_bytes(path: Path, most: int) -> bytes | None:
             return None
 
 
-def open_plain(path: Path, flags: int) -> int:
+def open_plain(path: Path, flags: int, root: Path | None = None) -> int:
     """Open a plain file without following links; the caller closes the descriptor."""
     flags |= os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-    with safe_folders.open_parent(path) as folder:
+    with safe_folders.open_parent(path, root) as folder:
         fd = os.open(path.name, flags, FILE_MODE, dir_fd=folder)
     try:
         _refuse_unless_plain(fd, path)

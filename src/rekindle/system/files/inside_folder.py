@@ -6,20 +6,13 @@ meanwhile.
 """
 
 import os
-import stat
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
-from rekindle.errors import (
-    OversizedError,
-    UnsafePathError,
-    translate_os_errors,
-)
-from rekindle.system.files.durable_files import TEMPORARY_PREFIX
+from rekindle.errors import OversizedError, translate_os_errors
+from rekindle.system.files import durable_files, safe_folders
 
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-_PLAIN = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE_MODE, _FOLDER_MODE = 0o644, 0o755
 """Modes of a user's ordinary files, which other tools may read."""
 
@@ -30,19 +23,9 @@ def read(root: Path, name: str, most: int) -> bytes | None:
     Raises:
         StoreError: The file or a folder above it is a link or another object, or it is too large.
     """
-    path = root / name
-    with translate_os_errors(path):
-        try:
-            with _hold_parent(root, name) as folder:
-                fd = os.open(path.name, os.O_RDONLY | _PLAIN, dir_fd=folder)
-        except FileNotFoundError:
-            return None
-        with os.fdopen(fd, "rb") as file:
-            if not stat.S_ISREG(os.fstat(fd).st_mode):
-                raise UnsafePathError(str(path), "is not a plain file", hint="remove it")
-            data = file.read(most + 1)
-    if len(data) > most:
-        raise OversizedError(str(path), most)
+    data = durable_files.read_bytes(root / name, most + 1, root=root)
+    if data is not None and len(data) > most:
+        raise OversizedError(str(root / name), most)
     return data
 
 
@@ -52,10 +35,11 @@ def replace(root: Path, name: str, data: bytes) -> None:
     Raises:
         StoreError: A folder above it is a link or another object, or the disk refuses.
     """
+    make_folder(root, name)
     path = root / name
-    temp = f"{TEMPORARY_PREFIX}{os.urandom(8).hex()}-{path.name}"
-    with translate_os_errors(path), _hold_parent(root, name, make=True) as folder:
-        fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _PLAIN, _FILE_MODE, dir_fd=folder)
+    temp = f"{durable_files.TEMPORARY_PREFIX}{os.urandom(8).hex()}-{path.name}"
+    with translate_os_errors(path), safe_folders.open_parent(path, root) as folder:
+        fd = os.open(temp, _NEW_FILE, _FILE_MODE, dir_fd=folder)
         try:
             with os.fdopen(fd, "wb") as file:
                 file.write(data)
@@ -72,22 +56,9 @@ def make_folder(root: Path, name: str) -> None:
     Raises:
         StoreError: One of them is a link or another object, or the disk refuses.
     """
-    with translate_os_errors(root / name), _hold_parent(root, name, make=True):
-        pass
-
-
-@contextmanager
-def _hold_parent(root: Path, name: str, *, make: bool = False) -> Iterator[int]:
-    """Yield a descriptor of the folder that contains a file."""
-    fd = os.open(root, _FOLDER)
-    try:
-        for part in Path(name).parts[:-1]:
-            if make:
-                with suppress(FileExistsError):
-                    os.mkdir(part, _FOLDER_MODE, dir_fd=fd)
-            inner = os.open(part, _FOLDER | os.O_NOFOLLOW, dir_fd=fd)
-            os.close(fd)
-            fd = inner
-        yield fd
-    finally:
-        os.close(fd)
+    path = root / name
+    with translate_os_errors(path):
+        for above in reversed(Path(name).parents[:-1]):
+            with safe_folders.open_parent(root / above, root) as folder, suppress(FileExistsError):
+                os.mkdir(above.name, _FOLDER_MODE, dir_fd=folder)
+        os.close(safe_folders.open_folder(path.parent, root))

@@ -176,8 +176,8 @@ def test_appends_that_overwrite_each_other_are_seen(tmp_path, monkeypatch):
     """Such a file system does not keep O_APPEND between clients."""
     honest = durable_files.open_plain
 
-    def without_append(path: Path, flags: int) -> int:
-        return honest(path, flags & ~os.O_APPEND if path.name == "lines" else flags)
+    def without_append(path: Path, flags: int, root: Path | None = None) -> int:
+        return honest(path, flags & ~os.O_APPEND if path.name == "lines" else flags, root)
 
     monkeypatch.setattr(durable_files, "open_plain", without_append)
     assert "concurrent appends stay complete" in broken(tmp_path)

@@ -123,8 +123,8 @@ def test_a_writer_that_opened_a_segment_before_it_went_writes_to_the_next(
     opened = durable_files.open_plain
     raced = []
 
-    def open_then_retire(path, flags):
-        fd = opened(path, flags)
+    def open_then_retire(path, flags, root=None):
+        fd = opened(path, flags, root)
         if flags & os.O_APPEND and not raced:
             raced.append(path)
             fold(store)
