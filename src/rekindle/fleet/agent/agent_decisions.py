@@ -26,9 +26,9 @@ _RESUMES = "failed-resumes"
 
 
 def decide(registered: RegisteredAgent, now: datetime) -> runs.Move:
-    """Return the next move of an agent, as the version that began its history decided it."""
+    """Return the agent's next move, as decided by the version that started its history."""
     known, limits = registered.projection, registered.definition.limits
-    # Query a patch only if it matters, because each query adds a marker to the history.
+    # Check a patch only if it matters, because each check adds a marker to the history.
     counts = has_failed_resume(known) and not workflow.patched(_RESUMES)
     move = decide_move(known, limits, now, resumes_count=counts)
     is_paced = isinstance(move, WaitUntil) and move.why == idle.IDLE_REASON

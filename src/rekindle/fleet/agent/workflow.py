@@ -71,10 +71,10 @@ class AgentWorkflow:
         self._has_news = False
         """Whether the operator gave a command that the host has not received yet."""
         self._is_brief_due = False
-        self._said = 0
-        """Number of commands, definitions and other messages received."""
-        self._heard = 0
-        """Value of `_said` at the last decision."""
+        self._messages = 0
+        """Number of messages received: commands, definitions and others."""
+        self._decided_messages = 0
+        """Number of messages at the last decision."""
         self._failures = 0
         self._fenced = 0
         """Number of consecutive leases reported as lost although no other host has one."""
@@ -105,7 +105,7 @@ class AgentWorkflow:
 
     async def _run_next(self) -> None:
         """Take the next step, or wait for it."""
-        projection, self._heard = self._registered.projection, self._said
+        projection, self._decided_messages = self._registered.projection, self._messages
         if projection.run.desired != "running" or projection.run.is_over:
             await self._wait_for_news(
                 "over" if projection.run.is_over else projection.run.desired or "new"
@@ -174,7 +174,9 @@ class AgentWorkflow:
         if most is not None and most <= timedelta(0):
             return
         with contextlib.suppress(TimeoutError):
-            await workflow.wait_condition(lambda: self._said != self._heard, timeout=most)
+            await workflow.wait_condition(
+                lambda: self._messages != self._decided_messages, timeout=most
+            )
 
     async def _work(self) -> None:
         """Have a host continue: the one with the workspace, or else any host of the pool."""
@@ -215,7 +217,9 @@ class AgentWorkflow:
         host = ""
         for _ in range(FLEET_OFFERS):
             offer = start_offer(self._registered, sorted(self._shunned))
-            await workflow.wait_condition(lambda: offer.done() or self._said != self._heard)  # noqa: B023 - awaited here
+            await workflow.wait_condition(
+                lambda: offer.done() or self._messages != self._decided_messages  # noqa: B023 - awaited here
+            )
             if not offer.done():
                 offer.cancel()
                 return ""
@@ -279,7 +283,7 @@ class AgentWorkflow:
     async def _write_brief(self) -> None:
         """Have a host write the brief of an agent that is not running, under a lease of its own."""
         self._is_brief_due = False
-        self._heard = self._said
+        self._decided_messages = self._messages
         host = self._registered.host or await self._find_host()
         if not host:
             self._is_brief_due = True
@@ -367,7 +371,7 @@ class AgentWorkflow:
     def say(self, lines: Sequence[str]) -> int:
         self._registered = agent_registry.record_commands(self._registered, lines)
         self._has_news = True
-        self._said += 1
+        self._messages += 1
         return self._registered.projection.seq
 
     @say.validator
@@ -378,22 +382,21 @@ class AgentWorkflow:
     @workflow.update
     def define(self, definition: AgentDefinition) -> None:
         if definition.pool != self._registered.definition.pool:
-            host = (
-                self._registered.host if self._registered.is_leased else ""
-            )  # its cycle ends there first
+            # A running cycle ends on its host first.
+            host = self._registered.host if self._registered.is_leased else ""
             self._registered = msgspec.structs.replace(self._registered, host=host)
         self._registered = msgspec.structs.replace(self._registered, definition=definition)
-        self._said += 1
+        self._messages += 1
 
     @workflow.update
     def remove(self) -> None:
         self._is_removed = True
-        self._said += 1
+        self._messages += 1
 
     @workflow.signal
     def brief_due(self) -> None:
         self._is_brief_due = True
-        self._said += 1
+        self._messages += 1
 
     @workflow.query
     def kept(self) -> RegisteredAgent:

@@ -52,7 +52,7 @@ class DevServer(msgspec.Struct, frozen=True):
                 )
 
     def become(self, program: str, environ: Mapping[str, str]) -> NoReturn:
-        """Replace this process by the server, so that signals to this process end the server.
+        """Replace this process with the server, so that signals to this process end the server.
 
         The server gets no secrets from the environment, and only this user can read its files.
         """

@@ -10,7 +10,7 @@ _OVERLOOKED = "UnprocessedUpdate"
 def is_overlooked(refused: WorkflowUpdateFailedError) -> bool:
     """Return whether the engine dropped an update that the workflow has not seen.
 
-    This happens if a worker completes its task just as the update arrives. The update can be sent
-    again.
+    This happens if a worker completes its task just as the update arrives. Then the update can be
+    sent again.
     """
     return isinstance(refused.cause, ApplicationError) and refused.cause.type == _OVERLOOKED

@@ -72,7 +72,7 @@ class CycleSlots(CustomSlotSupplier):
         return self._used + len(self._promised) < self._most
 
     @contextlib.asynccontextmanager
-    async def one(self) -> AsyncIterator[None]:
+    async def use(self) -> AsyncIterator[None]:
         try:
             async with asyncio.timeout(FLEET_HOST_SECONDS), self._freed:
                 await self._freed.wait_for(lambda: self._used < self._most)
@@ -99,10 +99,10 @@ class CycleSlots(CustomSlotSupplier):
         return None
 
     def mark_slot_used(self, ctx: SlotMarkUsedContext) -> None:
-        """Do nothing, because `one` counts the used slots."""
+        """Do nothing, because `use` counts the used slots."""
 
     def release_slot(self, ctx: SlotReleaseContext) -> None:
-        """Do nothing, because `one` counts the used slots."""
+        """Do nothing, because `use` counts the used slots."""
 
 
 class Activities:
@@ -133,7 +133,7 @@ class Activities:
 
     @activity.defn
     async def run_cycle(self, order: HostOrder) -> HostResult:
-        async with self.slots.one():
+        async with self.slots.use():
             return await self._watch_cycle(host_cycle.run_cycle, order)
 
     @activity.defn

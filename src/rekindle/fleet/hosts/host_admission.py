@@ -83,9 +83,10 @@ async def _require_key(client: Client) -> None:
 async def _list_agent_keys(
     client: Client, most: int | None
 ) -> AsyncIterator[tuple[str, str | None]]:
-    """Yield each agent with the key id of its first history event, newest first, nothing decrypted.
+    """Yield each agent with the id of its key, the newest agent first.
 
-    After a change of keys, the newest agent has the current key.
+    Only the first event of a history is read, and nothing is decrypted. After a change of keys, the
+    newest agent has the current key.
     """
     async for agent in client.list_workflows(ALL_AGENTS, limit=most, rpc_timeout=_MOST):
         history = await client.workflow_service.get_workflow_execution_history(

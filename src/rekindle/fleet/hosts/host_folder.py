@@ -63,7 +63,7 @@ class HostFolder(msgspec.Struct, frozen=True):
         self._definition_file.unlink(missing_ok=True)
         for name, text in ({MANIFEST_FILE: definition.manifest} | definition.files).items():
             path = self.path / require_relative(name)
-            # The agent may have made a link of a folder, if the file is in its workspace.
+            # If the file is in the workspace, the agent may have replaced a folder with a link.
             inside_folder.make_folder(self.path, str(path.relative_to(self.path)))
             durable_files.replace_file(path, text.encode(), root=self.path)
         durable_files.replace_file(self._definition_file, validation.encode_json(definition))
