@@ -34,7 +34,7 @@ PROBE_INTERVAL = f"{LIMIT_PROBE_SECONDS / 60:g} to {MAX_LIMIT_PROBE_SECONDS / 60
 
 class RelaySettings(msgspec.Struct, frozen=True):
     token_threshold_percent: Annotated[
-        int, _doc("Fill of the context window at which a handoff starts.", "percent", ge=1, le=100)
+        int, _doc("Share of the context window at which a handoff starts.", "percent", ge=1, le=100)
     ] = 80
     strategy: Annotated[
         Literal["summarize_to_checkpoint"], _doc("How a handoff carries the work over.")
@@ -74,18 +74,18 @@ class RestartSettings(msgspec.Struct, frozen=True):
 
 
 class WatchSettings(msgspec.Struct, frozen=True):
-    every: Annotated[Duration, _doc("Interval at which the watchdog looks; bounds: 1s and 5m.")] = (
-        Duration(15)
-    )
+    every: Annotated[
+        Duration, _doc("Interval between two checks of the watchdog; bounds: 1s and 5m.")
+    ] = Duration(15)
     silence: Annotated[
-        Duration, _doc("Time without hook, stream or transcript activity that is a hang.")
+        Duration, _doc("Time without hook, stream or transcript activity that counts as a hang.")
     ] = Duration(600)
     tool_timeout: Annotated[
         Duration, _doc("Time after which a tool call is stopped; none: only reported.")
     ] = Duration("inf")
     idle_call: Annotated[
         Duration,
-        _doc("Idle time of its processes after which a tool call is a hang too; none: never."),
+        _doc("Idle time of its processes after which a tool call counts as hung; none: never."),
     ] = Duration(3600)
 
     @property
@@ -100,12 +100,12 @@ class LimitSettings(msgspec.Struct, frozen=True):
 
 class StallSettings(msgspec.Struct, frozen=True):
     identical: Annotated[
-        bool, _doc("true: an identical Next Action is a stall, whatever else the cycle did.")
+        bool, _doc("true: an identical Next Action is a stall, even if the cycle did other work.")
     ] = False
     tell: Annotated[
-        bool, _doc("Tell the next cycle, once, that two in a row asked for the same.")
+        bool, _doc("Tell the next cycle once that two cycles in a row asked for the same.")
     ] = True
-    pause: Annotated[bool, _doc("Pause a loop that makes no step, or that waits for a person.")] = (
+    pause: Annotated[bool, _doc("Pause a loop that makes no progress or waits for a person.")] = (
         True
     )
 
@@ -165,8 +165,8 @@ class BriefSettings(msgspec.Struct, frozen=True):
         ),
     ] = "06:00"
     zone: Annotated[str, _doc("Time zone of `at`; empty: the time zone of the machine.")] = ""
-    on_session_end: Annotated[bool, _doc("Write a brief after every session too.")] = False
-    max_tokens: Annotated[int, _doc("Longest brief.", "tokens", ge=100)] = 600
+    on_session_end: Annotated[bool, _doc("Also write a brief after every session.")] = False
+    max_tokens: Annotated[int, _doc("Maximum length of a brief.", "tokens", ge=100)] = 600
     max_usd: Annotated[
         float,
         _doc(
@@ -229,7 +229,7 @@ class TlsSettings(msgspec.Struct, frozen=True):
     ca: Annotated[str, _doc("File with the certificate of the authority.")] = ""
     cert: Annotated[str, _doc("File with the certificate of this host.")] = ""
     key: Annotated[str, _doc("File with the key of that certificate.")] = ""
-    server_name: Annotated[str, _doc("Name that the engine's certificate has.")] = ""
+    server_name: Annotated[str, _doc("Name in the engine's certificate.")] = ""
 
 
 class CodecSettings(msgspec.Struct, frozen=True):
