@@ -120,3 +120,10 @@ def test_a_sentence_that_came_from_a_tool_is_not_evidence():
     shown = ToolCall("Read", "notes.md", "ok", text)
     turn = Turn(number=1, who="agent", text=text, calls=(shown,))
     assert find_mention(turn, LOOP, (), SourceTexts([turn])) == ""
+
+
+def test_a_sentence_that_names_another_loop_as_well_is_about_neither():
+    rival = LoopName("retry-count", "How many retries?")
+    turn = Turn(number=1, who="agent", text="retry-count and rate-limit are fixed.")
+    assert find_mention(turn, LOOP, (), SourceTexts([turn])) == "done"
+    assert find_mention(turn, LOOP, (rival,), SourceTexts([turn])) == ""

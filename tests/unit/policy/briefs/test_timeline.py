@@ -118,3 +118,9 @@ def test_a_wait_that_was_cut_short_is_told_with_the_time_waited():
         ("01:02", "wait", "waited 2 min: a usage limit"),
         ("01:04", "you", "you stopped it"),
     ]
+
+
+def test_at_exactly_its_end_a_wait_is_over():
+    night = Night().wait("limit", minutes=6)
+    moments = make_timeline(night.happened, BEGAN + timedelta(minutes=6), UTC)
+    assert [one.text for one in moments] == ["waited 6 min: a usage limit"]

@@ -380,3 +380,7 @@ def test_a_session_that_starts_at_exactly_the_share_of_the_threshold_has_hardly_
     below_share = [handed(n, first=69, at=81) for n in (2, 3)]
     assert isinstance(window_rule.decide_halt([first, *at_share], 80), EnterSafeMode)
     assert window_rule.decide_halt([first, *below_share], 80) is None
+
+
+def test_the_notification_of_many_handoffs_counts_the_new_one():
+    assert window_rule.describe_too_many(HANDOFFS_MANY).startswith(f"{HANDOFFS_MANY + 1} handoffs")

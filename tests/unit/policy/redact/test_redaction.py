@@ -72,3 +72,8 @@ def test_an_exception_of_the_manifest():
 def test_short_texts_are_left_alone():
     assert CLEAN.text("pw=a1b2") == "pw=a1b2"
     assert CLEAN.identity("rotate-keys") == "rotate-keys"
+
+
+def test_a_text_of_the_shortest_length_is_searched():
+    assert CLEAN.text("pw=Tu4!x") != "pw=Tu4!x"
+    assert CLEAN.text("pw=Tu4!") == "pw=Tu4!"
