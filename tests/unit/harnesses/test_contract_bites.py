@@ -460,7 +460,7 @@ def test_a_broken_harness_is_noticed(mutation):
     broken = type(
         "Broken", (contract,), {"harness": Broken(complete_harness(contract.harness), changed)}
     )()
-    for test in [each for each in vars(HarnessContract) if each.startswith("test_")]:
+    for test in [each for each in dir(HarnessContract) if each.startswith("test_")]:
         try:
             getattr(broken, test)()
         except Exception:  # noqa: BLE001 - pytest would report any as a failure

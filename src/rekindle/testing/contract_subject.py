@@ -1,0 +1,102 @@
+"""The harness that a contract tests, and what all contract tests use."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, ClassVar
+
+import msgspec
+
+from rekindle.documents.hooks.hook_settings import (
+    HOOK_PROGRAM,
+)
+from rekindle.documents.launches.cli_output import (
+    LaunchSpec,
+    OutputItem,
+    WindowUsage,
+)
+from rekindle.documents.launches.cli_output import ProgramCommand as Made
+from rekindle.documents.launches.one_shot import (
+    OneShotAnswer,
+)
+from rekindle.documents.transcripts.turns import (
+    PassageContent,
+)
+from rekindle.errors import (
+    UnenforceableError,
+    UsageError,
+)
+from rekindle.ports import (
+    Harness,
+    HarnessEssentials,
+    complete_harness,
+)
+from rekindle.testing.recordings import (
+    Recording,
+    load_recordings,
+)
+
+SESSION = "0a1b2c3d-0000-4000-8000-00000000000f"
+HOOK = ("/a b/python", "-I", f"/a b/{HOOK_PROGRAM}")
+UNENFORCEABLE_RULE = "Bash(\0)"
+"""Rule that no CLI can enforce, or even be given."""
+DASHED = "--no-option"
+
+
+class ContractSubject:
+    """The harness under test, with its recordings and commands."""
+
+    harness: ClassVar[HarnessEssentials]
+    """Module or object with the six required members; its optional members are tested too."""
+    recordings: ClassVar[Path]
+    """Folder with one recording per case, and their `expected.json`."""
+    program: ClassVar[tuple[str, ...]] = ("some-program",)
+    """Program to start; the `command` harness has none of its own."""
+    keys: ClassVar[tuple[str, ...]] = ()
+    """Prefixes of the credentials that its program uses; those of other programs must not be passed
+    on.
+    """
+
+    @property
+    def whole(self) -> Harness:
+        """Return the harness with defaults for its optional members, as Rekindle uses it."""
+        return complete_harness(self.harness)
+
+    def kept(self) -> tuple[Recording, ...]:
+        found = load_recordings(self.recordings)
+        assert found, f"no recordings in {self.recordings}"
+        return found
+
+    def start(self, *, session: str = SESSION, resumes: bool = False, **more: Any) -> LaunchSpec:
+        own = session if resumes or self.whole.CAN.names_sessions else ""
+        hook = HOOK if self.whole.CAN.hooks else ()
+        given = {"hook": hook, "scratch": "/scratch", "program": self.program, **more}
+        return LaunchSpec(session=own, resumes=resumes, **given)
+
+    def starts(self) -> Iterator[dict[str, Any]]:
+        """Yield arguments for fresh and resumed sessions, in a terminal and without one."""
+        for interactive in (False, True):
+            yield {"interactive": interactive}
+            if self.whole.CAN.resumes:
+                yield {"interactive": interactive, "resumes": True}
+
+    def made(self, **more: Any) -> Made | None:
+        """Return the command for a launch; None if it is refused, with a hint."""
+        try:
+            return self.whole.command(self.start(**more))
+        except (UsageError, UnenforceableError) as error:
+            refused = error
+        assert refused.hint, f"{refused}: what can be done instead?"
+        return None
+
+
+def join_command(made: Made, *, files: bool = True) -> str:
+    """Return all texts that the program gets with its command."""
+    return "\n".join(
+        (*made.argv, *made.environment.values(), *(made.files.values() if files else ()))
+    )
+
+
+def require_sound(one: OutputItem | WindowUsage | PassageContent | OneShotAnswer) -> None:
+    """Require that each field has its type and can be encoded, without lone surrogates."""
+    msgspec.convert(json.loads(msgspec.json.encode(one)), type(one))

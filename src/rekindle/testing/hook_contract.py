@@ -1,0 +1,116 @@
+"""The tests of hooks."""
+
+import json
+import subprocess
+from typing import Any
+
+import msgspec
+
+from rekindle.documents.events import AnyEvent
+from rekindle.documents.hooks.hook_settings import (
+    HOOK_PROGRAM,
+    HookCommand,
+    list_wanted,
+    parse_hook_command,
+)
+from rekindle.testing.contract_subject import (
+    HOOK,
+    ContractSubject,
+    join_command,
+)
+
+_GONE = ("/nowhere/python", f"/nowhere/{HOOK_PROGRAM}")
+
+
+class HookContract(ContractSubject):
+    """Tests of a harness's hooks and their reports."""
+
+    def test_hooks_are_ours_and_never_stand_in_the_way(self) -> None:
+        """Each hook is recognized as ours, has a timeout, and succeeds if our program is gone."""
+        if not self.whole.CAN.hooks:
+            return
+        for supervised in (False, True):
+            for folder in ("", "/a folder"):
+                made = self.whole.hooks(HOOK, supervised=supervised, folder=folder)
+                for _, _, hook in list_wanted(json.loads(json.dumps(made))):
+                    found = parse_hook_command(hook["command"])
+                    assert found is not None, hook
+                    told = HookCommand(HOOK[0], HOOK[-1], self.whole.NAME, found.event, folder)
+                    assert found == told
+                    assert hook["timeout"] >= 1
+        gone = list_wanted(self.whole.hooks(_GONE, supervised=True))
+        lines = [f"({hook['command']}) || exit 1" for _, _, hook in gone]
+        shell = ["/bin/sh", "-c", "\n".join(lines)]
+        ended = subprocess.run(shell, capture_output=True, check=False)  # noqa: S603 - as the CLI starts it
+        assert ended.returncode == 0, "a hook that fails must not block the CLI"
+
+    def test_a_launch_has_its_hooks(self) -> None:
+        """The command of a launch contains all hooks."""
+        if not self.whole.CAN.launch_hooks:
+            return
+        for how in self.starts():
+            whole = join_command(self.whole.command(self.start(**how)))
+            for _, _, hook in list_wanted(self.whole.hooks(HOOK, supervised=True)):
+                found = parse_hook_command(hook["command"])
+                assert found is not None
+                assert f" {self.whole.NAME} {found.event}" in whole
+
+    def test_where_it_is_stopped_it_has_a_hook(self) -> None:
+        """A brake needs a hook of the launch at its event."""
+        brake = self.whole.brake(interactive=False)
+        if brake is None:
+            return
+        found = list_wanted(self.whole.hooks(HOOK, supervised=True))
+        words = [parse_hook_command(hook["command"]) for _, _, hook in found]
+        assert brake.event in {word.event for word in words if word}
+        assert brake.signs
+        assert brake.counts
+
+    def test_a_session_can_be_told(self) -> None:
+        """A hook can add a text to the session, and the text arrives unchanged."""
+        if not self.whole.CAN.hooks:
+            return
+        text = 'First line, "quoted"\n\\ second: é'
+        found = list_wanted(self.whole.hooks(HOOK, supervised=False))
+        words = [parse_hook_command(hook["command"]) for _, _, hook in found]
+        hook_events = {word.event.partition(":")[0] for word in words if word}
+        assert any(
+            text in _list_texts(self.whole.told(hook_event, text)) for hook_event in hook_events
+        )
+
+    def test_a_hook_s_fact_keeps_what_ours_has_seen(self) -> None:
+        """An event has the time, session and launch of its record; a cut one, its session."""
+        for line in (line for one in self.kept() for line in one.hook_lines(self.whole)):
+            seen = {"launch": "4f1c", "process": "1 2 3", "visitor": True}
+            whole = self.whole.read_hook(msgspec.structs.replace(line, **seen))
+            cut = self.whole.read_hook(msgspec.structs.replace(line, cut=len(line.payload)))
+            assert (whole is None) is (cut is None)
+            if whole is None or cut is None:
+                continue
+            assert (type(whole), _select_type(whole, "session")) == (
+                type(cut),
+                _select_type(cut, "session"),
+            )
+            assert whole.ts == line.ts
+            own = {**seen, "harness": self.whole.NAME}
+            assert {name: _select_type(whole, name, own[name]) for name in own} == own
+
+
+def _list_texts(printed: str) -> list[str]:
+    """Return the texts in a hook's output: the output itself, and the strings of its JSON."""
+    found = [printed]
+    try:
+        waiting = [json.loads(printed)]
+    except ValueError:
+        return found
+    while waiting:
+        match waiting.pop():
+            case dict() as fields:
+                waiting += fields.values()
+            case str() as text:
+                found.append(text)
+    return found
+
+
+def _select_type(fact: AnyEvent, name: str, absent: Any = None) -> Any:
+    return getattr(fact, name, absent)
