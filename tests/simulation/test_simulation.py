@@ -1,7 +1,7 @@
 """Agents for many years, on simulated hosts with every possible fault.
 
-The supervisor is the real one: policy, `KeepRunning`, `RunCycle`, `Launch`, `Follow`; so is the
-watchdog, `WatchAgents`. The host and its faults are drawn from a seed (`host.py`), the settings of
+The supervisor is the real one: policy, `Supervisor`, `CycleRunner`, `Launch`; so is the
+`Watchdog`. The host and its faults are drawn from a seed (`host.py`), the settings of
 each agent as well (`scenarios.py`), and an oracle that knows the true causes checks every step
 (`oracle.py`).
 
