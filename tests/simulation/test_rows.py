@@ -9,7 +9,7 @@ from scenarios import drawn
 from rekindle import config
 from rekindle.cli.output import echo
 from rekindle.cli.reports import status_command
-from rekindle.cli.reports.status_rows import read_file_rows
+from rekindle.cli.reports.status_rows import FileRowReader
 from rekindle.documents import events
 from rekindle.documents.screens import morning_page
 from rekindle.documents.screens.agent_row import render_spend
@@ -94,7 +94,7 @@ class Screens:
 
     def compare(self, capsys):
         """Return the state that every screen shows, with the same reason on each."""
-        (shown,) = read_file_rows(self.project, self.store, [NAME])
+        (shown,) = FileRowReader(self.project, self.store).read([NAME])
         row, found = shown.row, shown.as_json()
         assert (found["state"], found["reason"]) == (row.state, row.reason)
         for line in status_command.render_agent(shown, clock.read_clock()):
@@ -193,7 +193,7 @@ def test_the_notification_of_a_rewritten_log_is_what_every_screen_shows(screens,
     with screens.store.supervising(NAME):
         result = Supervisor(host.agent(), world)._step_or_wait_for_disk()
     assert result.why == "stopped"
-    (shown,) = read_file_rows(screens.project, screens.store, [NAME])
+    (shown,) = FileRowReader(screens.project, screens.store).read([NAME])
     row = shown.row
     assert sent == [(row.label, "failure", f"{row.reason}\n→ {row.next_step}")]
     assert screens.compare(capsys) == "broken"

@@ -12,13 +12,13 @@ from rekindle.config import Project
 from rekindle.errors import ManifestError
 from rekindle.formats.identifiers import to_one_line
 from rekindle.harnesses import command_harness
-from rekindle.policy.settings.runtime_settings import AgentDefaults
 from rekindle.policy.setup import environment
 from rekindle.system.processes import program_search
 from rekindle.wiring.access.guarded_path import (
     GuardedPath,
     guard_path,
 )
+from rekindle.wiring.agent_dir_list import find_agent_dir
 from rekindle.wiring.open_store import find_harness
 
 _VARIABLE = re.compile(r"\$[A-Za-z_][A-Za-z0-9_]*\Z")
@@ -32,19 +32,13 @@ class AgentEnvironment(msgspec.Struct, frozen=True):
     path: GuardedPath
 
 
-def find_agent_folder(project: Project, name: str) -> Path:
-    """Return the folder that an agent works in."""
-    entry = project.manifest.agents[name]
-    return (project.path / (entry.dir or AgentDefaults().dir)).resolve()
-
-
 def locate_words(project: Project, name: str, words: Sequence[str]) -> tuple[str, ...]:
     """Return a command with relative paths resolved in the agent's folder, or else the project's.
 
     A summarizer is started in another folder. The first word is a path if it contains a slash; any
     other word with a slash or a dot is one if such a file exists.
     """
-    folders = (find_agent_folder(project, name), project.path)
+    folders = (find_agent_dir(project, name), project.path)
     return tuple(_locate(word, folders, number == 0) for number, word in enumerate(words))
 
 
@@ -63,7 +57,7 @@ def make_environment(project: Project, name: str) -> AgentEnvironment:
         ManifestError: The harness is unknown, or a variable of `env:` cannot be set.
     """
     entry, harness = project.manifest.agents[name], find_harness(project, name)
-    folder = find_agent_folder(project, name)
+    folder = find_agent_dir(project, name)
     program_search.exclude_folders(folder)
     passed_on = environment.select_variables(
         os.environ, harness.PASSED_PREFIXES, harness.BLOCKED_VARIABLES

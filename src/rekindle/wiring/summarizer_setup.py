@@ -31,6 +31,7 @@ from rekindle.system.git.work_status import GitStatus
 from rekindle.system.processes import program_search
 from rekindle.system.processes.child_processes import HostProcesses
 from rekindle.thresholds.texts import QUOTED_CHARACTERS
+from rekindle.wiring.agent_dir_list import find_agent_dir
 from rekindle.wiring.agent_environment import locate_words
 from rekindle.wiring.open_store import (
     HARNESSES,
@@ -167,7 +168,7 @@ def find_commit(project: Project, name: str, since: str) -> str:
 
 
 def open_git_status(project: Project, name: str) -> GitStatus:
-    return GitStatus(str(project.path / (project.manifest.agents[name].dir or AgentDefaults().dir)))
+    return GitStatus(str(find_agent_dir(project, name)))
 
 
 def collect_known_work(project: Project, store: FileStore, name: str, since: str = "") -> KnownWork:

@@ -66,8 +66,8 @@ from rekindle.wiring.access import (
     protected_paths,
     trust_checks,
 )
+from rekindle.wiring.agent_dir_list import find_agent_dir
 from rekindle.wiring.agent_environment import (
-    find_agent_folder,
     make_environment,
 )
 from rekindle.wiring.open_store import (
@@ -319,7 +319,7 @@ def _make_agent(
     store.create(name)
     persona, instructions = read_persona(project, name)
     hook_program.provide_program()
-    folder = find_agent_folder(project, name)
+    folder = find_agent_dir(project, name)
     environment = make_environment(project, name)
     return AgentSpec(
         name=name,

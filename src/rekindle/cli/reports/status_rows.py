@@ -103,11 +103,6 @@ def _make_fleet_row(
     return StatusRow(build_row(found, around, entry.harness), fleet | facts | more | owner)
 
 
-def read_file_rows(project: Project, store: FileStore, names: Sequence[str]) -> list[StatusRow]:
-    """Return the agents of a project, with details if the agent's files can be read."""
-    return FileRowReader(project, store).read(names)
-
-
 class FileRowReader:
     """Reads the agents of a project; an agent is read again only if its files have changed."""
 

@@ -19,6 +19,7 @@ from rekindle.policy.settings.runtime_settings import AgentDefaults, FleetSettin
 from rekindle.policy.supervision.decide import AgentLimits
 from rekindle.stores.folders.agent_folder import RekindleFolder
 from rekindle.system import clock, host
+from rekindle.wiring.agent_dir_list import find_agent_dir
 from rekindle.wiring.open_store import read_named_file
 
 
@@ -57,7 +58,7 @@ def publish_workspace(
 
     Without this push the first host would start from the last commit that a person pushed.
     """
-    folder = (project.path / (project.manifest.agents[name].dir or AgentDefaults().dir)).resolve()
+    folder = find_agent_dir(project, name)
     remote = find_remote(folder)
     if remote is None:
         return []

@@ -20,8 +20,8 @@ import msgspec
 from rekindle.config import Project
 from rekindle.documents.launches.cli_output import Capabilities
 from rekindle.harnesses import command_harness
-from rekindle.policy.settings.runtime_settings import AgentDefaults
 from rekindle.system.processes import program_search
+from rekindle.wiring.agent_dir_list import find_agent_dir
 from rekindle.wiring.open_store import HARNESSES
 
 _STARTED_BY_CLIS = (
@@ -65,7 +65,7 @@ def explain_path(project: Project, name: str) -> str:
     harness = HARNESSES.get(entry.harness)
     if harness is None or harness.NAME == command_harness.NAME or "PATH" in (entry.env or {}):
         return ""
-    folder = (project.path / (entry.dir or AgentDefaults().dir)).resolve()
+    folder = find_agent_dir(project, name)
     program_search.exclude_folders(folder)
     found = guard_path(
         os.environ.get("PATH", ""), folder, harness.CAN, stays=entry.mode == "stay"

@@ -12,10 +12,10 @@ from pathlib import Path
 import rekindle
 from rekindle.config import Project
 from rekindle.documents.manifest import MANIFEST_FILE
-from rekindle.policy.settings.runtime_settings import AgentDefaults
 from rekindle.stores.folders import agent_folder
 from rekindle.system.files import user_folder
 from rekindle.system.processes import program_search
+from rekindle.wiring.agent_dir_list import find_agent_dir
 
 _BESIDE_WORK = (".git", ".claude", ".codex", ".gemini", ".agents", ".mcp.json", ".env")
 """Names in the project and the agent's folder. Gemini CLI passes the variables of a `.env`, such as
@@ -38,8 +38,7 @@ def list_protected(project: Path, folder: Path) -> tuple[str, ...]:
 
 def explain_exposed(project: Project, name: str) -> str:
     """Return which files of Rekindle the agent can write; empty if none."""
-    folder = (project.path / (project.manifest.agents[name].dir or AgentDefaults().dir)).resolve()
-    program_search.exclude_folders(folder)
+    program_search.exclude_folders(find_agent_dir(project, name))
     ours = {
         "the Python that runs Rekindle": Path(sys.executable),
         "the package rekindle": Path(rekindle.__file__).parent,

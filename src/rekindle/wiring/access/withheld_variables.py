@@ -12,7 +12,6 @@ from pathlib import Path
 
 from rekindle.config import Project
 from rekindle.policy.progress.artefacts import may_hold_artefacts
-from rekindle.policy.settings.runtime_settings import AgentDefaults
 from rekindle.policy.setup import environment
 from rekindle.thresholds.screens import (
     WITHHELD_DEPTH,
@@ -20,6 +19,7 @@ from rekindle.thresholds.screens import (
     WITHHELD_FILES,
     WITHHELD_NAMES,
 )
+from rekindle.wiring.agent_dir_list import find_agent_dir
 from rekindle.wiring.open_store import HARNESSES
 
 _BUILT = {"target", "dist", "build"}
@@ -37,7 +37,7 @@ def find_withheld(project: Project, name: str) -> list[str]:
     )
     known = {*passed, *(entry.env or {}), *harness.BLOCKED_VARIABLES}
     withheld = environment.list_withheld(os.environ, known)
-    folder = project.path / (entry.dir or AgentDefaults().dir)
+    folder = find_agent_dir(project, name)
     return environment.select_missed(withheld, _find_mentioned(folder) if withheld else frozenset())
 
 

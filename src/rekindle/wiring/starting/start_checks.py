@@ -42,8 +42,8 @@ from rekindle.stores.folders import agent_folder
 from rekindle.system.files import inside_folder
 from rekindle.system.processes import program_search
 from rekindle.wiring import summarizer_setup as summarizing
+from rekindle.wiring.agent_dir_list import find_agent_dir
 from rekindle.wiring.agent_environment import (
-    find_agent_folder,
     locate_words,
     make_environment,
 )
@@ -276,7 +276,7 @@ def _check_reviewer_program(project: Project, name: str, _: Program) -> None:
 
 
 def _check_folder(project: Project, name: str, _: Program) -> None:
-    folder = find_agent_folder(project, name)
+    folder = find_agent_dir(project, name)
     if not folder.is_dir():
         raise AgentError(
             f"the agent's folder {folder} does not exist", hint="correct `dir:` in rekindle.yaml"
@@ -285,7 +285,7 @@ def _check_folder(project: Project, name: str, _: Program) -> None:
 
 def _check_program(project: Project, name: str, program: Program) -> None:
     """Refuse a program that the launch would not find."""
-    harness, folder = find_harness(project, name), find_agent_folder(project, name)
+    harness, folder = find_harness(project, name), find_agent_dir(project, name)
     own = program or read_program(project, name)
     word = own[0] if own else find_program(harness)
     path = make_environment(project, name).variables.get("PATH")
@@ -306,7 +306,7 @@ def _check_until(project: Project, name: str, _: Program) -> None:
 
     A path in the agent's folder may be missing: the agent may be the one to write or build it.
     """
-    words, folder = project.manifest.agents[name].until, find_agent_folder(project, name)
+    words, folder = project.manifest.agents[name].until, find_agent_dir(project, name)
     if not words or _can_start(
         words[0], folder, make_environment(project, name).variables.get("PATH")
     ):

@@ -14,7 +14,7 @@ from rekindle.harnesses import command_harness
 from rekindle.policy.settings.runtime_settings import AgentDefaults
 from rekindle.policy.setup.permissions import explain_reach
 from rekindle.wiring import summarizer_setup as summarizing
-from rekindle.wiring.agent_environment import find_agent_folder
+from rekindle.wiring.agent_dir_list import find_agent_dir
 from rekindle.wiring.open_store import HARNESSES, find_harness
 from rekindle.wiring.starting.start_checks import find_checkpoint_persona, read_persona
 
@@ -51,7 +51,7 @@ def _find_missing_until(project: Project, name: str) -> Iterator[StartNote]:
     program = words[0] if words else ""
     if "/" not in program or Path(program).is_absolute() or len(program.split()) > 1:
         return
-    if not (find_agent_folder(project, name) / program).exists():
+    if not (find_agent_dir(project, name) / program).exists():
         yield StartNote(
             f"the program of `until:` does not exist: {to_one_line(program)}",
             "correct `until:` in rekindle.yaml, unless the agent is to write that file:"
