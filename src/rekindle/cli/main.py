@@ -160,13 +160,13 @@ def _report_crash(error: Exception) -> int:
     from traceback import format_exception, format_tb  # noqa: PLC0415 - as above
 
     try:
-        said = _redact_text(f"{type(error).__name__}: {error}")
+        summary = _redact_text(f"{type(error).__name__}: {error}")
         trace = _redact_text("".join(format_exception(error)))
     except Exception:  # noqa: BLE001 - the bug may be in redaction: print only our own code
-        said = type(error).__name__
-        trace = "".join(format_tb(error.__traceback__)) + said
+        summary = type(error).__name__
+        trace = "".join(format_tb(error.__traceback__)) + summary
     report = f"rekindle {__version__}, Python {sys.version}\n{trace}"
-    print_styled(f"Error: a bug in Rekindle: {said}", fg="red", err=True)
+    print_styled(f"Error: a bug in Rekindle: {summary}", fg="red", err=True)
     try:
         with tempfile.NamedTemporaryFile(
             "w",

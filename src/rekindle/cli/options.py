@@ -162,9 +162,9 @@ def open_agents(
 
 def list_agents_here(project: Project) -> list[str]:
     """Return the agent of the current folder; in the project's own folder, all agents."""
-    found = choose_agent(project, find_current_folder())
-    is_own = found is not None and find_agent_dir(project, found) != project.path.resolve()
-    return [found] if found and is_own else list(project.manifest.agents)
+    agent = choose_agent(project, find_current_folder())
+    is_own = agent is not None and find_agent_dir(project, agent) != project.path.resolve()
+    return [agent] if agent and is_own else list(project.manifest.agents)
 
 
 def open_store_of(project: Project) -> AgentStore:
@@ -192,8 +192,8 @@ def resolve_agent(project: Project, agent: str | None) -> str:
     """Return the named agent; without a name, the only agent or the agent of the current folder."""
     if agent is not None:
         return project.require_agent(agent)
-    if found := choose_agent(project, find_current_folder()):
-        return found
+    if chosen := choose_agent(project, find_current_folder()):
+        return chosen
     names = list(project.manifest.agents)
     if not names:
         raise UsageError("there is no agent yet", hint="add one with `rekindle init --agent NAME`")

@@ -31,13 +31,13 @@ def main() -> int:
     options = dict(word[2:].partition("=")[::2] for word in sys.argv[1:] if word.startswith("--"))
     is_resume = "resume" in options
     session = options.get("resume") or options["session-id"]
-    kept = Path(f".session-{session}")
-    if is_resume and not kept.exists():
+    session_file = Path(f".session-{session}")
+    if is_resume and not session_file.exists():
         error = f"No conversation found with session ID: {session}"
         print_record(type="result", subtype="error_during_execution", is_error=True, errors=[error])
         return 1
     prompt = sys.stdin.read()
-    kept.touch()
+    session_file.touch()
     tell = make_hook_caller(Path(options["settings"]), session)
     source = "resume" if is_resume else "startup"
     tell(f"SessionStart:{source}", {"source": source})

@@ -114,17 +114,17 @@ def answer(output: Iterable[bytes]) -> OneShotAnswer | None:
         left -= len(line) + 1
         if left < 0:
             return None
-    said = b"\n".join(whole).decode("utf-8", "replace").strip()
-    return OneShotAnswer(said) if said else None
+    text = b"\n".join(whole).decode("utf-8", "replace").strip()
+    return OneShotAnswer(text) if text else None
 
 
 def read_stream(line: bytes) -> tuple[OutputItem, ...]:
     """Return a line of output as assistant text."""
     # A character has at most four bytes, so this is enough of a very long line.
-    said = to_one_line(
+    text = to_one_line(
         line[: 4 * COMMAND_LINE_CHARACTERS].decode("utf-8", "replace"), COMMAND_LINE_CHARACTERS
     )
-    return (AssistantText(said),) if said else ()
+    return (AssistantText(text),) if text else ()
 
 
 def classify(ended: ProcessResult) -> LaunchExit:
@@ -150,8 +150,8 @@ def classify(ended: ProcessResult) -> LaunchExit:
 
 def _select_last(lines: Iterable[str]) -> list[str]:
     """Return the last few lines, without those of a stack trace."""
-    told = (exit_verdicts.normalize_sentence(line) for line in lines)
-    return [line for line in told if line and not _STEP.match(line)][-COMMAND_LAST_LINES:]
+    sentences = (exit_verdicts.normalize_sentence(line) for line in lines)
+    return [line for line in sentences if line and not _STEP.match(line)][-COMMAND_LAST_LINES:]
 
 
 def _explain_lines(lines: list[str]) -> LaunchExit | None:

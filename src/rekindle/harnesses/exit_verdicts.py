@@ -66,12 +66,14 @@ def classify_signal(code: int) -> LaunchExit | None:
         return LaunchExit(kind, f"ended by signal {number}")
 
 
-def make_failed_exit(found: ExitVerdict, said: str, resets_at: int | None = None) -> LaunchExit:
+def make_failed_exit(
+    verdict: ExitVerdict, message: str, resets_at: int | None = None
+) -> LaunchExit:
     """Return an exit with the program's own message, which may say when a limit resets."""
-    kind, name = found
-    words = to_one_line(f"{name}: {said}" if said else name, EXIT_CHARACTERS)
+    kind, name = verdict
+    words = to_one_line(f"{name}: {message}" if message else name, EXIT_CHARACTERS)
     return (
-        LaunchExit(kind, words, to_one_line(said, LIMIT_CHARACTERS), resets_at)
+        LaunchExit(kind, words, to_one_line(message, LIMIT_CHARACTERS), resets_at)
         if kind == "limit"
         else LaunchExit(kind, words)
     )
@@ -139,8 +141,8 @@ def find_verdict(text: str, status: int | None = None) -> ExitVerdict | None:
     words = normalize_sentence(text)
     if _OF_A_TEST.search(words):
         return match_status(status)
-    told = _STATUS.match(words)
-    found = match_sentence(words, _COMMON) or match_sentence(words, _SOCKETS)
-    if found == NETWORK and _LOOPBACK.search(words):
-        found = None
-    return found or match_status(status or (int(told[1]) if told else None))
+    status_match = _STATUS.match(words)
+    verdict = match_sentence(words, _COMMON) or match_sentence(words, _SOCKETS)
+    if verdict == NETWORK and _LOOPBACK.search(words):
+        verdict = None
+    return verdict or match_status(status or (int(status_match[1]) if status_match else None))

@@ -58,17 +58,17 @@ def find_answer(seen: Iterable[OutputItem], *, joined: bool = False) -> OneShotA
 
     Text before a tool call or a warning is not the answer. `joined`: a message comes in pieces.
     """
-    said: list[str] = []
+    texts: list[str] = []
     finished = None
     for one in seen:
         match one:
             case AssistantText(words):
-                said = [*said, words] if joined else [words]
+                texts = [*texts, words] if joined else [words]
             case ToolCallStarted() | ToolCallFinished() | WarningReport():
-                said = []
+                texts = []
             case FinalReport():
                 finished = one
-    words = "".join(said)
+    words = "".join(texts)
     if finished is None or not finished.ok or not words.strip():
         return None
     return OneShotAnswer(words, finished.usd, finished.tokens)

@@ -81,16 +81,16 @@ def make_passages(
     repeats_message: bool = False,
 ) -> tuple[Passage, ...]:
     """Return the passages of a line, with the time, message and thread that they share."""
-    told = [what for what in found if isinstance(what, PassageContent)]
+    contents = [what for what in found if isinstance(what, PassageContent)]
     return tuple(
         Passage(
             what=what,
             at=at,
             message=message,
             thread=thread,
-            repeats_message=repeats_message and what is told[0],
+            repeats_message=repeats_message and what is contents[0],
         )
-        for what in told
+        for what in contents
     )
 
 

@@ -125,8 +125,8 @@ def summarize_mechanically(kind: SummaryKind, turns: Iterable[Turn], known: Know
 def summarize_digest(kind: SummaryKind, gist: TurnDigest, known: KnownWork) -> Summary:
     done, state = tuple(_list_done(gist, known)), tuple(gist.state())
     left = tuple(gist.left(known))
-    said = known.next_action or (left[0].text if left else "Check the current state, and continue.")
-    next_action = (SummaryItem(make_line(said)),)
+    step = known.next_action or (left[0].text if left else "Check the current state, and continue.")
+    next_action = (SummaryItem(make_line(step)),)
     decided = tuple(SummaryItem(make_line(each)) for each in known.decisions)
     sections: Mapping[str, tuple[SummaryItem, ...]]
     if kind == "checkpoint":

@@ -100,9 +100,9 @@ def write_agent_dirs(folder: Path) -> None:
     with translate_os_errors(folder / MANIFEST_FILE):
         # Taken before the manifest is read: if it changes in between, the list is only made once
         # more.
-        found = (folder / MANIFEST_FILE).stat()
+        stat = (folder / MANIFEST_FILE).stat()
     project = config.load_project(folder)
-    head = f"{_SCHEMA} {found.st_mtime_ns} {found.st_size} {folder.resolve()}"
+    head = f"{_SCHEMA} {stat.st_mtime_ns} {stat.st_size} {folder.resolve()}"
     lines = [f"{one.agent} {one.harness} {one.path}" for one in list_agent_dirs(project)]
     # A path with a newline would be read as two lines. Without it, only hooks that name the agent
     # find that folder.

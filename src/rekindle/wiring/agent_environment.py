@@ -75,7 +75,7 @@ def make_environment(project: Project, name: str) -> AgentEnvironment:
 
 def _resolve_variables(project: Project, name: str, own: dict[str, str]) -> dict[str, str]:
     """Return the variables of `env:`; `$NAME` takes the operator's value."""
-    found = {}
+    variables = {}
     for key, value in own.items():
         wanted = value.removeprefix("$") if _VARIABLE.match(value) else None
         unfit = "\0" in key + value or "=" in key or not key
@@ -86,5 +86,5 @@ def _resolve_variables(project: Project, name: str, own: dict[str, str]) -> dict
                 line=project.marked.line(("agents", name, "env")),
                 hint=f"export {wanted} first, or remove it" if wanted else "correct `env:`",
             )
-        found[key] = os.environ[wanted] if wanted is not None else value
-    return found
+        variables[key] = os.environ[wanted] if wanted is not None else value
+    return variables

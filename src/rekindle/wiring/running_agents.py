@@ -28,17 +28,17 @@ class RunningAgents:
 
     def find(self, project: Path) -> dict[str, OuterLock]:
         """Return the agents that run in a folder, each with its lock, held or not."""
-        found = list_held_locks(project)
+        running = list_held_locks(project)
         names = {one.agent for one in self._launches if launch_processes.is_of(one, project)}
         names |= {
             name
             for name in private_files.find_private_project(project).agents()
             if _has_live_process(project, name)
         }
-        for name in sorted(names - found.keys()):
+        for name in sorted(names - running.keys()):
             if (lock := find_outer_lock(project, name)) is not None:
-                found[name] = lock
-        return found
+                running[name] = lock
+        return running
 
     def find_nearest(self, start: Path) -> Path | None:
         """Return the nearest folder, from `start` upwards, in which agents run.

@@ -69,19 +69,21 @@ def make_headless(
     Return None if no CLI is asked: an unknown program could do anything when it gets a question,
     and some CLIs cannot be asked without a session.
     """
-    persona, found = _find_summarizer(project, name, role)
+    persona, harness = _find_summarizer(project, name, role)
     settings, entry = project.settings.runtime.relay, project.manifest.agents[name]
-    is_unknown = found.NAME == command_harness.NAME and not persona.command
-    if settings.summarizer == "mechanical" or is_unknown or not found.CAN.questions:
+    is_unknown = harness.NAME == command_harness.NAME and not persona.command
+    if settings.summarizer == "mechanical" or is_unknown or not harness.CAN.questions:
         return None
     # The agent's `command:` also replaces the program of the same CLI here.
     own = (entry.command or ()) if entry.harness == (persona.adapter or entry.harness) else ()
-    passed = environment.select_variables(environ, found.PASSED_PREFIXES, found.BLOCKED_VARIABLES)
-    if "PATH" in passed and found.NAME != command_harness.NAME:
+    passed = environment.select_variables(
+        environ, harness.PASSED_PREFIXES, harness.BLOCKED_VARIABLES
+    )
+    if "PATH" in passed and harness.NAME != command_harness.NAME:
         # The CLI starts programs too, and needs none of the project for an answer.
         passed["PATH"] = program_search.order_path(passed["PATH"])
     return HeadlessSummarizer(
-        harness=found,
+        harness=harness,
         processes=HostProcesses(),
         scratch=_find_scratch(project, store, name),
         environment=passed,
@@ -158,13 +160,13 @@ def find_commit(project: Project, name: str, since: str) -> str:
     Raises:
         UsageError: Git does not know the commit.
     """
-    found = open_git_status(project, name).commit(since) if since else ""
-    if since and not found:
+    commit = open_git_status(project, name).commit(since) if since else ""
+    if since and not commit:
         raise UsageError(
             f"git knows no commit {to_one_line(since, QUOTED_CHARACTERS)!r}",
             hint="`git log --oneline` lists them",
         )
-    return found
+    return commit
 
 
 def open_git_status(project: Project, name: str) -> GitStatus:
@@ -209,11 +211,11 @@ def _read_left_over(store: FileStore, name: str, known: Projection) -> tuple[str
     is_kept = standing is not None and not standing.session and standing.seq > known.began.seq
     data = store.document(name, "checkpoint") if is_kept else None
     try:
-        found = checkpoint.parse(data) if data else None
+        parsed = checkpoint.parse(data) if data else None
     except DocumentError:
         return ()
     return (
-        list_carried_items(found.content(CheckpointSection.REMAINING_WORK) or "") if found else ()
+        list_carried_items(parsed.content(CheckpointSection.REMAINING_WORK) or "") if parsed else ()
     )
 
 

@@ -24,8 +24,8 @@ def read_sessions(
         return
     with suppress(BusyError):  # another process archives them: yield what is there
         archive_agent(project, store, name)
-    kept = TranscriptArchive(store.folder(name).transcripts)
-    yield from ((one, kept.turns(one)) for one in kept.all())
+    archive = TranscriptArchive(store.folder(name).transcripts)
+    yield from ((one, archive.turns(one)) for one in archive.all())
 
 
 def archive_agent(project: Project, store: FileStore, name: str) -> None:

@@ -52,18 +52,18 @@ def decisions(agent: str | None, search: str | None, every: bool, as_json: bool)
     """
     if every or search is not None:
         _, files, name = open_files(agent, "--all")
-        found = policy.build_ledger(_read_revisions(files, name)) if files.exists(name) else ()
-        found = policy.search_ledger(found, search or "")
+        entries = policy.build_ledger(_read_revisions(files, name)) if files.exists(name) else ()
+        entries = policy.search_ledger(entries, search or "")
     else:
         _, store, name = open_agent(agent)
-        found = _list_in_force(store, name)
+        entries = _list_in_force(store, name)
     if as_json:
-        print_json({"decisions": [_make_json(entry) for entry in found]})
+        print_json({"decisions": [_make_json(entry) for entry in entries]})
         return
-    if not found:
+    if not entries:
         hint = f" `rekindle decisions {name} --all` also shows older ones."
         echo("No decisions found." + ("" if every or search is not None else hint))
-    for entry in found:
+    for entry in entries:
         _print_entry(entry)
 
 
@@ -113,14 +113,14 @@ def _print_entry(entry: LedgerEntry) -> None:
     is_held = entry.status in {DecisionStatus.IN_FORCE, DecisionStatus.ARCHIVED}
     mark = style_text("✓", fg="green") if is_held else style_text("·", dim=True)
     echo(mark, f" {entry.decision.text}")
-    told = [] if entry.status is DecisionStatus.IN_FORCE else [str(entry.status)]
+    facts = [] if entry.status is DecisionStatus.IN_FORCE else [str(entry.status)]
     if entry.decision.made:
-        told.append(f"made {entry.decision.made.isoformat()}")
+        facts.append(f"made {entry.decision.made.isoformat()}")
     if entry.first:
-        told.append(f"first seen {_render_position(entry.first)}")
+        facts.append(f"first seen {_render_position(entry.first)}")
     if entry.last and (entry.first != entry.last):
-        told.append(f"last seen {_render_position(entry.last)}")
-    echo(style_text(f"  {', '.join(told)}", dim=True))
+        facts.append(f"last seen {_render_position(entry.last)}")
+    echo(style_text(f"  {', '.join(facts)}", dim=True))
     if entry.by:
         echo(f"  → {entry.by.text}")
 

@@ -37,14 +37,14 @@ def loops(context: click.Context, agent: str | None, as_json: bool) -> None:
         return
     project, store, name = open_agent(agent)
     limits = project.settings.runtime.loops
-    found = _read_known(store, name)
+    projection = _read_known(store, name)
     now = clock.read_clock()
-    opened = policy.list_open_loops(found.loops, now, limits)
-    resolved = policy.list_recently_resolved(found.loops, now, limits)
+    opened = policy.list_open_loops(projection.loops, now, limits)
+    resolved = policy.list_recently_resolved(projection.loops, now, limits)
     if as_json:
         print_json(
             {
-                "open": [_make_json(loop, found) for loop in opened],
+                "open": [_make_json(loop, projection) for loop in opened],
                 "resolved": [
                     {"id": one.id, "reason": one.reason, "resolved_date": one.resolved_date}
                     for one in resolved

@@ -47,12 +47,12 @@ def redact(file: str | None, as_json: bool) -> None:
             sys.stdout.buffer.write(cleaned.encode("utf-8", "surrogateescape"))
         return
     line = line_start = position = 0
-    for found in find_secrets(text, allow):
-        breaks = text.count("\n", position, found.start)
+    for secret in find_secrets(text, allow):
+        breaks = text.count("\n", position, secret.start)
         if breaks:
             line += breaks
-            line_start = text.rfind("\n", position, found.start) + 1
-        position = found.start
-        start, end = found.start - line_start, found.end - line_start
-        row = {"line": line, "start": start, "end": end, "rule": found.rule}
+            line_start = text.rfind("\n", position, secret.start) + 1
+        position = secret.start
+        start, end = secret.start - line_start, secret.end - line_start
+        row = {"line": line, "start": start, "end": end, "rule": secret.rule}
         print_bare_json(row)

@@ -81,8 +81,8 @@ def show(agent: str | None, as_json: bool) -> None:
     project, store, name = open_agent(agent)
     text = _read_current(project, store, name)
     if as_json:
-        found = documents.parse(text)
-        fields = {str(field): found.content(field) for field in RelayField if found.places(field)}
+        parsed = documents.parse(text)
+        fields = {str(field): parsed.content(field) for field in RelayField if parsed.places(field)}
         print_json({"agent": name, "text": text, "fields": fields})
     else:
         echo(text, nl=not text.endswith("\n"))
@@ -105,7 +105,7 @@ def check_relay(file: str | None, agent: str | None, as_json: bool) -> None:
         project, store, name = open_agent(agent)
         settings = project.settings
         text = _read_current(project, store, name)
-        found = classify_relay(documents.parse(text), settings.runtime.relay.max_relay_tokens)
+        report = classify_relay(documents.parse(text), settings.runtime.relay.max_relay_tokens)
     else:
         settings, redaction = Settings(), Redaction()
         if find_project(find_current_folder()):
@@ -113,15 +113,15 @@ def check_relay(file: str | None, agent: str | None, as_json: bool) -> None:
             settings = project.settings
             redaction = Redaction(tuple(project.manifest.redact.allow))
         written, redacted = _read_file(file, redaction)
-        found = classify_relay(written, settings.runtime.relay.max_relay_tokens)
+        report = classify_relay(written, settings.runtime.relay.max_relay_tokens)
     if as_json:
-        print_json(msgspec.to_builtins(found) | {"redacted": redacted})
+        print_json(msgspec.to_builtins(report) | {"redacted": redacted})
     else:
-        _print_checked(found)
+        _print_checked(report)
         _print_redacted(redacted)
-    if not found.usable:
+    if not report.usable:
         raise CheckFailedError(
-            f"the relay is not usable: {found.kind}",
+            f"the relay is not usable: {report.kind}",
             hint="fix the lines marked ✗, then check again",
         )
 
@@ -151,8 +151,8 @@ def set_relay(file: str, agent: str | None, take_over: bool, as_json: bool) -> N
         return
     standing = store.read(name).committed.documents["relay"]
     if as_json:
-        told = {"agent": name, "folded": True, "redacted": redacted}
-        print_json(told | msgspec.to_builtins(standing))
+        row = {"agent": name, "folded": True, "redacted": redacted}
+        print_json(row | msgspec.to_builtins(standing))
         return
     echo(f"✓ relay committed: ~{standing.tokens:,} tokens, next: {standing.headline}")
     _print_redacted(redacted)
@@ -174,8 +174,8 @@ def history(agent: str | None, last: int, as_json: bool) -> None:
     """
     _, store, name = open_files(agent)
     adopt_edits(store, name)
-    found = _list_commits(store, name, last or None)
-    in_git = store.audit_commits(name) if found else {}
+    relays = _list_commits(store, name, last or None)
+    in_git = store.audit_commits(name) if relays else {}
     if as_json:
         rows = [
             {
@@ -188,13 +188,13 @@ def history(agent: str | None, last: int, as_json: bool) -> None:
                 "path": one.path,
                 "commit": in_git.get((one.seq, one.sha256)),
             }
-            for one in found
+            for one in relays
         ]
         print_json({"relays": rows})
         return
-    if not found:
+    if not relays:
         echo(f"{name} has no relay yet. Set one with `rekindle relay set FILE`.")
-    for one in found:
+    for one in relays:
         when = render_moment(one.ts, "%Y-%m-%d %H:%M")
         commit = in_git.get((one.seq, one.sha256), "")[:RELAY_ID_CHARACTERS]
         column = f"{commit:<{RELAY_ID_CHARACTERS}}  " if in_git else ""
@@ -316,28 +316,28 @@ def _print_redacted(count: int) -> None:
 
 
 def _require_usable(project: Project, proposed: Relay) -> None:
-    found = classify_relay(proposed, project.settings.runtime.relay.max_relay_tokens)
-    if not found.usable:
+    report = classify_relay(proposed, project.settings.runtime.relay.max_relay_tokens)
+    if not report.usable:
         raise CheckFailedError(
-            f"this relay cannot be used: {found.findings[0].message}",
+            f"this relay cannot be used: {report.findings[0].message}",
             hint="give it a `## Next Action` with one directive; the old relay is unchanged",
         )
 
 
-def _print_checked(found: RelayReport) -> None:
-    mark = style_text("✓", fg="green") if found.usable else style_text("✗", fg="red")
-    echo(mark, f" {found.kind}: ~{found.tokens:,} tokens, {len(found.fields)} of 7 fields")
-    if found.headline:
-        echo(f"  next: {found.headline}")
-    for one in found.findings:
-        echo(f"  {'·' if found.usable else '✗'} {one.message}")
+def _print_checked(report: RelayReport) -> None:
+    mark = style_text("✓", fg="green") if report.usable else style_text("✗", fg="red")
+    echo(mark, f" {report.kind}: ~{report.tokens:,} tokens, {len(report.fields)} of 7 fields")
+    if report.headline:
+        echo(f"  next: {report.headline}")
+    for one in report.findings:
+        echo(f"  {'·' if report.usable else '✗'} {one.message}")
 
 
 def _list_commits(store: FileStore, name: str, last: int | None) -> list[RelayCommitted]:
     if not store.exists(name):
         return []
-    found: Any = (one for one in store.newest_events(name) if isinstance(one, RelayCommitted))
-    return list(islice(found, last))
+    relays: Any = (one for one in store.newest_events(name) if isinstance(one, RelayCommitted))
+    return list(islice(relays, last))
 
 
 def _find_commit(
@@ -349,16 +349,16 @@ def _find_commit(
             f"{text!r} is neither a relay's number nor a git commit",
             hint=f"list them with `rekindle relay history {name} --last 0`",
         )
-    found = [one for one in commits if text.isdecimal() and one.seq == int(text)]
-    if not found and len(text) >= RELAY_ID_SHORTEST:
+    matches = [one for one in commits if text.isdecimal() and one.seq == int(text)]
+    if not matches and len(text) >= RELAY_ID_SHORTEST:
         in_git = store.audit_commits(name)
-        found = [
+        matches = [
             one for one in commits if in_git.get((one.seq, one.sha256), "").startswith(text.lower())
         ]
-    if len(found) == 1:
-        return found[0]
-    what = f"{text} matches several commits" if found else f"there is no relay {text}"
-    if not found and not text.isdecimal():
+    if len(matches) == 1:
+        return matches[0]
+    what = f"{text} matches several commits" if matches else f"there is no relay {text}"
+    if not matches and not text.isdecimal():
         what = f"the git audit trail has no relay with commit {text}"
     raise NotFoundError(what, hint=f"list them with `rekindle relay history {name} --last 0`")
 

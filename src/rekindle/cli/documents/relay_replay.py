@@ -38,16 +38,16 @@ _MEANINGS = {
 
 def print_replay(source: str, *, as_json: bool) -> None:
     past = relay_history.read_history(source)
-    found = judge_pairs(one.text for one in past)
-    stuck = find_stretches(found)
+    verdicts = judge_pairs(one.text for one in past)
+    stuck = find_stretches(verdicts)
     if as_json:
-        _print_lines(found, stuck)
+        _print_lines(verdicts, stuck)
     else:
-        _print_page(past, found, stuck)
+        _print_page(past, verdicts, stuck)
 
 
-def _print_lines(found: Sequence[StallVerdict], stuck: Sequence[StuckStretch]) -> None:
-    for place, one in enumerate(found):
+def _print_lines(verdicts: Sequence[StallVerdict], stuck: Sequence[StuckStretch]) -> None:
+    for place, one in enumerate(verdicts):
         print_bare_json({"prev": place, "curr": place + 1, "verdict": one.verdict, "why": one.why})
     for stretch in stuck:
         print_bare_json(
@@ -61,29 +61,29 @@ def _print_lines(found: Sequence[StallVerdict], stuck: Sequence[StuckStretch]) -
 
 
 def _print_page(
-    past: Sequence[PastRelay], found: Sequence[StallVerdict], stuck: Sequence[StuckStretch]
+    past: Sequence[PastRelay], verdicts: Sequence[StallVerdict], stuck: Sequence[StuckStretch]
 ) -> None:
-    kinds = Counter(one.verdict for one in found)
+    kinds = Counter(one.verdict for one in verdicts)
     relays = "1 relay" if len(past) == 1 else f"{len(past):,} relays"
-    echo(f"{relays}, {len(found):,} cycles between them{_render_days(past)}")
+    echo(f"{relays}, {len(verdicts):,} cycles between them{_render_days(past)}")
     for kind, count in kinds.most_common():
         name = style_text(f"{kind:<9}", fg=_COLOURS.get(kind))
-        echo("  ", name, f" {count:>6,}  {count / len(found):>4.0%}  {_MEANINGS[kind]}")
+        echo("  ", name, f" {count:>6,}  {count / len(verdicts):>4.0%}  {_MEANINGS[kind]}")
     if not kinds.keys() - {StallKind.UNUSABLE}:
         echo("\nNothing to compare: no two consecutive relays have a `## Next Action`.")
     elif stuck:
-        _print_stuck(past, found, stuck)
+        _print_stuck(past, verdicts, stuck)
     else:
         echo(f"\n✓ not stuck: never {STALL_ALARM} cycles in a row without a step")
 
 
 def _print_stuck(
-    past: Sequence[PastRelay], found: Sequence[StallVerdict], stuck: Sequence[StuckStretch]
+    past: Sequence[PastRelay], verdicts: Sequence[StallVerdict], stuck: Sequence[StuckStretch]
 ) -> None:
     lost = sum(stretch.cycles for stretch in stuck)
     times = "once" if len(stuck) == 1 else f"{len(stuck)} times"
     print_styled(
-        f"\nStuck {times}, for {lost:,} of {len(found):,} cycles ({lost / len(found):.0%}):",
+        f"\nStuck {times}, for {lost:,} of {len(verdicts):,} cycles ({lost / len(verdicts):.0%}):",
         bold=True,
     )
     for stretch in stuck:

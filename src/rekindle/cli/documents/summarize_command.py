@@ -69,36 +69,43 @@ def summarize(  # noqa: PLR0917 - one parameter per option
             hint=f"supported: {', '.join(HARNESSES)}",
         )
     redacted = store.redaction.text
-    told = (turn.without_secrets(redacted) for turn in TranscriptReader(path, harness).all())
+    redacted_turns = (
+        turn.without_secrets(redacted) for turn in TranscriptReader(path, harness).all()
+    )
     task = redacted(wiring.read_task_text(project, name))
-    turns = strip_primers(told, task, is_supervised=False)
+    turns = strip_primers(redacted_turns, task, is_supervised=False)
     known = wiring.collect_known_work(
         project, store, name, wiring.find_commit(project, name, since)
     )
     cap = project.settings.runtime.relay.summarizer_max_input_tokens
-    who = Summarizer(None, cap=cap) if mechanical else wiring.make_summarizer(project, store, name)
-    made = who.make(kind, turns, known)
-    if not made.turns:
+    summarizer = (
+        Summarizer(None, cap=cap) if mechanical else wiring.make_summarizer(project, store, name)
+    )
+    result = summarizer.make(kind, turns, known)
+    if not result.turns:
         raise UsageError("the transcript has no turns", hint="choose another transcript")
-    made = msgspec.structs.replace(made, words=redacted(made.words))
-    text = redacted(render_document(made, known, name=name, day=clock.read_clock().date()))
+    result = msgspec.structs.replace(result, words=redacted(result.words))
+    text = redacted(render_document(result, known, name=name, day=clock.read_clock().date()))
     if not mechanical:
         with store.writer(name) as writer:
-            writer.append(make_summary_event(made, ts=clock.read_clock()))
+            writer.append(make_summary_event(result, ts=clock.read_clock()))
     if as_json:
-        facts = {"kind": kind, "how": made.how, "words": made.words}
-        print_json({**facts, "usd": made.usd, "tokens": made.tokens, "text": text})
+        facts = {"kind": kind, "how": result.how, "words": result.words}
+        print_json({**facts, "usd": result.usd, "tokens": result.tokens, "text": text})
         return
     echo(text, nl=False)
-    _print_result(made)
+    _print_result(result)
 
 
-def _print_result(made: SummaryResult) -> None:
-    costs = (f"{made.tokens:,} tokens" * bool(made.tokens), f"${made.usd:.2f}" * bool(made.usd))
+def _print_result(result: SummaryResult) -> None:
+    costs = (
+        f"{result.tokens:,} tokens" * bool(result.tokens),
+        f"${result.usd:.2f}" * bool(result.usd),
+    )
     cost = ", ".join(filter(None, costs))
     spent = f" ({cost})" if cost else ""
-    if made.how == "headless":
+    if result.how == "headless":
         echo(f"Note: written by a model{spent}.", err=True)
     else:
-        why = f": {made.words}" if made.words else ""
-        echo(f"Note: written without a model{spent}{why}.", err=True)
+        reason = f": {result.words}" if result.words else ""
+        echo(f"Note: written without a model{spent}{reason}.", err=True)

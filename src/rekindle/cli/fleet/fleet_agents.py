@@ -25,34 +25,34 @@ def run_on_fleet(
     unbounded: bool,
 ) -> None:
     """Have the fleet run an agent; refuse an agent that has a history only in this folder."""
-    there = open_fleet(project, fleet)
-    if not there.exists(name) and open_store(project).has_history(name):
+    store = open_fleet(project, fleet)
+    if not store.exists(name) and open_store(project).has_history(name):
         raise OwnershipError(
             f"agent {name} has its history in this folder, and is not on the fleet",
             hint=f"`rekindle fleet import {name}` moves it to the fleet with its history",
         )
-    many = find_cycle_limit(project.manifest.agents[name]) if cycles is None else cycles
-    before = there.run(name, many, unbounded=unbounded)
+    limit = find_cycle_limit(project.manifest.agents[name]) if cycles is None else cycles
+    before = store.run(name, limit, unbounded=unbounded)
     did = "it is on the fleet now, which runs it" if before is None else "the fleet runs it"
     pool = f"a host of pool {fleet.pool}"
-    where = f"on {pool}" if there.has_host() else f"as soon as {pool} has a free slot"
+    where = f"on {pool}" if store.has_host() else f"as soon as {pool} has a free slot"
     print_styled(f"✓ {name}: {did}, {where}", fg="green")
     echo(f"Next: `rekindle status {name}` shows its state, `rekindle stop {name}` stops it.")
 
 
 def write_fleet_brief(project: Project, fleet: FleetSettings, name: str, *, as_json: bool) -> None:
     """Have the agent's host write a brief, and print it."""
-    there = open_fleet(project, fleet)
-    text = there.write_brief(name, FLEET_BRIEF_WAIT_SECONDS)
-    standing = text or there.document(name, "brief")
-    if standing is None:
+    store = open_fleet(project, fleet)
+    text = store.write_brief(name, FLEET_BRIEF_WAIT_SECONDS)
+    brief = text or store.document(name, "brief")
+    if brief is None:
         raise AgentError(
             f"no brief of {name} has been written yet",
             hint=f"`rekindle status {name}` names its host; run/output.log there has the reason",
         )
     if as_json:
-        print_json({"agent": name, "new": text is not None, "text": standing.decode()})
+        print_json({"agent": name, "new": text is not None, "text": brief.decode()})
         return
-    echo(standing.decode(), nl=False)
+    echo(brief.decode(), nl=False)
     if text is None:
         echo("Note: no new brief was written; this is the last one.", err=True)

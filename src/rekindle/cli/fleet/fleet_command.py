@@ -92,15 +92,15 @@ def dev(port: int, ui_port: int, db: Path | None, memory: bool, namespace: str) 
         raise UsageError("--db and --memory exclude each other", hint="use one of them")
     database = None if memory else db or _find_database()
     server = DevServer(port, ui_port, database, namespace)
-    found = find_server()
+    program = find_server()
     server.require_ports()
-    kept = f"state in {database}" if database else "state in memory only"
-    echo(f"Engine: 127.0.0.1:{port}, namespace {namespace}; {kept}.")
+    storage = f"state in {database}" if database else "state in memory only"
+    echo(f"Engine: 127.0.0.1:{port}, namespace {namespace}; {storage}.")
     echo(f"UI:     http://127.0.0.1:{ui_port}")
-    said = f"address: 127.0.0.1:{port}, namespace: {namespace}"
-    echo(f"  → add `fleet: {{{said}}}` to rekindle.yaml, then run `rekindle fleet worker`")
+    settings = f"address: 127.0.0.1:{port}, namespace: {namespace}"
+    echo(f"  → add `fleet: {{{settings}}}` to rekindle.yaml, then run `rekindle fleet worker`")
     sys.stdout.flush()  # the engine replaces this process, and its buffers with it
-    server.become(found, os.environ)
+    server.become(program, os.environ)
 
 
 @fleet.command()
@@ -173,10 +173,10 @@ def import_agents(agents: tuple[str, ...], every: bool, trust: bool, as_json: bo
     ensure_trust(project, trust=trust)
     for name in names:
         print_changes(name, accept_settings(project, name))
-    moving = _make_mover(project, found)
+    mover = _make_mover(project, found)
     rows = []
     for name in names:
-        is_new = moving.send(name)
+        is_new = mover.send(name)
         rows.append({"agent": name, "imported": is_new})
         if not as_json:
             did = "moved to the fleet" if is_new else "is on the fleet already"
@@ -196,19 +196,23 @@ def remove(agents: tuple[str, ...], as_json: bool) -> None:
     """
     project, found = _find_fleet()
     require_operator(project)
-    moving = _make_mover(project, found)
+    mover = _make_mover(project, found)
     rows = []
     for name in agents:
-        kept = moving.fetch(require_agent_name(name))
-        known = kept.projection
-        branch = make_work_ref(name).removeprefix("refs/heads/") if kept.definition.remote else None
-        rows.append({"agent": name, "cycle": known.cycle, "events": known.seq, "branch": branch})
+        state = mover.fetch(require_agent_name(name))
+        projection = state.projection
+        branch = (
+            make_work_ref(name).removeprefix("refs/heads/") if state.definition.remote else None
+        )
+        rows.append(
+            {"agent": name, "cycle": projection.cycle, "events": projection.seq, "branch": branch}
+        )
         if as_json:
             continue
-        echo(f"✓ {name}: moved back here with its relay and loops, after cycle {known.cycle}")
-        if known.unpushed is not None:
-            words = to_one_line(known.unpushed.words)
-            where = f"is only on host {known.moved.host}"
+        echo(f"✓ {name}: moved back here with its relay and loops, after cycle {projection.cycle}")
+        if projection.unpushed is not None:
+            words = to_one_line(projection.unpushed.words)
+            where = f"is only on host {projection.moved.host}"
             print_styled(
                 f"  ! its last work could not be pushed, and {where}: {words}", fg="yellow"
             )
@@ -238,11 +242,11 @@ def key() -> None:
     echo("  → or in a file of mode 0600: `fleet: {codec: {key_files: [FILE]}}`", err=True)
 
 
-def _make_mover(project: Project, found: FleetSettings) -> "AgentMover":
-    there = open_fleet(project, found)
+def _make_mover(project: Project, fleet: FleetSettings) -> "AgentMover":
+    store = open_fleet(project, fleet)
     from rekindle.fleet.commands.move_agent import AgentMover  # noqa: PLC0415 - needs the fleet extra
 
-    return AgentMover(project, found, open_store(project, say=print_note), there)
+    return AgentMover(project, fleet, open_store(project, say=print_note), store)
 
 
 def _find_fleet() -> tuple[Project, FleetSettings]:

@@ -208,13 +208,13 @@ def _write_one(
     if not store.exists(name):
         return nothing
     writing = wiring.make_brief_writer(project, store, name, by_hand=False, mechanical=mechanical)
-    found = writing.due()
-    if found is None:
+    due = writing.due()
+    if due is None:
         return nothing
     if not mechanical:
         require_accepted(project, name)
     try:
-        written = writing.write(found)
+        written = writing.write(due)
     except BusyError:
         return nothing | {"words": "another process is writing it, or the agent is busy"}
     return {

@@ -81,8 +81,8 @@ def _find_events(
     is_cut = False
     if last:
         newest = (one for one in store.newest_entries(name) if one.event.seq <= seq)
-        found = list(islice(newest, last))
-        entries, is_cut = reversed(found), len(found) == last
+        recent = list(islice(newest, last))
+        entries, is_cut = reversed(recent), len(recent) == last
     for number, entry in enumerate(one for one in entries if one.event.seq <= seq):
         if number == 0 and entry.event.seq > 1 and not is_cut:
             elsewhere.add(name)

@@ -122,8 +122,10 @@ def describe_turn(
         if not (is_prompt or primer.is_primer(turn.text) or primer.is_resume_prompt(turn.text)):
             lines.append(ReportLine(to_one_line(f"you: {turn.text}", REPORT_CHARACTERS)))
     elif turn.text.strip():
-        said = turn.text.splitlines() if is_output else [turn.text]
-        lines += [line for one in said if one for line in describe_report(AssistantText(one), name)]
+        texts = turn.text.splitlines() if is_output else [turn.text]
+        lines += [
+            line for one in texts if one for line in describe_report(AssistantText(one), name)
+        ]
     for call in turn.calls:
         lines += describe_report(
             ToolCallStarted(call.tool, "", f"{call.about}{_render_result(call)}"), name
@@ -138,7 +140,7 @@ def _render_result(call: ToolCall) -> str:
 def find_time(turn: Turn, default: datetime) -> datetime:
     """Return the time of a turn; the default if its CLI did not record one."""
     try:
-        found = datetime.fromisoformat(turn.at)
+        moment = datetime.fromisoformat(turn.at)
     except ValueError:
         return default
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

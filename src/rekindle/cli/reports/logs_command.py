@@ -61,11 +61,11 @@ def logs(agents: tuple[str, ...], last: int, follow: bool) -> None:
     printer = _Printer(clock.find_zone(zone) if zone else None, max(map(len, names), default=0))
     printer.has_names = len(names) > 1
     stories = [_AgentLog(project, store, name) for name in names]
-    merged = heapq.merge(*(story.read(last) for story in stories), key=lambda told: told[0])
+    merged = heapq.merge(*(story.read(last) for story in stories), key=lambda item: item[0])
     shown = deque(merged, last) if last else merged
     has_lines = False
-    for told in shown:
-        printer.print(told)
+    for item in shown:
+        printer.print(item)
         has_lines = True
     if not (has_lines or follow):
         echo("Nothing has happened yet: start an agent with `rekindle run`.", err=True)
@@ -73,9 +73,9 @@ def logs(agents: tuple[str, ...], last: int, follow: bool) -> None:
         sys.stdout.flush()
         # On a fleet, each poll is a query to the engine.
         time.sleep(EVENTS_POLL_SECONDS if project.settings.fleet is None else POLL_SECONDS)
-        new = (told for story in stories for told in story.read_new())
-        for told in sorted(new, key=lambda told: told[0]):
-            printer.print(told)
+        new = (item for story in stories for item in story.read_new())
+        for item in sorted(new, key=lambda item: item[0]):
+            printer.print(item)
 
 
 class _Printer:
@@ -83,8 +83,8 @@ class _Printer:
         self._zone, self._width = zone, width
         self.has_names = True
 
-    def print(self, told: LogItem) -> None:
-        at, name, line = told
+    def print(self, item: LogItem) -> None:
+        at, name, line = item
         moment = f"{at.astimezone(self._zone):%Y-%m-%d %H:%M:%S}  "
         agent = f"{name:<{self._width}}  " if self.has_names else ""
         indent = "  " if line.place == "inside" else ""
@@ -141,14 +141,14 @@ class _TurnLog:
         self._stamps: dict[str, str] = {}
 
     def read(self, last: int) -> list[LogItem]:
-        found: deque[LogItem] = deque(maxlen=last or None)
+        items: deque[LogItem] = deque(maxlen=last or None)
         with suppress(RekindleError):  # print the transcripts that can be read
-            for kept, turns in transcript_setup.read_sessions(
+            for archived, turns in transcript_setup.read_sessions(
                 self._project, self._store, self._name
             ):
-                if not kept.thread:
-                    found.extend(self._lines(kept, turns))
-        return list(found)
+                if not archived.thread:
+                    items.extend(self._lines(archived, turns))
+        return list(items)
 
     def read_new(self) -> Iterator[LogItem]:
         yield from self._read_outputs()
@@ -161,28 +161,28 @@ class _TurnLog:
             transcript_setup.archive_sessions(self._project, self._store, self._name, sessions)
         archive = TranscriptArchive(self._store.folder(self._name).transcripts)
         for session in sessions:
-            kept = archive.find(session)
+            archived = archive.find(session)
             with suppress(StoreError):
-                if kept:
-                    yield from self._lines(kept, archive.turns(kept, self._size(kept)))
+                if archived:
+                    yield from self._lines(archived, archive.turns(archived, self._size(archived)))
 
     def _read_outputs(self) -> Iterator[LogItem]:
         """Yield the output of launches whose transcript only the supervisor writes.
 
         These are the last launch and, if a new one has started since, the one before it.
         """
-        known = self._store.read(self._name).projection
-        launches = sorted(known.attempts.values(), key=lambda one: one.seq)
+        projection = self._store.read(self._name).projection
+        launches = sorted(projection.attempts.values(), key=lambda one: one.seq)
         recent = [one.session for one in launches if one.seq >= self._launched]
         self._launched = launches[-1].seq if launches else 0
         archive = TranscriptArchive(self._store.folder(self._name).transcripts)
-        own = (one for one in dict.fromkeys(recent) if one and not _has_transcript(known, one))
-        for kept in (kept for session in own for kept in archive.parts(session)):
-            if kept.source or kept == self._outputs.get(kept.name):
+        own = (one for one in dict.fromkeys(recent) if one and not _has_transcript(projection, one))
+        for archived in (archived for session in own for archived in archive.parts(session)):
+            if archived.source or archived == self._outputs.get(archived.name):
                 continue
-            self._outputs[kept.name] = kept
+            self._outputs[archived.name] = archived
             with suppress(StoreError):
-                yield from self._lines(kept, archive.turns(kept, self._size(kept)))
+                yield from self._lines(archived, archive.turns(archived, self._size(archived)))
 
     def _open_sessions(self) -> dict[str, str]:
         """Return the transcripts of the sessions that may still be written, by session."""
@@ -200,26 +200,26 @@ class _TurnLog:
         self._stamps[path] = stamp
         return is_new
 
-    def _size(self, kept: ArchivedTranscript) -> int:
+    def _size(self, archived: ArchivedTranscript) -> int:
         """Return how many bytes of the archived transcript were printed."""
-        return min(self._sizes.get(kept.name, 0), kept.size)
+        return min(self._sizes.get(archived.name, 0), archived.size)
 
-    def _lines(self, kept: ArchivedTranscript, turns: Iterator[Turn]) -> Iterator[LogItem]:
+    def _lines(self, archived: ArchivedTranscript, turns: Iterator[Turn]) -> Iterator[LogItem]:
         """Yield the lines that were not printed yet; a turn can grow after it was printed."""
-        at, known = clock.read_clock(), self._store.read(self._name).projection
-        is_launched = any(one.session == kept.session for one in known.attempts.values())
+        at, projection = clock.read_clock(), self._store.read(self._name).projection
+        is_launched = any(one.session == archived.session for one in projection.attempts.values())
         for turn in turns:
             at = find_time(turn, at)
             lines = describe_turn(
-                turn, self._name, is_launched=is_launched, is_output=not kept.source
+                turn, self._name, is_launched=is_launched, is_output=not archived.source
             )
-            key = kept.name, turn.number
+            key = archived.name, turn.number
             for line in lines[self._printed.get(key, 0) :]:
                 yield at, self._name, line
             self._printed[key] = max(len(lines), self._printed.get(key, 0))
-        self._sizes[kept.name] = kept.size
+        self._sizes[archived.name] = archived.size
 
 
-def _has_transcript(known: Projection, session: str) -> bool:
-    life = known.lives.get(session)
+def _has_transcript(projection: Projection, session: str) -> bool:
+    life = projection.lives.get(session)
     return life is not None and bool(life.transcript)

@@ -61,9 +61,9 @@ def _describe(report: SupervisorReport, name: str, *, has_keyboard: bool) -> Ite
     match report:
         case LaunchReport():
             how = "the same session continues" if report.resumes else "a fresh session"
-            told = ", with a notice of what was interrupted" if report.recovery else ""
+            notice = ", with a notice of what was interrupted" if report.recovery else ""
             which = f" ({report.session[:8]})" if report.session else ""
-            yield ReportLine(f"cycle {report.cycle}, {how}{which}{told}", "agent", {"bold": True})
+            yield ReportLine(f"cycle {report.cycle}, {how}{which}{notice}", "agent", {"bold": True})
         case ExitReport():
             yield from _describe_exit(report)
         case CycleReport():

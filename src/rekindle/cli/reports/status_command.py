@@ -103,8 +103,8 @@ def _show_all(*, watch: bool, as_json: bool) -> None:
     """Show the agents of all trusted projects."""
     folders = list_trusted()
     if as_json:
-        found = [{"project": render_path(at), **_make_json(at)} for at in folders]
-        print_json({"projects": found})
+        projects = [{"project": render_path(at), **_make_json(at)} for at in folders]
+        print_json({"projects": projects})
     elif watch:
         repaint_until_interrupted(lambda: _render_all(list_trusted()), POLL_SECONDS)
     else:
@@ -243,9 +243,9 @@ def _list_known(one: status_rows.StatusRow, now: datetime) -> Iterator[str]:
     if relay := details["relay"]:
         when = render_age_of(relay["committed"], now)
         yield f"  relay:  ~{relay['tokens']:,} tokens, by {relay['by']}, {when}"
-    for kept in details.get("kept", ()):
-        age = render_age_of(kept["since"], now)
-        yield f"  kept:   {kept['command']} (pid {kept['pid']}, started {age})"
+    for process in details.get("kept", ()):
+        age = render_age_of(process["since"], now)
+        yield f"  kept:   {process['command']} (pid {process['pid']}, started {age})"
 
 
 def _list_attention(one: status_rows.StatusRow) -> Iterator[str]:
@@ -337,44 +337,44 @@ def _list_changed_settings(agents: list[status_rows.StatusRow]) -> list[TableLin
 
 def _list_warnings(one: status_rows.StatusRow) -> list[str]:
     row = one.details
-    found = _list_file_warnings(one)
+    warnings = _list_file_warnings(one)
     if _has_changed_settings(one):
         command = "restart" if row["run"] and row["run"]["supervised"] else "run"
-        found.append(
+        warnings.append(
             f"{_CHANGED_SETTINGS}: {'; '.join(row['settings_changed'])};"
             f" `rekindle {command} {one.row.agent}` accepts it"
         )
     if row["run"] and row["run"]["hurried"] and one.row.state != "done":
-        found.append("its cycles take less than a minute: make the steps of its task larger")
+        warnings.append("its cycles take less than a minute: make the steps of its task larger")
     if row["run"] and window_rule.is_too_many(row["run"]["handoffs"]):
-        found.append("its cycle outgrows its window again and again: split the work")
+        warnings.append("its cycle outgrows its window again and again: split the work")
     if "fleet" not in row and (row["host"] or "").startswith(ownership.FLEET_PREFIX):
-        found.append(
+        warnings.append(
             "it is on a fleet, and this is its last state here: add `fleet:` to rekindle.yaml"
         )
     if unpushed := row["unpushed"]:
         words = to_one_line(unpushed["reason"])
-        found.append(
+        warnings.append(
             f"its work could not be pushed, and is only on host {unpushed['host']}: {words}"
         )
     if one.row.stale_loops:
-        found.append("it has stale loops: finish them, or use `rekindle resolve ID REASON`")
-    return found
+        warnings.append("it has stale loops: finish them, or use `rekindle resolve ID REASON`")
+    return warnings
 
 
 def _list_file_warnings(one: status_rows.StatusRow) -> list[str]:
-    found, row = [], one.details
+    warnings, row = [], one.details
     relay = row["relay"]
     if relay and relay["over_cap"]:
-        found.append("the relay is over its cap even when trimmed: shorten its Next Action")
+        warnings.append("the relay is over its cap even when trimmed: shorten its Next Action")
     if relay and relay["file"] == "edited":
-        found.append("the relay's file was edited: the next command adopts the edit")
+        warnings.append("the relay's file was edited: the next command adopts the edit")
     if relay and relay["file"] in {"missing", "behind"}:
-        found.append(f"the relay's file is {relay['file']}: run `rekindle doctor --fix`")
+        warnings.append(f"the relay's file is {relay['file']}: run `rekindle doctor --fix`")
     if row["state_file"] == "edited":
-        found.append("state.json was edited: the next command that writes adopts the edit")
+        warnings.append("state.json was edited: the next command that writes adopts the edit")
     if row["pending"] and not (row["run"] and row["run"]["supervised"]):
-        found.append(f"records not in the log yet, which count already: {row['pending']}")
+        warnings.append(f"records not in the log yet, which count already: {row['pending']}")
     if row["unreadable"]:
-        found.append(f"unreadable records: {row['unreadable']}; see `rekindle doctor`")
-    return found
+        warnings.append(f"unreadable records: {row['unreadable']}; see `rekindle doctor`")
+    return warnings

@@ -86,21 +86,23 @@ def _make_fleet_row(
     if now is None:
         return StatusRow(row, fleet)
     try:
-        kept = store.kept(name)
+        state = store.kept(name)
     except RekindleError as error:
         # The facts in the engine's list are known nevertheless.
         return StatusRow(row, fleet | {"error": str(error), "hint": error.hint})
-    found, is_kept = kept.projection, store.is_kept_alive(kept)
-    around = RowInputs(
+    projection, is_kept = state.projection, store.is_kept_alive(state)
+    inputs = RowInputs(
         now=now,
         is_supervised=is_kept,
         budget=entry.budget,
         loops=project.settings.runtime.loops,
     )
-    facts = _collect_known(project, name, found, found, now, supervised=is_kept, file="clean")
+    facts = _collect_known(
+        project, name, projection, projection, now, supervised=is_kept, file="clean"
+    )
     more = {"state_file": "clean", "log": "sealed", "pending": 0, "unreadable": 0}
-    owner = {"generation": kept.generation, "host": kept.host or None}
-    return StatusRow(build_row(found, around, entry.harness), fleet | facts | more | owner)
+    owner = {"generation": state.generation, "host": state.host or None}
+    return StatusRow(build_row(projection, inputs, entry.harness), fleet | facts | more | owner)
 
 
 class FileRowReader:
@@ -153,25 +155,31 @@ def _make_file_row(project: Project, store: FileStore, reading: RowReading) -> S
 
 
 def _collect_facts(
-    project: Project, store: FileStore, reading: RowReading, seen: AgentView
+    project: Project, store: FileStore, reading: RowReading, view: AgentView
 ) -> dict[str, Any]:
     name, owner, supervised = reading.row.agent, reading.owner, reading.is_supervised
-    standing = seen.committed.documents.get("relay")
+    standing = view.committed.documents.get("relay")
     file = folder_check.compare_document(store.folder(name), "relay", standing)
-    found, committed = seen.projection, seen.committed
+    projection, committed = view.projection, view.committed
     return {
         **_collect_known(
-            project, name, found, committed, clock.read_clock(), supervised=supervised, file=file
+            project,
+            name,
+            projection,
+            committed,
+            clock.read_clock(),
+            supervised=supervised,
+            file=file,
         ),
         "relay_file": file,
         "state_file": "edited" if store.has_edited_state(name) else "clean",
-        "log": seen.condition,
-        "pending": len(seen.pending),
-        "unreadable": len(seen.bad) + seen.unreadable,
+        "log": view.condition,
+        "pending": len(view.pending),
+        "unreadable": len(view.bad) + view.unreadable,
         "settings_changed": [
             change.render() for change in trust_checks.find_changes(project, name)
         ],
-        "generation": found.gen,
+        "generation": projection.gen,
         "host": owner.host if owner else None,
         "kept": _list_background(store, name),
     }
@@ -179,12 +187,12 @@ def _collect_facts(
 
 def _list_background(store: FileStore, name: str) -> list[dict[str, Any]]:
     """Return the background processes that were left running on purpose, and still run."""
-    kept = store.background(name).kept
-    if not kept:
+    processes = store.background(name).kept
+    if not processes:
         return []
     return [
         {"pid": one.pid, "command": one.command, "since": one.since}
-        for one in kept
+        for one in processes
         if _is_alive(one.process)
     ]
 
@@ -226,9 +234,9 @@ def _collect_known(
     }
 
 
-def _list_questions(found: Projection, now: datetime) -> list[dict[str, Any]]:
+def _list_questions(projection: Projection, now: datetime) -> list[dict[str, Any]]:
     """Return the questions that a person can answer now."""
-    if not found.questions:
+    if not projection.questions:
         return []
     from rekindle.policy.operator import answers, questions  # noqa: PLC0415 - few agents have any
 
@@ -239,23 +247,27 @@ def _list_questions(found: Projection, now: datetime) -> list[dict[str, Any]]:
             "command": answers.render_answer_command(one),
             "others": answers.list_other_answers(one),
         }
-        for one in questions.list_open_questions(found, now)
+        for one in questions.list_open_questions(projection, now)
     ]
 
 
-def _find_unpushed(found: Projection) -> dict[str, Any] | None:
+def _find_unpushed(projection: Projection) -> dict[str, Any] | None:
     """Return since when, and why, work of the agent is on one host alone; None if it was pushed."""
-    kept = found.unpushed
-    return {"since": kept.ts, "host": found.moved.host, "reason": kept.words} if kept else None
-
-
-def _describe_run(found: Projection, *, supervised: bool) -> dict[str, Any]:
-    """Return whether a supervisor runs, and how the last launch ended."""
-    tried, run = (
-        sessions.find_newest_launch(found.attempts) or LaunchRecord(0, "", resumes=False),
-        found.run,
+    unpushed = projection.unpushed
+    return (
+        {"since": unpushed.ts, "host": projection.moved.host, "reason": unpushed.words}
+        if unpushed
+        else None
     )
-    waits = run.waits(tried.seq)
+
+
+def _describe_run(projection: Projection, *, supervised: bool) -> dict[str, Any]:
+    """Return whether a supervisor runs, and how the last launch ended."""
+    launch, run = (
+        sessions.find_newest_launch(projection.attempts) or LaunchRecord(0, "", resumes=False),
+        projection.run,
+    )
+    waits = run.waits(launch.seq)
     return {
         "supervised": supervised,
         "desired": run.desired or None,
@@ -263,17 +275,17 @@ def _describe_run(found: Projection, *, supervised: bool) -> dict[str, Any]:
         "safe_mode": {"kind": run.safe.why, "reason": run.safe.words} if run.is_safe else None,
         "waits": {"kind": waits.why, "until": waits.until} if waits else None,
         "run_began": run.began_at,
-        "cycle_done": not found.is_cycle_open,
-        "last_cycle": _describe_last_cycle(found),
-        "hurried": ladder.are_cycles_hurried(found.ended),
-        "session": tried.session,
-        "began": tried.began,
-        "exit": tried.exit or None,
+        "cycle_done": not projection.is_cycle_open,
+        "last_cycle": _describe_last_cycle(projection),
+        "hurried": ladder.are_cycles_hurried(projection.ended),
+        "session": launch.session,
+        "began": launch.began,
+        "exit": launch.exit or None,
     }
 
 
-def _describe_last_cycle(found: Projection) -> dict[str, Any] | None:
-    last = found.last_ended_cycle
+def _describe_last_cycle(projection: Projection) -> dict[str, Any] | None:
+    last = projection.last_ended_cycle
     if last is None:
         return None
     return {"cycle": last.cycle, "how": last.how, "verdict": last.verdict, "reason": last.words}

@@ -49,12 +49,12 @@ def transcript(
     """
     project, store, name = open_files(agent)
     after = _parse_since(since, clock.read_clock()) if since else None
-    found: list[tuple[ArchivedTranscript, Turn]] = []
-    told = transcript_setup.read_sessions(project, store, name)
-    for kept, turns in told:
-        if session is None or kept.session.startswith(session):
-            found += _select_turns(kept, turns, after, last)
-    if not found:
+    selected: list[tuple[ArchivedTranscript, Turn]] = []
+    sessions = transcript_setup.read_sessions(project, store, name)
+    for archived, turns in sessions:
+        if session is None or archived.session.startswith(session):
+            selected += _select_turns(archived, turns, after, last)
+    if not selected:
         where = "for that time or session" if since or session else "yet"
         raise NotFoundError(
             f"{name} has no transcript {where}",
@@ -62,28 +62,28 @@ def transcript(
             " yourself, install hooks (`rekindle hooks install`): the watchdog or this command"
             " archives them",
         )
-    found.sort(key=lambda one: one[1].at)
-    _print_turns(found[-last:] if last else found, as_json=as_json)
+    selected.sort(key=lambda one: one[1].at)
+    _print_turns(selected[-last:] if last else selected, as_json=as_json)
 
 
 def _select_turns(
-    kept: ArchivedTranscript, turns: Iterator[Turn], after: datetime | None, last: int
+    archived: ArchivedTranscript, turns: Iterator[Turn], after: datetime | None, last: int
 ) -> deque[tuple[ArchivedTranscript, Turn]]:
     """Return the last turns of a session; a transcript can be too long to keep all of it."""
-    newer = ((kept, turn) for turn in turns if after is None or _is_after(turn.at, after))
+    newer = ((archived, turn) for turn in turns if after is None or _is_after(turn.at, after))
     return deque(newer, maxlen=last or None)
 
 
-def _print_turns(found: list[tuple[ArchivedTranscript, Turn]], *, as_json: bool) -> None:
+def _print_turns(selected: list[tuple[ArchivedTranscript, Turn]], *, as_json: bool) -> None:
     before = ""
-    for kept, turn in found:
+    for archived, turn in selected:
         if as_json:
-            more = {"session": kept.session, "harness": kept.harness}
+            more = {"session": archived.session, "harness": archived.harness}
             print_json({**more, **msgspec.to_builtins(turn)})
             continue
-        if kept.session != before:
-            before = kept.session
-            print_styled(f"── {kept.harness} {kept.session}", bold=True)
+        if archived.session != before:
+            before = archived.session
+            print_styled(f"── {archived.harness} {archived.session}", bold=True)
         echo(render(turn))
 
 

@@ -100,8 +100,10 @@ def answer(words: tuple[str, ...], trust: bool, as_json: bool) -> None:
     the second"`. Without an answer, you are asked for it at the terminal. A question can be
     answered once. If AGENT has no open question, TEXT is a message to its next cycle.
     """
-    meant, said = _find_question(words)
-    text = strip_invisible(" ".join(said)).strip() if said else _prompt_answer(meant)
+    meant, answer_words = _find_question(words)
+    text = (
+        strip_invisible(" ".join(answer_words)).strip() if answer_words else _prompt_answer(meant)
+    )
     _submit_answer(meant, text, trust=trust, as_json=as_json)
 
 
@@ -166,21 +168,23 @@ def _find_question(words: Sequence[str]) -> tuple[MeantQuestion, Sequence[str]]:
         return MeantQuestion(project, store, numbered[1], known, known.questions[first]), words[1:]
     if numbered and len(words) > 1:
         raise UnknownQuestionError(first)  # a mistyped id must not become part of an answer
-    found = [
+    candidates = [
         MeantQuestion(project, store, name, known, one)
         for name in agents
         for known in (read_known(store, name),)
         for one in questions.list_open_questions(known, now)
     ]
-    if not found:
+    if not candidates:
         raise UnknownQuestionError
-    if len(found) > 1:
-        which = ", ".join(one.question.question for one in found[:QUESTIONS_NAMED] if one.question)
+    if len(candidates) > 1:
+        which = ", ".join(
+            one.question.question for one in candidates[:QUESTIONS_NAMED] if one.question
+        )
         raise UsageError("which question? there are several", hint=f"name one by its id: {which}")
-    offered = found[0].question.choices if found[0].question else ()
+    offered = candidates[0].question.choices if candidates[0].question else ()
     if first and not _is_answer(words, offered):
         raise UnknownQuestionError(first)  # a mistyped agent must not become part of an answer
-    return found[0], words
+    return candidates[0], words
 
 
 def _is_answer(words: Sequence[str], offered: Sequence[str]) -> bool:
@@ -205,30 +209,30 @@ def _submit_answer(meant: MeantQuestion, words: str, *, trust: bool, as_json: bo
     now = clock.read_clock()
     if reason := answers.explain_closed(meant.known, meant.question, now):
         raise ClosedQuestionError(meant.question.question, reason, _find_command(meant))
-    found = answers.make_answer(meant.known, meant.question, words, now)
-    found = msgspec.structs.replace(
-        found, by=host.identify_user(), host=host.identify_host(), origin=_find_origin()
+    given = answers.make_answer(meant.known, meant.question, words, now)
+    given = msgspec.structs.replace(
+        given, by=host.identify_user(), host=host.identify_host(), origin=_find_origin()
     )
-    if found.choice == answers.ACCEPT and found.effect == "restart":
+    if given.choice == answers.ACCEPT and given.effect == "restart":
         ensure_trust(meant.project, trust=trust)
-        recorded = _accept_settings(meant, found)
+        recorded = _accept_settings(meant, given)
     else:
-        meant.store.submit(meant.agent, found)
-        recorded = _wait_until_recorded(meant, found)
-    if recorded.seq and found.effect in {"restart", "continue"}:
+        meant.store.submit(meant.agent, given)
+        recorded = _wait_until_recorded(meant, given)
+    if recorded.seq and given.effect in {"restart", "continue"}:
         meant.store.prepare_start(meant.agent)
     if as_json:
-        row = {"agent": meant.agent, "question": found.question}
+        row = {"agent": meant.agent, "question": given.question}
         print_json(row | make_answer_row(recorded) | {"is_recorded": bool(recorded.seq)})
         return
     if not recorded.seq:
         echo(f"{meant.agent}: the answer is kept, but its supervisor has not recorded it yet.")
         echo(f"Next: `rekindle questions {meant.agent} --all` shows whether it was accepted.")
         return
-    echo(f"✓ {meant.agent}: {_describe_outcome(found)}")
-    if found.choice == "allow":
+    echo(f"✓ {meant.agent}: {_describe_outcome(given)}")
+    if given.choice == "allow":
         _print_permission(meant)
-    _print_next(meant, found.effect)
+    _print_next(meant, given.effect)
 
 
 def _accept_settings(meant: MeantQuestion, given: QuestionAnswered) -> QuestionAnswered:

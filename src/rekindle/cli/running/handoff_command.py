@@ -24,22 +24,22 @@ def handoff(agent: str | None, as_json: bool) -> None:
     a terminal is stopped at its user's next prompt.
     """
     project, store, name = open_agent(agent, operator=True)
-    found = store.read(name).projection
-    tried = sessions.find_newest_launch(found.attempts)
-    if not store.is_supervised(name) or tried is None or tried.exit:
+    projection = store.read(name).projection
+    newest = sessions.find_newest_launch(projection.attempts)
+    if not store.is_supervised(name) or newest is None or newest.exit:
         raise AgentError(
             f"{name} is not running, so there is nothing to hand off",
             hint=f"`rekindle status {name}` shows why, and how to continue",
         )
     entry = project.manifest.agents[name]
     stays = entry.mode == "stay"
-    launch = next(mark for mark, one in found.attempts.items() if one is tried)
-    is_heard = bool(sessions.find_launched_session(found.lives, launch))
+    launch = next(mark for mark, one in projection.attempts.items() if one is newest)
+    is_heard = bool(sessions.find_launched_session(projection.lives, launch))
     if find_harness(project, name).brake(interactive=stays) is None or not is_heard:
         where = " in a terminal" if stays else ""
-        why = "" if is_heard else ": none of its hooks has reported (`rekindle hooks install`)"
+        reason = "" if is_heard else ": none of its hooks has reported (`rekindle hooks install`)"
         raise AgentError(
-            f"{entry.harness} cannot be stopped between two turns{where}{why}",
+            f"{entry.harness} cannot be stopped between two turns{where}{reason}",
             hint=f"`rekindle restart --fresh {name}` ends it now and starts a fresh session",
         )
     store.submit(name, HandoffRequested(ts=clock.read_clock()))

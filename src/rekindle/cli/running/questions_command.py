@@ -61,8 +61,8 @@ def questions(agent: str | None, every: bool, as_json: bool) -> None:
     named = numbered[1] if numbered and question else agent
     _project, store, names = open_agents([named] if named else [], by_folder=True)
     now = clock.read_clock()
-    found = [row for name in names for row in describe_questions(read_known(store, name), now)]
-    rows = [row for row in found if every or row["is_shown"] or row["id"] == question]
+    described = [row for name in names for row in describe_questions(read_known(store, name), now)]
+    rows = [row for row in described if every or row["is_shown"] or row["id"] == question]
     if question:
         rows = [row for row in rows if row["id"] == question]
         if not rows:

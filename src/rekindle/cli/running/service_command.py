@@ -72,12 +72,12 @@ def install(kind: str | None, briefs: bool, every: bool, only_print: bool, trust
     the guide.
     """
     kind = kind or _KINDS.get(sys.platform, "systemd")
-    found, brief = _choose_service(briefs=briefs, every=every, trust=trust)
+    unit, brief = _choose_service(briefs=briefs, every=every, trust=trust)
     if brief and brief.at == NEVER and not brief.on_session_end:
         raise UsageError(
             "`runtime: brief: at:` is `never`", hint='set a time, such as `at: "06:30"`'
         )
-    files = _render_units(kind, found, brief)
+    files = _render_units(kind, unit, brief)
     if only_print:
         echo("\n".join(data.decode() for data in files.values()), nl=False)
         return
@@ -101,8 +101,8 @@ def install(kind: str | None, briefs: bool, every: bool, only_print: bool, trust
 def uninstall(kind: str | None, briefs: bool, every: bool) -> None:
     """Remove the unit; agents and the daemon continue until you stop them."""
     kind = kind or _KINDS.get(sys.platform, "systemd")
-    found, brief = _choose_service(briefs=briefs, every=every)
-    paths = list(_render_units(kind, found, brief))
+    unit, brief = _choose_service(briefs=briefs, every=every)
+    paths = list(_render_units(kind, unit, brief))
     if not any(path.exists() for path in paths):
         raise UsageError(f"{paths[-1]} does not exist", hint="`rekindle service install` writes it")
     for path in paths:
@@ -113,7 +113,7 @@ def uninstall(kind: str | None, briefs: bool, every: bool) -> None:
         stop = f"systemctl --user stop {paths[-1].name}"
         echo(f"Next: {stop}; systemctl --user daemon-reload")
     else:
-        echo(f"Next: launchctl bootout gui/$(id -u)/{found.name}")
+        echo(f"Next: launchctl bootout gui/$(id -u)/{unit.name}")
 
 
 def _choose_service(
@@ -137,36 +137,36 @@ def _choose_service(
 
 
 def _render_units(
-    kind: str, found: units.ServiceUnit, brief: BriefSettings | None
+    kind: str, unit: units.ServiceUnit, brief: BriefSettings | None
 ) -> dict[Path, bytes]:
     """Return the text of each unit file by its path; the unit to start is the last."""
-    path = make_unit_path(kind, found.name)
+    path = make_unit_path(kind, unit.name)
     if kind == "launchd":
         made = (
-            units.render_launchd(found)
+            units.render_launchd(unit)
             if brief is None
-            else units.render_launchd_timer(found, int(BRIEF_RETRY_SECONDS))
+            else units.render_launchd_timer(unit, int(BRIEF_RETRY_SECONDS))
         )
         return {path: made}
     if brief is None:
-        return {path: units.render_systemd(found).encode()}
+        return {path: units.render_systemd(unit).encode()}
     every = f"*:0/{BRIEF_RETRY_SECONDS / 60:.0f}" if brief.on_session_end else ""
     timer = units.render_systemd_timer(
-        found, "" if brief.at == NEVER else brief.at, brief.zone, every
+        unit, "" if brief.at == NEVER else brief.at, brief.zone, every
     )
     return {
-        path: units.render_systemd_once(found).encode(),
+        path: units.render_systemd_once(unit).encode(),
         path.with_suffix(".timer"): timer.encode(),
     }
 
 
 def _make_service(folder: Path, *, briefs: bool, every: bool = False) -> units.ServiceUnit:
     passed = environment.drop_secret_variables(environment.select_variables(os.environ, (), ()))
-    kept = {name: value for name, value in passed.items() if value.isprintable()}
+    variables = {name: value for name, value in passed.items() if value.isprintable()}
     if not str(folder).isprintable():
         raise UsageError(f"{str(folder)!r} cannot be written into a unit", hint="rename the folder")
     does = ("brief", "--due") if briefs else ("daemon", "--all") if every else ("daemon",)
     argv = (sys.executable, "-P", "-m", "rekindle", *does)
     return units.ServiceUnit(
-        make_unit_name(folder, briefs=briefs, every=every), argv, str(folder), kept, every
+        make_unit_name(folder, briefs=briefs, every=every), argv, str(folder), variables, every
     )

@@ -169,10 +169,10 @@ def _choose_to_stop(project: Project, agent: str | None) -> str:
             require_accepted_dirs(project, find_current_folder())
         return resolve_agent(project, agent)
     except UsageError:
-        found = [*list_held_locks(project.path)] or [*RunningAgents().find(project.path)]
-        if len(found) != 1:
+        running = [*list_held_locks(project.path)] or [*RunningAgents().find(project.path)]
+        if len(running) != 1:
             raise
-        return found[0]
+        return running[0]
 
 
 def _store_to_stop(project: Project, name: str) -> AgentStore:

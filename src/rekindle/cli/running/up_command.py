@@ -81,8 +81,8 @@ def up(agents: tuple[str, ...], tmux: bool, budget: str | None, trust: bool, as_
         check_agent(project, store, name)
         print_changes(name, accept_settings(project, name))
 
-    bringing = AgentStarter(project, store, accept, tmux=tmux, unbounded=budget == "none")
-    rows = bringing.bring_up(names)
+    starter = AgentStarter(project, store, accept, tmux=tmux, unbounded=budget == "none")
+    rows = starter.bring_up(names)
     if as_json:
         print_json({"agents": rows})
     else:
@@ -104,13 +104,13 @@ def render_start_result(row: StartResult) -> str:
 
 def _collect_failures(actions: Sequence[Callable[[], None]]) -> list[RekindleError]:
     """Call each action even if an earlier one fails, and return the errors."""
-    found: list[RekindleError] = []
+    failures: list[RekindleError] = []
     for act in actions:
         try:
             act()
         except RekindleError as error:
-            found.append(error)
-    return found
+            failures.append(error)
+    return failures
 
 
 @click.command()

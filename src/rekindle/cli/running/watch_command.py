@@ -42,23 +42,23 @@ def watch(once: bool, every: bool, as_json: bool) -> None:
         _watch_all(as_json=as_json)
         return
     project, store = open_project()
-    found = wiring.watch_once(project, store)
+    reports = wiring.watch_once(project, store)
     if as_json:
-        print_json({"agents": found})
+        print_json({"agents": reports})
         return
-    for one in found:
+    for one in reports:
         _print_report(one)
 
 
 def _watch_all(*, as_json: bool) -> None:
     from rekindle.wiring.starting.watch_all_projects import AllProjectsWatchdog  # noqa: PLC0415 - only needed with --all
 
-    found = list(AllProjectsWatchdog().look())
+    reports = list(AllProjectsWatchdog().look())
     if as_json:
-        rows = [{"project": render_path(at), "report": one} for at, one in found]
+        rows = [{"project": render_path(at), "report": one} for at, one in reports]
         print_json({"agents": rows})
         return
-    for folder, one in found:
+    for folder, one in reports:
         _print_of(folder, one)
 
 

@@ -129,10 +129,10 @@ def _find_project(folder: Path) -> Project | None:
     return project
 
 
-def _choose_name(folder: Path, said: str | None, named: str) -> str:
+def _choose_name(folder: Path, given: str | None, named: str) -> str:
     """Return the agent that gets the files: as given, as named in their state, or the only one."""
-    if said is not None:
-        return require_agent_name(said)
+    if given is not None:
+        return require_agent_name(given)
     if named:
         try:
             return require_agent_name(named)

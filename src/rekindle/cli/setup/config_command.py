@@ -99,10 +99,10 @@ def _render_value(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, msgspec.Struct):
-        said = ", ".join(
+        pairs = ", ".join(
             f"{key}: {one}" for key, one in msgspec.structs.asdict(value).items() if one
         )
-        return f"{{{said}}}"
+        return f"{{{pairs}}}"
     if value is None:
         return "not set"
     if isinstance(value, dict | list):

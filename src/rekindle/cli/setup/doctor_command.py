@@ -73,11 +73,11 @@ def doctor(fix: bool, take_over: bool, as_json: bool) -> None:
     """
     if fix or take_over:
         _fix(take_over=take_over)
-    found = _examine_all()
+    problems_of = _examine_all()
     named = {find_program(one): f"for the harness {one.NAME}" for one in HARNESSES.working()}
     uses = {name: use for name, use in (OPTIONAL_PROGRAMS | named).items() if name}
     programs = {name: find_executable(name) is not None for name in uses}
-    broken = [one for problems in found.values() for one in problems if not one.is_note]
+    broken = [one for problems in problems_of.values() for one in problems if not one.is_note]
     if as_json:
         print_json(
             {
@@ -87,14 +87,14 @@ def doctor(fix: bool, take_over: bool, as_json: bool) -> None:
                         {"what": one.what, "fix": one.fix, "broken": not one.is_note}
                         for one in problems
                     ]
-                    for name, problems in found.items()
+                    for name, problems in problems_of.items()
                 },
                 "programs": programs,
             }
         )
     else:
         _print_problems(
-            found, {name: "" if there else uses[name] for name, there in programs.items()}
+            problems_of, {name: "" if there else uses[name] for name, there in programs.items()}
         )
     if broken:
         number = f"{len(broken)} problem" + ("s" if len(broken) > 1 else "")
@@ -184,11 +184,11 @@ def _examine_start(project: Project, store: FileStore, name: str) -> Iterator[Fo
 
 
 def _examine_exposure(project: Project, name: str) -> list[FolderProblem]:
-    found = (
+    notes = (
         (protected_paths.explain_exposed(project, name), protected_paths.EXPOSED_HINT),
         (guarded_path.explain_path(project, name), guarded_path.PATH_HINT),
     )
-    return [FolderProblem(words, hint, is_note=True) for words, hint in found if words]
+    return [FolderProblem(words, hint, is_note=True) for words, hint in notes if words]
 
 
 def _examine_fleet(project: Project, fleet: FleetSettings) -> dict[str, list[FolderProblem]]:
@@ -199,12 +199,12 @@ def _examine_fleet(project: Project, fleet: FleetSettings) -> dict[str, list[Fol
     except RekindleError as error:
         return {"fleet": [FolderProblem(str(error), error.hint)]}
 
-    said = [
+    warnings = [
         FolderProblem(one.what, one.fix, is_note=True)
         for one in connection_check.find_fleet_warnings(fleet)
     ]
     return {
-        f"fleet {fleet.address}": [*fleet_checks.check_engine(store, fleet), *said],
+        f"fleet {fleet.address}": [*fleet_checks.check_engine(store, fleet), *warnings],
         "briefs": fleet_checks.check_briefs(project),
         **{
             name: fleet_checks.check_definition(project, fleet, name)

@@ -29,7 +29,7 @@ def examine_all() -> list[HookReport]:
     Levels and folders without hooks are left out, except the first of each CLI that an agent uses.
     """
     folder = config.find_project(find_current_folder())
-    used, found = _list_used(folder), []
+    used, selected = _list_used(folder), []
     for cli in HARNESSES.working():
         for level in list_levels(cli):
             places = [locate_hooks(cli, level, folder, os.environ)] if level == "user" else []
@@ -40,8 +40,8 @@ def examine_all() -> list[HookReport]:
                 ]
             reports = [examine_hooks(place) for place in places]
             there = [one for one in reports if one.state != "not installed"]
-            found += there or (reports[:1] if cli in used else [])
-    return found
+            selected += there or (reports[:1] if cli in used else [])
+    return selected
 
 
 def _list_used(folder: Path | None) -> list[Harness]:
@@ -57,13 +57,15 @@ def _list_used(folder: Path | None) -> list[Harness]:
 
 def select_agents(project: Project, harness: str | None) -> list[str]:
     """Return the agents whose CLI is `harness`; without one, those whose CLI has hooks."""
-    found = {
+    harness_of = {
         name: ALIASES.get(agent.harness, agent.harness)
         for name, agent in project.manifest.agents.items()
     }
     if harness:
-        return [name for name, own in found.items() if own == harness]
-    return [name for name, own in found.items() if (cli := HARNESSES.get(own)) and cli.HOOK_FILES]
+        return [name for name, own in harness_of.items() if own == harness]
+    return [
+        name for name, own in harness_of.items() if (cli := HARNESSES.get(own)) and cli.HOOK_FILES
+    ]
 
 
 def find_location(level: HookLevel | None, harness: str | None, agent: str | None) -> HookLocation:

@@ -300,20 +300,20 @@ def status(as_json: bool) -> None:
 
     The exit code is 8 if any are broken; the command that fixes them is shown.
     """
-    found = examine_all()
+    reports = examine_all()
     if as_json:
-        print_json({"hooks": [_make_json(one) for one in found]})
+        print_json({"hooks": [_make_json(one) for one in reports]})
     else:
-        for one in found:
+        for one in reports:
             _print_report(one)
-        if not found:
+        if not reports:
             echo("No agent here has a CLI with hooks: `rekindle run` needs none.")
-        elif all(one.state == "not installed" for one in found):
+        elif all(one.state == "not installed" for one in reports):
             echo("Next: `rekindle hooks install`.")
-    if any(one.is_broken for one in found):
-        fixes = [one.fix for one in found if one.is_broken]
-        told = all(fix.startswith("rekindle ") for fix in fixes)
-        hint = "run the command after each →" if told else "follow the hint after each →"
+    if any(one.is_broken for one in reports):
+        fixes = [one.fix for one in reports if one.is_broken]
+        are_commands = all(fix.startswith("rekindle ") for fix in fixes)
+        hint = "run the command after each →" if are_commands else "follow the hint after each →"
         raise CheckFailedError("some hooks are broken", hint=hint)
 
 

@@ -210,14 +210,14 @@ def _ask_for_tools(harness: str, *, yes: bool) -> PermissionLevel:
 
 def _ask_for_harness(*, yes: bool) -> str:
     """Ask for the CLI; the default is the first one installed, including those of plugins."""
-    found = [
+    installed = [
         one.NAME for one in HARNESSES.working() if program_search.find_executable(find_program(one))
     ]
-    there = f", installed: {', '.join(found)}" if found else ""
-    first, *_ = [*found, *BUILT_IN]
-    if yes and not found:
+    listed = f", installed: {', '.join(installed)}" if installed else ""
+    first, *_ = [*installed, *BUILT_IN]
+    if yes and not installed:
         echo(f"· no agent CLI is on the PATH: using {first}; --harness chooses another", err=True)
-    return _ask(f"Harness ({', '.join(HARNESSES)}{there})", first, yes=yes)
+    return _ask(f"Harness ({', '.join(HARNESSES)}{listed})", first, yes=yes)
 
 
 def _require_harness(name: str) -> str:

@@ -56,14 +56,14 @@ def torture(folder: str | None, minutes: float, seed: int | None, as_json: bool)
     chosen = random.randrange(_LARGEST_SEED) if seed is None else seed  # noqa: S311 - not a secret
     if not as_json:
         echo(f"Testing {place} for about {minutes:g} min, with --seed {chosen}.\n")
-    found = []
+    results = []
     try:
         with (
             stop_signals.raise_keyboard_interrupt(),
             closing(_list_findings(place, minutes * 60, chosen)) as findings,
         ):
             for finding in findings:
-                found.append(finding)
+                results.append(finding)
                 if not as_json:
                     _print_finding(finding)
     except StoreError as full:
@@ -73,9 +73,9 @@ def torture(folder: str | None, minutes: float, seed: int | None, as_json: bool)
             errno=full.errno,
             hint="free some space, then try again",
         ) from full
-    held = not any(one.broken for one in found)
+    held = not any(one.broken for one in results)
     if as_json:
-        print_json({"folder": str(place), "seed": chosen, "held": held, "findings": found})
+        print_json({"folder": str(place), "seed": chosen, "held": held, "findings": results})
     if not held:
         raise CheckFailedError(
             f"{place} does not give the guarantees that Rekindle needs",
@@ -115,5 +115,5 @@ def _print_finding(finding: PromiseResult) -> None:
 def _choose_folder() -> Path:
     here = options.find_current_folder()
     project = config.find_project(here)
-    kept = RekindleFolder(project).path if project else here
-    return kept if kept.is_dir() else here
+    folder = RekindleFolder(project).path if project else here
+    return folder if folder.is_dir() else here

@@ -73,36 +73,36 @@ def classify(ended: ProcessResult) -> LaunchExit:
 
 
 def _classify_failure(ended: ProcessResult) -> LaunchExit:
-    said = _find_own_words(ended)
+    message = _find_own_words(ended)
     resets_at = ended.refused.resets_at if ended.refused else None
     return exit_verdicts.make_failed_exit(
-        _find_verdict(ended, said), said, resets_at or _find_epoch(said)
+        _find_verdict(ended, message), message, resets_at or _find_epoch(message)
     )
 
 
-def _find_verdict(ended: ProcessResult, said: str) -> ExitVerdict:
+def _find_verdict(ended: ProcessResult, message: str) -> ExitVerdict:
     reason = ended.finished.reason if ended.finished else ""
     status = ended.finished.status if ended.finished else None
     if reason in _REASONS:
-        found = _REASONS[reason]
-    elif unpaid := _match_money(said):
-        found = unpaid
+        verdict = _REASONS[reason]
+    elif unpaid := _match_money(message):
+        verdict = unpaid
     elif refused := exit_verdicts.match_status(status):
-        found = refused
+        verdict = refused
     elif ended.refused:
-        found = LIMIT
+        verdict = LIMIT
     else:
-        found = exit_verdicts.match_sentence(said, _SENTENCES) or _classify_unexplained(
+        verdict = exit_verdicts.match_sentence(message, _SENTENCES) or _classify_unexplained(
             ended, status
         )
-    return found
+    return verdict
 
 
-def _match_money(said: str) -> ExitVerdict | None:
-    if not _OUT_OF_MONEY.search(said):
+def _match_money(message: str) -> ExitVerdict | None:
+    if not _OUT_OF_MONEY.search(message):
         return None
     # A person has to pay, unless the message says that the limit resets by itself.
-    return LIMIT if "reset" in said.lower() else exit_verdicts.UNPAID
+    return LIMIT if "reset" in message.lower() else exit_verdicts.UNPAID
 
 
 def _classify_unexplained(ended: ProcessResult, status: int | None) -> ExitVerdict:
@@ -121,8 +121,8 @@ def _find_own_words(ended: ProcessResult) -> str:
     one is returned.
     """
     finished = ended.finished
-    if finished and (told := " ".join((finished.text, *finished.errors)).strip()):
-        return exit_verdicts.normalize_sentence(told)
+    if finished and (message := " ".join((finished.text, *finished.errors)).strip()):
+        return exit_verdicts.normalize_sentence(message)
     lines = [
         exit_verdicts.normalize_sentence(line) for line in ended.errors.splitlines() if line.strip()
     ]
@@ -134,7 +134,7 @@ def _find_own_words(ended: ProcessResult) -> str:
     return next(telling, lines[-1] if lines else "")
 
 
-def _find_epoch(said: str) -> int | None:
+def _find_epoch(message: str) -> int | None:
     """Return the reset time that older versions append to their message after a bar."""
-    found = re.search(r"\|(\d{10})\b", said)
+    found = re.search(r"\|(\d{10})\b", message)
     return int(found[1]) if found else None

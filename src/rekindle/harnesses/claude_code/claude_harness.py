@@ -183,12 +183,12 @@ def answer(output: Iterable[bytes]) -> OneShotAnswer | None:
         record = parse_object(line)
         if record.get("type") == "result":
             account = record
-    told = claude_stream.read_final_report(account)
+    report = claude_stream.read_final_report(account)
     structured = account.get("structured_output")
-    said = told.text if structured is None else msgspec.json.encode(structured).decode()
+    text = report.text if structured is None else msgspec.json.encode(structured).decode()
     # If no tokens were used, no model was asked, and the text is the CLI's own.
-    is_answered = told.ok and told.tokens and said.strip()
-    return OneShotAnswer(said, told.usd, told.tokens) if is_answered else None
+    is_answered = report.ok and report.tokens and text.strip()
+    return OneShotAnswer(text, report.usd, report.tokens) if is_answered else None
 
 
 def _render_cap(usd: float) -> str:
@@ -295,13 +295,13 @@ def measure(program: Sequence[str]) -> ProgramCommand | None:
 
 
 def measured(output: Iterable[bytes]) -> dict[str, int]:
-    found = {}
+    windows = {}
     for line in output:
-        told = to_mapping(to_mapping(parse_object(line).get("response")).get("response"))
-        model, window = to_word(told.get("model")), to_count(told.get("rawMaxTokens"))
+        usage = to_mapping(to_mapping(parse_object(line).get("response")).get("response"))
+        model, window = to_word(usage.get("model")), to_count(usage.get("rawMaxTokens"))
         if model and window:
-            found[model] = window
-    return found
+            windows[model] = window
+    return windows
 
 
 def turn(line: bytes) -> UsageReport | None:

@@ -70,11 +70,11 @@ def classify(ended: ProcessResult) -> LaunchExit:
         return LaunchExit("clean", "finished")
     if found := exit_verdicts.classify_signal(ended.code):
         return found
-    said = _find_own_words(ended)
-    if ended.code == 1 and ended.opened and not said:
+    message = _find_own_words(ended)
+    if ended.code == 1 and ended.opened and not message:
         return LaunchExit("interrupted", "interrupted, by SIGINT")
     name = f"failed with exit code {ended.code}" if ended.code else "exited without a result"
-    return exit_verdicts.make_failed_exit(find_verdict(said) or ("crash", name), said)
+    return exit_verdicts.make_failed_exit(find_verdict(message) or ("crash", name), message)
 
 
 def _find_own_words(ended: ProcessResult) -> str:
@@ -83,8 +83,8 @@ def _find_own_words(ended: ProcessResult) -> str:
     On standard error the message may be inside a trace. The last recognized line counts, because
     earlier complaints did not end the program. If Codex gave up, only lines from there on count.
     """
-    if ended.finished and (told := " ".join(ended.finished.errors).strip()):
-        return exit_verdicts.normalize_sentence(told)
+    if ended.finished and (message := " ".join(ended.finished.errors).strip()):
+        return exit_verdicts.normalize_sentence(message)
     lines = [
         exit_verdicts.normalize_sentence(line) for line in ended.errors.splitlines() if line.strip()
     ]

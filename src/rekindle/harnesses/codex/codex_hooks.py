@@ -104,8 +104,8 @@ def hooks(program: Sequence[str], *, supervised: bool, folder: str = "") -> dict
         for source in _SOURCES
     ]
     seconds = {"SessionEnd": ENDING_SECONDS}
-    kept = (*_EVENTS, BOUNDARY) if supervised else _EVENTS
-    plain = {event: [entry(event, seconds.get(event, HOOK_SECONDS))] for event in kept}
+    events = (*_EVENTS, BOUNDARY) if supervised else _EVENTS
+    plain = {event: [entry(event, seconds.get(event, HOOK_SECONDS))] for event in events}
     return {"SessionStart": starts, **plain}
 
 
@@ -144,8 +144,8 @@ def told(event: str, text: str) -> str:
     It is JSON, because Codex would parse a plain text that starts with a bracket as JSON, and lose
     it.
     """
-    said = {"hookEventName": event, "additionalContext": text}
-    return json.dumps({"hookSpecificOutput": said})
+    output = {"hookEventName": event, "additionalContext": text}
+    return json.dumps({"hookSpecificOutput": output})
 
 
 def read_hook(line: HookRecord) -> AnyEvent | None:

@@ -114,8 +114,8 @@ def read_usage(payload: dict[str, Any]) -> Iterator[UsageReport]:
 
 def _read_completed(item: dict[str, Any]) -> Iterator[PromptText | ToolResult]:
     kind = to_text(item.get("type"))
-    if kind == "UserMessage" and (said := _read_text(item.get("content")).strip()):
-        yield PromptText(said)
+    if kind == "UserMessage" and (text := _read_text(item.get("content")).strip()):
+        yield PromptText(text)
     elif kind in _ENDED:
         # The output is in another line, which does not say whether the call succeeded.
         ok = item.get("status") == "completed" and not to_count(item.get("exit_code"))

@@ -56,8 +56,8 @@ def read_stream(line: bytes) -> tuple[OutputItem, ...]:
         case "turn.completed", _:
             seen = FinalReport("", ok=True, tokens=_sum_tokens(to_mapping(record.get("usage"))))
         case "turn.failed" | "error", _:
-            told = record.get("message") or to_mapping(record.get("error")).get("message")
-            seen = _read_failure(to_text(told))
+            message = record.get("message") or to_mapping(record.get("error")).get("message")
+            seen = _read_failure(to_text(message))
     return (seen,) if seen else ()
 
 

@@ -105,15 +105,15 @@ def _find_warning(ended: ProcessResult) -> str:
 
 
 def _classify_failure(ended: ProcessResult) -> LaunchExit:
-    said, when = _find_own_words(ended)
+    message, when = _find_own_words(ended)
     kind, name = (
-        find_verdict(said, _find_status(ended.code))
+        find_verdict(message, _find_status(ended.code))
         or _CODES.get(ended.code)
         or _classify_unexplained(ended)
     )
-    words = to_one_line(f"{name}: {said}" if said else name, EXIT_CHARACTERS)
+    words = to_one_line(f"{name}: {message}" if message else name, EXIT_CHARACTERS)
     return LaunchExit(
-        kind, words, to_one_line(f"{said} {when}", LIMIT_CHARACTERS) if kind == "limit" else ""
+        kind, words, to_one_line(f"{message} {when}", LIMIT_CHARACTERS) if kind == "limit" else ""
     )
 
 
@@ -142,13 +142,13 @@ def _find_own_words(ended: ProcessResult) -> tuple[str, str]:
         if line.strip() and not _USUAL.match(line)
     ]
     when = next((line for line in reversed(lines) if _WHEN.search(line)), "")
-    told = (
+    message = (
         exit_verdicts.normalize_sentence(ended.finished.text or _find_warning(ended)).strip()
         if ended.finished
         else ""
     )
-    if told:
-        return told, "" if _WHEN.search(told) else when
+    if message:
+        return message, "" if _WHEN.search(message) else when
     # All lines together explain the failure; a single line may have only the status.
     whole = find_verdict(" ".join(lines))
     telling = (line for line in lines if whole and find_verdict(line) == whole)

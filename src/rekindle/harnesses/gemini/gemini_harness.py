@@ -124,8 +124,8 @@ def command(start: LaunchSpec) -> ProgramCommand:
     if rules := render_policy(start.persona.permissions):
         files[POLICY_FILE] = rules
         argv.append(f"--policy={start.scratch}/{POLICY_FILE}")
-    if kept := render_protection(start.protected, start.draft, start.folder):
-        files[PROTECTION_FILE] = kept
+    if protection := render_protection(start.protected, start.draft, start.folder):
+        files[PROTECTION_FILE] = protection
         argv.append(f"--admin-policy={start.scratch}/{PROTECTION_FILE}")
     if start.persona.model:
         argv.append(f"--model={start.persona.model}")
@@ -178,8 +178,8 @@ def read_stream(line: bytes) -> tuple[OutputItem, ...]:  # noqa: PLR0911 - one r
             model = untrusted_json.to_word(record.get("model"))
             return (SessionOpened(session, model, window=_find_window(model)),) if session else ()
         case "message" if record.get("role") == "assistant":
-            said = untrusted_json.to_text(record.get("content"))
-            return (AssistantText(said),) if said.strip() else ()
+            text = untrusted_json.to_text(record.get("content"))
+            return (AssistantText(text),) if text.strip() else ()
         case "tool_use":
             tool, call = (
                 untrusted_json.to_word(record.get("tool_name")),
@@ -193,8 +193,8 @@ def read_stream(line: bytes) -> tuple[OutputItem, ...]:  # noqa: PLR0911 - one r
                 return ToolCallFinished(call, refused=True), RefusedCall(call=call)
             return (ToolCallFinished(call),)
         case "error":
-            said = untrusted_json.to_text(record.get("message"))
-            return (WarningReport(said),) if said.strip() else ()
+            text = untrusted_json.to_text(record.get("message"))
+            return (WarningReport(text),) if text.strip() else ()
         case "result":
             error = untrusted_json.to_mapping(record.get("error"))
             return (

@@ -96,8 +96,8 @@ def muted(found: HookInstallation) -> HookObstacle | None:
     if found.project and not _is_trusted(found, person):
         return HookObstacle("Gemini CLI does not trust this folder", HOOK_FILES.trust)
     switches = [untrusted_json.to_mapping(each.get("hooksConfig")) for each in (here, person)]
-    said = [each["enabled"] for each in switches if "enabled" in each]
-    if said and said[0] is False:
+    enabled = [each["enabled"] for each in switches if "enabled" in each]
+    if enabled and enabled[0] is False:
         return HookObstacle(
             "hooksConfig.enabled is false: no hook runs", "remove it from the settings"
         )
@@ -115,10 +115,10 @@ def _is_trusted(found: HookInstallation, person: Mapping[str, Any]) -> bool:
     security = untrusted_json.to_mapping(person.get("security"))
     if untrusted_json.to_mapping(security.get("folderTrust")).get("enabled") is False:
         return True
-    said = untrusted_json.parse_object(found.deciding.get("trustedFolders.json", "").encode())
+    decisions = untrusted_json.parse_object(found.deciding.get("trustedFolders.json", "").encode())
     folders = {
         path.rpartition("/")[0] if how == "TRUST_PARENT" else path: how
-        for path, how in said.items()
+        for path, how in decisions.items()
     }
     above = [path for path in folders if f"{found.project}/".startswith(f"{path.rstrip('/')}/")]
     return bool(above) and folders[max(above, key=len)] != "DO_NOT_TRUST"
@@ -132,15 +132,15 @@ def told(event: str, text: str) -> str:
     """Return the output of a hook that adds a text to the session; empty for other events."""
     if event != TOLD_AT:
         return ""
-    said = {"hookSpecificOutput": {"hookEventName": TOLD_AT, "additionalContext": text}}
-    return json_codec.encode(said, "what a hook says").decode()
+    output = {"hookSpecificOutput": {"hookEventName": TOLD_AT, "additionalContext": text}}
+    return json_codec.encode(output, "what a hook says").decode()
 
 
 def read_hook(line: HookRecord) -> AnyEvent | None:
     """Return the event that a hook reports; None if Rekindle does not record it."""
-    found = hook_dialect.read_hook_record(line, NAME, _FACTS, transcripts=_TRANSCRIPTS)
-    if isinstance(found, SessionStarted) and found.source == "resume":
+    event = hook_dialect.read_hook_record(line, NAME, _FACTS, transcripts=_TRANSCRIPTS)
+    if isinstance(event, SessionStarted) and event.source == "resume":
         # On resume the hook names a file after the minute of its own start, but the session's own
         # file is continued.
-        return msgspec.structs.replace(found, transcript="")
-    return found
+        return msgspec.structs.replace(event, transcript="")
+    return event

@@ -67,12 +67,12 @@ def explain_path(project: Project, name: str) -> str:
         return ""
     folder = find_agent_dir(project, name)
     program_search.exclude_folders(folder)
-    found = guard_path(
+    last = guard_path(
         os.environ.get("PATH", ""), folder, harness.CAN, stays=entry.mode == "stay"
     ).last
-    if not found:
+    if not last:
         return ""
-    return f"{name} looks for programs in {', '.join(found)} last, because it can write there"
+    return f"{name} looks for programs in {', '.join(last)} last, because it can write there"
 
 
 PATH_HINT = (

@@ -275,9 +275,9 @@ def _find_paths_outside(project: Project, name: str) -> dict[str, str]:
     }
     for persona, settings in project.manifest.personas.items():
         named[f"personas.{persona}.system_prompt_file"] = settings.system_prompt_file
-    found = {key: (root / path).resolve() for key, path in named.items() if path}
+    resolved = {key: (root / path).resolve() for key, path in named.items() if path}
     return {
         key: private_files.render_path(path)
-        for key, path in found.items()
+        for key, path in resolved.items()
         if not path.is_relative_to(root)
     }

@@ -53,14 +53,14 @@ def explain_withheld(name: str, missed: Sequence[str]) -> str:
 
 def _find_mentioned(folder: Path) -> frozenset[str]:
     """Return the words in the project's files that look like names of variables."""
-    found: set[bytes] = set()
+    words: set[bytes] = set()
     for path in _list_files(folder):
         try:
             if path.stat().st_size <= WITHHELD_FILE_BYTES:
-                found.update(_VARIABLE.findall(path.read_bytes()))
+                words.update(_VARIABLE.findall(path.read_bytes()))
         except OSError:
             continue  # skip files that the user cannot read
-    return frozenset(word.decode() for word in found)
+    return frozenset(word.decode() for word in words)
 
 
 def _list_files(folder: Path) -> Iterator[Path]:

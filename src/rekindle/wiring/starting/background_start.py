@@ -81,16 +81,19 @@ def start_for_watchdog(project: Project, store: FileStore, name: str) -> str:
     It is started as the operator started it, in a tmux window or in the background. Return a note
     about the window; empty for one in the background.
     """
-    argv, kept = make_supervisor_command(name, FOR_WATCHDOG), read_environment(project, store, name)
+    argv, variables = (
+        make_supervisor_command(name, FOR_WATCHDOG),
+        read_environment(project, store, name),
+    )
     if not is_in_window(store, name):
-        _start_process(project, store, argv, name, kept)
+        _start_process(project, store, argv, name, variables)
         return ""
     try:
-        _open_window(project, name, argv, kept)
+        _open_window(project, name, argv, variables)
     except RekindleError as error:
         if project.manifest.agents[name].mode == "stay":
             raise  # the agent needs a terminal
-        _start_process(project, store, argv, name, kept)
+        _start_process(project, store, argv, name, variables)
         return f"without its tmux window: {error}"
     return "its tmux window is opened again"
 
@@ -186,10 +189,10 @@ def remember_environment(store: FileStore, name: str, harness: Harness) -> None:
     passed = environment.select_variables(
         os.environ, harness.PASSED_PREFIXES, harness.BLOCKED_VARIABLES
     )
-    kept = environment.drop_secret_variables(passed)
+    variables = environment.drop_secret_variables(passed)
     store.open_private(name)
     if (private := store.folder(name).private) is not None:
-        durable_files.replace_file(private.environment, msgspec.json.encode(kept))
+        durable_files.replace_file(private.environment, msgspec.json.encode(variables))
 
 
 def has_environment(store: FileStore, name: str) -> bool:
@@ -206,10 +209,10 @@ def read_environment(project: Project, store: FileStore, name: str) -> dict[str,
     if not data or harness is None:
         return {}
     try:
-        kept = msgspec.json.decode(data, type=dict[str, str])
+        saved = msgspec.json.decode(data, type=dict[str, str])
     except msgspec.MsgspecError:
         return {}
-    passed = environment.select_variables(kept, harness.PASSED_PREFIXES, harness.BLOCKED_VARIABLES)
+    passed = environment.select_variables(saved, harness.PASSED_PREFIXES, harness.BLOCKED_VARIABLES)
     return environment.drop_secret_variables(passed)
 
 
@@ -254,8 +257,8 @@ def _make_watchdog(project: Project, store: FileStore) -> Watchdog:
 
 def measure_output(store: FileStore, name: str) -> int:
     """Return the bytes that supervisors in the background have written so far."""
-    found = file_status.make_file_stamp(store.folder(name).output)
-    return found[0] if found else 0
+    stamp = file_status.make_file_stamp(store.folder(name).output)
+    return stamp[0] if stamp else 0
 
 
 def read_last_words(store: FileStore, name: str, since: int = 0) -> str:
@@ -303,10 +306,10 @@ class ProjectWatchdog:
             self._told.pop(manifest.MANIFEST_FILE, None)
         # On a fleet, its hosts restart the agents.
         has_fleet = self._project.settings.fleet is not None
-        for found in refusal if has_fleet else _watch_trusted(self._project, self._watching):
-            if found.started or self._told.get(found.agent) != found:
-                yield found
-            self._told[found.agent] = found
+        for report in refusal if has_fleet else _watch_trusted(self._project, self._watching):
+            if report.started or self._told.get(report.agent) != report:
+                yield report
+            self._told[report.agent] = report
 
     def _refuse_fleet(self) -> list[WatchReport]:
         """Return why a fleet is ignored: the operator has not accepted it."""
@@ -332,8 +335,8 @@ def run_daemon(folder: Path, tell: Callable[[WatchReport], None]) -> None:
             )
         watchdog = ProjectWatchdog(project.path)
         while not interruption.count:
-            for found in watchdog.look():
-                tell(found)
+            for report in watchdog.look():
+                tell(report)
             sleep_until_signal(watchdog.every, interruption)
 
 

@@ -67,20 +67,20 @@ class AgentStarter:
     def bring_up(self, names: Sequence[str]) -> list[StartResult]:
         """Start all agents, and return the state of each once it is known."""
         waiting = {name: self._bring_up(name) for name in names}
-        found: dict[str, StartResult] = {}
+        results: dict[str, StartResult] = {}
         while waiting:
             for name, steps in list(waiting.items()):
                 try:
                     next(steps)
                 except StopIteration as end:
-                    found[name] = StartResult(name, state=end.value)
+                    results[name] = StartResult(name, state=end.value)
                 except RekindleError as error:
-                    found[name] = StartResult(name, error=str(error), hint=error.hint or "")
-                if name in found:
+                    results[name] = StartResult(name, error=str(error), hint=error.hint or "")
+                if name in results:
                     del waiting[name]
             if waiting:
                 time.sleep(UP_POLL_SECONDS)
-        return [found[name] for name in names]
+        return [results[name] for name in names]
 
     def _bring_up(self, name: str) -> _Waiting:
         store = self._store

@@ -204,10 +204,10 @@ def _check_permissions(project: Project, name: str, program: Program) -> None:
     try:
         harness.command(start)
     except (UsageError, UnenforceableError) as error:
-        said = error.message if isinstance(error, ManifestError) else error
+        reason = error.message if isinstance(error, ManifestError) else error
         named = project.manifest.agents[name].persona or AgentDefaults().persona
         raise ManifestError(
-            f"agent {name}: {said}",
+            f"agent {name}: {reason}",
             line=project.marked.line(("personas", named, "permissions")),
             hint=error.hint,
         ) from error

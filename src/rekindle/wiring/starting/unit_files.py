@@ -21,7 +21,7 @@ def make_unit_path(kind: str, name: str) -> Path:
 
 def find_units(folder: Path, *, every: bool = False) -> list[Path]:
     """Return the existing files and links of a project's units, for systemd and launchd."""
-    found: list[Path] = []
+    paths: list[Path] = []
     for briefs in (False, True):
         name = make_unit_name(folder, briefs=briefs, every=every)
         service = make_unit_path("systemd", name)
@@ -34,8 +34,8 @@ def find_units(folder: Path, *, every: bool = False) -> list[Path]:
                 for link in _find_systemd_folder().glob(f"*.wants/{unit.name}")
             ]
         there = [*links, *units, make_unit_path("launchd", name)]
-        found += [path for path in there if path.is_symlink() or path.exists()]
-    return found
+        paths += [path for path in there if path.is_symlink() or path.exists()]
+    return paths
 
 
 def _find_systemd_folder() -> Path:

@@ -42,13 +42,13 @@ class AllProjectsWatchdog:
             try:
                 watchdog = self._watchdogs.get(folder) or ProjectWatchdog(folder)
                 self._watchdogs[folder] = watchdog
-                found = list(watchdog.look())
+                reports = list(watchdog.look())
                 self._failed.pop(folder, None)
             except RekindleError as error:
                 words = str(error)
                 is_new, self._failed[folder] = self._failed.get(folder) != words, words
-                found = [WatchReport("-", started=False, words=words)] if is_new else []
-            yield from ((folder, one) for one in found)
+                reports = [WatchReport("-", started=False, words=words)] if is_new else []
+            yield from ((folder, one) for one in reports)
 
 
 def run_daemon_for_all(tell: Tell) -> None:
@@ -62,6 +62,6 @@ def run_daemon_for_all(tell: Tell) -> None:
             )
         watching = AllProjectsWatchdog()
         while not interruption.count:
-            for folder, found in watching.look():
-                tell(folder, found)
+            for folder, report in watching.look():
+                tell(folder, report)
             sleep_until_signal(watching.every, interruption)
