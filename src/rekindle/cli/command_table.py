@@ -137,4 +137,4 @@ OTHER_NAMES = {
     "tail": "logs -f",
     "top": "status --watch",
 }
-"""What people type who know other programs, and the command that does it here."""
+"""Command names of other programs, and the command that does the same here."""

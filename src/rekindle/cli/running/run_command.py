@@ -106,8 +106,8 @@ def run(  # noqa: PLR0917 - one parameter per option
     paused until `rekindle answer`.
 
     If the process crashes or hangs, Rekindle ends everything that it left running, and starts it
-    again in the same session; if that session cannot be resumed, a fresh one is told where the work
-    stands. Usage limits are waited out. After launches without progress (a commit, a changed
+    again in the same session; if that session cannot be resumed, a fresh one gets the state of the
+    work. Usage limits are waited out. After launches without progress (a commit, a changed
     result, a resolved loop, a decision, another next action) Rekindle waits longer each time, and
     pauses the run in the end; `--budget none` lifts that limit. If only a person can fix a problem,
     the agent is in safe mode: nothing runs until you answer its question (`rekindle answer`).

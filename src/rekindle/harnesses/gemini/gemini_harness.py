@@ -13,7 +13,7 @@ Checked with version 0.61.0, by the recordings in tests/recordings. Limits of th
 - A failed tool call is reported as a success and has no id: the payload of its hook identifies it.
 - It lets two processes into one session: the caller must know that no other process uses it.
 - A refused request, or the last of its turns, ends it without a SessionEnd hook.
-- It reports success when it has stopped itself or a hook has blocked it; the last warning tells. If
+- It reports success when it has stopped itself or a hook has blocked it; see the last warning. If
   a hook told it to stop, there is no sign at all.
 - A question leaves a session file behind, and the user's own hooks run for it. A file in its folder
   that the prompt names after an @ is read into it; no other file is.
