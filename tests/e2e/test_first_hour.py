@@ -146,12 +146,12 @@ def test_a_refused_call_is_shown_everywhere_and_the_hint_permits_it(hour, place)
     assert (row["state"], row["refused"]) == ("needs you", 1)
     setting = re.search(r"set in rekindle.yaml: (personas: .*)", row["reason"])[1]
     text = rekindle("status")
-    assert "refused: 1 tool call of this run" in text
+    assert "refused: 1 tool call in this run" in text
     assert setting in text
     assert re.search(r"call\.refused .*parser\.py", rekindle("events"))
-    assert "1 tool call of this run: refused, no permission" in rekindle("brief", "trades")
+    assert "1 tool call in this run: refused, no permission" in rekindle("brief", "trades")
     page = rekindle("brief", "--all")
-    assert re.search(r"refused: +1 tool call of this run", page)
+    assert re.search(r"refused: +1 tool call in this run", page)
     assert re.search(r"a tool call was refused, no permission: .*parser\.py", page)
     assert re.search(rf"✗ {shown}.*parser\.py: refused, no permission", rekindle("logs"))
     [asked] = hour.log("question.asked")

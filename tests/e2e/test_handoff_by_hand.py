@@ -90,7 +90,7 @@ def wait_for_rule(handing):
 def test_nothing_runs_and_nothing_is_handed_off(handing):
     started = handing.rekindle.start("handoff", "trades")
     assert started.wait() != 0
-    assert "does not run: there is nothing to hand off" in started.err
+    assert "is not running, so there is nothing to hand off" in started.err
     assert handing.rekindle.events("handoff.requested") == []
 
 

@@ -180,7 +180,7 @@ class MorningPageBuilder:
 
 def _render_refused(row: AgentRow) -> str:
     calls = f"{row.refused} tool call{'' if row.refused == 1 else 's'}"
-    return f"{calls} of this run, no permission" if row.refused else ""
+    return f"{calls} in this run, no permission" if row.refused else ""
 
 
 def _render_loops(row: AgentRow) -> str:

@@ -95,7 +95,7 @@ def _render_notes(known: Projection, material: BriefMaterial) -> list[str]:
     notes = [f"no model could read all of this: {words}"] if words else []
     if count := known.run.refused_call_count():
         calls = f"{count} tool call{'' if count == 1 else 's'}"
-        notes.append(f"{calls} of this run: refused, no permission")
+        notes.append(f"{calls} in this run: refused, no permission")
     if material.unreported.too_old:
         sessions = f"{material.unreported.too_old:,} sessions"
         notes.append(f"{sessions} from long before the first brief are not included")
