@@ -1,6 +1,7 @@
 """Child processes, each in its own process group; they end when the supervisor does."""
 
 import contextlib
+import errno
 import os
 import selectors
 import signal
@@ -314,6 +315,8 @@ def explain_start_errors(program: str, folder: str) -> Iterator[None]:
                 hint="correct `dir:` in rekindle.yaml",
             ) from error
         reason = error.strerror or str(error)
+        if error.errno == errno.ENOEXEC:
+            reason = "it is neither a binary of this system nor a script that begins with `#!`"
         if interpreter := program_search.find_missing_interpreter(program, folder):
             reason = f"its interpreter {interpreter} is not installed"
         raise ProgramMissingError(program, reason) from error

@@ -84,3 +84,12 @@ def test_the_missing_interpreter_of_a_script_is_named(tmp_path: Path) -> None:
     script.write_text("#!/bin/sh\n")
     assert program_search.find_missing_interpreter("./agent.sh", str(tmp_path)) == ""
     assert program_search.find_missing_interpreter("./gone.sh", str(tmp_path)) == ""
+
+
+def test_a_script_without_its_first_line_is_named_so(tmp_path: Path) -> None:
+    """The system says only: Exec format error."""
+    script = tmp_path / "agent.sh"
+    script.write_text("echo done\n")
+    script.chmod(0o755)
+    with pytest.raises(ProgramMissingError, match="nor a script that begins with `#!`"):
+        HostProcesses().start(("./agent.sh",), prompt="", environment={}, folder=str(tmp_path))
