@@ -297,6 +297,6 @@ def test_through_the_command_it_changes_nothing_but_what_it_prints(tmp_path, mon
         assert run(["summarize", "t.jsonl", "--as", "checkpoint"]) == 0
         out = capfd.readouterr()
         require_harmless(payload, "checkpoint", out.out, [])
-        assert "a model has made this" in out.err
+        assert "written by a model" in out.err
     assert standing(tmp_path, capfd) == before
     assert (tmp_path / "rekindle.yaml").read_bytes() == manifest
