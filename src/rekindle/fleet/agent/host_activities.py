@@ -1,4 +1,4 @@
-"""Start activities on hosts for an agent's workflow."""
+"""Start activities on hosts for an agent's workflow, and judge how they failed."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -6,6 +6,8 @@ from typing import Any
 
 from temporalio import workflow
 from temporalio.common import RetryPolicy
+from temporalio.exceptions import ActivityError
+from temporalio.exceptions import TimeoutError as TimedOutError
 from temporalio.workflow import ActivityCancellationType
 
 with workflow.unsafe.imports_passed_through():
@@ -91,6 +93,17 @@ def is_work_unpushed(registered: RegisteredAgent) -> bool:
     known = registered.projection
     is_pushed = bool(registered.definition.remote) and known.workspace is not None
     return bool(known.attempts) and not is_pushed
+
+
+def may_move(registered: RegisteredAgent, error: ActivityError, pool: str) -> bool:
+    """Return whether any host of the pool may continue: the last one is gone, or failed.
+
+    Work that is on that host alone waits for it, unless the host stopped sending heartbeats.
+    """
+    is_elsewhere = registered.definition.pool != pool
+    return (
+        is_elsewhere or isinstance(error.cause, TimedOutError) or not is_work_unpushed(registered)
+    )
 
 
 def _find_start_timeout(registered: RegisteredAgent, activity: str) -> float:

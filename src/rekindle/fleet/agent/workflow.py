@@ -23,7 +23,7 @@ from rekindle.fleet.agent.agent_decisions import (
 )
 from rekindle.fleet.agent.agent_listing import AgentListing
 from rekindle.fleet.agent.host_activities import (
-    is_work_unpushed,
+    may_move,
     start_beside,
     start_offer,
     start_on_host,
@@ -194,7 +194,7 @@ class AgentWorkflow:
             ran: HostResult = await cycle
         except ActivityError as error:
             self._registered = agent_registry.release_lease(
-                self._registered, is_gone=self._may_move(error, pool)
+                self._registered, is_gone=may_move(self._registered, error, pool)
             )
             await self._handle_lost_lease(error, host, before)
             return
@@ -295,18 +295,6 @@ class AgentWorkflow:
         is_gone = self._is_brief_due or self._registered.definition.pool != pool
         self._registered = agent_registry.release_lease(self._registered, is_gone=is_gone)
 
-    def _may_move(self, error: ActivityError, pool: str) -> bool:
-        """Return whether any host of the pool may continue: the last one is gone, or failed.
-
-        Work that is on that host alone waits for it, unless the host stopped sending heartbeats.
-        """
-        is_elsewhere = self._registered.definition.pool != pool
-        return (
-            is_elsewhere
-            or isinstance(error.cause, TimedOutError)
-            or not is_work_unpushed(self._registered)
-        )
-
     async def _handle_lost_lease(self, error: ActivityError, host: str, before: int) -> None:
         """Handle a lease that ended early. `before` is the last event number at its start."""
         if self._is_removed or is_cancelled_exception(error):
@@ -328,10 +316,8 @@ class AgentWorkflow:
 
     async def _handle_failed_start(self, words: str) -> None:
         """Wait if no host could start a cycle: with doubling pauses, and finally in safe mode."""
-        restart, self._failures = (
-            self._registered.definition.limits.runtime.restart,
-            self._failures + 1,
-        )
+        restart = self._registered.definition.limits.runtime.restart
+        self._failures += 1
         if self._failures >= (restart.max_crashes or PROBED_CRASHES):
             self._failures = 0
             await self._wait_in_safe_mode(EnterSafeMode("host", words))
