@@ -73,7 +73,9 @@ class RepositoryPlace(msgspec.Struct, frozen=True):
         """Return the link that would redirect a write of objects, refs or HEAD, or None."""
         if not self._is_own_git_folder():
             return self.top / ".git"
-        if self.common_folder not in {self.git_folder, self.git_folder.parent.parent}:
+        own_folders = {self.git_folder, self.git_folder.parent.parent}
+        # Git's refs follow `commondir` even if GIT_COMMON_DIR names another folder.
+        if {self.common_folder, self._read_common_folder()} - own_folders:
             return self.git_folder / "commondir"
         objects = self.common_folder / "objects"
         written = [
@@ -102,6 +104,14 @@ class RepositoryPlace(msgspec.Struct, frozen=True):
             if link.name in {"packed-refs", "HEAD", "index", "commondir"}
             else "replace it with a folder",
         )
+
+    def _read_common_folder(self) -> Path:
+        """Return the folder that `commondir` names now; without the file, the repository's own."""
+        try:
+            named = (self.git_folder / "commondir").read_bytes()
+        except FileNotFoundError:
+            return self.git_folder
+        return (self.git_folder / os.fsdecode(named).rstrip("\n")).resolve()
 
     def _is_own_git_folder(self) -> bool:
         """Return whether `.git` belongs to this work tree: it is below it, or points back to it."""

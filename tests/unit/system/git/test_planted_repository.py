@@ -271,10 +271,9 @@ def test_no_work_is_captured_or_replaced_through_a_link(tmp_path, plant):
     with pytest.raises(WorkspaceError) as refused:
         replace_work(WorkingCopy(work))
     assert refused.value.cause == "linked"
-    if plant is not share_another_one:  # git reads that file only if Rekindle names no folder
-        with pytest.raises(WorkspaceError) as refused:
-            replace_work(opened)
-        assert refused.value.cause == "linked"
+    with pytest.raises(WorkspaceError) as refused:
+        replace_work(opened)
+    assert refused.value.cause == "linked"
     assert read_all(elsewhere) == before
 
 
