@@ -9,7 +9,7 @@ from scenarios import drawn
 from rekindle import config
 from rekindle.cli.output import echo
 from rekindle.cli.reports import status_command
-from rekindle.cli.reports.status_rows import FileRowReader
+from rekindle.cli.reports.status_details import FileRowReader
 from rekindle.documents import events
 from rekindle.documents.screens import morning_page
 from rekindle.documents.screens.agent_row import render_spend

@@ -39,7 +39,7 @@ ALLOWED = {
     "cli/main.py:*": "exit codes",
     "cli/reports/brief_command.py:_FOR_ALL": "permission bits of a file",
     "cli/setup/torture_command.py:_LARGEST_SEED": "range of a random generator",
-    "documents/event_json.py:_*_DIGITS": "format of printed JSON",
+    "documents/event_output.py:_*_DIGITS": "format of printed JSON",
     "documents/hooks/hook_record.py:_WORDS": "format of an inbox line",
     "documents/hooks/hook_settings.py:_LONG_NUMBER": "digits that Python converts to a number",
     "fleet/engine/payload_codec.py:_NONCE_BYTES": "AES-GCM",

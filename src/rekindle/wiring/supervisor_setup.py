@@ -39,8 +39,8 @@ from rekindle.flows.supervisor_ports import (
 from rekindle.policy.exits import reason_text
 from rekindle.policy.exits.stop_reasons import StopReason
 from rekindle.policy.handoff import window_rule
+from rekindle.policy.operator.make_notification import make_notice
 from rekindle.policy.operator.notification_kinds import NotificationKind
-from rekindle.policy.operator.notification_text import make_notice
 from rekindle.policy.settings.runtime_settings import (
     AgentDefaults,
     find_cycle_limit,

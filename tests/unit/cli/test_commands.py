@@ -845,7 +845,7 @@ def test_a_bug_ends_with_a_report_and_no_traceback(rekindle, project, monkeypatc
     def broken(*_arguments, **_more):
         raise ZeroDivisionError("unforeseen")
 
-    monkeypatch.setattr("rekindle.cli.reports.status_rows.FileRowReader", broken)
+    monkeypatch.setattr("rekindle.cli.reports.status_details.FileRowReader", broken)
     code, _, err = rekindle("status")
     assert code == 70
     assert "Traceback" not in err

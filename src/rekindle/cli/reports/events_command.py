@@ -17,7 +17,7 @@ from rekindle.cli.options import (
     open_agents,
 )
 from rekindle.cli.output import echo
-from rekindle.cli.reports.event_lines import EventPrinter
+from rekindle.cli.reports.event_printer import EventPrinter
 from rekindle.policy.settings.runtime_settings import POLL_SECONDS
 from rekindle.stores.log.event_log import LogEntry
 from rekindle.thresholds.screens import EVENTS_POLL_SECONDS

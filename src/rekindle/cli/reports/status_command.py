@@ -28,7 +28,7 @@ from rekindle.cli.output import (
     print_json,
     style_text,
 )
-from rekindle.cli.reports import status_rows
+from rekindle.cli.reports import status_details
 from rekindle.config import Project
 from rekindle.documents.screens.agent_row import (
     STATES,
@@ -38,7 +38,7 @@ from rekindle.documents.screens.agent_row import (
     render_command,
     render_usd,
 )
-from rekindle.documents.screens.row_table import (
+from rekindle.documents.screens.status_table import (
     Group,
     TableLine,
     name_folders,
@@ -143,16 +143,16 @@ def _colour(table: list[TableLine]) -> list[LineParts]:
     return [(style_text(line.text, fg=_COLOURS.get(line.state)),) for line in table]
 
 
-def _marked(agents: list[status_rows.StatusRow]) -> set[str]:
+def _marked(agents: list[status_details.StatusRow]) -> set[str]:
     """Return the names of the agents with a warning."""
     return {one.row.agent for one in agents if "log" in one.details and _list_warnings(one)}
 
 
-def _lead_to(one: status_rows.StatusRow, way: str) -> status_rows.StatusRow:
+def _lead_to(one: status_details.StatusRow, way: str) -> status_details.StatusRow:
     """Return an agent whose next command starts with a `cd` to its project."""
     command = one.row.command
     row = replace(one.row, command=f"{way}{command}") if _is_command(command) else one.row
-    return status_rows.StatusRow(row, one.details)
+    return status_details.StatusRow(row, one.details)
 
 
 def _is_command(text: str) -> bool:
@@ -160,7 +160,7 @@ def _is_command(text: str) -> bool:
     return text.startswith("rekindle ")
 
 
-def _read_all_of(folder: Path) -> list[status_rows.StatusRow]:
+def _read_all_of(folder: Path) -> list[status_details.StatusRow]:
     project = config.load_project(folder)
     read, _seconds = _make_reader(project, list(project.manifest.agents))
     return read()
@@ -168,19 +168,19 @@ def _read_all_of(folder: Path) -> list[status_rows.StatusRow]:
 
 def _make_reader(
     project: Project, names: list[str]
-) -> tuple[Callable[[], list[status_rows.StatusRow]], float]:
+) -> tuple[Callable[[], list[status_details.StatusRow]], float]:
     """Return a function that reads the agents, and the seconds between two reads of `--watch`."""
     if project.settings.fleet is not None:
         fleet = open_fleet(project, project.settings.fleet)
         # Each poll is a query to the engine.
-        return lambda: status_rows.read_fleet_rows(
+        return lambda: status_details.read_fleet_rows(
             project, fleet, names, clock.read_clock()
         ), POLL_SECONDS
-    files = status_rows.FileRowReader(project, open_store(project, say=print_note))
+    files = status_details.FileRowReader(project, open_store(project, say=print_note))
     return lambda: files.read(names), STATUS_POLL_SECONDS
 
 
-def _render_screen(agents: list[status_rows.StatusRow], now: datetime) -> list[LineParts]:
+def _render_screen(agents: list[status_details.StatusRow], now: datetime) -> list[LineParts]:
     """Return the lines of the screen."""
     if not agents:
         return [("No agents yet. Next: `rekindle init --agent NAME`.",)]
@@ -191,7 +191,7 @@ def _render_screen(agents: list[status_rows.StatusRow], now: datetime) -> list[L
     return _colour([*table, *_list_changed_settings(agents)])
 
 
-def _add_place(one: status_rows.StatusRow) -> AgentRow:
+def _add_place(one: status_details.StatusRow) -> AgentRow:
     """Return the row with its error, or with the host that the agent runs on, as the reason."""
     row, listed = one.row, one.details.get("fleet")
     if "error" in one.details:
@@ -201,7 +201,7 @@ def _add_place(one: status_rows.StatusRow) -> AgentRow:
     return row
 
 
-def render_agent(one: status_rows.StatusRow, now: datetime) -> list[LineParts]:
+def render_agent(one: status_details.StatusRow, now: datetime) -> list[LineParts]:
     """Return the details of one agent, line by line."""
     row, details = one.row, one.details
     reason = f": {row.reason}" if row.reason else ""
@@ -222,7 +222,7 @@ def render_agent(one: status_rows.StatusRow, now: datetime) -> list[LineParts]:
     return lines
 
 
-def _list_known(one: status_rows.StatusRow, now: datetime) -> Iterator[str]:
+def _list_known(one: status_details.StatusRow, now: datetime) -> Iterator[str]:
     row, details = one.row, one.details
     none = "no relay yet" if "fleet" in details else "no relay yet: `rekindle relay set FILE`"
     if row.state != "done":
@@ -248,7 +248,7 @@ def _list_known(one: status_rows.StatusRow, now: datetime) -> Iterator[str]:
         yield f"  kept:   {process['command']} (pid {process['pid']}, started {age})"
 
 
-def _list_attention(one: status_rows.StatusRow) -> Iterator[str]:
+def _list_attention(one: status_details.StatusRow) -> Iterator[str]:
     """Yield the questions that do not block the agent, and the warnings."""
     for asked in one.details["questions"]:
         if asked["command"] == one.row.command:
@@ -317,12 +317,12 @@ def _render_spending(
     return ", ".join(parts)
 
 
-def _has_changed_settings(one: status_rows.StatusRow) -> bool:
+def _has_changed_settings(one: status_details.StatusRow) -> bool:
     # An agent that was never active is still being set up.
     return bool(one.details.get("settings_changed") and one.row.last_active)
 
 
-def _list_changed_settings(agents: list[status_rows.StatusRow]) -> list[TableLine]:
+def _list_changed_settings(agents: list[status_details.StatusRow]) -> list[TableLine]:
     """Return one line on stopped agents whose settings the next command must accept, if any."""
     names = [
         one.row.agent
@@ -335,7 +335,7 @@ def _list_changed_settings(agents: list[status_rows.StatusRow]) -> list[TableLin
     return [TableLine(f"! {', '.join(names)}: {_CHANGED_SETTINGS}; `{command}` accepts it")]
 
 
-def _list_warnings(one: status_rows.StatusRow) -> list[str]:
+def _list_warnings(one: status_details.StatusRow) -> list[str]:
     row = one.details
     warnings = _list_file_warnings(one)
     if _has_changed_settings(one):
@@ -362,7 +362,7 @@ def _list_warnings(one: status_rows.StatusRow) -> list[str]:
     return warnings
 
 
-def _list_file_warnings(one: status_rows.StatusRow) -> list[str]:
+def _list_file_warnings(one: status_details.StatusRow) -> list[str]:
     warnings, row = [], one.details
     relay = row["relay"]
     if relay and relay["over_cap"]:

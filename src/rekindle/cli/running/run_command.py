@@ -22,7 +22,7 @@ from rekindle.cli.output import (
     echo,
     print_styled,
 )
-from rekindle.cli.reports.event_lines import EventPrinter
+from rekindle.cli.reports.event_printer import EventPrinter
 from rekindle.cli.reports.report_lines import (
     describe_report,
     render_line,

@@ -28,7 +28,7 @@ from rekindle.fleet.agent.host_activities import (
     start_offer,
     start_on_host,
 )
-from rekindle.fleet.agent.operator_notices import OperatorNotices
+from rekindle.fleet.agent.operator_notifications import OperatorNotices
 
 with workflow.unsafe.imports_passed_through():
     # All of these are pure. A module that is missing here would be imported again for each agent.

@@ -34,8 +34,8 @@ from rekindle.fleet.hosts.host_messages import (
 )
 from rekindle.fleet.hosts.host_processes import EngineClient, ForkServer, HostProcess, HostWork
 from rekindle.policy.fleet.agent_registry import AgentDefinition
+from rekindle.policy.operator.make_notification import make_notice
 from rekindle.policy.operator.notification_kinds import parse_notification
-from rekindle.policy.operator.notification_text import make_notice
 from rekindle.policy.redact.redaction import Redaction
 from rekindle.policy.settings.runtime_settings import (
     FLEET_BEAT_SHARE,

@@ -24,7 +24,7 @@ from rekindle.flows.supervision.watchdog import (
     WatchPorts,
     WatchReport,
 )
-from rekindle.policy.operator.notification_text import make_notice
+from rekindle.policy.operator.make_notification import make_notice
 from rekindle.policy.settings import notify_addresses
 from rekindle.policy.setup import environment
 from rekindle.policy.supervision.watchdog_table import StartAttempt

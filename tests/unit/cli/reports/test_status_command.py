@@ -13,7 +13,7 @@ import pytest
 from desk import Desk
 from rekindle import config
 from rekindle.cli import main
-from rekindle.cli.reports.status_rows import FileRowReader
+from rekindle.cli.reports.status_details import FileRowReader
 from rekindle.documents import events
 from rekindle.policy.operator import questions
 from rekindle.policy.projection.projection import Projection

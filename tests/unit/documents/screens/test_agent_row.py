@@ -19,7 +19,7 @@ from rekindle.documents.screens.agent_row import (
     AgentRow,
     AgentState,
 )
-from rekindle.documents.screens.row_table import (
+from rekindle.documents.screens.status_table import (
     render_table,
     summarize_rows,
 )

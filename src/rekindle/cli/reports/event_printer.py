@@ -12,7 +12,7 @@ from rekindle.cli.output import (
     render_moment,
     style_text,
 )
-from rekindle.documents.event_json import (
+from rekindle.documents.event_output import (
     render_output,
     round_numbers,
 )

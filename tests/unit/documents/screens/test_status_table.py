@@ -10,7 +10,7 @@ from rekindle.documents.screens.agent_row import (
     SpendFigures,
     WindowFigures,
 )
-from rekindle.documents.screens.row_table import (
+from rekindle.documents.screens.status_table import (
     Group,
     cut_to_width,
     display_width,

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rekindle.documents import events
-from rekindle.documents.event_json import (
+from rekindle.documents.event_output import (
     render_output,
     round_numbers,
 )

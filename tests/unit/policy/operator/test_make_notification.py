@@ -1,6 +1,6 @@
 """The content of a notification: what happened, the command to type, and the place."""
 
-from rekindle.policy.operator.notification_text import make_notice
+from rekindle.policy.operator.make_notification import make_notice
 
 PLACE = {"project": "shop", "host": "tower"}
 
