@@ -270,7 +270,7 @@ def test_through_the_command_a_paraphrase_is_a_quotation(tmp_path, monkeypatch, 
     (tmp_path / "t.jsonl").write_text("".join(json.dumps(one) + "\n" for one in records))
     assert run(["summarize", "t.jsonl", "--as", "relay"]) == 0
     out = capfd.readouterr()
-    assert "a model has made this" in out.err
+    assert "written by a model" in out.err
     found = relays.parse(out.out)
     asked, quoted = found.next_action.strip().splitlines()
     assert asked == "- the person, turn 1: “fix the parser”"

@@ -96,7 +96,7 @@ def test_relays_that_cannot_be_compared_are_reported(rekindle, tmp_path, text):
     code, out, _ = rekindle("relay", "replay", "history.jsonl")
     assert code == 0
     assert "Nothing to compare" in out
-    assert "nowhere stuck" not in out
+    assert "✓ not stuck" not in out
 
 
 def test_a_file_of_a_git_repository_is_followed_through_its_commits(rekindle, repository):
