@@ -1,4 +1,4 @@
-"""Names that become paths, stable ids, and text that fits on a line."""
+"""Validate and derive names and ids, and clean text that is shown on one line."""
 
 import hashlib
 import re
@@ -12,7 +12,7 @@ STABLE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
 
 
 def require_agent_name(text: str) -> str:
-    """Return an agent's name, or refuse one that is unsafe as a folder's name."""
+    """Return an agent's name; raise UsageError if it is not safe as a folder name."""
     if not AGENT_NAME.match(text):
         raise UsageError(
             f"{text!r} cannot be an agent's name",
@@ -22,7 +22,7 @@ def require_agent_name(text: str) -> str:
 
 
 def require_loop_id(text: str) -> str:
-    """Return the stable id of a loop, or refuse an invalid one."""
+    """Return the stable id of a loop; raise UsageError if it is not valid."""
     if not STABLE_ID.match(text):
         raise UsageError(
             f"{text[:QUOTED_CHARACTERS]!r} cannot be a loop's id",
@@ -32,24 +32,24 @@ def require_loop_id(text: str) -> str:
 
 
 def make_slug(text: str) -> str:
-    """Return a kebab-case id made from words; the same words give the same id."""
+    """Return a kebab-case id made from the words of a text; the same words give the same id."""
     plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
     words = re.findall(r"[a-z0-9]+", plain)
     return "-".join(words)[:48].strip("-") or "loop"
 
 
 def derive_id(text: str) -> str:
-    """Return an id for a text that came without one, distinct for each text in any script."""
+    """Return an id for a text that has none, different for each text, in any script."""
     digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:8]
     return f"{make_slug(text)[:40].strip('-')}-{digest}"
 
 
 _BREAKS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
-"""Control characters, and separators of lines and paragraphs."""
+"""Control characters, line separators and paragraph separators."""
 
 
 def to_one_line(text: str, limit: int = LINE_LIMIT) -> str:
-    """Return a text as one line, without control characters and lone surrogates, cut at a limit."""
+    """Return a text as one line of at most `limit` characters, without control characters."""
     line = " ".join(_BREAKS.sub(" ", text).encode("utf-8", "replace").decode().split())
     return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
 
@@ -65,7 +65,7 @@ _UNSEEN = re.compile(
 
 
 def strip_invisible(text: str) -> str:
-    """Return a text without escape sequences and characters that reorder or hide letters."""
+    """Return a text without escape sequences or characters that hide or reorder letters."""
     if not _HIDDEN.search(text):
-        return text  # true of nearly all texts, and much faster
+        return text  # nearly all texts end here, which is much faster
     return _UNSEEN.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))

@@ -1,7 +1,7 @@
-"""JSON from untrusted sources, and JSON that Rekindle writes.
+"""Decode JSON from untrusted sources, and encode the JSON that Rekindle writes.
 
 Hostile input (deep nesting, huge integers, lone surrogates, broken UTF-8) raises a DocumentError
-here, so that no caller needs to know how a decoder can fail.
+here, so that callers do not have to handle the errors of the decoder.
 """
 
 import hashlib
@@ -30,9 +30,9 @@ def decode(data: bytes, document: str) -> Any:
 
 
 def decode_foreign(data: bytes, document: str) -> Any:
-    """Decode JSON of another program, with lone surrogates replaced.
+    """Decode JSON written by another program, with lone surrogates replaced.
 
-    JavaScript may cut a text between the two surrogates of an emoji, and write only one.
+    JavaScript can cut a string between the two surrogates of an emoji and write only one of them.
     """
     try:
         return msgspec.json.decode(data)
@@ -42,7 +42,7 @@ def decode_foreign(data: bytes, document: str) -> Any:
 
 
 def decode_object(data: bytes, document: str, *, schema: int) -> dict[str, Any]:
-    """Decode an object; its "v", if it has one, must not be newer than `schema`."""
+    """Decode an object, and refuse it if its "v" is newer than `schema`; "v" is optional."""
     value = decode(data.removeprefix(b"\xef\xbb\xbf"), document)
     if not isinstance(value, dict):
         raise DocumentError(document, "is not a JSON object")
@@ -51,7 +51,7 @@ def decode_object(data: bytes, document: str, *, schema: int) -> dict[str, Any]:
 
 
 def refuse_repeated_keys(data: bytes, document: str) -> None:
-    """Refuse an object with a repeated key, of which a reader would see only one value."""
+    """Refuse an object with a repeated key, because a decoder keeps only one of its values."""
 
     def pairs(found: list[tuple[str, Any]]) -> dict[str, Any]:
         keys = [key for key, _ in found]
@@ -66,7 +66,7 @@ def refuse_repeated_keys(data: bytes, document: str) -> None:
 
 
 def refuse_newer_schema(found: object, document: str, known: int) -> None:
-    """Refuse a version that is newer than `known`, or that is not a number."""
+    """Refuse a schema version that is newer than `known` or not a number."""
     if not isinstance(found, int) or isinstance(found, bool):
         raise DocumentError(document, f"its schema version is {found!r}, not a number")
     if found > known:
@@ -78,7 +78,7 @@ def _drop_halves(escape: re.Match[bytes]) -> bytes:
 
 
 def encode(value: Any, document: str, *, order: Literal["sorted"] | None = None) -> bytes:
-    """Return a value as one compact line without its newline."""
+    """Return a value as one compact line of JSON, without a newline at the end."""
     try:
         return msgspec.json.encode(value, order=order)
     except _FAILURES as error:
@@ -86,10 +86,10 @@ def encode(value: Any, document: str, *, order: Literal["sorted"] | None = None)
 
 
 def encode_pretty(value: Any, document: str) -> bytes:
-    """Return a value indented by two, with a final newline, for files that people open."""
+    """Return a value as JSON for people: indented by two spaces, with a newline at the end."""
     return msgspec.json.format(encode(value, document), indent=2) + b"\n"
 
 
 def hash_bytes(data: bytes) -> str:
-    """Return the hash that identifies a document's exact bytes."""
+    """Return the SHA-256 hash of a document's exact bytes, in hexadecimal."""
     return hashlib.sha256(data).hexdigest()

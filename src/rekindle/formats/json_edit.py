@@ -1,9 +1,9 @@
-"""JSON edited in place: unchanged parts keep every byte.
+"""Edit JSON in place, so that unchanged parts keep every byte.
 
-A file that belongs to the user must keep its numbers, escapes, order and line ends, which no
-decoder preserves. So this module only locates values in the text, and edits the text itself. If the
-text has comments, values are located in the output of `blank_comments`, where they have the same
-positions.
+A file that belongs to the user must keep its numbers, escapes, key order and line endings, which a
+decoder does not preserve. So this module only locates values in the text, and edits the text
+itself. If the text has comments, values are located in the output of `blank_comments`, where they
+have the same positions.
 """
 
 import json
@@ -28,12 +28,12 @@ DEFAULT_INDENT = "  "
 
 
 class JsonNode(msgspec.Struct, frozen=True):
-    """A value, and its position in the text."""
+    """A JSON value and its position in the text."""
 
     start: int
     end: int
     kind: str
-    """object, array or scalar."""
+    """Kind of the value: `object`, `array` or `scalar`."""
     parts: tuple["JsonMember", ...] = ()
 
     def get(self, key: str) -> "JsonNode | None":
@@ -41,7 +41,7 @@ class JsonNode(msgspec.Struct, frozen=True):
 
 
 class JsonMember(msgspec.Struct, frozen=True):
-    """A member of an object, from its key on, or an item of an array, which has no key."""
+    """A member of an object, starting at its key, or an item of an array, which has no key."""
 
     start: int
     end: int
@@ -64,7 +64,7 @@ def blank_comments(text: str) -> str:
 
 
 def _blank(match: re.Match[str]) -> str:
-    """Return spaces for a comment or a comma; a string stays unchanged."""
+    """Return spaces for a comment or a comma, or the unchanged text for a string."""
     return match[0] if match[0][0] == '"' else re.sub(r"[^\r\n]", " ", match[0])
 
 
@@ -146,17 +146,17 @@ class _Scanner:
 
 
 class JsonStyle(msgspec.Struct, frozen=True):
-    """The layout of a text."""
+    """The layout of a JSON text: its indentation, line endings and separators."""
 
     indent: str
     """One level of indentation; empty if everything is on one line."""
     newline: str
     colon: str
     comma: str
-    """Separator of two items on one line."""
+    """Separator between two items on one line."""
 
     def render(self, value: Any, base: str | None) -> str:
-        """Return a value in this layout; `base` indents its lines, None keeps it on one line."""
+        """Return a value as JSON: indented by `base`, or on one line if it is None."""
         separators = (self.comma if base is None else ",", self.colon)
         indent = None if base is None else self.indent or DEFAULT_INDENT
         text = json.dumps(value, ensure_ascii=False, indent=indent, separators=separators)
@@ -185,7 +185,7 @@ def append_members(
 ) -> TextEdit:
     """Return the edit that appends members (or, with empty keys, items) to a container.
 
-    They follow the layout of their neighbours, or of the file if the container is empty.
+    New members follow the layout of their neighbours, or of the file if the container is empty.
     """
     bare = blank_comments(text)
     if node.parts:
@@ -193,7 +193,7 @@ def append_members(
         is_lines = "\n" in lead
         base = lead.rpartition("\n")[2] if is_lines else None
         if is_lines:
-            lead = style.newline + (base or "")  # without comment lines in between
+            lead = style.newline + (base or "")  # without the comment lines in between
         between = "," + lead if is_lines or len(node.parts) > 1 else style.comma
         rendered = [_render_member(style, key, value, base) for key, value in values]
         at = node.parts[-1].end
@@ -207,7 +207,7 @@ def append_members(
     else:
         before = style.newline + style.indent * (depth + 1)
         inner = before + ("," + before).join(rendered) + style.newline + style.indent * depth
-    if text[start:end] != bare[start:end]:  # it contains a comment
+    if text[start:end] != bare[start:end]:  # the container has a comment
         start = len(text[:end].rstrip())
         inner = inner.rstrip() if "\n" in text[start:end] else inner
         end = start
@@ -217,7 +217,7 @@ def append_members(
 def remove_members(text: str, node: JsonNode, removed: Sequence[int]) -> list[TextEdit]:
     """Return the edits that remove parts of a container, with their commas and white space.
 
-    Comments between them belong to the user and stay.
+    Comments between the removed parts belong to the user and are kept.
     """
     parts = [node.parts[place] for place in removed]
     if len(removed) == len(node.parts):
@@ -234,8 +234,8 @@ def remove_members(text: str, node: JsonNode, removed: Sequence[int]) -> list[Te
 
 
 def _make_removal(text: str, start: int, end: int, parts: Sequence[JsonMember]) -> TextEdit:
-    """Return the edit that removes these parts from a range and keeps only its comments."""
-    bare = _COMMENT.sub(_blank, text)  # trailing commas stay, so that they are removed too
+    """Return the edit that removes these parts from a range, but keeps the comments in it."""
+    bare = _COMMENT.sub(_blank, text)  # keeps trailing commas, to remove them below
     within = [part for part in parts if start <= part.start < end]
     starts, ends = [start, *(part.end for part in within)], [*(part.start for part in within), end]
     gaps = list(zip(starts, ends, strict=True))
@@ -246,7 +246,7 @@ def _make_removal(text: str, start: int, end: int, parts: Sequence[JsonMember]) 
         if b != end and not text[a:b].strip(_BETWEEN):
             continue
         gap = "".join(text[place] for place in range(a, b) if bare[place] != ",")
-        # A line comment must end before any other text follows.
+        # A line comment must end with a line break before other text follows.
         is_closed = _REST_OF_LINE.match(rest + text[end:]) and b != end
         rest = (gap.rstrip() if is_closed else gap) + rest
     return TextEdit(start, end, rest)
@@ -264,6 +264,6 @@ def _render_member(style: JsonStyle, key: str, value: Any, base: str | None) -> 
 
 
 def _find_lead(text: str, node: JsonNode, place: int) -> str:
-    """Return the white space before a part, in a text without comments."""
+    """Return the white space before a part of a container, in a text without comments."""
     start = node.start + 1 if place == 0 else node.parts[place - 1].end
     return text[start : node.parts[place].start].partition(",")[2 if place else 0]

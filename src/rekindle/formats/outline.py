@@ -1,9 +1,9 @@
-"""Markdown as a list of sections that join to exactly the original text.
+"""Parse markdown into a list of sections that can be joined to exactly the original text.
 
 The parser knows only what it needs to find sections: ATX headings and `===` underlines at the top
 level, and the constructs that hide them: front matter, fences, comments, list items and quotes.
 Nothing is ever re-rendered, so unchanged sections keep their bytes. A general parser finds the same
-headings at a tenth of the speed (the tests compare the two), and histories of relays run to many
+headings at a tenth of the speed (the tests compare the two), and a history of relays can have many
 megabytes.
 
 There is one deliberate difference from CommonMark: a line of dashes is a rule, never the underline
@@ -45,12 +45,12 @@ _DRESS = re.compile(r"^(?:[\W_]|\d+(?:[.):]\s|\ufe0f?\u20e3))+")
 
 class Section(msgspec.Struct, frozen=True):
     heading: str
-    """Unchanged lines of the heading, with their line ends."""
+    """Lines of the heading, unchanged, with their line endings."""
     level: int
     title: str
-    """Text of the heading without its marks."""
+    """Text of the heading, without markup."""
     body: str
-    """Unchanged text up to the next heading of any level."""
+    """Text up to the next heading of any level, unchanged."""
 
     @property
     def text(self) -> str:
@@ -59,7 +59,7 @@ class Section(msgspec.Struct, frozen=True):
 
 class Outline(msgspec.Struct, frozen=True):
     head: str
-    """Text before the first heading: front matter, a schema mark, a preface."""
+    """Text before the first heading, such as front matter, a schema mark or a preface."""
     sections: tuple[Section, ...]
 
     @property
@@ -67,7 +67,7 @@ class Outline(msgspec.Struct, frozen=True):
         return self.head + "".join(section.text for section in self.sections)
 
     def extent(self, index: int) -> range:
-        """Return the indexes of a section and its subsections."""
+        """Return the range of indexes of a section and its subsections."""
         level = self.sections[index].level
         end = index + 1
         while end < len(self.sections) and self.sections[end].level > level:
@@ -80,7 +80,7 @@ class Outline(msgspec.Struct, frozen=True):
         return self.sections[index].body + "".join(self.sections[i].text for i in below)
 
     def replace_content(self, index: int, content: str) -> "Outline":
-        """Return the outline with new text below a heading, with missing line ends added."""
+        """Return the outline with new text below a heading; missing line endings are added."""
         extent = self.extent(index)
         before = self.head + "".join(section.text for section in self.sections[:index])
         below = "".join(section.text for section in self.sections[extent.stop :])
@@ -93,7 +93,7 @@ class Outline(msgspec.Struct, frozen=True):
 
 
 def split_lines(text: str) -> list[str]:
-    """Return the lines with their ends, split only at LF, CRLF and CR; joined they are the text."""
+    """Split a text into lines at LF, CRLF and CR only; each line keeps its line ending."""
     return _LINE.findall(text)
 
 
@@ -119,9 +119,9 @@ def parse(text: str) -> Outline:
 
 
 def split_blocks(text: str) -> list[str]:
-    """Return paragraphs, list items with their content, and whole fences; joined they are the text.
+    """Split a text into paragraphs, list items with their content, and whole fences.
 
-    Blank lines belong to the block before them.
+    Blank lines belong to the block before them, so joining the blocks gives the original text.
     """
     blocks: list[list[str]] = []
     fence = ""
@@ -141,7 +141,7 @@ def split_blocks(text: str) -> list[str]:
         if not stripped:
             starts = not blocks
         elif item_indent >= 0 and indent > item_indent:
-            starts = False  # it belongs to the list item above
+            starts = False  # the line belongs to the list item above it
         elif not is_rule and _ITEM.match(bare):
             starts = True
             item_indent = indent
@@ -157,7 +157,7 @@ def split_blocks(text: str) -> list[str]:
 
 
 def mark_prose(text: str) -> Iterator[tuple[str, bool]]:
-    """Yield each line, and whether it is prose, not part of a fence."""
+    """Yield each line, and whether it is prose; lines in a fence are not."""
     fence = ""
     for line in split_lines(text):
         if fence:
@@ -170,9 +170,9 @@ def mark_prose(text: str) -> Iterator[tuple[str, bool]]:
             yield line, True
 
 
-@lru_cache(maxsize=4096)  # all documents of a history share the same titles
+@lru_cache(maxsize=4096)  # the documents of a history share the same titles
 def normalize_title(title: str) -> str:
-    """Return a title for comparison: lower case, without leading emoji, number or emphasis."""
+    """Return a title for comparison: in lower case, without leading emoji, number or emphasis."""
     bare = " ".join(title.replace("*", "").replace("`", "").replace("’", "'").split())
     return _DRESS.sub("", bare.strip("_")).casefold()
 
@@ -182,10 +182,10 @@ def _find_headings(  # noqa: C901, PLR0912 - one branch per construct, in order 
 ) -> Iterator[tuple[int, int, int, str]]:
     """Yield the first line, the line after, the level and the title of each top-level heading."""
     position = _skip_front_matter(all_lines)
-    item_indent = 0  # content indent of the current list item; 0 outside of one
-    paragraph = -1  # first line of the current paragraph; -1 outside of one
-    lazy = False  # whether text at the margin continues the item above it
-    until: re.Pattern[str] | None = None  # end of the construct that hides headings
+    item_indent = 0  # indent of the current list item's content; 0 outside a list item
+    paragraph = -1  # first line of the current paragraph; -1 outside a paragraph
+    lazy = False  # whether unindented text continues the list item above it
+    until: re.Pattern[str] | None = None  # pattern that ends the construct that is hiding headings
     for number in range(position, len(all_lines)):
         line = all_lines[number].rstrip("\r\n")
         if number == 0:
@@ -226,10 +226,10 @@ def _find_headings(  # noqa: C901, PLR0912 - one branch per construct, in order 
             paragraph = -1
             lazy = gap <= 4 and _is_plain_text(line[item.end() :])  # noqa: PLR2004 - as above
         elif item_indent and not lazy:
-            item_indent = 0  # text at the margin after a blank line or a heading ends the list
+            item_indent = 0  # unindented text after a blank line or a heading ends the list
             paragraph = number
         else:
-            # Only a one-line paragraph can be the text of an underlined heading here.
+            # In this parser, only a one-line paragraph can be the text of an underlined heading.
             paragraph = number if paragraph < 0 else len(all_lines)
 
 
@@ -247,7 +247,7 @@ def _skip_front_matter(all_lines: list[str]) -> int:
 
 
 def _read_title(text: str) -> str:
-    """Return a heading's text without the `##` that may close it."""
+    """Return a heading's text without an optional closing `##`."""
     text = text.rstrip(" \t")
     open_ended = text.rstrip("#")
     closed = open_ended != text and open_ended[-1:] in {"", " ", "\t"}
@@ -265,7 +265,7 @@ def _make_fence_end(fence: str) -> re.Pattern[str]:
 
 
 def _find_fence(line: str) -> str:
-    """Return the marks of a fence that starts on this line, at any indent or after a list mark."""
+    """Return the marks of a fence that starts on this line, indented or in a list item, or ""."""
     if "```" not in line and "~~~" not in line:
         return ""
     bare = line.strip()

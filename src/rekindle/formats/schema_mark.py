@@ -1,7 +1,7 @@
-"""The schema mark of a markdown document, a comment: `<!-- rekindle: relay 1 -->`.
+"""Read the schema mark of a markdown document, which is a comment: `<!-- rekindle: relay 1 -->`.
 
-A document without a mark has schema 1, because agents and people write relays by hand and need not
-know about it.
+A document without a mark has schema 1, because agents and people also write relays by hand, and
+should not have to know about the mark.
 """
 
 import re
@@ -17,14 +17,14 @@ def render_mark(document: str, version: int) -> str:
 
 
 def check_mark(head: str, document: str, known: int) -> None:
-    """Refuse a document whose mark, before its first heading, names a newer schema."""
+    """Refuse a document if the mark before its first heading names a newer schema."""
     for match in _MARK.finditer(head):
         if match[1] == document:
             refuse_newer_schema(int(match[2]), document, known)
 
 
 def decode_text(data: bytes | str, document: str) -> str:
-    """Return the text of a markdown document, with its line ends unchanged."""
+    """Return the text of a markdown document, with unchanged line endings."""
     if isinstance(data, str):
         return data
     try:

@@ -1,7 +1,7 @@
-"""Validates plain data against a type, and names the line of each mistake.
+"""Validate plain data against a type, and report the line of each mistake.
 
-msgspec reports a mistake without its place in the file; walking the type along with the data gives
-the path, and the path gives the line.
+msgspec does not report where in the file a mistake is. Walking the type along with the data gives
+the path of the mistake, and the path gives the line.
 """
 
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class Duration(float):
-    """Seconds, written as 10s, 15m, 2h or none."""
+    """A duration in seconds, written as 10s, 15m, 2h or none."""
 
     __slots__ = ()
 
@@ -37,18 +37,18 @@ class Duration(float):
 
 
 DURATION_PATTERN = r"^(none|\d+(\.\d+)?[smhd])$"
-"""Pattern of a duration in rekindle.yaml."""
+"""Regular expression for a duration in rekindle.yaml."""
 _UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 
 
 def describe_key(meaning: str, unit: Unit | None = None, **bounds: Any) -> msgspec.Meta:
-    """Describe a key of rekindle.yaml; a number has a unit."""
+    """Return the metadata of a key in rekindle.yaml: its meaning, unit and bounds."""
     extra = {"x-unit": unit} if unit else None
     return msgspec.Meta(description=meaning, extra_json_schema=extra, **bounds)
 
 
 def encode_json(value: object) -> bytes:
-    """Encode a value that may contain durations."""
+    """Encode a value, which may contain durations, as JSON."""
     return msgspec.json.encode(value, enc_hook=encode_custom)
 
 
@@ -70,7 +70,7 @@ def parse_duration(text: object) -> Duration:
 
 
 def validate_data(marked: MarkedData, kind: type[T], path: KeyPath = ()) -> T:
-    """Return the data at `path` as a `kind`, or raise a ManifestError that names the line."""
+    """Return the data at `path` as a `kind`; raise ManifestError with the line of a mistake."""
     data = marked.data
     for step in path:
         data = data.get(step) if isinstance(data, dict) else None
@@ -81,20 +81,20 @@ def validate_data(marked: MarkedData, kind: type[T], path: KeyPath = ()) -> T:
 
 
 def list_fields(kind: type[msgspec.Struct]) -> Mapping[str, Any]:
-    """Return the annotation of each field by its name in a file."""
+    """Return the annotation of each field of a struct, by the field's name in a file."""
     return _inspect_fields(kind)[0]
 
 
 @cache
 def _inspect_fields(kind: type[msgspec.Struct]) -> tuple[Mapping[str, Any], frozenset[str]]:
-    """Return the annotations of the fields by name, and the names of required fields."""
+    """Return the annotations of a struct's fields by name, and the names of its required fields."""
     hints, fields = get_type_hints(kind, include_extras=True), msgspec.structs.fields(kind)
     required = frozenset(field.encode_name for field in fields if field.required)
     return {field.encode_name: hints[field.name] for field in fields}, required
 
 
 def find_struct(annotation: Any) -> type[msgspec.Struct] | None:
-    """Return the struct inside an annotation, through Annotated and unions, or None."""
+    """Return the struct inside an annotation, also inside Annotated or a union, or None."""
     if isinstance(annotation, type) and issubclass(annotation, msgspec.Struct):
         return annotation
     if get_origin(annotation) not in {Union, UnionType, Annotated}:
@@ -103,21 +103,21 @@ def find_struct(annotation: Any) -> type[msgspec.Struct] | None:
 
 
 def decode_custom(kind: type, value: object) -> object:
-    """Decode a Duration, which msgspec does not know."""
+    """Decode a Duration, which msgspec does not support itself."""
     if kind is Duration:
         return parse_duration(value)
     raise NotImplementedError(kind)
 
 
 def encode_custom(value: object) -> str:
-    """Encode a Duration, which msgspec does not know."""
+    """Encode a Duration, which msgspec does not support itself."""
     if isinstance(value, Duration):
         return str(value)
     raise NotImplementedError(type(value))
 
 
 def _check_data(marked: MarkedData, data: Any, annotation: Any, path: KeyPath) -> Any:
-    """Return the data, ready to convert; a key with an empty value counts as left out."""
+    """Return the validated data, ready to convert; optional keys without a value are dropped."""
     fitting = _choose_option(annotation, data)
     origin = get_origin(fitting)
     if origin is dict and isinstance(data, dict):
@@ -133,7 +133,7 @@ def _check_data(marked: MarkedData, data: Any, annotation: Any, path: KeyPath) -
 
 
 def _choose_option(annotation: Any, data: Any) -> Any:
-    """Return the only option of a union that a list or an object can match."""
+    """Return the option of a union that matches a list or an object, else the annotation itself."""
     if get_origin(annotation) in {Union, UnionType, Annotated}:
         for option in get_args(annotation):
             inner = _choose_option(option, data)

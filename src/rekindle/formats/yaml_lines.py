@@ -1,7 +1,7 @@
-"""YAML as plain data that remembers the line of every key.
+"""Parse YAML into plain data with the line number of every key.
 
-It is built from the parser's events with an explicit stack: a hostile file cannot exhaust the
-recursion limit, multiply aliases, or construct objects with tags.
+The data is built from the parser's events with an explicit stack, so that a hostile file cannot
+exhaust the recursion limit, multiply aliases, or construct objects with tags.
 """
 
 import re
@@ -28,16 +28,16 @@ KeyPath = tuple[str | int, ...]
 
 
 class MarkedData(msgspec.Struct, frozen=True):
-    """A document's data, with the line number, from 1, of each path."""
+    """A document's data, with the line number of each path, counted from 1."""
 
     data: Any
     lines: dict[KeyPath, int]
     file: str
     command_lines: dict[KeyPath, str] = {}
-    """Commands written as one line, by path; `data` has their words."""
+    """Commands that the file has as one line, by path; `data` has them split into words."""
 
     def line(self, path: KeyPath) -> int | None:
-        """Return the line of a path, or of its nearest parent."""
+        """Return the line number of a path or of its nearest known parent, or None."""
         while path and path not in self.lines:
             path = path[:-1]
         return self.lines.get(path)
@@ -64,7 +64,7 @@ def parse(text: str, file: str) -> MarkedData:
 
 
 def quote_scalar(text: str) -> str:
-    """Return a text as a scalar that reads back unchanged, in quotes if it needs them."""
+    """Return a text as a YAML scalar that is parsed back unchanged, in quotes if necessary."""
     plain = re.fullmatch(r"[A-Za-z][\w./-]*", text, re.ASCII)
     if plain and _resolver.resolve(yaml.ScalarNode, text, (True, False)) == _TEXT:
         return text
@@ -122,7 +122,7 @@ class _Builder:
         )
 
     def _parse_value(self, event: Any, kind: str, line: int) -> Any:
-        """Return the number, date, boolean or None that a scalar denotes."""
+        """Return the number, date, boolean or None that a scalar stands for."""
         if kind in _NUMBERS and len(event.value) > MANIFEST_NUMBER_CHARACTERS:
             raise ManifestError("a number cannot be that long", file=self.file, line=line)
         node = yaml.ScalarNode(kind, event.value, event.start_mark, event.end_mark)

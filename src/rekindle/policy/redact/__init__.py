@@ -1,6 +1,7 @@
 """Find secrets in a text and replace them before anything is written.
 
-`find_secrets` combines three searches, and `redaction` applies it to all that a store writes:
+`find_secrets` combines three searches, and `redaction` applies it to everything that a store
+writes:
 
 - `known_tokens` recognizes tokens by their own format;
 - `named_secrets` by their name, which `secret_names` rates; `named_values` judges the value;

@@ -1,4 +1,4 @@
-"""Find secrets in base64 and in hexadecimal dumps."""
+"""Find secrets in base64 and in hex dumps."""
 
 import base64
 import binascii
@@ -15,18 +15,18 @@ _NEXT_LINE = re.compile(
     r"\x01{0,4}\n[+\-> |]{0,8}(?P<v>[A-Za-z0-9+/]{2,24}={0,2})(?=[\s\x01\"']|\Z)"
 )
 _APART = 60
-"""Characters between two lines beyond which they do not belong together."""
+"""Maximum distance between two base64 lines that are decoded together, in characters."""
 _PRINTABLE = re.compile(r"[\t\n\r\x20-\x7e]+")
 
 
 def find_encoded(view: str, inner: Callable[[str], bool]) -> Iterator[SecretSpan]:
-    """Yield encoded texts with a secret; `inner` returns whether a decoded text has one."""
+    """Yield encoded texts that contain a secret; `inner` is called with each decoded text."""
     yield from _find_base64(view, inner)
     yield from _find_dumped(view, inner)
 
 
 def _find_base64(view: str, inner: Callable[[str], bool]) -> Iterator[SecretSpan]:
-    """Yield base64 that decodes to a text with a secret; adjacent lines are decoded together."""
+    """Yield base64 that contains a secret when decoded; adjacent lines are decoded together."""
     group: list[tuple[int, int]] = []
     text = ""
 
@@ -60,7 +60,7 @@ def _decode_run(run: str) -> str | None:
 
 
 def _find_dumped(view: str, inner: Callable[[str], bool]) -> Iterator[SecretSpan]:
-    """Yield both columns of a hexadecimal dump of a text with a secret."""
+    """Yield both columns of a hex dump whose text contains a secret."""
     rows: list[re.Match[str]] = []
     text = ""
 

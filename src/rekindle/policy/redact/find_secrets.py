@@ -1,4 +1,4 @@
-"""Find the secrets of a text and replace them with placeholders.
+"""Find the secrets in a text and replace them with placeholders.
 
 `find_secrets` returns their positions, and `redact_text` replaces each with a placeholder:
 
@@ -7,11 +7,11 @@
 The same secret has the same placeholder everywhere, so that a reader can follow it. The digits are
 the first 16 bits of a hash, or the first 8 for a secret that is short enough to be guessed. An
 attacker who tries a million passwords against such a placeholder is left with thousands of matches:
-the digits tell two secrets apart, but confirm no guess.
+the digits distinguish two secrets, but do not confirm a guess.
 
-No finding spans a line break, so every line keeps its number. In a text or a line that is valid
-JSON, no finding leaves its string or splits an escape, so it stays valid. Redacting a second time
-changes nothing.
+A finding never spans a line break, so every line keeps its number. In a text or a line that is
+valid JSON, a finding never leaves its string or splits an escape, so the JSON stays valid.
+Redacting a second time changes nothing.
 """
 
 import re
@@ -46,7 +46,7 @@ RULES = (
 
 _PLACEHOLDER = re.compile(rf"\[redacted:(?:{'|'.join(RULES)}):[0-9a-f]{{2,4}}\]")
 _ESCAPE = re.compile(r"(?<!\\)(\\++)(?:([nrt])|u([0-9a-fA-F]{4})|([\"'/]))")
-# Colour codes of a terminal, raw or in the escaped forms that programs write.
+# Terminal colour codes, raw or in the escaped forms that programs write.
 _COLOUR = re.compile(r"(?:\x1b|\\{1,8}(?:u001[bB]|x1[bB]|033|e))\[[0-9;:?]{0,40}[ -/]{0,2}[A-Za-z]")
 _COLOURS = ("\x1b[", "1b[", "1B[", "033[", "\\e[")
 _CONTROL = {"n": "\n", "r": "\r", "t": "\t"}
@@ -56,13 +56,13 @@ _MARGIN = re.compile(
     r"(?P<v>[A-Za-z0-9+/=_\-.%~]{4,4000})(?P<then>[^\n]{0,2})"
 )
 _LONG = 190
-"""Length from which a rule may have stopped before the end of the secret."""
+"""Length, in characters, from which a rule may have stopped before the end of the secret."""
 _LONGER = re.compile(r"[^\s\x01\x02\"'`<>,;&\\]*+")
 _IN_ONE_LINE = re.compile(r"(?:\\+[nrt]|[ \t+>|])*")
 
 
 class SecretFinding(msgspec.Struct, frozen=True, order=True):
-    """A part of a text that is a secret; offsets in code points."""
+    """A secret in a text, with its offsets in code points."""
 
     start: int
     end: int
@@ -70,12 +70,12 @@ class SecretFinding(msgspec.Struct, frozen=True, order=True):
 
 
 def redact_text(text: str, allow: Sequence[str] = ()) -> str:
-    """Return the text with a placeholder for every secret."""
+    """Return the text with every secret replaced by a placeholder."""
     return _replace_findings(text, find_secrets(text, allow))
 
 
 def find_secrets(text: str, allow: Sequence[str] = ()) -> list[SecretFinding]:
-    """Return the secrets of a text in order, without overlaps and line breaks.
+    """Return the secrets in a text in order; they do not overlap or span line breaks.
 
     Replacing a secret may reveal another one, so the search repeats until it finds nothing more.
     """
@@ -91,7 +91,7 @@ def find_secrets(text: str, allow: Sequence[str] = ()) -> list[SecretFinding]:
 def _map_to_original(
     new: list[SecretFinding], earlier: list[SecretFinding]
 ) -> Iterator[SecretFinding]:
-    """Yield findings in a text with placeholders, with their offsets in the original text."""
+    """Convert findings in a text with placeholders to their offsets in the original text."""
     ends, shifts, grown = [], [0], 0
     for finding in earlier:
         grown += (
@@ -157,7 +157,7 @@ def _find_in_view(text: str) -> list[SecretSpan]:
 
 
 def _find_without_colours(text: str) -> list[SecretSpan]:
-    """Return the secrets found without colour codes, which may be inside a secret."""
+    """Return the secrets found after removing colour codes, which may be inside a secret."""
     starts, removed_before, squeezed, position, removed = [0], [0], [], 0, 0
     for match in _COLOUR.finditer(text):
         squeezed.append(text[position : match.start()])
@@ -178,7 +178,7 @@ def _find_without_colours(text: str) -> list[SecretSpan]:
 
 
 def _extend_to_end(view: str, spans: list[SecretSpan]) -> list[SecretSpan]:
-    """Extend long secrets to their end, because the patterns of the rules are bounded."""
+    """Extend long secrets to their end, because the rules match only up to a maximum length."""
     extended, first, last = [], 0, 0
     for start, end, rule in sorted(spans):
         if end - start < _LONG or rule == "url-password":
@@ -192,7 +192,7 @@ def _extend_to_end(view: str, spans: list[SecretSpan]) -> list[SecretSpan]:
 
 
 def _undo_escapes(text: str) -> str:
-    """Return the text with its escapes resolved; every character keeps its position.
+    """Return the text with its escapes resolved, without moving any other character.
 
     Colour codes become blanks. Placeholders become a character that no pattern matches.
     """
@@ -209,7 +209,7 @@ def _undo_escapes(text: str) -> str:
         slashes, control, code, sign = match.groups()
         if control:
             return "\x01" * len(slashes) + _CONTROL[control]
-        if len(slashes) % 2 == 0:  # the slashes escape each other, not the next character
+        if len(slashes) % 2 == 0:  # the backslashes escape each other, not the next character
             return match[0]
         return "\x01" * (len(match[0]) - 1) + (sign or _decode_escape(int(code, 16)))
 
@@ -221,7 +221,7 @@ def _decode_escape(code: int) -> str:
 
 
 def _lower_in_place(view: str) -> str:
-    """Return the text in lower case, of the same length: the lower case of İ has two characters."""
+    """Return the text in lower case with the same length; İ would become two characters."""
     return view.replace("\u0130", "I").lower()
 
 
@@ -239,7 +239,7 @@ def _holds_a_secret(text: str) -> bool:
 
 
 def _join_next_line(view: str, spans: list[SecretSpan]) -> list[SecretSpan]:
-    """Return the rest of tokens that a narrow terminal has wrapped to the next line."""
+    """Return the rest of tokens that a narrow terminal wrapped to the next line."""
     joined = []
     for start, end, rule in spans:
         if end - start < 16 or rule in {"private-key", "encoded-secret"}:
@@ -262,7 +262,7 @@ def _join_next_line(view: str, spans: list[SecretSpan]) -> list[SecretSpan]:
 
 
 def _join_line_breaks(text: str, spans: list[SecretSpan]) -> list[SecretSpan]:
-    """Return the escaped line breaks of key blocks that are on one line of JSON or of a setting."""
+    """Return the escaped line breaks in key blocks written on one line, as in JSON or a setting."""
     blocks = sorted(span for span in spans if span[2] == "private-key")
     return [
         (before[1], after[0], before[2])
@@ -272,7 +272,7 @@ def _join_line_breaks(text: str, spans: list[SecretSpan]) -> list[SecretSpan]:
 
 
 def _subtract_spans(spans: list[SecretSpan], taken: list[tuple[int, int]]) -> list[SecretSpan]:
-    """Return the parts of the spans outside placeholders; `taken` is in ascending order."""
+    """Return the parts of the spans outside placeholders; `taken` must be in ascending order."""
     if not taken:
         return spans
     visible = []
@@ -293,7 +293,7 @@ def _subtract_spans(spans: list[SecretSpan], taken: list[tuple[int, int]]) -> li
 
 
 def _align_to_escapes(text: str, span: SecretSpan) -> SecretSpan:
-    """Return the span, moved so that it does not split an escape at either end."""
+    """Return the span, adjusted so that neither end splits an escape."""
     start, end, rule = span
     if _count_slashes_before(text, start) % 2:
         start -= 1
@@ -310,7 +310,7 @@ def _count_slashes_before(text: str, at: int) -> int:
 
 
 def _merge_spans(spans: Iterable[SecretSpan]) -> list[SecretSpan]:
-    """Return the spans in order, with overlaps merged under the rule of the first and longest."""
+    """Return the spans in order; merged overlapping spans have the rule of the first one."""
     merged: list[SecretSpan] = []
     for start, end, rule in sorted(spans, key=lambda span: (span[0], -span[1])):
         if merged and start < merged[-1][1]:

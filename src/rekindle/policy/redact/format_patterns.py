@@ -1,4 +1,4 @@
-"""Patterns of URLs, headers, commands and hashes that contain a secret, one row for each."""
+"""Patterns for URLs, headers, commands and hashes that contain a secret, one row each."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -95,7 +95,7 @@ _PIPED = re.compile(
 _SECRET_BODY = re.compile(
     r"secret set [^\n]{1,80}?(?:--body|-b)[ =][\"']?(?P<v>[^\s\"'\x01$][^\s\"'\x01]{5,4000})"
 )
-# Positions in which a program expects a secret.
+# Positions on a command line where a program expects a secret.
 _PROGRAM_ARGUMENT = re.compile(
     r"(?:\bapi-key store \S{4,40}|\bsnmp-server community|\b(?:password|secret|key) [5-9]"
     r"|\bnet user \S{1,40}|\brabbitmqctl (?:add_user|change_password) \S{1,40}"
@@ -136,8 +136,8 @@ _DUMPED_HASHES = re.compile(r":\d{1,6}:(?P<v>[0-9a-fA-F]{32}:[0-9a-fA-F]{32}):::
 _REALM_HASH = re.compile(
     r"(?m)^[^\n\w]{0,12}[\w.@\-]{1,60}:[A-Za-z][^:\n]{0,40}:(?P<v>[0-9a-f]{32})(?=[\s\x01]|\Z)"
 )
-# Each row has the lowercase substrings of which the text must contain one. That check is much
-# cheaper than the pattern.
+# Each row lists lowercase substrings; the text must contain at least one of them. Checking that is
+# much cheaper than matching the pattern.
 _ROWS: tuple[tuple[str, tuple[str, ...], re.Pattern[str], Callable[[str], bool] | None], ...] = (
     ("private-key", ('"kty', '"kty'), _JWK, None),
     ("token", ("::", "issecret"), _MASKED, None),

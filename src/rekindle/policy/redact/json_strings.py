@@ -1,4 +1,4 @@
-"""Clip findings to the strings of JSON, so that redacted JSON stays valid."""
+"""Clip findings to JSON strings, so that redacted JSON stays valid."""
 
 import json
 import re
@@ -15,7 +15,7 @@ _JSON_ENDS = {"{": "}", "[": "]", '"': '"'}
 
 
 def clip_to_json(text: str, spans: list[SecretSpan]) -> list[SecretSpan]:
-    """Return the spans; inside JSON, only their parts in strings, without split escapes."""
+    """Return the spans, clipped inside JSON to its strings and to whole escapes."""
     clipped: list[SecretSpan] = []
     remaining = deque(spans)
     for begin, stop in _find_json_parts(text, spans):
@@ -51,13 +51,13 @@ def _clip_to_strings(
 
 
 def _escape_start(escapes: list[tuple[int, int]], at: int) -> int:
-    """Return a position in a string, moved to the start of an escape that it would split."""
+    """Return a position in a string, moved to the start of an escape if it would split one."""
     place = bisect_right(escapes, (at,)) - 1
     return escapes[place][0] if place >= 0 and escapes[place][1] > at else at
 
 
 def _find_json_parts(text: str, spans: list[SecretSpan]) -> Iterator[tuple[int, int]]:
-    """Yield the parts that are JSON: the whole text, or the lines that contain a span."""
+    """Yield the parts of a text that are JSON: the whole text, or lines that contain a span."""
     if not spans:
         return
     if _is_json(text):

@@ -1,4 +1,4 @@
-"""Find private keys: blocks between BEGIN and END, even if one of these lines is missing."""
+"""Find private keys between BEGIN and END lines, even if one of the two lines is missing."""
 
 import re
 from collections.abc import Iterator
@@ -47,7 +47,7 @@ def _find_bodies(view: str) -> Iterator[SecretSpan]:
 
 
 def _find_blocks(view: str) -> Iterator[SecretSpan]:
-    """Yield the lines between BEGIN and END, or as far as they look like a key."""
+    """Yield the lines between BEGIN and END; without END, as long as they look like a key."""
     done = 0
     for begin in _BLOCK.finditer(view):
         if begin.start() < done:
@@ -87,7 +87,7 @@ def _find_block_body(
 
 
 def _find_block_end(view: str, stop: int) -> Iterator[SecretSpan]:
-    """Yield the end of a key block whose beginning is missing."""
+    """Yield the last lines of a key block whose beginning is missing."""
     for _ in range(_LONGEST_BLOCK):
         start = max(view.rfind("\n", 0, max(0, stop - 1)) + 1, stop - _LONGEST_LINE)
         line = view[start:stop]

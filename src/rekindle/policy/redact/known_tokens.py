@@ -1,4 +1,4 @@
-"""Find tokens that identify themselves, by a known prefix or by their shape."""
+"""Find tokens that can be recognized by a known prefix or by their shape."""
 
 import re
 
@@ -7,8 +7,8 @@ from rekindle.policy.redact import value_tests
 SecretSpan = tuple[int, int, str]
 """Start and end of a secret in a text, and the rule that found it."""
 
-# Prefixes that vendors publish so that scanners can find their tokens, each with the fewest
-# characters that must follow. Most tokens with other prefixes are found by their shape.
+# Prefixes that vendors publish so that scanners can find their tokens, each with the minimum number
+# of characters that must follow. Most tokens with other prefixes are found by their shape.
 _KNOWN = {
     "github-token": ("ghp_ gho_ ghu_ ghs_ ghr_ github_pat_", 10),
     "gitlab-token": (
@@ -90,7 +90,7 @@ _PUBLIC_IDS = frozenset(
 
 
 def _join_alternatives(prefixes: list[str]) -> str:
-    """Return a pattern with the longest prefix first, because it names the more specific rule."""
+    """Return a pattern that tries longer prefixes first, because their rules are more specific."""
     return "|".join(re.escape(prefix) for prefix in sorted(prefixes, key=len, reverse=True))
 
 
@@ -106,7 +106,7 @@ _FIRST_TWO = re.compile(
     + ")"
 )
 _PREFIX = re.compile(rf"(?:{_join_alternatives(list(_RULE_OF))})(?=[A-Za-z0-9_\-/+])")
-# Prefixes that also occur in code, so the part after them must be random.
+# Prefixes that also occur in code, so the text after them must look random.
 _PLAIN_WORDS = frozenset(
     "test_ live_ secret_ oauth_ key_ key- api- sdk- mob- at_ rt_ co_ as- ak- st. sk."
     " tk. sl. t1. pat- pat sk_ sk- fc- fw_ dp.st. tk_ ops_ API- A3- apk_ pdt_ neon_"
@@ -114,13 +114,13 @@ _PLAIN_WORDS = frozenset(
 )
 _NO_WORDS = re.compile(r"(?=(?:[^0-9]*[0-9]){4})[A-Za-z0-9-]{16,}")
 _DISTINCTIVE = 4
-"""Length of a prefix that, if it ends with a separator, is recognized in any position."""
+"""Minimum length of a prefix with a final separator that is recognized at any position."""
 _ENOUGH = 96
 _BODY = re.compile(r"[A-Za-z0-9_\-./+=~!%]{1,4000}")
 _CAPITALS = re.compile(r"[A-Z0-9]{16}(?![A-Za-z0-9])")
 
 # Tokens without a known prefix, but with a unique shape. Each row has a substring that the run must
-# contain; that check is cheaper than the pattern.
+# contain, because that check is cheaper than matching the pattern.
 _SHAPES = (
     ("jwt", "ey", r"ey[JI][A-Za-z0-9_-]{8,}+(?:\.[A-Za-z0-9_-]*+){1,4}"),
     ("jwt", "eyJ", r"eyJ(?:hbGci|0eXAi|raWQi|lbmMi|jdHki)[A-Za-z0-9_-]{4,}+"),
@@ -175,16 +175,16 @@ _DOTTED = re.compile(
     r"([A-Za-z0-9_-]{16,200})(?![\w.\-])"
 )
 TOKEN_RUN = re.compile(r"(?<![A-Za-z0-9_\-+/=.~%!:])[A-Za-z0-9_\-+/=.~%!:]{16,}+")
-"""Runs of characters that are long enough for a token."""
+"""Pattern for runs of characters that are long enough to contain a token."""
 
 
 def is_public_id(word: str) -> bool:
-    """Return whether a word begins like a public id, which is not secret."""
+    """Return whether a word has the prefix of a public id, which is not secret."""
     return not _PUBLIC_IDS.isdisjoint(re.split("[_-]", word[:40].lower())[:2])
 
 
 def find_tokens(run: str) -> list[SecretSpan]:
-    """Return the tokens in a run of characters, as start, end and rule."""
+    """Return the start, end and rule of each token in a run of characters."""
     spans = _find_known(run)
     if _DIGIT.search(run):
         if len(run) >= _SHORTEST_SHAPE:
@@ -217,7 +217,7 @@ def _find_known(run: str) -> list[SecretSpan]:
 
 
 def _is_glued(run: str, at: int) -> bool:
-    """Return whether the character before it is a digit that is not part of a percent escape."""
+    """Return whether a digit that is not part of a percent escape comes right before a position."""
     return run[at - 1 : at].isdigit() and run[max(0, at - 3) : max(0, at - 2)] != "%"
 
 
@@ -266,7 +266,7 @@ def _is_mixed(piece: str) -> bool:
 
 
 def _find_prefixed(run: str) -> list[SecretSpan]:
-    """Return tokens of the usual form: `word_` or `word-`, followed by random characters."""
+    """Return tokens of the form `word_` or `word-` followed by random characters."""
     spans = [
         (*match.span(), "api-key")
         for match in _DOTTED.finditer(run)

@@ -1,8 +1,8 @@
 """Find secrets by their name: `DB_PASSWORD=…`, `"apiKey": "…"`, `--token …`.
 
-The search starts from words that mean a secret and examines only the text around them. Next comes
-the separator between name and value, in the forms that files, programs and shells use, and then the
-value: the weaker the name, the more random the value must look.
+The search starts from words that mean a secret, and examines only the text around them: first the
+separator between name and value, in the forms that files, programs and shells use, and then the
+value. The weaker the name, the more random the value must look.
 """
 
 import re
@@ -23,8 +23,9 @@ class NamedSecret(NamedTuple):
     rule: str
 
 
-# Parts of names that mean a secret, in lower case. Each is searched separately: plain words cost
-# almost nothing, and one pattern of all of them takes a hundred times as long.
+# Parts of names that mean a secret, in lower case. Each is searched for separately, because
+# searching for plain words costs almost nothing, and a single pattern for all of them takes a
+# hundred times as long.
 _WORDS = tuple(
     re.compile(word)
     for word in (
@@ -58,7 +59,7 @@ _SEPARATORS = (
             rf"(?:{_GAP}[A-Za-z\[\]. |&<>?]{{1,30}}=(?!=))?)\*{{0,2}}{_GAP}"
         ),
     ),
-    # The word `value`, next to the name or on the next line.
+    # The word `value`, beside the name or on the line below it.
     (
         "valued",
         re.compile(
@@ -74,17 +75,17 @@ _SEPARATORS = (
             rf"(?:{_Q})?{_GAP}[:=]{_GAP}"
         ),
     ),
-    # An XML element, named by itself, by an attribute, or by the previous element.
+    # An XML element, named by its tag, by an attribute, or by the previous element.
     ("element", re.compile(r">(?=[^<\s])")),
     ("tagged", re.compile(rf"{_Q}?[ \t][^<>\n]{{0,60}}>(?=[^<\s])|{_Q}[^<>\n]{{0,60}}>(?=[^<\s])")),
     ("tagged", re.compile(r"</\w{1,20}>[\s\x01]{0,40}<\w{1,20}>(?=[^<\s])")),
-    # The table cell next to the name.
+    # The table cell after the name.
     ("celled", re.compile(r"`?\*{0,2}[ \t]{0,24}\|[ \t]{1,24}")),
-    # The next argument of a call, or its only one.
+    # The next argument of a call, or the only one.
     ("called", re.compile(rf"(?:{_Q}{_GAP},|\(){_GAP}(?=[brfu]{{0,2}}{_Q})")),
     # A sentence: "the password for staging is …".
     ("prose", re.compile(r"s?[ \t][\w \t'\"/\-]{0,40}?\b(?:is|was|to|=|:)[: \t]{1,3}")),
-    # A space: flags, netrc, `aws configure set`.
+    # A space, as after flags, in netrc and in `aws configure set`.
     (
         "spaced",
         re.compile(
@@ -139,14 +140,14 @@ _EDGE = ",;)]}>"
 
 
 def find_named(view: str, low: str) -> list[NamedSecret]:
-    """Return the secrets of `view`, a text with its escapes resolved; `low` is its lower case."""
+    """Return the secrets in `view`, whose escapes are resolved; `low` is `view` in lower case."""
     secrets: list[NamedSecret] = []
     done = 0
     has_arn = "arn:" in view
     separators = [
         (form, pattern)
         for form, pattern in _SEPARATORS
-        if _NEEDS.get(form, "") in view  # most texts have neither tags nor tables
+        if _NEEDS.get(form, "") in view  # most texts have no tags and no tables
     ]
     for at in sorted({match.start() for word in _WORDS for match in word.finditer(low)}):
         if at < done:
@@ -170,13 +171,13 @@ def find_named(view: str, low: str) -> list[NamedSecret]:
 
 
 def _is_in_arn(view: str, start: int) -> bool:
-    """Return whether a name is part of an ARN, the name of a cloud resource."""
+    """Return whether a name is part of an ARN, which is the name of a cloud resource."""
     before = view.rfind("arn:", max(0, start - _ARN_REACH), start)
     return before >= 0 and not _SPACE.search(view, before, start)
 
 
 def _name_before(view: str, at: int) -> int:
-    """Return how many characters of a name are before a position in it."""
+    """Return how many characters of a name come before a position inside it."""
     before = view[max(0, at - 60) : at]
     return len(before) - len(before.rstrip(_NAME_CHARACTERS))
 
@@ -189,7 +190,7 @@ def _find_assigned(  # noqa: C901, PLR0917 - the ways of writing, one after the 
     strength: NameStrength,
     separators: list[tuple[str, re.Pattern[str]]],
 ) -> list[NamedSecret]:
-    """Return the value assigned to a name, by the first separator that matches."""
+    """Return the secret value assigned to a name, using the first separator that matches."""
     is_flag = view[max(0, start - 2) : start] == "--" or view[start : start + 1] == "-"
     is_query = view[start - 1 : start] in {"?", "&"}
     for form, pattern in separators:
@@ -236,7 +237,7 @@ def _find_assigned(  # noqa: C901, PLR0917 - the ways of writing, one after the 
 
 
 def _is_set(view: str, start: int) -> bool:
-    """Return whether a command before the name sets it: `setenv`, `#define`, `ENV`."""
+    """Return whether the command before a name sets the variable: `setenv`, `#define`, `ENV`."""
     return _SETTER.search(view, max(0, start - _SETTER_REACH), start) is not None
 
 
@@ -272,7 +273,7 @@ def _find_in_block(
 
 
 def _skip_scheme(view: str, at: int, strength: NameStrength) -> tuple[int, NameStrength]:
-    """Return the position after a scheme such as `Bearer`, which implies at least a token."""
+    """Return the position after a scheme such as `Bearer`, and the name's strength with it."""
     quote = _QUOTE.match(view, at)
     scheme = _SCHEME.match(view, at) or (_SCHEME.match(view, quote.end()) if quote else None)
     if scheme is None or _BARE.match(view, scheme.end()) is None:
@@ -281,7 +282,7 @@ def _skip_scheme(view: str, at: int, strength: NameStrength) -> tuple[int, NameS
 
 
 def _find_nearby(view: str, stop: int) -> list[NamedSecret]:
-    """Return a random word later in the same line, which can only be a token."""
+    """Return a word later on the line that is so random that it can only be a token."""
     end = view.find("\n", stop, stop + _NEAR)
     for word in _RANDOM.finditer(view, stop, end if end >= 0 else min(len(view), stop + _NEAR)):
         text = word[0].rstrip(".:")
@@ -325,7 +326,7 @@ def _find_value(view: str, at: int, form: str, *, is_query: bool) -> tuple[int, 
 
 
 def _find_joined(view: str, end: int, rule: str) -> list[NamedSecret]:
-    """Return the further pieces of a concatenated literal: "abc" + "def"."""
+    """Return the remaining pieces of a concatenated literal: "abc" + "def"."""
     pieces: list[NamedSecret] = []
     closing = _QUOTE.match(view, end)
     while closing is not None and len(pieces) < _MOST_PIECES:

@@ -1,11 +1,11 @@
-"""Decide whether the value of a name is a secret."""
+"""Decide whether a value is a secret, given the strength of its name."""
 
 from rekindle.policy.redact import value_tests
 from rekindle.policy.redact.secret_names import NameStrength
 
 
 def is_harmless(value: str, form: str, *, quoted: bool) -> bool:
-    """Return whether a value cannot be a secret, regardless of its name."""
+    """Return whether a value cannot be a secret, whatever its name is."""
     if value_tests.is_placeholder(value) or value_tests.is_file(value) or value_tests.is_tag(value):
         return True
     if " " in value or "\t" in value or "://" in value:
@@ -14,14 +14,14 @@ def is_harmless(value: str, form: str, *, quoted: bool) -> bool:
         return (
             form == "called" and value_tests.is_code(value) and not value_tests.is_random(value, 12)
         )
-    # A placeholder instead of a bare number would make JSON invalid.
+    # Replacing a bare number with a placeholder would make JSON invalid.
     return value_tests.is_number(value) or value_tests.is_expression(value)
 
 
 def is_secret(  # noqa: PLR0911 - one answer for each kind of name
     value: str, strength: NameStrength, *, aside: bool, quoted: bool, form: str
 ) -> bool:
-    """Return whether a value is a secret, given its name; `aside` if it is only near the name."""
+    """Return whether a value is a secret; `aside` means that it is only near the name."""
     random = value_tests.is_random(value, 12)
     if random and not quoted and not value_tests.has_digit(value):
         random = (
@@ -35,7 +35,8 @@ def is_secret(  # noqa: PLR0911 - one answer for each kind of name
         return True
     if strength is NameStrength.STRONG:
         if aside:
-            # An element contains only the value, but a word in a sentence may be followed by code.
+            # An XML element contains only the value, but a word in a sentence may be followed by
+            # code.
             plain = form == "element" or not value_tests.is_code(value)
             mixed = value_tests.has_mixed_characters(value) and plain
             return len(value) >= 8 and value_tests.has_digit(value) and (mixed or random)

@@ -14,7 +14,7 @@ from rekindle.policy.settings.runtime_settings import REDACT_SHORTEST
 E = TypeVar("E", bound=Event)
 _PLACEHOLDER = "[redacted:"
 
-# Fields that identify events, sessions, files and hosts. Redacted, they could not be looked up.
+# Fields that identify events, sessions, files and hosts. If redacted, they could not be looked up.
 _NAMES = frozenset(
     "at sha256 previous path session call harness launch agent host by document added"
     " transcript process boot exit source tool told morning question origin effect".split()
@@ -23,14 +23,15 @@ _NOT_IN_AN_ID = re.compile(r"[^A-Za-z0-9._]+")
 
 
 class Redaction(msgspec.Struct, frozen=True):
-    """The redaction rules, with the exceptions of a project."""
+    """The redaction rules, and a project's exceptions to them."""
 
     allow: tuple[str, ...] = ()
 
     def text(self, text: str) -> str:
         if len(text) < REDACT_SHORTEST:
             return text
-        # Compiling the patterns takes longer than printing a status, so import them on first use.
+        # Compiling the patterns takes longer than printing a status, so they are imported on first
+        # use.
         from rekindle.policy.redact.find_secrets import redact_text  # noqa: PLC0415 - see above
 
         return redact_text(text, self.allow)
@@ -42,12 +43,12 @@ class Redaction(msgspec.Struct, frozen=True):
         return data if cleaned == text else cleaned.encode("utf-8", "surrogateescape")
 
     def count(self, before: bytes, after: bytes) -> int:
-        """Return how many placeholders redaction added to a text."""
+        """Return how many placeholders redacting a text adds to it."""
         mark = _PLACEHOLDER.encode()
         return max(0, after.count(mark) - before.count(mark))
 
     def identity(self, identity: str) -> str:
-        """Return the redacted id, still valid on a command line."""
+        """Return the redacted id in a form that is still valid on a command line."""
         cleaned = self.text(identity)
         return identity if cleaned == identity else _NOT_IN_AN_ID.sub("-", cleaned).strip("-.")
 
@@ -67,7 +68,7 @@ class Redaction(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(event, **changed) if changed else event
 
     def json(self, data: bytes) -> bytes:
-        """Return the redacted JSON document, valid because each string is redacted separately."""
+        """Return the redacted JSON, still valid because each string is redacted separately."""
         raw = msgspec.json.decode(data)
         try:
             cleaned = self._redact_tree(raw)
@@ -81,7 +82,7 @@ class Redaction(msgspec.Struct, frozen=True):
         return value if cleaned == plain else msgspec.convert(cleaned, kind)
 
     def _redact_tree(self, value: Any, name: str = "") -> Any:
-        """Return the value with every string redacted; its key may identify it as a secret."""
+        """Return the value with every string redacted; a key may show that its value is secret."""
         if isinstance(value, dict):
             return {self.text(key): self._redact_tree(item, key) for key, item in value.items()}
         if isinstance(value, list | tuple):
@@ -95,7 +96,7 @@ class Redaction(msgspec.Struct, frozen=True):
 
 @cache
 def _list_text_fields(kind: type[Event]) -> tuple[tuple[str, Any], ...]:
-    """Return the fields of an event that may contain text of a person or a program."""
+    """Return the fields of an event that may contain text from a person or a program."""
     return tuple(
         (field.name, field.type)
         for field in msgspec.structs.fields(kind)

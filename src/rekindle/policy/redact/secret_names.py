@@ -1,4 +1,4 @@
-"""Rate names of variables and fields by how reliably they indicate a secret."""
+"""Rate how reliably the name of a variable or a field indicates a secret."""
 
 import re
 from enum import IntEnum
@@ -76,7 +76,7 @@ def _is_random_name(name: str) -> bool:
 
 
 def _join_name_words(match: re.Match[str]) -> str:
-    """Return variants such as passWord and PASS_WORD as one word."""
+    """Return a name with variants such as passWord and PASS_WORD joined into one word."""
     letters = re.sub("[_-]", "", match[0])
     return letters.upper() if letters.isupper() else letters.capitalize()
 

@@ -1,14 +1,14 @@
 """Test what a single value looks like: random, a placeholder, or code.
 
-For most secrets the name decides. These tests decide only if the name leaves a doubt: by shape
-first, then by the number of different characters.
+For most secrets, the name decides. These tests are used only if the name is ambiguous. They look at
+the shape of the value first, and then at the number of different characters.
 """
 
 import re
 from itertools import pairwise
 
 PLACEHOLDER_CHARACTER = "\x02"
-"""Character that replaces each character of a placeholder during the search."""
+"""Character that stands for each character of a placeholder during the search."""
 
 _PLACEHOLDER = re.compile(
     r"""(?ix)
@@ -30,7 +30,7 @@ _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _HEX = re.compile(r"[0-9a-f]+|[0-9A-F]+")
 _IDENTIFIER = re.compile(r"[A-Za-z_$][A-Za-z_$.\-]*[0-9]{0,2}")
 _ENOUGH = 96
-"""Number of leading characters to examine; more would only cost time."""
+"""Maximum number of leading characters to examine; more would only cost time."""
 _SIGNS = re.compile(r"[^A-Za-z0-9]")
 _TURNS = re.compile(r"(?<=[A-Za-z])[0-9]|(?<=[0-9])[A-Za-z]")
 _VERSION = re.compile(r"v?\d+(?:\.\d+)+[\w.+-]*")
@@ -42,7 +42,7 @@ _FILE = re.compile(
 )
 _NUMBER = re.compile(r"[-+]?[\d.,_]+(?:[eE][-+]?\d+)?[,}\]]*")
 _TAG = re.compile(r"![A-Za-z][\w./:-]*|arn:aws[\w-]*:\S*")
-# Pairs of letters that make up nine in ten pairs in words: a first letter, then its successors.
+# Letter pairs that make up 90 % of the pairs in words: a first letter, then the letters after it.
 _PAIRS = frozenset(
     row[0] + second
     for row in (
@@ -54,12 +54,12 @@ _PAIRS = frozenset(
     for second in row[1:]
 )
 _FEW_PAIRS = 0.65
-"""Share of common pairs below which letters are random."""
+"""Share of common letter pairs below which letters count as random."""
 _SOME_PAIRS = 0.85
-"""The same share for letters whose case changes often."""
+"""Share of common letter pairs below which letters whose case changes often count as random."""
 _SHORTEST_HEX = 16
 _RANDOM_PIECE = 20
-"""Length from which a random path segment is not a file name: base64 may begin with a slash."""
+"""Minimum length of a random path segment that counts as base64, which may begin with a slash."""
 _PHRASE = re.compile(r"[A-Za-z]{3,12}(?:[-_. ][A-Za-z]{3,12}){3,}[-_.\w]*")
 _LETTERS = re.compile(r"[A-Za-z2-7]+")
 _CODE = re.compile(r"[(){}\[\]<>|]|::|->|=>|&&|\$\(")
@@ -82,12 +82,12 @@ def is_uuid(value: str) -> bool:
 
 
 def is_word(value: str) -> bool:
-    """Return whether a value may be a password of lowercase letters only."""
+    """Return whether a value may be a password that consists of lowercase letters only."""
     return value.isalpha() and value.islower() and len(value) >= 8 and not is_placeholder(value)
 
 
 def is_phrase(value: str) -> bool:
-    """Return whether a value is four or more words with separators."""
+    """Return whether a value consists of four or more words with separators."""
     return _PHRASE.fullmatch(value[:_ENOUGH]) is not None and not is_placeholder(value)
 
 
@@ -112,7 +112,7 @@ def is_file(value: str) -> bool:
 
 
 def is_code(value: str) -> bool:
-    """Return whether a value is an identifier, a call, a version or a file."""
+    """Return whether a value is an identifier, a call, a version or a file name."""
     value = value[:_ENOUGH]
     return bool(
         _IDENTIFIER.fullmatch(value)
@@ -138,7 +138,7 @@ def is_tag(value: str) -> bool:
 
 
 def is_random_letters(value: str, least: int = 12) -> bool:
-    """Return whether a value is random letters, base32, or at least 16 hexadecimal digits."""
+    """Return whether a value is random letters, base32, or a run of at least 16 hex digits."""
     value = value[:_ENOUGH].rstrip("=")
     if is_hex(value) and len(value) >= _SHORTEST_HEX:
         return has_digit(value) and not value.isdigit() and len(set(value)) >= _SHORTEST_HEX // 3
@@ -154,10 +154,10 @@ def has_digit(value: str) -> bool:
 
 
 def is_random(value: str, least: int = 16) -> bool:
-    """Return whether a value is random: mixed letters and digits, or mixed case, unlike words.
+    """Return whether a value looks random: letters mixed with digits, or mixed case unlike words.
 
-    Names written by people rarely change between letters and digits, and have capitals only at the
-    start of words.
+    Names written by people rarely alternate between letters and digits, and have capitals only at
+    the start of words.
     """
     body = _SIGNS.sub("", value[:_ENOUGH])
     size = len(body)
@@ -177,12 +177,12 @@ def is_random(value: str, least: int = 16) -> bool:
 
 
 def _count_case_changes(body: str) -> int:
-    """Return how often the case changes; in random text, about every second letter."""
+    """Return how often the case changes; in random text it changes at about every second letter."""
     return sum(a.isupper() != b.isupper() for a, b in pairwise(body) if a.isalpha() and b.isalpha())
 
 
 def has_mixed_characters(value: str) -> bool:
-    """Return whether a value mixes kinds of character like a password, unlike a plain word."""
+    """Return whether a value mixes kinds of characters like a password, unlike a plain word."""
     value = value[:_ENOUGH]
     kinds = (
         any(map(str.islower, value))

@@ -1,1 +1,1 @@
-"""Checks of the relay: its kind, size, decisions, and convergence on a topic."""
+"""Check a relay: its kind, its size, its decisions, and its convergence on a topic."""

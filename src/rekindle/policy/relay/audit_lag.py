@@ -1,4 +1,4 @@
-"""Find the relays of the log that the audit trail lacks."""
+"""Find relays in the log that are missing from the audit trail."""
 
 from collections.abc import Iterable
 
@@ -18,7 +18,7 @@ class AuditLag(msgspec.Struct, frozen=True):
     is_ours: bool
     """Whether the trail belongs to this log; False if its last commit is not in the log."""
     missing: tuple[RelayCommitted, ...] = ()
-    """Missing relays, oldest first."""
+    """Relays that the trail lacks, oldest first."""
 
 
 def find_audit_lag(
@@ -26,8 +26,8 @@ def find_audit_lag(
 ) -> AuditLag:
     """Return the relays that the trail lacks, up to the last event confirmed on disk.
 
-    The log is read back only to the trail's last commit. After that commit, an event of an older
-    generation comes from a host that had lost the agent, so it is ignored.
+    The log is read backwards, up to the trail's last commit. After that commit, an event with an
+    older generation was written by a host that had already lost the agent, so the event is ignored.
     """
     since: list[AnyEvent | UnknownEvent] = []
     is_ours = tip is None

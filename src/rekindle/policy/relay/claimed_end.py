@@ -7,24 +7,24 @@ Action into clauses and compares each with the tables below:
 | table | a clause that matches |
 |---|---|
 | `_ENDS` | reports that all of the work is done, or that nothing is left to do |
-| `_BARE` | is only a word like "Done": counts as the first clause alone |
+| `_BARE` | is only a word like "Done": counts if it is the first clause |
 | `_NOTHING` | is only a word like "None": counts with a clause that reports something as finished |
 | `_FINISHED` | reports something, not necessarily all of the work, as finished |
-| `_SCOPE` | speaks of a part of the work ("this phase", "for now"): reports no end |
-| `_ASIDE` | is optional, conditional or waits for the operator's next task: asks for nothing |
+| `_SCOPE` | is about a part of the work ("this phase", "for now"): does not report an end |
+| `_ASIDE` | is optional or conditional, or waits for the operator's next task: asks for nothing |
 | `_OPEN`, `_VERBS` | asks for work, waits for something, or makes an exception |
 
 `_ENDS` is a closed grammar: between "all" and "tasks", and after "done", it allows only words that
-do not narrow the task. "All backend tasks are done" is a report about a part.
+do not narrow the task. "All backend tasks are done" reports only a part of the work as done.
 
-A relay claims an end if no clause of its Next Action asks for work, and the first clause
+A relay reports an end if no clause of its Next Action asks for work, and the first clause
 
 - matches `_ENDS` or `_BARE`, or
 - matches `_NOTHING`, and a later clause or Current Phase matches `_FINISHED`, or
 - states a fact before "nothing is left".
 
-In doubt it does not: a finished agent then costs another cycle, but ending unfinished work would
-cost the work.
+If in doubt, the work does not count as done. For a finished agent, that costs another cycle, but
+stopping before the end would leave the work unfinished.
 """
 
 import re
@@ -47,7 +47,7 @@ _CORE = (
 )
 """Nouns that mean all of the work."""
 _NARROW = r"(?:plan|loop|run|implementation|feature|fix|migration|refactoring|procedure|change)"
-"""Nouns that mean all of the work only with a bare article: not "the backend migration"."""
+"""Nouns that mean all of the work only after a bare article, unlike in "the backend migration"."""
 _PARTS = (
     rf"(?:{_CORE}|items?|steps?|requirements?|features?|phases?|milestones?|stories|criteria"
     r"|issues?|deliverables?|functionality|checks?|boxes|checkboxes|tickets?|changes?|plan)"
@@ -58,7 +58,7 @@ _SPAN = (
     r"|development|coding|project|success|the|these|those|our|my|bounded|of|\d+|two|three|four|five|six"
     r"|seven|eight|nine|ten) )*"
 )
-"""Words before a noun that do not narrow it."""
+"""Words that may come before a noun without narrowing it."""
 _WHOLE = (
     r"(?!(?:work|tasks) (?:done|completed)$)(?:(?:the|this|our|my|your|entire|whole|overall) )?"
     rf"(?:{_SPAN}{_CORE}|(?:requested )?{_NARROW})"
@@ -85,7 +85,9 @@ _HERE = (
     rf" {_SPAN}{_CORE}|as (?:planned|requested|specified|required|asked|expected|described)))?"
 )
 _STOP = rf"{_HERE}(?=$| (?:and|because|since|per)\b|[!?.])"
-"""Permitted text after an end. "done for today" and "no further work on the lexer" are not ends."""
+"""Text that may follow a reported end, unlike in "done for today" or "no further work on the
+lexer".
+"""
 _STEPS = (
     r"(?:actions?|updates?|steps?|work|tasks?|items?|to-?dos?|changes?|cycles?|iterations?"
     r"|sessions?|development|repairs?|implementation|issues?)"
@@ -150,8 +152,8 @@ _ENDS = _compile_any(
     r"(?:停止|结束|终止)(?:循环|运行|任务|本项目|项目)?$",
 )
 _NONE_LEFT = _compile_any(r"(?:there (?:is|are) |there'?s )?no(?:thing)?\b", r"[已并再]?[无没不]")
-"""Beginning of an end that may follow other facts. "All 5 features are done" may only be about
-them.
+"""Beginning of a reported end that may follow other facts. "All 5 features are done" is left out,
+because it may be about the features alone.
 """
 _LABEL = re.compile(
     r"(?:(?:the|task|project|overall|work|final|loop|任务|项目|整体|当前) ?)*(?:status|state|状态)"
@@ -227,8 +229,8 @@ _STATED = re.compile(
     r"(?:the|an?|all|every|each|this|these|that|those|it|its|they|our|my|any|both|no|nothing|none"
     r"|everything|see|future)(?: \S+){3}|[^\x00-\x7f].{7}"
 )
-"""Beginning of a statement. Other clauses count as instructions, because any word may be their
-verb. Shorter ones ("the lexer") count as the part of the work that an end is about.
+"""Beginning of a statement. Any other clause counts as an instruction, because any word may be its
+verb. Shorter clauses ("the lexer") count as the part of the work that a reported end is about.
 """
 _FACT = re.compile(
     rf"\b(?:is|are|was|were|has|have|pass(?:es|ed)?|verified|green|merged|ready|works?|working|{_DONE_WORDS})\b"
@@ -276,7 +278,7 @@ def reports_all_done(relay: Relay) -> bool:
 
 
 def _ends_with_nothing_left(clauses: list[tuple[str, bool]]) -> bool:
-    """Return whether facts about the work come before the report that nothing is left."""
+    """Return whether the text states facts about the work and then that nothing is left to do."""
     for clause, _ in clauses:
         if _NONE_LEFT.match(clause):
             return bool(_find_end(clause))
@@ -286,13 +288,13 @@ def _ends_with_nothing_left(clauses: list[tuple[str, bool]]) -> bool:
 
 
 def _find_end(clause: str) -> re.Match[str] | None:
-    """Return the words that report the end of all of the work, or None."""
+    """Return the words that report the end of all the work, or None."""
     end = _ENDS.match(clause)
     return None if end is None or _SCOPE.search(end[0]) else end
 
 
 def _split_clauses(text: str) -> Iterator[tuple[str, bool]]:
-    """Yield the clauses of a text without markdown, and whether each is an item of a list.
+    """Yield the clauses of a text without markdown, and whether each is in a list item.
 
     Ticked items are left out, and so are items below a line that calls them optional or introduces
     a list of facts.
@@ -317,7 +319,7 @@ def _split_clauses(text: str) -> Iterator[tuple[str, bool]]:
 
 
 def _is_open(clause: str, *, is_item: bool) -> bool:
-    """Return whether a clause asks for work, also after the end that it reports."""
+    """Return whether a clause asks for work, even after the end that it reports."""
     end = _find_end(clause) or _BARE.match(clause) or _NOTHING.match(clause)
     if not end:
         return _asks_for_work(clause, is_item=is_item)

@@ -1,6 +1,6 @@
 """Check convergence: a topic starts with options, is settled by one choice, and is then worked on.
 
-Cycles are counted per topic, from the log. `find_topic` decides which cycles have the same topic.
+Cycles in the log are counted per topic. `find_topic` decides which cycles have the same topic.
 
     cycle on the topic   required result
     first                brainstorm: ranked options
@@ -39,7 +39,7 @@ _TIMES = re.compile(
     re.IGNORECASE,
 )
 _COUNT = re.compile(
-    # A number after the name of a part of the work belongs to that name.
+    # A number after a word such as "phase" or "task" is part of the name.
     r"(?<!phase )(?<!step )(?<!stage )(?<!part )(?<!sprint )(?<!milestone )(?<!task )(?<!阶段)"
     r"(?<![\w.,#-])[~$]?\d[\d,]*(?:\.\d+)?(?:[+%]|/\d+)?(?![\w.])"
 )
@@ -70,14 +70,14 @@ class StageResult(msgspec.Struct, frozen=True):
 
     ok: bool
     words: str
-    """Produced or missing result."""
+    """Description of the result that was produced or is missing."""
 
 
 def find_topic(relay: Relay) -> str:
     """Return the topic of a relay without counts, dates and decoration; empty if it has none.
 
-    It is the beginning of Current Phase, up to a dash or a colon, because the progress follows it.
-    If that part only names one of our stages, the next part counts.
+    The topic is the beginning of Current Phase, up to a dash or a colon, because the progress comes
+    after it. If that part only names one of Rekindle's stages, the next part is the topic.
     """
     places = relay.places(RelayField.CURRENT_PHASE)
     if not places:
@@ -101,7 +101,7 @@ def find_topic(relay: Relay) -> str:
 
 
 def choose_stage(cycles_on_topic: int) -> TopicStage:
-    """Return the stage of the given cycle on a topic, counted from 1."""
+    """Return the stage of a cycle, given its number on the topic, counted from 1."""
     stages = list(TopicStage)
     return stages[min(max(cycles_on_topic, 1), len(stages)) - 1]
 
@@ -114,13 +114,13 @@ def choose_next_stage(ended: Mapping[int, CycleEnded], topic: str) -> TopicStage
 def render_stage_notice(
     ended: Mapping[int, CycleEnded], last: CycleEnded | None, relay: Relay | None
 ) -> str:
-    """Return the notice of what the next cycle must produce, and what the last one left out."""
+    """Return a notice of what the next cycle must produce, and what the last one did not."""
     missed = f"The last cycle {last.owed}.\n" if last and last.owed else ""
     return missed + describe_stage(choose_next_stage(ended, find_topic(relay) if relay else ""))
 
 
 def describe_stage(stage: TopicStage) -> str:
-    """Return the instruction of a stage for the next cycle."""
+    """Return the instruction for the next cycle at this stage."""
     match stage:
         case TopicStage.BRAINSTORM:
             return (
@@ -153,7 +153,7 @@ def check_stage(
     """Return whether a cycle produced the result that its stage requires.
 
     `files` are the changed files, and `constant` the names of artefacts that every cycle changes.
-    `before` is the previous relay, to tell new lines from old ones.
+    `before` is the previous relay, used to tell new lines from old ones.
     """
     match stage:
         case TopicStage.BRAINSTORM:

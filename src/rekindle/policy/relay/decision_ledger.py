@@ -1,9 +1,9 @@
-"""Keep a ledger of decisions, independent of what happens to their lines in the relay.
+"""Keep a ledger of all decisions, even after their lines have left the relay.
 
-A decision that is edited in place is superseded by its new text. One that is gone was dropped, or
-was trimmed into the archive, where it is still valid. Two decisions are the same if their texts are
-equal without dates, cycles and decoration. They have the same subject if the parts before the
-reason are equal.
+A decision that is edited in place is superseded by its new text. A decision that is missing from
+the next relay was either dropped, or trimmed into the archive, where it is still valid. Two
+decisions are the same if their texts are equal without dates, cycles and decoration. They have the
+same subject if their texts are equal up to the reason.
 """
 
 import re
@@ -35,28 +35,28 @@ _LABEL = re.compile(r"(?:decisions?|decided|note|new|决定|决策)\W*", re.IGNO
 
 class LedgerDecision(msgspec.Struct, frozen=True):
     text: str
-    """Text as written, on one line."""
+    """Text of the decision as written, on one line."""
     made: date | None
     key: str
-    """Normalized subject; decisions with the same key decide the same question."""
+    """Normalized subject; decisions with equal keys answer the same question."""
     plain: str
-    """Normalized text; decisions with the same text are the same."""
+    """Normalized text; decisions with equal texts are the same decision."""
 
 
 class DecisionChanges(msgspec.Struct, frozen=True):
-    """Changes of the decisions between two consecutive relays."""
+    """Changes to the decisions between two consecutive relays."""
 
     added: tuple[LedgerDecision, ...] = ()
     dropped: tuple[LedgerDecision, ...] = ()
     superseded: tuple[tuple[LedgerDecision, LedgerDecision], ...] = ()
-    """Pairs of the old decision and the one that replaces it."""
+    """Pairs of an old decision and the one that replaces it."""
     redebated: tuple[Redebate, ...] = ()
 
 
 class DecisionStatus(StrEnum):
     IN_FORCE = "in force"
     ARCHIVED = "archived"
-    """Trimmed from the relay for its size, but not withdrawn."""
+    """Trimmed from the relay to save space, but not withdrawn."""
     SUPERSEDED = "superseded"
     DROPPED = "dropped"
 
@@ -78,11 +78,11 @@ class LedgerRevision(msgspec.Struct, frozen=True):
 class LedgerEntry(msgspec.Struct, frozen=True):
     decision: LedgerDecision
     first: RelayPosition | None
-    """First relay that contains it; None if no relays were searched."""
+    """First relay that contains the decision; None if no relays were searched."""
     last: RelayPosition | None
     status: DecisionStatus = DecisionStatus.IN_FORCE
     by: LedgerDecision | None = None
-    """Decision that replaced it."""
+    """Decision that replaced this one, if any."""
 
 
 def read_decisions(relay: Relay) -> tuple[LedgerDecision, ...]:
@@ -92,7 +92,7 @@ def read_decisions(relay: Relay) -> tuple[LedgerDecision, ...]:
 
 
 def compare_decisions(before: Relay, after: Relay) -> DecisionChanges:
-    """Return how the decisions changed, and which of them are debated again."""
+    """Return how the decisions changed, and which of them are being debated again."""
     was = read_decisions(before)
     changes = diff_decisions(was, read_decisions(after))
     replaced = {old.plain for old, _ in changes.superseded} | {new.key for new in changes.added}
@@ -123,7 +123,7 @@ def diff_decisions(was: Sequence[LedgerDecision], now: Sequence[LedgerDecision])
 
 
 def build_ledger(revisions: Iterable[LedgerRevision]) -> tuple[LedgerEntry, ...]:
-    """Return every decision of a sequence of relays, the oldest decision first."""
+    """Return every decision in a sequence of relays, oldest first."""
     entries: dict[str, LedgerEntry] = {}
     last: tuple[LedgerDecision, ...] = ()
     for revision in revisions:
@@ -147,7 +147,7 @@ def build_ledger(revisions: Iterable[LedgerRevision]) -> tuple[LedgerEntry, ...]
 
 
 def search_ledger(entries: Iterable[LedgerEntry], words: str) -> tuple[LedgerEntry, ...]:
-    """Return the entries whose text, or that of their replacement, contains all these words."""
+    """Return the entries that contain all these words, in their own or their replacement's text."""
     wanted = words.casefold().split()
     return tuple(
         entry

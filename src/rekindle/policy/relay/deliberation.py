@@ -1,7 +1,7 @@
 """Find what a relay has decided: the options that it ranks, the winner that it names, its doubts.
 
-This is read from prose in English and Chinese, by its position and its first words. Future work
-does not count: a Next Action that asks for a choice has not made one.
+These are found in English and Chinese prose by the position and the first words of a line. Future
+work does not count: a Next Action that asks for a choice has not made one.
 """
 
 import re
@@ -99,17 +99,17 @@ _ASKS = ("?", "？")
 
 
 class ProseLine(msgspec.Struct, frozen=True):
-    """A line of prose and its position."""
+    """A line of prose, with the field and the heading that it belongs to."""
 
     text: str
-    """Text as written."""
+    """Text of the line as written."""
     owner: RelayField | None
     title: str
-    """Heading directly above it."""
+    """Title of the nearest heading above the line."""
 
     @property
     def bare(self) -> str:
-        """The text without list marks, emphasis and emoji."""
+        """Text of the line without list marks, emphasis and emoji."""
         return _strip_marks(self.text)
 
 
@@ -117,10 +117,10 @@ _NOTHING = ProseLine("", None, "")
 
 
 def find_options(relay: Relay, before: Relay | None = None) -> tuple[str, ...]:
-    """Return the longest list of ranked options: numbered, and neither steps nor a report.
+    """Return the longest numbered list of options, not a list of steps or a report; else ().
 
     A list without a label counts only if the previous relay does not contain it, because rules and
-    plans are carried from cycle to cycle.
+    plans are carried over from cycle to cycle.
     """
     old_lines = _list_known_lines(before)
     return max(_find_ranked_lists(_read_prose_lines(relay), old_lines), key=len, default=())
@@ -129,15 +129,15 @@ def find_options(relay: Relay, before: Relay | None = None) -> tuple[str, ...]:
 def find_option_lists(relay: Relay) -> tuple[tuple[str, ...], ...]:
     """Return all lists that are labelled as options."""
     lines = _read_prose_lines(relay)
-    old_lines = frozenset(line.bare for line in lines)  # so that only labelled lists count
+    old_lines = frozenset(line.bare for line in lines)  # makes only labelled lists count
     return tuple(options for options in _find_ranked_lists(lines, old_lines) if options)
 
 
 def find_winners(relay: Relay, before: Relay | None = None) -> tuple[str, ...]:
     """Return the chosen options, without duplicates; "A or B" counts as two.
 
-    If a line is labelled as the winner, only such lines count. A relay collects decisions, so of
-    several winners only those count that the previous relay does not contain.
+    If a line is labelled as the winner, only labelled lines count. Decisions accumulate in a relay,
+    so if there are several winners, only those that the previous relay does not contain count.
     """
     lines = _read_prose_lines(relay)
     winners = _deduplicate(_find_labelled_winners(lines)) or _deduplicate(
@@ -162,7 +162,7 @@ def names_doubts(relay: Relay) -> bool:
 
 
 def rejects_topic(relay: Relay, before: Relay | None = None) -> bool:
-    """Return whether a relay rejects the topic in a line that is new."""
+    """Return whether a new line of the relay rejects the topic."""
     old_lines = _list_known_lines(before)
     return any(
         _rejects_topic(_GO_OR_NOT.sub("", sentence))
@@ -212,7 +212,7 @@ def _find_ranked_lists(
         if item and (not items or line.title == items[0].title):
             items.append(line)
         elif items and line.text[:1] in {" ", "\t"} and line.title == items[0].title:
-            continue  # details of the option above
+            continue  # details of the option above them
         else:
             yield _read_options(items, label, old_lines)
             items = [line] if item else []
@@ -239,7 +239,7 @@ def _read_options(items: list[ProseLine], label: str, old_lines: frozenset[str])
 
 
 def _find_labelled_winners(lines: list[ProseLine]) -> Iterator[str]:
-    """Yield the text after `Winner:`, or below such a heading."""
+    """Yield the text after `Winner:`, or below a heading with that label."""
     for place, line in enumerate(lines):
         if line.owner in {RelayField.NEXT_ACTION, RelayField.OPEN_QUESTIONS}:
             continue
@@ -264,7 +264,7 @@ def _find_stated_winners(lines: list[ProseLine]) -> Iterator[str]:
                 match = _RATHER.search(sentence.strip())
             if match and not sentence.rstrip().endswith(_ASKS):
                 subject = _find_subject(next(filter(None, match.groups())))
-                # A negation after the subject belongs to the reason.
+                # A negation after the subject is part of the reason.
                 if not _is_open(match.string[: match.start()]) and not _is_open(subject):
                     yield subject
 
@@ -288,7 +288,7 @@ def _is_same(one: str, other: str) -> bool:
 
 
 def _explains_failure(line: ProseLine, below: ProseLine) -> bool:
-    """Return whether a line about failure explains it, in itself or in the next line."""
+    """Return whether a line about failure, or the line after it, explains the failure."""
     match = _WRONG.search(line.bare)
     if not match or line.bare.endswith(_ASKS) or _is_open(line.bare[: match.start()]):
         return False

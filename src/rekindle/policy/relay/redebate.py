@@ -1,10 +1,10 @@
 """Find settled decisions that a relay debates again.
 
-Few lines do that, while many mention a decision: how to continue it, or how far it is. So a line
-counts only if it is new and
+Many lines mention a decision, to continue it or to report its progress, but few debate it again. So
+a line counts only if it is new and
 
-- asks to choose, and one of its alternatives is the decision, or it names both the chosen and the
-  rejected option;
+- asks for a choice, and either one of its alternatives is the decision, or it names both the chosen
+  and the rejected option;
 - or says that a decision should be reconsidered, and names it;
 - or asks for the rejected option without naming the chosen one;
 - or is one of several ranked options, under the same conditions.
@@ -59,19 +59,19 @@ _VERB = re.compile(
     r"^(?:we )?(?:use|using|chose|choose|go with|keep)\s+|^(?:选用|采用|使用|选择|决定|用)"
 )
 _ASKING = frozenset(("do", "want", "keep", "shoul", "would", "shall", "use", "have", "still"))
-"""Words that introduce an alternative in a question, and are not part of it."""
+"""Words that introduce an alternative in a question, but are not part of the alternative."""
 _FEWEST = 2
-"""Number of words that a subject needs; a single word is too general."""
+"""Minimum number of words in a subject; a single word is too general."""
 
 SettledDecision = tuple[str, date | None, str]
-"""A decision's text, date and subject."""
+"""Text, date and subject of a decision."""
 
 
 class Redebate(msgspec.Struct, frozen=True):
     decision: str
     made: date | None
     line: str
-    """Line that debates it again."""
+    """Line that debates the decision again."""
     where: str
 
     @property
@@ -94,7 +94,7 @@ class _ReopeningLine(msgspec.Struct, frozen=True):
 def find_redebates(
     settled: Iterable[SettledDecision], before: Relay, after: Relay
 ) -> tuple[Redebate, ...]:
-    """Return each decision that is debated again, once."""
+    """Return each decision that is debated again, with the first line that does so."""
     old_texts = {line.text for line in _list_lines(before)}
     lines = [line for line in _list_lines(after) if line.text not in old_texts]
     return tuple(
@@ -137,7 +137,7 @@ def _find_alternatives(line: str) -> tuple[str, ...]:
 
 def _reopens_decision(line: _ReopeningLine, subject: str) -> bool:
     if not set(directive.find_identifiers(subject)) <= set(directive.find_identifiers(line.text)):
-        return False  # it is about another task or version
+        return False  # the line is about another task or version
     parts = _AGAINST.split(_VERB.sub("", subject), maxsplit=1)
     sides = [side for part in parts if (side := find_significant_words(part))]
     if not sides:
@@ -159,7 +159,7 @@ def _reopens_decision(line: _ReopeningLine, subject: str) -> bool:
 
 
 def _are_apart(sides: list[frozenset[str]], options: list[frozenset[str]]) -> bool:
-    """Return whether the chosen and the rejected side are different options of one choice."""
+    """Return whether the chosen and the rejected side are two different options of the line."""
     chosen, other = (
         {i for i, option in enumerate(options) if _measure_share(side, option) >= DECISION_NAMED}
         for side in sides[:2]

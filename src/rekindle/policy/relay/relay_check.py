@@ -41,7 +41,7 @@ class RelayFinding(msgspec.Struct, frozen=True):
 
 class RelayReport(msgspec.Struct, frozen=True):
     kind: RelayKind
-    """Most severe finding."""
+    """Kind of the most severe finding."""
     usable: bool
     tokens: int
     fields: tuple[str, ...]
@@ -78,7 +78,7 @@ def find_headline(relay: Relay) -> str:
 
 
 def _reports_end(relay: Relay) -> bool:
-    # Compiling its patterns takes longer than starting a command.
+    # Compiling the patterns of `claimed_end` takes longer than starting a command.
     from rekindle.policy.relay.claimed_end import reports_all_done  # noqa: PLC0415
 
     return reports_all_done(relay)

@@ -1,13 +1,13 @@
-"""Trim a relay below its cap without changing its directive.
+"""Trim a relay to its cap without changing its directive.
 
 Lines are removed in this order, and only until the relay fits: done lines; What We Did; the oldest
-decisions; the other sections, from the bottom. In a Next Action only done lines are removed. No
-line is rewritten, and removed lines are returned, so that they can be archived first. A relay
-without a directive stays as it is, because a text that cannot be parsed must not be cut.
+decisions; the other sections, from the bottom. In a Next Action only done lines are removed. Lines
+are never rewritten, and removed lines are returned, so that they can be archived first. A relay
+without a directive is left unchanged, because a text that cannot be parsed must not be cut.
 
 Removing a line can change how others are parsed: half a comment hides the headings after it. So the
-rest is parsed again. If its sections differ from before, whole sections are removed instead of
-blocks, or nothing at all.
+remaining text is parsed again. If its sections differ from before, whole sections are removed
+instead of blocks, or nothing at all.
 """
 
 import re
@@ -48,13 +48,13 @@ _LAST_TO_GO = (
 )
 
 
-# Most lines stay the same from one relay to the next.
+# Cached, because most lines stay the same from one relay to the next.
 _weigh = lru_cache(maxsize=65_536)(estimate_unrounded)
 
 
 class RemovedText(msgspec.Struct, frozen=True):
     heading: str
-    """Title of its section."""
+    """Title of the section that the text was removed from."""
     reason: str
     text: str
 
@@ -88,7 +88,7 @@ def trim_relay(relay: Relay, cap: int) -> TrimResult:
 
 
 def _trim_blocks(before: TrimResult, cap: int) -> TrimResult:
-    """Trim again by blocks, after the sections that prevented it were removed."""
+    """Trim again by blocks, after removing the sections that prevented it."""
     rest = trim_relay(before.relay, cap)
     return msgspec.structs.replace(
         rest, removed=before.removed + rest.removed, tokens_before=before.tokens_before
@@ -96,34 +96,34 @@ def _trim_blocks(before: TrimResult, cap: int) -> TrimResult:
 
 
 def cut_for_primer(relay: Relay, cap: int, whole: str) -> Relay:
-    """Return the relay for a primer, shortened if it exceeds its cap even when trimmed.
+    """Return the relay for a primer, shortened if it exceeds the cap even after trimming.
 
     A shortened relay has its phase on one line and the beginning of its directive, with a pointer
-    to the whole relay, so that the reader knows where to continue.
+    to the whole relay, so that the reader knows where to read the rest.
     """
     if estimate_tokens(relays.render(relay)) <= cap:
         return relay
     pointer = f"(cut here: read the rest in {whole} before you act)\n"
     phase = to_one_line(relay.content(RelayField.CURRENT_PHASE) or "", HEADLINE_CHARACTERS)
-    phase = phase.lstrip("#<`~ ")  # a heading or a fence in there must not hide the directive
+    phase = phase.lstrip("#<`~ ")  # a heading or a fence in the phase must not hide the directive
     above = relays.render(relays.compose({RelayField.CURRENT_PHASE: phase} if phase else {}))
     room = cap - estimate_unrounded(pointer) - estimate_unrounded(above) - RELAY_HEADING_TOKENS
     lines: list[str] = []
     for line in outline.split_lines(relay.next_action or ""):
         weight = _weigh(line)
         if weight > room:
-            # The beginning of a line that is too long still names its subject.
+            # If a line is too long, its beginning still names its subject.
             lines.append(line[: int(len(line) * max(room, 0) / weight)])
             break
         room -= weight
         lines.append(line)
-    # On the first level, so that no heading inside the directive ends it.
+    # Use a top-level heading, so that no heading inside the directive ends it.
     directive = "".join(lines).rstrip()
     return relays.parse(f"{above}\n# {RelayField.NEXT_ACTION}\n{directive}\n\n{pointer}")
 
 
 def render_archive(removed: tuple[RemovedText, ...], title: str) -> str:
-    """Return the removed lines for the archive, below their headings."""
+    """Return the removed lines as text for the archive, grouped below their headings."""
     parts = [schema_mark.render_mark("trimmed", 1), f"# {title}\n"]
     heading = None
     for piece in removed:
@@ -142,21 +142,21 @@ def is_done_item(line: str) -> bool:
 class _PageLine(msgspec.Struct):
     text: str
     section: int
-    """Index of its section; -1 before the first heading."""
+    """Index of the line's section; -1 before the first heading."""
     block: int
     weight: float
     is_heading: bool = False
     in_fence: bool = False
     fixed: bool = False
     reason: str = ""
-    """Reason for its removal; empty if it is kept."""
+    """Reason for removing the line; empty if it is kept."""
 
 
 class _RelayPage:
-    """A relay as lines with their sections and blocks, from which groups of lines are removed.
+    """The lines of a relay, with their sections and blocks, from which groups of lines are removed.
 
-    With `finely`, blocks are paragraphs and list items; otherwise the text of a section is one
-    block.
+    If `finely` is true, blocks are paragraphs and list items; otherwise the text of a section is
+    one block.
     """
 
     def __init__(self, relay: Relay, *, finely: bool) -> None:
@@ -197,7 +197,7 @@ class _RelayPage:
         )
 
     def keeps_sections(self, parsed: Relay) -> bool:
-        """Return whether the remaining lines are parsed into the same sections as before."""
+        """Return whether the remaining lines are still parsed into the same sections."""
         expected: list[tuple[str, str]] = [("", self._read_left(-1))]
         for index, section in enumerate(self.sections):
             if not self.own[index][0].reason:
@@ -235,7 +235,7 @@ class _RelayPage:
         return "".join(line.text for line in own if not line.reason and not line.is_heading).strip()
 
     def _add_lines(self, text: str, section: int) -> None:
-        # The phase is the topic of the whole relay, so its first block stays.
+        # The phase is the topic of the whole relay, so its first block is kept.
         fixed = section >= 0 and self.owners[section] is RelayField.CURRENT_PHASE
         for block in outline.split_blocks(text) if self.finely else [text]:
             for line, is_prose in outline.mark_prose(block):
@@ -253,14 +253,14 @@ class _RelayPage:
             fixed = fixed and not block.strip()
 
     def _tie_gap(self, section: int) -> None:
-        """Tie an underlined heading to the blank line that it needs above it."""
+        """Treat the blank line that an underlined heading needs above it as part of the heading."""
         if self.lines and not self.lines[-1].text.strip():
             gap = self.lines[-1]
             if gap.section < 0 or self.owners[gap.section] is not RelayField.NEXT_ACTION:
                 gap.section, gap.is_heading = section, True
 
     def _fix_front_matter(self) -> None:
-        """Protect front matter and the schema mark, which are for programs."""
+        """Protect front matter and the schema mark, which programs read."""
         head = [line for line in self.lines if line.section < 0]
         rule = "---"
         if head and head[0].text.lstrip("\ufeff").rstrip() == rule:
@@ -274,7 +274,7 @@ class _RelayPage:
 
 
 def _list_candidates(page: _RelayPage) -> Iterator[tuple[str, list[_PageLine]]]:
-    """Yield groups of lines in the order of their removal."""
+    """Yield groups of lines in the order in which they are removed, with the reason."""
     if page.finely:
         yield from (("done", group) for group in _list_done_items(page))
     for section in page.owned_by(RelayField.WHAT_WE_DID):
@@ -297,7 +297,7 @@ def _list_done_items(page: _RelayPage) -> Iterator[list[_PageLine]]:
         if below is None:
             continue
         if owner is RelayField.NEXT_ACTION:
-            # Open details would move below the previous item, so a done item with them stays.
+            # Open details would move below the previous item, so a done item that has some is kept.
             details = [detail for detail in below if detail.text.strip()]
             if all(is_done_item(detail.text) and not detail.in_fence for detail in details):
                 yield [line, *details]
@@ -306,7 +306,7 @@ def _list_done_items(page: _RelayPage) -> Iterator[list[_PageLine]]:
 
 
 def _find_finished_directive(page: _RelayPage) -> range:
-    """Return the sections of a directive that is all done; a relay needs one, so they stay."""
+    """Return the sections of a directive that is all done; a relay needs one, so they are kept."""
     extent = page.relay.outline.extent(page.relay.places(RelayField.NEXT_ACTION)[0])
     open_lines = (
         line.text
@@ -318,7 +318,7 @@ def _find_finished_directive(page: _RelayPage) -> range:
 
 
 def _list_lines_below(lines: list[_PageLine], number: int) -> list[_PageLine] | None:
-    """Return the lines that belong to a list item; None if its text continues unindented."""
+    """Return the lines that belong to a list item, or None if its text continues unindented."""
     indent = _measure_indent(lines[number].text)
     below: list[_PageLine] = []
     gap: list[_PageLine] = []
@@ -342,9 +342,9 @@ def _list_lines_below(lines: list[_PageLine], number: int) -> list[_PageLine] | 
 
 
 def _sort_decisions_by_age(page: _RelayPage) -> list[list[_PageLine]]:
-    """Return decisions by date, their own or that of their heading.
+    """Return the decisions sorted by date, either their own or that of their heading.
 
-    An undated one has the date of the one above it. Equal dates keep the order of the list.
+    An undated decision has the date of the one above it. Equal dates keep the order of the list.
     """
     blocks = []
     dates = []
@@ -376,7 +376,7 @@ def _find_latest_date(text: str) -> date | None:
 
 
 def _list_other_sections(page: _RelayPage) -> Iterator[list[_PageLine]]:
-    """Yield sections that are not fields of the relay, from the bottom, then the lesser fields."""
+    """Yield sections that are not fields of the relay, from the bottom, then the minor fields."""
     unknown = [index for index, owner in enumerate(page.owners) if owner is None]
     for section in (*reversed(unknown), -1):
         yield from reversed(page.blocks(section))

@@ -1,8 +1,8 @@
-"""Decide which settings need the operator's consent, and how two versions of them differ.
+"""Decide which settings need the operator's consent, and compare two versions of them.
 
 An agent can write to `rekindle.yaml`, but must not decide what the next supervisor starts, pays for
 or permits. The operator's `run`, `up` and `restart` record these settings outside the workspace. A
-supervisor that finds other settings, or no record, starts nothing.
+supervisor that finds different settings, or no record, starts nothing.
 
 Every key is controlled unless it is listed in `UNCONTROLLED_KEYS`, so that a new key is safe by
 default.
@@ -25,23 +25,23 @@ from rekindle.thresholds.texts import (
 )
 
 UNCONTROLLED_KEYS = frozenset({"prompt", "rules", "convergence", "handover"})
-"""Keys of an agent that name its task and its method; they start nothing and permit nothing."""
+"""Keys of an agent that describe its task and how to work; they start and permit nothing."""
 _FLEET = "fleet"
 _SHARED = ("personas", "notify", "prices", "runtime", "redact", _FLEET)
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 ControlledSettings = dict[str, Any]
-"""Controlled settings by their place in the manifest, as plain JSON values."""
+"""Controlled settings as plain JSON values, by their key in the manifest."""
 
 
 class SettingChange(msgspec.Struct, frozen=True):
-    """One controlled setting that differs from what the operator accepted."""
+    """A controlled setting that differs from the one that the operator accepted."""
 
     key: str
     before: str
-    """Accepted value on one line; empty if there was none."""
+    """Accepted value on one line; empty if the setting is new."""
     after: str
-    """Current value on one line; empty if it was removed."""
+    """Current value on one line; empty if the setting was removed."""
 
     def render(self) -> str:
         """Return the change on one line; for long values, only the part that differs."""
@@ -58,7 +58,7 @@ def select_controlled(
 ) -> ControlledSettings:
     """Return the controlled settings of one agent.
 
-    `outside` has the keys that lead to a file or a folder outside the project, with the path. They
+    `outside` maps keys to the files or folders outside the project that they lead to. These keys
     are always controlled.
     """
     entry = msgspec.to_builtins(manifest.agents.get(agent, {}))
@@ -87,7 +87,7 @@ def drop_fleet_settings(controlled: ControlledSettings) -> ControlledSettings:
 
 
 def compare_settings(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[SettingChange]:
-    """Return the changes, sorted by key."""
+    """Return the settings that changed, sorted by key."""
     return [
         SettingChange(key, _render_value(key, before.get(key)), _render_value(key, after.get(key)))
         for key in sorted({*before, *after})
@@ -96,7 +96,7 @@ def compare_settings(before: Mapping[str, Any], after: Mapping[str, Any]) -> lis
 
 
 def render_changes(changes: Sequence[SettingChange], most: int = CHANGES_SHOWN) -> str:
-    """Return the first `most` changes on one line."""
+    """Return the first `most` changes on one line, and the number of further changes, if any."""
     shown = "; ".join(change.render() for change in changes[:most])
     return shown + (f"; and {len(changes) - most} more" if len(changes) > most else "")
 
@@ -114,7 +114,7 @@ def _render_value(key: str, value: Any) -> str:
 
 
 def _select_difference(before: str, after: str) -> tuple[str, str]:
-    """Return both values if they are short, or else the parts that differ, in brackets."""
+    """Return both values if they are short, else only the parts that differ, in brackets."""
     if max(len(before), len(after)) <= CONSENT_VALUE_CHARACTERS:
         return before, after
     start = _count_same(before, after)
@@ -123,14 +123,14 @@ def _select_difference(before: str, after: str) -> tuple[str, str]:
 
 
 def _count_same(first: str, second: str) -> int:
-    """Return the length of the common beginning of two texts."""
+    """Return the length of the common prefix of two texts."""
     pairs = enumerate(zip(first, second, strict=False))
     shorter = min(len(first), len(second))
     return next((place for place, (one, other) in pairs if one != other), shorter)
 
 
 def _mark_part(value: str, start: int, same: int) -> str:
-    """Return `…context[part]context…`; the last `same` characters do not differ."""
+    """Return `…context[part]context…`, where the part ends `same` characters before the end."""
     end = len(value) - same
     first, last = max(0, start - CONSENT_CONTEXT_CHARACTERS), end + CONSENT_CONTEXT_CHARACTERS
     lead = "…" if first else ""
@@ -139,7 +139,7 @@ def _mark_part(value: str, start: int, same: int) -> str:
 
 
 def _cut_value(value: str) -> str:
-    """Return a value to show; a long one is cut and names its file."""
+    """Return a value for display; if it is too long, cut it and name the file to read it in."""
     if len(value) <= CONSENT_SHOWN_CHARACTERS:
         return value
     part = value[:CONSENT_VALUE_CHARACTERS]

@@ -38,14 +38,14 @@ class SettingExplanation(msgspec.Struct, frozen=True):
     unit: str
     """Unit of a number; empty if the value is not a number."""
     origin: str
-    """`default`, `fixed`, or the file and line that set it."""
+    """`default`, `fixed`, or the file and line that set the value."""
     meaning: str
 
 
 def explain_settings(
     manifest: Manifest | None, marked: MarkedData | None
 ) -> list[SettingExplanation]:
-    """Return every setting in the order of the reference manifest, then every threshold."""
+    """Return every setting, in the order of the reference manifest, and then every threshold."""
     resolved = resolve_settings(marked)
     explained = _explain_fields(("runtime",), RuntimeSettings(), resolved.runtime, marked)
     agents: list[str | None] = [*manifest.agents] if manifest else []
@@ -63,14 +63,14 @@ def explain_settings(
         SettingExplanation(key, default, default, unit, "fixed", meaning)
         for key, (default, unit, meaning) in sorted(
             FIXED.items()
-        )  # independent of the order of imports
+        )  # sorted, because the order of imports may vary
     ]
 
 
 def explain_setting(
     key: str, manifest: Manifest | None, marked: MarkedData | None
 ) -> list[SettingExplanation]:
-    """Return the settings that a key names: by its path, by its last part, or as a section."""
+    """Return the settings that match a key: a full path, its last part, or a section."""
     settings = explain_settings(manifest, marked)
     matching = [
         setting for setting in settings if setting.key == key or setting.key.endswith(f".{key}")
@@ -119,7 +119,7 @@ def _explain_named(
     entries: Mapping[str, msgspec.Struct],
     marked: MarkedData | None,
 ) -> list[SettingExplanation]:
-    """Return explanations of all entries of a section, or of one called NAME if it is empty."""
+    """Return explanations for all entries of a section, or for one called NAME if it is empty."""
     explained: list[SettingExplanation] = []
     for name in entries or [NAME]:
         for key, annotation in validation.list_fields(kind).items():
@@ -131,7 +131,7 @@ def _explain_named(
 def _explain_key(
     path: KeyPath, annotation: Any, value: Any, marked: MarkedData | None
 ) -> list[SettingExplanation]:
-    """Return the explanation of a key without a default, and of every key below it."""
+    """Return the explanations of a key without a default and of every key below it."""
     explained = []
     if meta := find_meta(annotation):
         explained.append(_explain(path, meta, value, None, marked))
@@ -142,7 +142,7 @@ def _explain_key(
 
 
 def find_meta(annotation: Any) -> msgspec.Meta | None:
-    """Return the description of a key, also inside a union, or None."""
+    """Return the description of a key, even inside a union, or None."""
     inner = get_args(annotation)
     if get_origin(annotation) is Annotated:
         return next((argument for argument in inner if isinstance(argument, msgspec.Meta)), None)
@@ -185,7 +185,7 @@ def _explain(
 
 
 def require_meanings(path: KeyPath, defaults: msgspec.Struct) -> None:
-    """Raise TypeError, with the key, if one of these settings has no `_doc`."""
+    """Raise TypeError with the name of the first of these settings that has no `_doc`."""
     _explain_fields(path, defaults, defaults, None)
 
 

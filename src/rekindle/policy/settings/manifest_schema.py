@@ -41,14 +41,14 @@ _PLAIN: dict[Any, Schema] = {
     Any: {},
 }
 _END = r"\Z"
-"""End of the text in Python's patterns; JSON Schema does not support it."""
+"""End-of-text anchor in Python's regular expressions, which JSON Schema does not support."""
 _BOUNDS = {"ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "exclusiveMaximum"}
 _ABOUT = ("description", "x-unit")
 _WORDS = {"pattern": "pattern", "min_length": "minLength", "description": "description"}
 
 
 def describe_manifest() -> Schema:
-    """Return the schema of a whole manifest."""
+    """Return the JSON Schema of a whole manifest."""
     schema = _describe(Manifest)
     sections = schema["properties"]
     sections["version"]["maximum"] = manifest.SCHEMA
@@ -119,7 +119,7 @@ def _describe_struct(kind: type[msgspec.Struct]) -> Schema:
 
 
 def _allow_null(described: Schema) -> Schema:
-    """Return the schema with null permitted, because an empty key counts as a missing one."""
+    """Return the schema with null allowed, because a key without a value counts as missing."""
     words = {key: described.pop(key) for key in _ABOUT if key in described}
     options = [
         option for option in described.get("anyOf", [described]) if option != _PLAIN[NoneType]

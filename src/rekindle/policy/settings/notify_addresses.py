@@ -1,7 +1,7 @@
 """Resolve variables in the addresses under `notify:`, such as `ntfys://$TOPIC` and `$ALERTS`.
 
-The host that sends a notification resolves them, so the manifest needs no secrets, and none is sent
-to the engine of a fleet.
+Variables are resolved on the host that sends the notification, so secrets are neither written to
+the manifest nor sent to the engine of a fleet.
 """
 
 import re
@@ -15,7 +15,7 @@ _LITERAL = re.compile(r"\w")
 
 
 def resolve_address(address: str, environ: Mapping[str, str]) -> str:
-    """Return an address with the values of its variables.
+    """Return an address with its variables replaced by their values.
 
     Raises:
         NotifyVariableError: A variable is empty or not set.
@@ -31,12 +31,12 @@ def resolve_address(address: str, environ: Mapping[str, str]) -> str:
 
 
 def name_variables(address: str) -> list[str]:
-    """Return the variables that an address names."""
+    """Return the names of the variables in an address."""
     return [braced or bare for braced, bare in _VARIABLE.findall(address)]
 
 
 def has_only_variables(address: str) -> bool:
-    """Return whether an address consists of variables alone, except for its scheme.
+    """Return whether an address, apart from its scheme, consists of variables alone.
 
     Any other part may be a secret: a password, a token in the path, the name of a topic.
     """
@@ -44,7 +44,7 @@ def has_only_variables(address: str) -> bool:
 
 
 def hide_address_secrets(address: str) -> str:
-    """Return an address to show: all of it if it has only variables, else its scheme."""
+    """Return an address for display: all of it if it has only variables, else only its scheme."""
     if has_only_variables(address):
         return address
     scheme = _SCHEME.match(address)

@@ -1,8 +1,9 @@
-"""Every setting of rekindle.yaml, declared once with its default, bounds, unit and meaning.
+"""All settings in rekindle.yaml, each declared once with its default, bounds, unit and meaning.
 
-A setting is a field of a struct below, under the key of the same path. A threshold that the
-manifest cannot set is a constant in `rekindle.thresholds`; this module exports all of them too.
-The reference page, `rekindle config explain` and `rekindle config schema` are derived from these.
+A setting is a field of one of these structs; the path of the field is its key in the manifest. A
+threshold that the manifest cannot set is a constant in `rekindle.thresholds`; this module exports
+those constants too. The reference page, `rekindle config explain` and `rekindle config schema` are
+generated from these declarations.
 """
 
 from typing import Annotated, Literal
@@ -29,7 +30,7 @@ from rekindle.thresholds.texts import *  # noqa: F403
 
 SECONDS_AN_HOUR = 3600.0
 PROBE_INTERVAL = f"{LIMIT_PROBE_SECONDS / 60:g} to {MAX_LIMIT_PROBE_SECONDS / 60:g} minutes"
-"""Time between two probes, as shown to a user."""
+"""Interval between two probes, in words for the user."""
 
 
 class RelaySettings(msgspec.Struct, frozen=True):
@@ -90,7 +91,7 @@ class WatchSettings(msgspec.Struct, frozen=True):
 
     @property
     def interval(self) -> float:
-        """Seconds between two checks: `every`, bounded because an agent can write the setting."""
+        """Seconds between two checks: `every` within bounds, because an agent can change it."""
         return min(max(self.every, screens.WATCH_LEAST_SECONDS), screens.WATCH_MOST_SECONDS)
 
 
@@ -118,7 +119,7 @@ class QuestionSettings(msgspec.Struct, frozen=True):
 
 
 class ProgressSettings(msgspec.Struct, frozen=True):
-    """Bounds on work without progress; `rekindle run --budget none` lifts the pauses."""
+    """Limits on work without progress; `rekindle run --budget none` disables these pauses."""
 
     paced_after: Annotated[
         int,
@@ -197,7 +198,7 @@ class RuntimeSettings(msgspec.Struct, frozen=True):
 
 
 class AgentDefaults(msgspec.Struct, frozen=True):
-    """Defaults for the keys that an agent's entry in the manifest lacks."""
+    """Defaults for keys that are missing from an agent's entry in the manifest."""
 
     prompt: Annotated[str, _doc("File with the task of every cycle.")] = "PROMPT.md"
     dir: Annotated[str, _doc("Working directory, relative to the manifest's folder.")] = "."
@@ -224,7 +225,7 @@ class AgentDefaults(msgspec.Struct, frozen=True):
 
 
 class TlsSettings(msgspec.Struct, frozen=True):
-    """Files of a TLS connection, relative to the manifest's folder; empty if not set."""
+    """Files for a TLS connection, relative to the manifest's folder; empty if not set."""
 
     ca: Annotated[str, _doc("File with the certificate of the authority.")] = ""
     cert: Annotated[str, _doc("File with the certificate of this host.")] = ""
@@ -247,7 +248,7 @@ class CodecSettings(msgspec.Struct, frozen=True):
 
 
 class FleetSettings(msgspec.Struct, frozen=True):
-    """The engine of a fleet, and the connection to it."""
+    """A fleet's engine and the connection to it."""
 
     address: Annotated[str, _doc("Host and port of the engine.")] = "127.0.0.1:7233"
     namespace: Annotated[str, _doc("Namespace in the engine.", min_length=1)] = "default"
@@ -267,7 +268,7 @@ class FleetSettings(msgspec.Struct, frozen=True):
 
 
 def find_cycle_limit(agent: AgentEntry) -> int:
-    """Return the number of cycles of an agent's run; 0 for no limit."""
+    """Return the maximum number of cycles in an agent's run; 0 for no limit."""
     return AgentDefaults().cycles if agent.cycles is None else agent.cycles
 
 
@@ -279,7 +280,7 @@ class Settings(msgspec.Struct, frozen=True):
 
 
 def resolve_settings(marked: MarkedData | None) -> Settings:
-    """Return the effective settings: the manifest's, completed with the defaults."""
+    """Return the effective settings: those in the manifest, and the defaults for all others."""
     if marked is None:
         return Settings()
     fleet = validation.validate_data(marked, FleetSettings, ("fleet",))
@@ -290,6 +291,6 @@ def resolve_settings(marked: MarkedData | None) -> Settings:
 
 
 def _has_keys(marked: MarkedData, section: str) -> bool:
-    """Return whether a section has a key with a value; otherwise it counts as missing."""
+    """Return whether any key in a section has a value; if not, the section counts as missing."""
     keys = marked.data.get(section) if isinstance(marked.data, dict) else None
     return isinstance(keys, dict) and any(value is not None for value in keys.values())

@@ -1,7 +1,8 @@
-"""Plan the adoption of another tool's documents, before anything is written.
+"""Plan the adoption of documents written by another tool, before anything is written.
 
-An unreadable state is refused, because a part of it would be misleading. A relay without a
-directive, or a brief without a title, is left out and reported if there are other documents.
+An unreadable state is refused, because adopting only part of it would be misleading. A relay
+without a directive, or a brief without a title, is left out and reported if there are other
+documents.
 """
 
 from collections.abc import Mapping
@@ -45,7 +46,7 @@ class AdoptionPlan(msgspec.Struct, frozen=True):
     state: State | None = None
     closings: tuple[ResolvedLine, ...] = ()
     left: tuple[str, ...] = ()
-    """Documents that cannot be adopted, with the reasons."""
+    """Documents and lines that cannot be adopted, with the reasons."""
 
 
 def plan_adoption(
@@ -71,9 +72,9 @@ def plan_adoption(
 
 
 def select_open_loops(state: State, closings: Mapping[str, ResolvedLine]) -> tuple[OpenLoop, ...]:
-    """Return the open loops, without those that were resolved on a day after they were added.
+    """Return the open loops, except those that were resolved on a later day than they were added.
 
-    A loop that was resolved on the same day may have been reopened, so it stays open.
+    A loop that was resolved on the day it was added may have been reopened, so it stays open.
     """
     return tuple(
         loop
@@ -90,7 +91,7 @@ def select_open_loops(state: State, closings: Mapping[str, ResolvedLine]) -> tup
 def collect_resolutions(
     state: State, closings: Mapping[str, ResolvedLine], loops: LoopMap, now: datetime
 ) -> tuple[list[LoopResolved], tuple[Resolution, ...]]:
-    """Return events for unknown resolved loops, and resolutions of loops that are open here."""
+    """Return events for resolved loops not known here, and resolutions for those open here."""
     still_open = {loop.id for loop in select_open_loops(state, closings)}
     resolved = {
         item.id: ResolvedLine(item.id, item.reason, states.parse_time(item.resolved_date))
@@ -142,7 +143,7 @@ def _read_state(data: bytes) -> State:
 
 
 def _measure_depth(value: Any) -> int:
-    """Return how deeply a value is nested, at most one level more than the limit."""
+    """Return how deeply a value is nested, counting at most one level beyond the limit."""
     level, depth = [value], 0
     while level and depth <= ADOPT_DEPTH:
         inner = (item.values() if isinstance(item, dict) else item for item in level)

@@ -1,4 +1,4 @@
-"""Choose the agent of a folder: the one with the innermost `dir:` around it."""
+"""Choose the agent for a folder: the agent with the innermost `dir:` around the folder."""
 
 from collections.abc import Iterable
 
@@ -6,19 +6,20 @@ import msgspec
 
 
 class AgentDir(msgspec.Struct, frozen=True):
-    """Folder in which an agent works."""
+    """The folder in which an agent works."""
 
     agent: str
     harness: str
     path: str
-    """Absolute path without symbolic links."""
+    """Absolute path of the folder, without symbolic links."""
 
 
 def choose_agents(dirs: Iterable[AgentDir], place: str, harness: str = "") -> list[str]:
     """Return the agents that work in `place`, an absolute path without symbolic links.
 
-    Only the innermost folder around it counts, and of several agents in that folder those with the
-    given harness, if any. hook.py has the same function without these types.
+    Only the innermost folder around `place` counts. If several agents work in that folder, those
+    with the given harness are returned, if there are any. hook.py has the same function without
+    these types.
     """
     around = [entry for entry in dirs if is_inside(place, entry.path)]
     depth = max((len(entry.path.rstrip("/")) for entry in around), default=0)

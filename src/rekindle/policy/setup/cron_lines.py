@@ -1,4 +1,4 @@
-"""Find the lines of a crontab that start Rekindle, and those that start nothing else."""
+"""Find the lines in a crontab that start Rekindle, and those that start nothing else."""
 
 import re
 import shlex
@@ -21,16 +21,16 @@ _SUBSTITUTION = ("`", "$(", "<(", ">(")
 
 
 class CronUse(Enum):
-    """How a line of a crontab uses Rekindle."""
+    """How a line in a crontab uses Rekindle."""
 
     ALONE = "alone"
-    """A single command of Rekindle, optionally after `cd FOLDER`."""
+    """The line has a single Rekindle command, optionally after `cd FOLDER`."""
     AMONG_OTHERS = "among others"
-    """Other commands as well, or an unknown form."""
+    """The line also has other commands, or an unknown form."""
 
 
 class _CronCommand(msgspec.Struct):
-    """One command of a line, without redirections, and the operator before it."""
+    """One command in a line, without redirections, and the shell operator before it."""
 
     operator: str
     words: list[str]
@@ -39,7 +39,7 @@ class _CronCommand(msgspec.Struct):
 def find_use(line: str, folder: str = "") -> CronUse | None:
     """Return how a line uses Rekindle, or None; with `folder`, only in that folder or below it.
 
-    The folder is the one of `cd`. Paths of the program or of a log file do not count.
+    The folder is the argument of `cd`. Paths to the program or to a log file do not count.
     """
     match = _COMMAND.fullmatch(line)
     if match is None:
@@ -47,7 +47,7 @@ def find_use(line: str, folder: str = "") -> CronUse | None:
     text = match["command"]
     try:
         commands, is_understood = _split_line(text), not any(sign in text for sign in _SUBSTITUTION)
-    except ValueError:  # a quote that is not closed, or a backslash at the end
+    except ValueError:  # an unclosed quote, or a backslash at the end
         commands, is_understood = _split_line(re.sub(r"""["'\\]""", "", text)), False
     if not any(map(_mentions_program, commands)):
         return None

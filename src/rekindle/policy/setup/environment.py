@@ -1,7 +1,7 @@
 """Select the environment variables that an agent gets.
 
-Rekindle's own environment may include keys of other programs and variables of the session that
-started it. A project adds the variables that it needs in the manifest, under `env:`.
+Rekindle's own environment may include keys for other programs, and variables from the session that
+started it. A project lists further variables that it needs in the manifest, under `env:`.
 """
 
 import re
@@ -18,7 +18,7 @@ _NAMES = frozenset(
 )
 _PREFIXES = ("LC_", "XDG_")
 _SECRET = re.compile(r"KEY|TOKEN|SECRET|PASS|AUTH|CREDENTIAL|COOKIE|PROXY", re.IGNORECASE)
-"""Names of variables that are never written to a file; proxy addresses often contain a password."""
+"""Pattern for variables that are never written to a file; proxy addresses often have a password."""
 _CREDENTIAL = re.compile(
     r"(^|_)(API_?KEY|(ACCESS|SECRET)_KEY|KEY|TOKEN|SECRET|PASS(WORD|WD|PHRASE)?|PAT|PGPASS\w*"
     r"|AUTH|CREDENTIALS?|COOKIE|DSN)($|_)",
@@ -33,7 +33,7 @@ _OF_THE_SHELL = frozenset(
 def select_variables(
     ours: Mapping[str, str], prefixes: Iterable[str], never: Iterable[str]
 ) -> dict[str, str]:
-    """Return the variables to pass on; the harness defines `prefixes` and `never`."""
+    """Return the variables to pass to an agent; the harness defines `prefixes` and `never`."""
     begins = (*_PREFIXES, *prefixes)
     unwanted = frozenset(never)
     return {
@@ -44,7 +44,7 @@ def select_variables(
 
 
 def drop_secret_variables(variables: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that may be written to a file; SSH_AUTH_SOCK is not a secret."""
+    """Return only the variables that may be written to a file, including SSH_AUTH_SOCK."""
     return {
         name: value
         for name, value in variables.items()
@@ -53,7 +53,7 @@ def drop_secret_variables(variables: Mapping[str, str]) -> dict[str, str]:
 
 
 def list_withheld(ours: Mapping[str, str], passed: Collection[str]) -> dict[str, str]:
-    """Return the variables that an agent does not get, except the shell's and our own."""
+    """Return the variables that an agent does not get, except the shell's and Rekindle's own."""
     own = ("REKINDLE_", *_PREFIXES)
     expected = _NAMES | _OF_THE_SHELL
     return {
@@ -64,7 +64,7 @@ def list_withheld(ours: Mapping[str, str], passed: Collection[str]) -> dict[str,
 
 
 def select_missed(withheld: Mapping[str, str], mentioned: Collection[str]) -> list[str]:
-    """Return the withheld variables that an agent may need: the project's first, then keys."""
+    """Return withheld variables that an agent may need, those that the project mentions first."""
     return sorted(
         (
             name

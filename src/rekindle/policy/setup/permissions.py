@@ -1,6 +1,6 @@
 """Define what an agent may do: the three levels of `init`, and how to permit a refused call.
 
-The tools have the names of Claude Code, which the other harnesses translate.
+Tools have their Claude Code names, which the other harnesses translate.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,7 +22,7 @@ _OWN_NAMES = {
     "glob": "Glob",
     "grep_search": "Grep",
 }
-"""Claude Code's names for the tools of Gemini CLI."""
+"""Claude Code names for Gemini CLI tools."""
 
 
 _ALREADY_PERMITTED = {
@@ -33,11 +33,11 @@ _ALREADY_PERMITTED = {
 _ALREADY_PERMITTED_BY_PERSONA = (
     "the persona permits the tools, and the CLI refused the call: check its own settings"
 )
-"""Hint for a refused call whose tool the persona already permits."""
+"""Hint for a refused call to a tool that the persona already permits."""
 
 
 class LevelRow(msgspec.Struct, frozen=True):
-    """One level of permissions."""
+    """One permission level."""
 
     words: str
     tools: tuple[str, ...]
@@ -52,7 +52,7 @@ DEFAULT_LEVEL: PermissionLevel = "run"
 
 
 def make_permissions(level: PermissionLevel, harness: str) -> Permissions | None:
-    """Return the permissions of a level, or None for a harness with unknown tools."""
+    """Return the permissions for a level, or None if the tools of the harness are unknown."""
     if harness not in {"claude-code", "codex", "gemini"}:
         return None
     if harness == "codex":
@@ -69,14 +69,14 @@ def make_persona_name(level: PermissionLevel, harness: str) -> str:
 
 
 def explain_level(level: PermissionLevel, harness: str) -> str:
-    """Return the meaning of a level for a harness, in one line."""
+    """Return what a level permits with this harness, in one line."""
     if harness == "codex" and level != "read":
         return "edit and run commands, in Codex's sandbox: it writes this folder only"
     return PERMISSION_LEVELS[level].words
 
 
 def explain_rest(level: PermissionLevel, harness: str) -> str:
-    """Return what happens to tools that a level does not permit, in one sentence."""
+    """Return one sentence about what happens to tools that a level does not permit."""
     if harness == "codex" and level == "read":
         return "Codex still runs its shell, in a sandbox that writes nothing."
     return "Every other tool is refused."
@@ -87,13 +87,13 @@ def _allow(tools: Iterable[str]) -> Permissions:
 
 
 def may_write(persona: Persona) -> bool:
-    """Return whether a persona permits changing files."""
+    """Return whether a persona may change files."""
     permissions = persona.permissions
     return permissions is not None and permissions.allowed_tools is not None and persona.writes
 
 
 def explain_reach(persona: Persona, name: str, harness: str) -> tuple[str, bool]:
-    """Return a warning if a headless agent may not write, and whether it may do nothing at all.
+    """Return a warning if a headless agent cannot write, and whether it has no permissions at all.
 
     The warning is empty if the agent may write, or if the tools of the harness are unknown.
     """
@@ -109,10 +109,10 @@ def explain_reach(persona: Persona, name: str, harness: str) -> tuple[str, bool]
 
 
 def permit_tools(persona: Persona, calls: Iterable[str], harness: str) -> list[str]:
-    """Return the `allowed_tools` that also permit these tools.
+    """Return an `allowed_tools` list that also permits these tools.
 
-    A persona without its own list gets the smallest level with these tools, because a list refuses
-    everything else, and an agent that may write but not read is useless.
+    A persona without a list of its own gets the smallest level that has these tools, because a list
+    refuses everything else, and an agent that may write but not read is useless.
     """
     wanted = [_OWN_NAMES.get(tool, tool) for tool in calls]
     allowed = persona.permissions.allowed_tools if persona.permissions else None
@@ -134,19 +134,19 @@ def explain_permit(name: str, persona: Persona, calls: Sequence[str], harness: s
     permissions = persona.permissions or Permissions()
     if tools == permissions.allowed_tools:
         return _ALREADY_PERMITTED.get(harness, _ALREADY_PERMITTED_BY_PERSONA)
-    # A persona that denies its file tools makes the whole sandbox of Codex read-only.
+    # If a persona denies file tools, the whole Codex sandbox is read-only.
     is_read_only = harness == "codex" and bool(permissions.deny)
     without = ", without `deny:`" if is_read_only else ""
     return f"set in rekindle.yaml: {render_permission_setting(name, tools)}{without}"
 
 
 def render_permission_setting(name: str, tools: Iterable[str]) -> str:
-    """Return the setting of rekindle.yaml that gives a persona these tools, on one line."""
+    """Return the rekindle.yaml setting that gives a persona these tools, on one line."""
     return f"personas: {{{name}: {{permissions: {{allowed_tools: {render_tools(tools)}}}}}}}"
 
 
 def render_tools(rules: Iterable[str]) -> str:
-    """Return rules as a YAML list."""
+    """Return permission rules as a YAML list."""
     return f"[{', '.join(map(_quote, rules))}]"
 
 
@@ -157,8 +157,8 @@ def _quote(rule: str) -> str:
 def find_rule(tool: str, arguments: Mapping[str, Any], allowed: Sequence[str]) -> str:
     """Return the rule for `allowed_tools` that permits a refused call.
 
-    If the persona already has the tool, the CLI refused the path: file tools are restricted to the
-    agent's folder unless a rule names a path.
+    If the persona already has the tool, the CLI refused the path, because file tools are restricted
+    to the agent's folder unless a rule names a path.
     """
     path = arguments.get("file_path")
     if tool in allowed and isinstance(path, str) and path.startswith("/"):

@@ -1,4 +1,4 @@
-"""Propose a command for `until:` that runs the tests of a project."""
+"""Propose an `until:` command that runs a project's tests."""
 
 import json
 import re
@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 ProjectFiles = Mapping[str, str]
-"""Contents of the project's files that are listed in `READ_FILES`, by name."""
+"""Contents of the project files listed in `READ_FILES`, by file name."""
 
 _RECIPE = re.compile(r"^(?:@)?(test|check)\b[^\n:=]*:(?!=)", re.MULTILINE)
 _NO_TESTS = "no test specified"
@@ -53,7 +53,7 @@ PROPOSALS: Mapping[str, Callable[[ProjectFiles], list[str]]] = {
     "go": _propose_if("go.mod", "go", "test", "./..."),
     "make": _propose_recipe("make", "Makefile", "makefile", "GNUmakefile"),
 }
-"""One row for each kind of project. The first that proposes a command is used."""
+"""One row for each kind of project; the first row that proposes a command is used."""
 READ_FILES = (
     *("justfile", "Justfile", ".justfile", "package.json", *_LOCKS, "pyproject.toml", "pytest.ini"),
     *("conftest.py", "requirements-dev.txt", "uv.lock", "Cargo.toml", "go.mod", "Makefile"),
@@ -62,12 +62,12 @@ READ_FILES = (
 
 
 def propose_until(files: ProjectFiles) -> list[str]:
-    """Return the command that tests the project; empty if its files do not name one."""
+    """Return the command that runs the project's tests; empty if its files do not reveal one."""
     return next((command for propose in PROPOSALS.values() if (command := propose(files))), [])
 
 
 def render_until_lines(command: list[str]) -> tuple[str, ...]:
-    """Return lines for an agent's entry in the manifest, commented out if there is no command."""
+    """Return the `until:` lines for an agent's entry, commented out if there is no command."""
     mark = "" if command else "# "
     words = json.dumps(command or ["./check.sh"])
     return (

@@ -1,8 +1,8 @@
-"""Parse the directive of a relay into its open lines, ready to be compared.
+"""Parse the directive of a relay into its open lines, ready for comparison.
 
 A directive is compared by its open requests, not by its appearance. Done items, dates, cycle
 numbers, counters and decoration are dropped; anything that identifies a task (TASK-12, v1.2, #7,
-the id of a run) is retained.
+the id of a run) is kept.
 """
 
 import re
@@ -40,7 +40,7 @@ _NAMES = re.compile(
     re.VERBOSE,
 )
 _ORDINALS = re.compile(
-    # A number after a noun identifies one of several; before it, it is a count.
+    # A number after a noun identifies one of several things; a number before a noun is a count.
     r"""(?<![\w.]) (?!(?:about|all|and|for|from|last|least|most|next|only|over|than|the|top|with)\b)
         [a-z]{3,}\s\#?\d{1,4} (?=\s*(?:\Z|[^\w\s%-]|(?:and|for|from|in|into|of|on|or|to|with)\b))
       | 第\s?\d+\s?[^\W\d_a-z]""",
@@ -52,41 +52,41 @@ _EDGES = " .,:;-–—#：，。、"
 _BOLD = re.compile(r"\*\*[^*]+\*\*(?: ?[(（][^)）]*[)）])?[^\w*]*\Z")
 _TABLE_RULE = re.compile(r"[\s|:>-]*\Z")
 
-# Most lines stay the same from one relay to the next.
+# Cached, because most lines stay the same from one relay to the next.
 _cached = lru_cache(maxsize=16_384)
 
 
 class DirectiveLine(msgspec.Struct, frozen=True):
     text: str
-    """The text as written, without list markers."""
+    """Text of the line as written, without list marks."""
     plain: str
     """Normalized text, for comparison with other lines."""
     is_label: bool
-    """Whether it labels the lines below: a heading, a bold line, or one that ends with a colon."""
+    """Whether the line is a label: a heading, a bold line, or a line that ends with a colon."""
 
 
 class Directive(msgspec.Struct, frozen=True):
     heading: str
-    """The title of the section."""
+    """Title of the directive's section."""
     open: tuple[DirectiveLine, ...]
     done: tuple[DirectiveLine, ...]
     unattended: tuple[DirectiveLine, ...]
-    """The open lines that are marked as the agent's own work."""
+    """Open lines that are marked as work that the agent can do alone."""
 
     @property
     def head(self) -> DirectiveLine:
-        """The first request."""
+        """First request of the directive."""
         return self.open[0]
 
     @property
     def names(self) -> list[str]:
-        """The identifiers in the first line and in the item below it."""
+        """Identifiers in the first line and in the item below it."""
         below = [name for line in self.open[1:2] for name in find_identifiers(line.text)]
         return [*find_identifiers(self.head.text), *_find_all(_ORDINALS, self.head.text), *below]
 
     @property
     def tasks(self) -> set[str]:
-        """All tasks that are named, done or not."""
+        """All tasks that the directive names, done or not."""
         return {name for line in (*self.open, *self.done) for name in find_tasks(line.text)}
 
     @property
@@ -97,7 +97,7 @@ class Directive(msgspec.Struct, frozen=True):
 
     @property
     def is_open_ended(self) -> bool:
-        """Whether the heading is open-ended and no task is named."""
+        """Whether the heading asks for endless work and the directive names no task."""
         return directive_words.is_endless(self.heading) and not any(
             find_identifiers(line.text) for line in self.open
         )
@@ -133,7 +133,7 @@ def read_directive(relay: Relay) -> Directive | None:
         target.append(line)
         if target is still and is_unattended:
             unattended.append(line)
-    if not still:  # nothing is left to do, so the next cycle reads the done items
+    if not still:  # no open items are left, so the next cycle reads the done items
         still, done = done or aside, []
     if not still:
         return None
@@ -143,7 +143,7 @@ def read_directive(relay: Relay) -> Directive | None:
 
 @_cached
 def find_identifiers(text: str) -> tuple[str, ...]:
-    """Return the identifiers in a text that tell one task from another, in order."""
+    """Return the identifiers in a text that distinguish one task from another, in order."""
     return _find_all(_NAMES, text)
 
 
@@ -162,7 +162,7 @@ def _read_line(text: str) -> DirectiveLine | None:
     if _TABLE_RULE.match(text):
         return None
     bare = " ".join(_MARK.sub("", text, count=1).split())
-    # First remove dates and cycle numbers as a whole, then other numbers and decoration.
+    # Remove dates and cycle numbers as a whole first, then other numbers and decoration.
     plain = _DECORATION.sub(" ", _DATE.sub(" ", _CYCLE.sub(" ", bare)))
     plain = " ".join(_COUNT.sub(" ", plain).casefold().split()).strip(_EDGES)
     if not plain:

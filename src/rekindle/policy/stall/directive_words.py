@@ -1,8 +1,8 @@
 r"""The words by which a directive is judged, in English and Chinese.
 
-They are few and general: words for waiting, for endless work, and for done work. `directive` and
-`relay_comparison` decide where they have to appear to count. Latin words are delimited by letters,
-because `\b` in regular expressions sees no boundary between them and Chinese.
+These words are few and general: for waiting, for endless work, and for done work. `directive` and
+`relay_comparison` decide where a word must appear to count. Latin words are delimited by anything
+that is not a letter, because `\b` sees no boundary between Latin letters and Chinese characters.
 """
 
 import re
@@ -44,7 +44,7 @@ _SECOND = re.compile(
     r"|(?:或者?|然后|\+)\s*(?:继续)?等待?.*|等待[^，。：]{0,20}期间",
     re.IGNORECASE,
 )
-"""A wait that is not the first request, or during which something else is done."""
+"""Pattern for a wait that is not the first request, or during which the agent works on."""
 _GOES_ON = re.compile(
     r"""
     ^ (?:(?:option|priority|step|phase) \s* \w* \W+)?
@@ -80,13 +80,13 @@ _TICK = re.compile(r"[✅☑✔]|\[[xX✓✔]\]|~~[^~]+~~")
 _SENTENCE = re.compile(r"[.!?;](?=\s)|[。！？；]")
 _CLAUSE = re.compile(r"[.,;](?=\s)|[，。；]")
 
-# Most lines stay the same from one relay to the next.
+# Cached, because most lines stay the same from one relay to the next.
 _cached = lru_cache(maxsize=16_384)
 
 
 @_cached
 def is_wait(text: str) -> bool:
-    """Return whether this waits for a person or an event.
+    """Return whether a request waits for a person or an event.
 
     Only the first sentence counts, and only its first request.
     """
@@ -94,22 +94,22 @@ def is_wait(text: str) -> bool:
 
 
 def asks_for_more(text: str) -> bool:
-    """Return whether this asks for more of the same, without an end."""
+    """Return whether a request asks for more of the same work, without an end."""
     return bool(_GOES_ON.search(text))
 
 
 def is_endless(heading: str) -> bool:
-    """Return whether everything below this heading is more of the same."""
+    """Return whether all work below this heading is more of the same, without an end."""
     return asks_for_more(heading) or bool(_ENDLESS.search(heading))
 
 
 def is_status_label(label: str) -> bool:
-    """Return whether the lines below this label describe the state instead of requests."""
+    """Return whether the lines below this label describe the current state, not requests."""
     return bool(_ASIDE.search(label))
 
 
 def is_unattended(label: str) -> bool:
-    """Return whether the lines below this label are for the agent alone."""
+    """Return whether the lines below this label are work that the agent can do alone."""
     return bool(_UNATTENDED.search(label))
 
 
@@ -119,7 +119,7 @@ def is_ticked(text: str) -> bool:
 
 @_cached
 def says_done(text: str) -> bool:
-    """Return whether this reports something as done, instead of the work after it."""
+    """Return whether a text reports something as done, and not only work that is left."""
     return is_ticked(text) or bool(_DONE.search(text) and not _NOT_DONE.search(text))
 
 

@@ -1,9 +1,10 @@
-"""Decide between two cycles whether the run continues, is warned of a stall, or is paused.
+"""Decide between two cycles whether the run continues, gets a stall notice, or is paused.
 
 A cycle whose relay reports that the work is done ends the run, unless `until:` fails or the review
 does not agree. In that case the next cycle is told what failed, and gets no stall notice.
 
-Each cycle without progress climbs one rung of the ladder; one with progress returns to the ground.
+Each cycle without progress climbs one rung of the ladder; a cycle with progress returns to the
+ground.
 
 | rung | consequence |
 |---|---|
@@ -11,9 +12,9 @@ Each cycle without progress climbs one rung of the ladder; one with progress ret
 | 2 | the next cycle is told once: STALL DETECTED, the repeated directive, earlier attempts |
 | 3 | the run is paused, and a person is notified |
 
-An identical directive without a sign of work starts on the second rung. A wait without any other
-work is paused at once, because only a person can end it. The count starts at the last restart or
-answer of a person.
+An identical directive without any sign of work starts on the second rung. A wait without any other
+work pauses the run at once, because only a person can end the wait. Cycles are counted from a
+person's last restart or answer.
 """
 
 from collections.abc import Mapping, Sequence
@@ -49,18 +50,18 @@ _FEW, _SOME = 5, 3
 
 
 class CycleBeginning(msgspec.Struct, frozen=True, order=True):
-    """How the last cycle began."""
+    """The state at the beginning of the last cycle."""
 
     seq: int = 0
     cycle: int = 0
     at: float = 0.0
-    """Unix time."""
+    """Unix time at which the cycle began."""
     relay: str = ""
     head: str = ""
 
 
 class LastReview(msgspec.Struct, frozen=True, order=True):
-    """The last review of a reported end."""
+    """The last review of a run that was reported as done."""
 
     seq: int = 0
     cycle: int = 0
@@ -69,7 +70,7 @@ class LastReview(msgspec.Struct, frozen=True, order=True):
 
 
 class LastAnswer(msgspec.Struct, frozen=True, order=True):
-    """The last answer of a person."""
+    """A person's last answer."""
 
     seq: int = 0
     text: str = ""
@@ -85,7 +86,7 @@ def record_review(event: events.ReviewMade) -> LastReview:
 
 
 def remember_cycle_end(cycles: dict[int, CycleEnded], event: CycleEnded) -> None:
-    """Store the end of a cycle; if it is reported twice, the first counts."""
+    """Store the end of a cycle; if it is reported twice, keep the first report."""
     before = cycles.get(event.cycle)
     if before is None or event.seq < before.seq:
         cycles[event.cycle] = event
@@ -102,10 +103,11 @@ def decide_after_cycle(
     cap: int,
     settings: StallSettings,
 ) -> StartNextCycle | EnterSafeMode | StopRun:
-    """Return the consequence of a cycle: another one, a pause, or the end of the run.
+    """Return what happens after a cycle: another cycle, a pause, or the end of the run.
 
-    `done` of the run's `cap` cycles are over; 0 means no cap. If the agent reports that its work is
-    done and there is an `until:` command, only that command decides.
+    `done` is the number of finished cycles in the run, and `cap` the maximum; 0 means no maximum.
+    If the agent reports that its work is done and there is an `until:` command, only that command
+    decides.
     """
     end = _end(last)
     if end is not None:
@@ -113,7 +115,7 @@ def decide_after_cycle(
     is_last = bool(cap) and done >= cap
     pause = _decide_pause(cycles, last, since) if settings.pause else None
     if pause is not None and is_last:
-        # There is no next cycle to wait for in safe mode, but the reason is reported.
+        # There is no next cycle to wait for in safe mode, so the run stops and reports the reason.
         return StopRun(pause.why, pause.words)
     if pause is not None:
         return pause
@@ -141,7 +143,7 @@ def _decide_pause(
     cycles: Mapping[int, CycleEnded], last: CycleEnded, since: int
 ) -> EnterSafeMode | None:
     is_paused = find_rung([*_select_cycles_since(cycles, since), last]) >= PAUSE_RUNG
-    # Another agent's work in the same folder counts as evidence too, but does not end the wait.
+    # Another agent's work in the same folder also counts as evidence, but does not end the wait.
     if last.verdict == StallKind.WAITING and (is_paused or not last.evidence):
         return EnterSafeMode("waiting", f"it waits for a person: {last.about or last.words}")
     if is_paused and last.claimed:
@@ -158,8 +160,9 @@ def _decide_pause(
 def is_cycle_stuck(ended: CycleEnded) -> bool:
     """Return whether a cycle made no progress.
 
-    A cycle is stuck if its relay shows it, or if it only talked although its stage required work. A
-    cycle that reports an end while `until:` fails made progress only if there is visible work.
+    A cycle is stuck if its relay shows no progress, or if it only talked although its stage
+    required work. A cycle that reports an end while `until:` fails made progress only if there is
+    visible work.
     """
     if ended.claimed:
         return not ended.evidence
@@ -183,13 +186,13 @@ def find_rung(cycles: Sequence[CycleEnded]) -> int:
 def render_stall_notice(
     ended: Mapping[int, CycleEnded], since: int, settings: StallSettings
 ) -> str:
-    """Return the stall notice for the next cycle; empty if there is none."""
+    """Return the stall notice for the next cycle; empty if the run is not stalled."""
     cycles = _select_cycles_since(ended, since)
     if not settings.tell or not cycles or find_rung(cycles) != NOTICE_RUNG:
         return ""
     last = cycles[-1]
     if last.verdict == StallKind.PROGRESS or last.claimed:
-        return ""  # other notices cover its topic and `until:`
+        return ""  # other notices cover the topic and `until:`
     parts = [_SIGNAL, f"Repeated: {last.about}" if last.about else "", f"Why: {last.words}"]
     parts.append(_IF_DONE)
     parts.append(_TELL_SWITCH)
@@ -197,7 +200,7 @@ def render_stall_notice(
 
 
 def render_until_failure(cycles: Mapping[int, CycleEnded]) -> str:
-    """Return the notice of a failed `until:` command for the next cycle, or ""."""
+    """Return a notice for the next cycle that the `until:` command failed, or "" if it did not."""
     last = cycles[max(cycles)] if cycles else None
     if last is None or last.until != "failed" or not last.until_words:
         return ""
@@ -206,7 +209,7 @@ def render_until_failure(cycles: Mapping[int, CycleEnded]) -> str:
 
 
 def render_failed_review(cycles: Mapping[int, CycleEnded]) -> str:
-    """Return the notice of a failed review for the next cycle, or ""."""
+    """Return a notice for the next cycle that the review failed, or "" if it did not."""
     last = cycles[max(cycles)] if cycles else None
     if last is None or last.review != "failed":
         return ""
@@ -215,7 +218,7 @@ def render_failed_review(cycles: Mapping[int, CycleEnded]) -> str:
 
 
 def render_failed_cycles(cycles: Mapping[int, CycleEnded]) -> str:
-    """Return a list of the last stuck cycles' work; empty if the last made progress."""
+    """Return a list of what the last stuck cycles did; empty if the last cycle made progress."""
     stuck: list[CycleEnded] = []
     for number in sorted(cycles, reverse=True):
         if not is_cycle_stuck(cycles[number]):
@@ -230,6 +233,6 @@ def _select_cycles_since(cycles: Mapping[int, CycleEnded], since: int) -> list[C
 
 
 def are_cycles_hurried(cycles: Mapping[int, CycleEnded]) -> bool:
-    """Return whether the last cycles were so short that handing over was most of their work."""
+    """Return whether the last cycles were so short that most of their work was handing over."""
     last = [cycles[number].seconds for number in sorted(cycles)[-_SOME:]]
     return len(last) == _SOME and sum(last) / _SOME < SHORT_CYCLE_SECONDS

@@ -1,17 +1,17 @@
-"""Compare two consecutive relays: did the loop make progress between them?
+"""Compare two consecutive relays to decide whether the loop made progress between them.
 
-The requests in the texts decide; the work outside them, as counted by
-`policy.progress.work_progress`, is the second signal. The first rule that holds:
+The requests in the relays are compared first. The second signal is work outside the relays, as
+counted by `policy.progress.work_progress`. The first rule that holds decides:
 
-1. one of them has no directive: progress if there was work, else unusable;
-2. the current one waits for a person or an event, and nothing else moved: waiting;
+1. one relay has no directive: progress if there was work, else unusable;
+2. the current relay waits for a person or an event, and nothing else moved: waiting;
 3. an open item is done or gone, or something else is named first: progress;
 4. both ask for endless work in similar words, and there was no work: treadmill;
 5. they ask for different things: progress;
-6. they ask for the same: progress if there was work, else stalled.
+6. they ask for the same thing: progress if there was work, else stalled.
 
-Work shows that an unchanged directive is a long task, or a stale one. It does not end a wait: the
-person must be notified, even if other work was done meanwhile.
+If there was work, an unchanged directive is a long task or out of date. Work does not end a wait:
+the person must be notified even if other work was done in the meantime.
 """
 
 from itertools import islice
@@ -43,7 +43,7 @@ from rekindle.policy.text.likeness import (
 
 
 class StallThresholds(msgspec.Struct, frozen=True, kw_only=True):
-    """The similarities from which two texts count as the same; see the settings."""
+    """Similarities, from 0 to 1, from which two texts count as the same; see the settings."""
 
     same_line: float = runtime_settings.STALL_SAME_LINE
     same_head: float = runtime_settings.STALL_SAME_HEAD
@@ -54,12 +54,12 @@ class StallThresholds(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RelayReading(msgspec.Struct, frozen=True):
-    """A relay, parsed once for both pairs that it belongs to."""
+    """A parsed relay, used for both pairs that it belongs to."""
 
     relay: Relay | None
     ask: Directive | None
     problem: str = ""
-    """Why there is nothing to compare."""
+    """Reason why the relay cannot be compared; empty if it can."""
 
 
 DEFAULT_THRESHOLDS = StallThresholds()
@@ -71,9 +71,9 @@ def compare_relays(
     work: str = "",
     thresholds: StallThresholds = DEFAULT_THRESHOLDS,
 ) -> StallVerdict:
-    """Return the verdict on the step between two consecutive relays.
+    """Return the verdict on two consecutive relays.
 
-    `work` describes the progress outside the relays; empty if there was none.
+    `work` describes progress outside the relays; it is empty if there was none.
     """
     return judge_readings(read_relay(before), read_relay(after), work, thresholds)
 
@@ -93,7 +93,7 @@ def judge_readings(
     work: str = "",
     thresholds: StallThresholds = DEFAULT_THRESHOLDS,
 ) -> StallVerdict:
-    """Return the same verdict as `compare_relays`, for relays that are already parsed."""
+    """Return the verdict of `compare_relays` on two relays that are already parsed."""
     problems = [
         f"the {which} relay {reading.problem}"
         for which, reading in (("previous", before), ("current", after))
@@ -149,11 +149,11 @@ class _Pair:
         return StallVerdict(kind, (reason,), about, self.is_equal)
 
     def _find_wait(self) -> str:
-        """Return the wait if it is the first request; empty if there is none."""
+        """Return the request to wait if it comes first and nothing else moved, else ""."""
         if directive_words.is_wait(self.now.head.text):
             was_waiting = directive_words.is_wait(self.was.head.text)
             return "" if was_waiting and self._has_moved_beside_wait() else self.about
-        # Below a title it counts only if it was there before, because the title may be new work.
+        # A wait below a title counts only if it is not new, because the title may be new work.
         for line in () if self.now.asks_to_continue else self.now.open[1:2]:
             if directive_words.is_wait(line.text) and any(
                 directive_words.is_wait(old.text)
@@ -164,18 +164,18 @@ class _Pair:
         return ""
 
     def _has_moved_beside_wait(self) -> bool:
-        """Return whether an item is done, the awaited task is new, or its own part is new."""
+        """Return whether an item was done, or the awaited task or the agent's own part is new."""
         is_new_task = not self.was.tasks.issuperset(directive.find_tasks(self.now.head.text))
         return is_new_task or self._find_ticked() is not None or self._find_own_part() is not None
 
     def _find_own_part(self) -> DirectiveLine | None:
-        """Return the first new request for the agent alone, if it had such a part before."""
+        """Return the first new request for the agent alone, if it had such requests before."""
         if not self.was.unattended:
             return None
         return next((line for line in self.new if line in self.now.unattended), None)
 
     def _find_step(self) -> str:
-        """Return the step that was taken although the rest is similar; empty if there was none."""
+        """Return the step that was taken although the directives are similar; empty if none was."""
         if done := self._find_ticked():
             return f"done: {_shorten(done.text)}"
         if own := self._find_own_part():
@@ -201,7 +201,7 @@ class _Pair:
         return None
 
     def _find_other_names(self) -> list[str]:
-        """Return the tasks that are named first now and were not before."""
+        """Return the tasks that are named first now, but were not named first before."""
         was, now = self.was.names, self.now.names
         if not was and self.was.asks_to_continue and self.now.asks_to_continue:
             return []  # the endless work has only been given a name
@@ -222,13 +222,13 @@ class _Pair:
         return self.head >= self.limits.same_head and self.lead >= self.limits.same_lead
 
     def _judge_with_work(self, kind: StallKind, words: str) -> tuple[StallKind, str]:
-        """Return the verdict on an unchanged directive, and its reason."""
+        """Return the verdict on an unchanged directive, given the work, and its reason."""
         if self.work:
             return StallKind.PROGRESS, f"{words}, but there is work: {self.work}"
         return kind, f"{words}: {self.about}"
 
     def _find_reported_task(self) -> str:
-        """Return a task that the relay newly reports as done although the directive is the same."""
+        """Return a task that is newly reported as done below an unchanged directive, or ""."""
         if not self.is_equal:
             return ""
         done_before = {name for name, _ in _find_done_tasks(self.before)}
@@ -237,7 +237,7 @@ class _Pair:
 
 
 def _measure_carried_share(was: tuple[DirectiveLine, ...], now: tuple[DirectiveLine, ...]) -> float:
-    """Return the share of the first requests that were there before, in any order."""
+    """Return the share of the first requests that the previous directive had, in any order."""
     previous = {line.plain for line in was}
     lead = now[: runtime_settings.STALL_LEAD_LINES]
     return sum(
@@ -251,7 +251,7 @@ def _measure_carried_share(was: tuple[DirectiveLine, ...], now: tuple[DirectiveL
 def _select_unmatched(
     lines: tuple[DirectiveLine, ...], others: tuple[DirectiveLine, ...], same: float
 ) -> list[DirectiveLine]:
-    """Return the lines without a counterpart among the others, even a reworded one."""
+    """Return the lines that the others do not contain, not even in other words."""
     candidates = _select_unequal(others, lines)
     return [
         line
@@ -263,7 +263,7 @@ def _select_unmatched(
 def _select_unequal(
     lines: tuple[DirectiveLine, ...], others: tuple[DirectiveLine, ...]
 ) -> list[DirectiveLine]:
-    """Return the first lines without an equal among the others, up to a limit."""
+    """Return the first lines that the others do not contain, up to a limit."""
     plain_others = {line.plain for line in others}
     unlike = (line for line in lines if line.plain not in plain_others)
     return list(islice(unlike, runtime_settings.STALL_MOST_LINES))

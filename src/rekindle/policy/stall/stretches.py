@@ -1,4 +1,4 @@
-"""Find the stuck stretches of a history: consecutive pairs of relays without progress."""
+"""Find stuck stretches in a history: consecutive pairs of relays without progress."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -19,12 +19,12 @@ from rekindle.policy.stall.verdict import (
 
 class StuckStretch(msgspec.Struct, frozen=True):
     first: int
-    """Index of its first relay, counted from 0."""
+    """Index of the first relay in the stretch, counted from 0."""
     last: int
     verdicts: dict[StallKind, int]
-    """Number of pairs of each kind, the most frequent first."""
+    """Number of pairs with each verdict, most frequent first."""
     about: str
-    """The directive that most of its pairs repeat."""
+    """Directive that most of the pairs repeat."""
 
     @property
     def cycles(self) -> int:
@@ -33,7 +33,7 @@ class StuckStretch(msgspec.Struct, frozen=True):
 
 
 def judge_pairs(texts: Iterable[str]) -> list[StallVerdict]:
-    """Return the verdict on each pair of consecutive relays, parsing each relay once."""
+    """Return the verdict on each pair of consecutive relays; each relay is parsed once."""
     return [judge_readings(before, after) for before, after in pairwise(map(read_relay, texts))]
 
 

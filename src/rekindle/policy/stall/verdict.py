@@ -20,9 +20,9 @@ class StallVerdict(msgspec.Struct, frozen=True):
     verdict: StallKind
     reasons: tuple[str, ...]
     about: str = ""
-    """The repeated or awaited request, in one line."""
+    """Request that is repeated or awaited, on one line."""
     is_equal: bool = False
-    """Whether the directives are equal after normalizing, not merely similar."""
+    """Whether the normalized directives are equal, not merely similar."""
 
     @property
     def is_stuck(self) -> bool:

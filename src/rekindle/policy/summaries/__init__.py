@@ -1,1 +1,1 @@
-"""Requests to a summarizer, and the provenance of each line of its answer."""
+"""Build requests to a summarizer, and attribute each line of its answer to a source."""

@@ -1,9 +1,9 @@
-"""Attribute the lines of a summarizer's answer: an instruction, a claim, or a quotation.
+"""Attribute each line of a summarizer's answer as an instruction, a claim, or a quotation.
 
 Each line is attributed to the least trusted source that it comes from. A line that copies a source
-is a quotation. So is a paraphrase of a tool, a file or the CLI in a section that tells the next
-session what to do; `provenance` finds it by its stems and names. So an order in a file remains a
-quotation of that file.
+is a quotation. In a section that tells the next session what to do, a paraphrase of a tool, a file
+or the CLI is a quotation too; `provenance` finds it by its stems and names. So an order that was
+written in a file remains a quotation of that file.
 """
 
 import re
@@ -43,7 +43,7 @@ CLAIM_SECTIONS = frozenset(
 DIRECTIVE_SECTIONS = frozenset(
     {CheckpointSection.RESUME_INSTRUCTIONS, RelayField.NEXT_ACTION, BriefLabel.NEXT}
 )
-"""Sections that a session starts from, so they must not consist of tool quotations alone."""
+"""Sections that a session starts from, which must not consist of tool quotations alone."""
 DEFAULT_INSTRUCTION = "Continue with the task."
 
 
@@ -60,7 +60,7 @@ def attribute_lines(summary: Summary, request: SummaryRequest) -> Summary:
 
 
 class SourceTexts:
-    """The texts that a summary is based on, with their sources."""
+    """The texts that a summary is based on, and the source of each."""
 
     def __init__(self, turns: Iterable[Turn], carried: Sequence[str] = ()) -> None:
         self._turns = tuple(turns)
@@ -75,7 +75,7 @@ class SourceTexts:
         """Cache of attributed lines, because sections may repeat each other."""
 
     def attribute_claims(self, items: Iterable[SummaryItem]) -> tuple[SummaryItem, ...]:
-        """Return attributed claims."""
+        """Return the claims of a section, with their sources."""
         return tuple(
             _replace_text(item, self.attribute_claim(item.text, item.turns)) for item in items
         )
@@ -83,10 +83,10 @@ class SourceTexts:
     def attribute_instructions(
         self, items: Iterable[SummaryItem], section: str
     ) -> tuple[SummaryItem, ...]:
-        """Return the attributed instructions of a section; those from data are quotations.
+        """Return a section's instructions with their sources; those from data become quotations.
 
-        A section that a session starts from needs an instruction of the person or the agent. If it
-        has none, a quotation of the person's last request comes first.
+        A section that a session starts from needs an instruction from the person or the agent. If
+        it has none, a quotation of the person's last request comes first.
         """
         attributed = tuple(
             _replace_text(item, self.attribute_instruction(item.text, item.turns)) for item in items
@@ -100,7 +100,7 @@ class SourceTexts:
         return (SummaryItem(self.quote_last_request() or DEFAULT_INSTRUCTION), *attributed)
 
     def attribute_instruction(self, text: str, turns: Sequence[int]) -> str:
-        """Return an instruction, as a quotation if it comes from data."""
+        """Return an instruction with its source, or as a quotation if it comes from data."""
         shown = self.attribute_copy(text)
         if self._is_source_known(text, shown):
             return shown
@@ -108,12 +108,13 @@ class SourceTexts:
         return summaries.make_quotation(whose, text) if whose else shown
 
     def attribute_claim(self, text: str, turns: Sequence[int]) -> str:
-        """Return a claim, as a quotation if most of it comes from a tool."""
+        """Return a claim with its source, or as a quotation if most of it comes from a tool."""
         shown = self.attribute_copy(text)
         if self._is_source_known(text, shown):
             return shown
         if shown != summaries.make_line(text):
-            # Partly a quotation of the person or the agent: the rest must not come from a tool.
+            # Part of the line quotes the person or the agent, but the rest must not come from a
+            # tool.
             return self.attribute_instruction(text, turns)
         passage = self._trace.find_main_source(text, turns)
         return summaries.make_quotation(passage.label, text) if passage else shown
@@ -127,9 +128,10 @@ class SourceTexts:
     def find_data_source(self, text: str, turns: Sequence[int], also: str = "") -> str:
         """Return the source of a line that must not be an instruction; empty if it may be one.
 
-        The citation decides first: a line that cites a turn with tool output needs support in the
-        words of the person or the agent. A citation may be false, so no line may come from data,
-        regardless of its citation. `also` is text that counts as words of the person or the agent.
+        The citation decides first: a line that cites a turn with tool output must be supported by
+        the words of the person or the agent. A citation may be false, so a line must not come from
+        data, whatever it cites. `also` is further text that counts as words of the person or the
+        agent.
         """
         cited = [turn for turn in self._turns if turn.number in turns]
         source = min(map(_find_least_trusted, cited), key=_TRUSTED.index, default="")
@@ -148,7 +150,7 @@ class SourceTexts:
         return f"{source if source in _NOT_THEIRS else _SUMMARIZER}, {where}"
 
     def quote_last_request(self) -> str:
-        """Return a quotation of the person's last request; empty if there is none."""
+        """Return a quotation of the person's last request; empty if the person made no request."""
         requests = (turn for turn in reversed(self._turns) if turn.who == "person" and turn.text)
         turn = next((turn for turn in requests if not turn.thread), None)
         if turn is None:
@@ -157,7 +159,7 @@ class SourceTexts:
         return summaries.make_quotation(whose, turn.text, QUOTED_REQUEST_CHARACTERS)
 
     def attribute_copy(self, text: str) -> str:
-        """Return the line, as a quotation if it repeats a source."""
+        """Return the line, marked as a quotation if it repeats a source."""
         if text not in self._known:
             self._known[text] = _attribute_line(text, self._sources, self._carried)
         return self._known[text]
@@ -185,14 +187,14 @@ def is_data_quotation(text: str) -> bool:
 
 _PERSON = "the person"
 _TRUSTED = ("a tool", "the CLI", "a sub-agent", "the agent", "the notes", _PERSON)
-"""Sources, the least trusted first."""
+"""All possible sources, least trusted first."""
 _NOT_THEIRS = frozenset(_TRUSTED[:3])
 _SUMMARIZER = "the summarizer"
-"""Source of a line that no cited turn supports."""
+"""Source of a line that none of the cited turns supports."""
 
 
 def _list_sources(turns: Iterable[Turn], carried: Sequence[str]) -> list[tuple[str, str]]:
-    """Return all texts with their sources, the least trusted first."""
+    """Return all texts with their sources, least trusted first."""
     texts = [text_item for turn in turns for text_item in _list_turn_texts(turn)]
     texts += [("the notes", "before", note) for note in carried]
     texts.sort(key=lambda text_item: _TRUSTED.index(text_item[0]))
@@ -203,7 +205,7 @@ def _list_turn_texts(turn: Turn) -> Iterator[tuple[str, str, str]]:
     where = f"turn {turn.number}"
     whose = {"person": _PERSON, "agent": "the agent", "cli": "the CLI"}[turn.who]
     yield "a sub-agent" if turn.thread else whose, where, turn.text
-    # The heading of every turn, even a person's, has words from the CLI's file.
+    # The heading of every turn, even a person's, contains words from the CLI's file.
     yield "the CLI", where, render_heading(turn)
     for call in turn.calls:
         yield "the agent", where, f"{call.tool} {call.about} {call.result}"
@@ -222,7 +224,7 @@ def _find_least_trusted(turn: Turn) -> str:
 def _list_own_texts(
     turns: Iterable[Turn], carried: Sequence[str]
 ) -> Iterator[tuple[str, int, str]]:
-    """Yield the texts of the person, the agent and the notes, with their turns."""
+    """Yield the texts of the person, the agent and the notes, each with its turn."""
     for turn in turns:
         if turn.who != "cli" and not turn.thread:
             yield _PERSON if turn.who == "person" else "the agent", turn.number, turn.text
@@ -236,7 +238,7 @@ def _list_own_texts(
 def _list_data_texts(
     turns: Iterable[Turn], carried: Sequence[str]
 ) -> Iterator[tuple[str, int, str]]:
-    """Yield the texts that cannot give instructions, with their turns."""
+    """Yield the texts that cannot give instructions, each with its turn."""
     for note in carried:
         if is_data_quotation(note):
             whose = summaries.find_quoted_source(note).partition(",")[0]
@@ -255,28 +257,28 @@ def _attribute_line(
 ) -> str:
     plain = _normalize_words(text)
     if plain in carried:
-        return summaries.make_line(carried[plain])  # with its quotation marks, if any
+        return summaries.make_line(carried[plain])  # including its quotation marks, if any
     words = plain.split()
     for whose, source in sources:
         if not _repeats_source(words, source):
             continue
-        # Only a line that the person said completely is attributed to them as a whole.
+        # Only a line that the person said in full is attributed to the person alone.
         in_part = f"{_PERSON}{'' if plain in source else ' in part'}"
         return summaries.make_quotation(whose.replace(_PERSON, in_part, 1), text)
     return summaries.make_line(text)
 
 
 def _repeats_source(words: list[str], source: str) -> bool:
-    """Return whether a source has QUOTED_WORDS of the words in a row, or half of a short line."""
+    """Return whether a source contains QUOTED_WORDS consecutive words, or half of a short line."""
     return any(run in source for run in _list_word_runs(" ".join(words)))
 
 
-@lru_cache(maxsize=256)  # a line is compared with every source
+@lru_cache(maxsize=256)  # each line is compared with every source
 def _list_word_runs(plain: str) -> tuple[str, ...]:
     words = plain.split()
     least = min(QUOTED_WORDS, max(2, (len(words) + 1) // 2), len(words))
     runs = (" ".join(words[at : at + least]) for at in range(len(words) - least + 1))
-    # A run may begin or end inside a word of the source, unless it is very short.
+    # A run of words may begin or end inside a word of the source, unless it is very short.
     return tuple(run if len(run) >= _TELLING else f" {run} " for run in runs if run)
 
 
@@ -286,7 +288,7 @@ _IDEOGRAPH = re.compile(r"([\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff])")
 
 
 def _normalize_words(text: str) -> str:
-    """Return the words of a text in lower case, or its characters in scripts without spaces."""
+    """Return a text's words in lower case, or its characters in scripts without spaces."""
     folded = unicodedata.normalize("NFKC", text).casefold()
     words = _WORD.findall(_IDEOGRAPH.sub(r" \1 ", folded))
     return f" {' '.join(words)} "

@@ -1,8 +1,8 @@
-"""Find the source of a text, even if it was reworded.
+"""Find the source of a text, even if the text was reworded.
 
-A paraphrase keeps few words in a row, but it keeps names and most of the rare words. So a text is
-compared with its possible sources by stems, in any order: with the sentences of the person, the
-agent and the notes, and with windows of a few lines of output from tools and the CLI.
+A paraphrase keeps few consecutive words, but it keeps names and most of the rare words. So the
+stems of a text, in any order, are compared with those of possible sources: sentences of the person,
+the agent and the notes, and windows of a few lines in the output of tools and the CLI.
 """
 
 import re
@@ -29,7 +29,7 @@ _IDEOGRAPHS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+")
 _ENDING = re.compile(r"(?<=[a-z]{3})(?:ings?|ed|es|s)\Z")
 _NAME = re.compile(r"[\w./\\:@~+=#-]*\w")
 _IS_NAME = re.compile(r"[^\W\d_]\d|\d[^\W\d_]|\w[_/\\@]+\w|\w\.\w|\w:\w")
-"""A digit next to a letter, or a joint inside a word."""
+"""Pattern for a name: a digit next to a letter, or punctuation inside a word."""
 _SHORT_PIECE = 3
 _COMMON = re.compile(
     "a|about|above|after|again|against|all|also|although|always|am|an|and|another|any|are"
@@ -49,7 +49,7 @@ _COMMON = re.compile(
 
 
 class SourcePassage(msgspec.Struct, frozen=True):
-    """A sentence, or a window of a few lines, with its author and its turn."""
+    """A sentence or a window of a few lines, with its author and turn."""
 
     whose: str
     turn: int
@@ -62,7 +62,7 @@ class SourcePassage(msgspec.Struct, frozen=True):
 
 @lru_cache(maxsize=16_384)
 def find_stems(text: str) -> frozenset[str]:
-    """Return the stems of the words of a text, without the most common ones."""
+    """Return the stems of the words in a text, except for the most common words."""
     folded = unicodedata.normalize("NFKC", strip_invisible(text)).casefold()
     stems = {_stem_word(word) for word in _WORD.findall(_IDEOGRAPHS.sub(" ", folded))}
     pairs = (run[at : at + 2] for run in _IDEOGRAPHS.findall(folded) for at in range(len(run)))
@@ -76,7 +76,7 @@ def _stem_word(word: str) -> str:
 
 
 def find_names(text: str) -> frozenset[frozenset[str]]:
-    """Return the names in a text, such as files, hosts and identifiers, each as its stems."""
+    """Return the names in a text, such as files, hosts and identifiers, each as a set of stems."""
     plain = unicodedata.normalize("NFKC", strip_invisible(text))
     names = (find_stems(name) for name in _NAME.findall(plain) if _IS_NAME.search(name))
     significant = (
@@ -87,12 +87,12 @@ def find_names(text: str) -> frozenset[frozenset[str]]:
 
 
 class ProvenanceIndex:
-    """Passages of a transcript: those that may give instructions, and those that are data."""
+    """The passages of a transcript: those that may give instructions, and those that are data."""
 
     def __init__(
         self, own: Iterable[tuple[str, int, str]], data: Iterable[tuple[str, int, str]]
     ) -> None:
-        """Index texts, each with its author and turn; notes from before the session have turn 0."""
+        """Index texts by author and turn; notes from before the session have turn 0."""
         self._data = [
             SourcePassage(whose, turn, window)
             for whose, turn, text in data
@@ -111,22 +111,23 @@ class ProvenanceIndex:
         self._names = frozenset().union(*(one.stems for one in self._own))
 
     def _repeats_data(self, sentence: SourcePassage) -> bool:
-        """Return whether a sentence of the agent repeats data that it was given, even reworded."""
+        """Return whether the agent's sentence repeats data that it had read, even reworded."""
         if sentence.whose != "the agent":
             return False
-        # It cannot repeat data that was read later.
+        # The agent cannot repeat data that it read later.
         _, shared = self._find_nearest(sentence.stems, until=sentence.turn)
         return len(shared) >= _count_stems_needed(sentence.stems)
 
     def find_foreign_source(
         self, text: str, turns: Collection[int], *, also: str = "", needs_support: bool = True
     ) -> "SourcePassage | None":
-        """Return the data that a text comes from, or None if it may be an instruction.
+        """Return the data that a text comes from, or None if the text may be an instruction.
 
-        It may be one if the person, the agent or the notes have all its names, if no window of the
-        data explains the rest, and if enough of it is in their words; without `needs_support` also
-        if it shares nothing with the data. `also` is text that counts as their words. A passage
-        without an author means that the text comes neither from them nor from known data.
+        It may be an instruction if the person, the agent or the notes mention all its names, if no
+        window of the data explains the rest, and if enough of it is in their words. Without
+        `needs_support`, it may also be one if it shares nothing with the data. `also` is further
+        text that counts as their words. If the returned passage has no author, the text comes
+        neither from them nor from known data.
         """
         wanted = find_stems(text)
         own = self._collect_own_stems(wanted, turns) | find_stems(also)
@@ -150,8 +151,8 @@ class ProvenanceIndex:
     def _collect_own_stems(self, wanted: frozenset[str], turns: Collection[int]) -> frozenset[str]:
         """Return the stems of a text that sentences of the person, the agent or the notes support.
 
-        Sentences of the cited turns count, and others if the text has enough of their stems,
-        because citations are often off by one.
+        Sentences of the cited turns count. Sentences of other turns count if the text has enough of
+        their stems, because citations are often off by one.
         """
         stems: set[str] = set()
         for sentence in self._own:
@@ -164,7 +165,7 @@ class ProvenanceIndex:
     def _find_nearest(
         self, wanted: frozenset[str], until: int = sys.maxsize
     ) -> tuple[SourcePassage, frozenset[str]]:
-        """Return the window, not after `until`, that shares most stems, and the shared stems."""
+        """Return the window up to turn `until` that shares the most stems, and the shared stems."""
         places = Counter(
             place
             for stem in wanted
@@ -173,22 +174,22 @@ class ProvenanceIndex:
         )
         if not places:
             return SourcePassage("", 0, frozenset()), frozenset()
-        # Of several, take the first, where the text was read before it was repeated.
+        # If several windows match, use the first, because the text was read before it was repeated.
         most = max(places.values())
         nearest = self._data[min(place for place, number in places.items() if number == most)]
         return nearest, nearest.stems & wanted
 
 
 def _count_stems_needed(wanted: frozenset[str]) -> float:
-    """Return how many stems a window must share with a text to be its source."""
+    """Return how many stems a window must share with a text to count as its source."""
     return max(TRACE_STEMS, TRACE_HEARSAY * min(len(wanted), TRACE_WINDOW_WORDS // 2))
 
 
 def _list_windows(text: str) -> Iterator[frozenset[str]]:
     """Yield the stems of overlapping windows of a text.
 
-    Each line starts a window, which includes the next line, and more of them if they are short. A
-    line that is longer than a window has several.
+    Each line starts a window, which also includes the next line, and further lines if they are
+    short. A line that is longer than a window is split into several.
     """
     lines = [line.split() for line in text.splitlines() if line.strip()]
     for place, line in enumerate(lines):

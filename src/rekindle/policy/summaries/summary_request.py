@@ -1,8 +1,8 @@
 """Build the requests to a summarizer.
 
 A transcript is data: it contains whatever files, pages and tools printed. The prompt encloses it
-between two marks with a random number, and each of its lines follows a bar. The answer is lines
-under headings that we chose, and `attribution` decides how each line may be used.
+between two marks with a random number, and puts a bar before each of its lines. The answer consists
+of lines under headings that Rekindle chose, and `attribution` decides how each line may be used.
 """
 
 from collections.abc import Iterable, Sequence
@@ -66,13 +66,13 @@ class SummaryRequest(msgspec.Struct, frozen=True):
     kind: SummaryKind
     prompt: str
     turns: tuple[Turn, ...]
-    """Turns of the prompt, cut to the part that it shows."""
+    """Turns in the prompt, cut to the parts that the prompt shows."""
     carried: tuple[str, ...] = ()
     spent: float = 0.0
     """Cost of the attempts so far, in dollars."""
     instructions: str = SUMMARY_INSTRUCTIONS
     schema: str = ""
-    """JSON Schema of the answer; empty for that of the kind."""
+    """JSON Schema for the answer; if empty, the schema for the kind of summary is used."""
 
     @property
     def numbers(self) -> frozenset[int]:
@@ -90,9 +90,9 @@ def build_request(
 ) -> SummaryRequest:
     """Return the request for a summary of these turns.
 
-    `carried` are the items left over from before them, and `words` the further text that the model
-    gets. Tool output is cut as little as necessary. The iterable may be endless, so it is read only
-    until the turns cannot fit.
+    `carried` are items left over from before these turns, and `words` is further text for the
+    model. Tool output is cut no more than necessary. The iterable may be endless, so it is read
+    only until no further turn fits.
 
     Raises:
         OverBudgetError: The turns do not fit even without tool output.
@@ -124,7 +124,7 @@ def build_request(
 
 
 def build_retry(request: SummaryRequest, fault: str, spent: float = 0.0) -> SummaryRequest:
-    """Return the request to repeat after an unusable answer."""
+    """Return the request to send again after an unusable answer."""
     prompt = request.prompt + _AGAIN.format(fault=summaries.AnswerFault(fault))
     return msgspec.structs.replace(request, prompt=prompt, spent=spent)
 
@@ -135,7 +135,7 @@ LONGEST_RETRY = _AGAIN.format(fault=max(summaries.AnswerFault, key=len))
 
 def weigh_turn(turn: Turn) -> float:
     """Return the size of a turn in a prompt, in tokens."""
-    # One line more, for the one between two turns.
+    # Add one line, for the line between two turns.
     return token_estimate.estimate_unrounded(_bar_lines(render(turn) + "\n|"))
 
 
@@ -157,7 +157,7 @@ def _render_prompt(
 
 
 def fence_data(name: str, nonce: str, data: str) -> str:
-    """Return data between two marks that it cannot contain, with a bar before every line."""
+    """Return data enclosed in two marks that it cannot contain, with a bar before every line."""
     return f"<{name}-{nonce}>\n{_bar_lines(data)}\n</{name}-{nonce}>"
 
 

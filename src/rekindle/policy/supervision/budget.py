@@ -1,8 +1,8 @@
 """Check the spending of a run against its budget: money, tokens and hours.
 
-The spending is kept across supervisors and restarts. Money is the amount that the CLI reports, or
-else computed from its tokens with `prices:` or a list price. Tokens are all input and output of
-every turn, cached or not.
+The spending is kept across supervisors and restarts. Money is the amount that the CLI reports; if
+the CLI reports none, it is computed from the tokens with `prices:` or a list price. Tokens are all
+input and output of every turn, cached or not.
 """
 
 from collections.abc import Mapping
@@ -26,23 +26,23 @@ _MILLION = 1_000_000
 
 
 class RunSpending(msgspec.Struct, frozen=True):
-    """Spending of a run so far."""
+    """The spending of a run so far."""
 
     seq: int = 0
-    """Log position of the event that reported it."""
+    """Log position of the event that reported the spending."""
     usd: float = 0.0
     tokens: int = 0
     unpriced: int = 0
-    """Launches of unknown cost, because they were killed before their CLI reported it."""
+    """Number of launches with unknown cost, killed before their CLI reported it."""
     is_reported: bool = False
-    """Whether the CLI reported the last amount; otherwise it was computed from tokens."""
+    """Whether the CLI reported the last amount; if not, it was computed from tokens."""
 
 
 class ReachedCap(msgspec.Struct, frozen=True):
     """A cap that a run has reached."""
 
     unit: str
-    """`usd`, `tokens` or `hours`."""
+    """Unit of the cap: `usd`, `tokens` or `hours`."""
     cap: float
     spent: float
     words: str
@@ -51,7 +51,7 @@ class ReachedCap(msgspec.Struct, frozen=True):
 def find_reached_cap(
     spent: RunSpending, cap: Budget | None, *, began: datetime | None, now: datetime
 ) -> ReachedCap | None:
-    """Return the reached cap, or None."""
+    """Return the first cap that the run has reached, or None."""
     if cap is None:
         return None
     if cap.usd is not None and spent.usd >= cap.usd:
@@ -69,7 +69,7 @@ def find_reached_cap(
 def describe_reached_cap(
     spent: RunSpending, cap: Budget | None, *, began: datetime | None, now: datetime
 ) -> str:
-    """Return a description of the reached cap; empty if there is none."""
+    """Return a description of the cap that the run has reached; empty if it has reached none."""
     reached = find_reached_cap(spent, cap, began=began, now=now)
     return reached.words if reached else ""
 
@@ -89,7 +89,7 @@ def raise_caps(cap: Budget | None, raised: Mapping[str, float]) -> Budget | None
 
 
 def describe_budget(cap: Budget) -> str:
-    """Return a description of the caps for the operator; empty if there are none."""
+    """Return a description of the caps for the operator; empty if there are no caps."""
     caps = [
         f"${cap.usd:g}" if cap.usd is not None else "",
         f"{cap.tokens:,} tokens" if cap.tokens is not None else "",
@@ -100,7 +100,7 @@ def describe_budget(cap: Budget) -> str:
 
 
 def is_worth_recording(before: RunSpending, now: RunSpending, cap: Budget | None) -> bool:
-    """Return whether spending grew enough for a log entry; a turn is reported in many parts."""
+    """Return whether spending grew enough to log it; a turn is reported in many parts."""
     money = (before.usd, now.usd, cap.usd if cap else None)
     tokens = (before.tokens, now.tokens, cap.tokens if cap else None)
     return any(
@@ -110,14 +110,17 @@ def is_worth_recording(before: RunSpending, now: RunSpending, cap: Budget | None
 
 
 def guess_cost(*, read: int, written: int) -> float:
-    """Return the estimated cost of a turn without a known price."""
+    """Return the estimated cost of a turn whose price is unknown, in dollars."""
     return (read * GUESSED_USD_READ + written * GUESSED_USD_WRITTEN) / _MILLION
 
 
 def compute_cost(
     prices: Mapping[str, ModelPrice], model: str, *, read: int, written: int
 ) -> float | None:
-    """Return the cost of a turn. Cached tokens count as input, so it is never too low."""
+    """Return the cost of a turn in dollars, or None if the model has no price.
+
+    Cached tokens count as input, so the cost is never too low.
+    """
     price = find_price(prices, model)
     if price is None:
         return None

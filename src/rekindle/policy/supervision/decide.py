@@ -18,9 +18,9 @@ class AgentLimits(msgspec.Struct, frozen=True):
     runtime: RuntimeSettings = RuntimeSettings()
     budget: Budget | None = None
     threshold: int | None = None
-    """Percentage of the window at which a fresh session takes over; None for never."""
+    """Percentage of the context window at which a fresh session takes over; None for never."""
     stays: bool = False
-    """Whether a person works with the agent in its terminal."""
+    """Whether a person is working with the agent in its terminal."""
     checkpoints: bool = True
     """Whether a checkpoint is written at a handoff."""
 
@@ -33,7 +33,7 @@ def decide_move(
     paces_handoffs: bool = True,
     resumes_count: bool = False,
 ) -> run_moves.Move:
-    """Return the next move. For `resumes_count`, see `restart.decide_restart`."""
+    """Return the agent's next move; for `resumes_count`, see `restart.decide_restart`."""
     return run_moves.decide_next_move(
         projection.run,
         select_open_launches(projection),
@@ -58,7 +58,7 @@ def has_failed_resume(projection: Projection) -> bool:
 
 
 def measure_idle_work(projection: Projection) -> idle.IdleWork:
-    """Return the work since the last progress, or since the operator's last command."""
+    """Return the work since the last progress or the operator's last command."""
     run = projection.run
     return idle.sum_idle_launches(
         projection.attempts.values(),

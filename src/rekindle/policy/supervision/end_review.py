@@ -1,8 +1,8 @@
-"""Render the prompt for the review of a reported end, and parse the reviewer's verdict.
+"""Render the prompt to review work that was reported as done, and parse the reviewer's verdict.
 
 The documented answer is `DONE` alone on the first or the last line, or `NOT DONE` followed by the
 missing items. Free text is interpreted like the Next Action of a relay
-(`policy.relay.claimed_end`). In doubt, the review does not agree.
+(`policy.relay.claimed_end`). If in doubt, the review counts as disagreeing.
 """
 
 import re
@@ -35,14 +35,14 @@ NOT {done}, and below it what is missing, one item on each line. The agent reads
 
 
 def render_review_prompt(task: str, relay: str) -> str:
-    """Return the prompt of a review."""
+    """Return the prompt for a review."""
     return _PROMPT.format(
         done=DONE_DIRECTIVE, task=task.strip(), relay=relay.strip() or "It wrote none."
     )
 
 
 def parse_review_verdict(text: str) -> tuple[ReviewVerdict, str]:
-    """Return whether the reviewer agrees, and the missing items if not."""
+    """Return whether the reviewer agrees and, if not, the missing items."""
     lines = [line for line in text.strip().splitlines() if line.strip()]
     for number, line in enumerate(lines):
         if match := _REFUSED.match(line):

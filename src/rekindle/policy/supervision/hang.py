@@ -1,10 +1,10 @@
 """Decide whether a silent process hangs or is busy with a long task.
 
-Silence alone would end a two-hour test run, and a living process may be stuck. So the supervisor
-looks at hooks, stream and transcript, and at the processor time and the data of the whole process
-tree. The mere existence of a process is not a sign of life: a shell that waits for a stuck program
-has a child as well. `HANG_TABLE` is the table, and its first matching row decides. The
-documentation is generated from it.
+Stopping every silent process would end a two-hour test run, but a process that is still running may
+be stuck. So the supervisor looks at hooks, stream and transcript, and at the CPU time and the I/O
+of the whole process tree. That a child process exists is not a sign of life: a shell that waits for
+a stuck program has a child as well. The first matching row of `HANG_TABLE` decides. The
+documentation is generated from that table.
 """
 
 from collections.abc import Callable
@@ -27,26 +27,27 @@ ACTION_MEANINGS: dict[HangAction, str] = {
 
 
 class ProcessSigns(msgspec.Struct, frozen=True, kw_only=True):
-    """Observations of a running process; input to the table."""
+    """Observations of a running process, to which the table is applied."""
 
     silent: float
     """Seconds since the last sign of life: output, a hook's report, or a longer transcript."""
     idle: float = 0.0
-    """Seconds since the last sign of life or the last activity of its processes."""
+    """Seconds since the last sign of life or the last activity in the process tree."""
     finished: bool = False
-    """Whether it has printed its final result."""
+    """Whether the agent has printed its final result."""
     stopped: bool = False
-    """Whether it is suspended (SIGSTOP)."""
+    """Whether the process is suspended (SIGSTOP)."""
     calling: float | None = None
-    """Age of the oldest tool call that has not returned; None if there is none."""
+    """Seconds since the start of the oldest running tool call; None if none is running."""
     children: int = 0
-    """Number of running processes that it started, idle or not."""
+    """Number of running processes that the agent started, idle or not."""
     children_work: bool = False
-    """Whether one of them uses the processor, or reads or writes."""
+    """Whether one of the child processes is using the CPU, or is reading or writing."""
     works: bool = False
-    """Whether its own process uses the processor, or reads or writes."""
+    """Whether the agent's own process is using the CPU, or is reading or writing."""
     reports: bool = True
-    """Whether it reports its tool calls. If not, only its own activity shows that it is not stuck.
+    """Whether the CLI reports its tool calls. If not, only the activity of its own process shows
+    that it is not stuck.
     """
 
 
@@ -57,9 +58,9 @@ class HangRow(msgspec.Struct, frozen=True):
 
 
 def is_working(signs: ProcessSigns) -> bool:
-    """Return whether a process of the tree works while the agent is silent.
+    """Return whether a process in the tree is working while the agent is silent.
 
-    A CLI that reports its tool calls but is busy without one is stuck in a loop.
+    A CLI that reports its tool calls, but is busy without running one, is stuck in a loop.
     """
     return signs.children_work or (signs.works and not signs.reports)
 
@@ -96,7 +97,7 @@ HANG_TABLE: tuple[HangRow, ...] = (
 
 
 def is_excused(signs: ProcessSigns) -> bool:
-    """Return whether the silence has a reason. When the reason ends, silence counts from zero."""
+    """Return whether the silence has a reason; after the reason ends, silence counts from zero."""
     return signs.stopped or signs.calling is not None or is_working(signs)
 
 

@@ -1,8 +1,8 @@
-"""List prices of models, for a CLI that reports tokens but no money.
+"""List prices of models, for CLIs that report tokens but no cost.
 
-The result is an estimate: a subscriber pays a different price, and cached tokens count as input.
-`prices:` in rekindle.yaml overrides it. The figures are from the package genai-prices 0.2.1 (MIT
-licence), for short prompts.
+The resulting cost is an estimate: subscribers pay a different price, and cached tokens count as
+input. `prices:` in rekindle.yaml overrides the list. The figures are from the package genai-prices
+0.2.1 (MIT licence), for short prompts.
 """
 
 from collections.abc import Mapping
@@ -61,17 +61,19 @@ gpt-6.1-terra         1      5
 o3                    2      8
 o4-mini               1.1    4.4
 """
-"""Prefix of a model's name, price of input, price of output. The longest matching prefix counts."""
+"""Model name prefix, input price and output price, in dollars per million tokens. The longest
+matching prefix counts.
+"""
 
 
 def list_prices() -> dict[str, ModelPrice]:
-    """Return the list prices by prefix of the model's name."""
+    """Return the list prices by model name prefix."""
     rows = (line.split() for line in _DOLLARS_A_MILLION.strip().splitlines())
     return {name: ModelPrice(float(read), float(written)) for name, read, written in rows}
 
 
 def complete_prices(own: Mapping[str, ModelPrice]) -> Mapping[str, ModelPrice]:
-    """Return the prices of a manifest, completed with the list prices of other models.
+    """Return the manifest's prices, completed with list prices for other models.
 
     A price for `default` applies to every model that the manifest does not name.
     """
@@ -79,7 +81,7 @@ def complete_prices(own: Mapping[str, ModelPrice]) -> Mapping[str, ModelPrice]:
 
 
 def find_price(prices: Mapping[str, ModelPrice], model: str) -> ModelPrice | None:
-    """Return the price of a model by its name, or by the longest matching prefix."""
+    """Return the price for a model's name, its longest matching prefix or `default`, or None."""
     if model in prices:
         return prices[model]
     names = [name for name in prices if _has_prefix(model, name)]
@@ -87,5 +89,5 @@ def find_price(prices: Mapping[str, ModelPrice], model: str) -> ModelPrice | Non
 
 
 def _has_prefix(model: str, name: str) -> bool:
-    """Return whether a name is a prefix of a model: `gpt-5` of `gpt-5-codex`, not of `gpt-5.5`."""
+    """Return whether `name` is a prefix of a model: `gpt-5` of `gpt-5-codex`, not of `gpt-5.5`."""
     return model.startswith(f"{name}-")

@@ -1,7 +1,7 @@
 """Decide the moves of a run, which lasts from the operator's command to the end of the work.
 
-The state of a run is folded from the log. A new supervisor therefore has everything that its killed
-predecessor had: the pending wait, the spending, and whether it was in safe mode.
+The state of a run is computed from the log. So a new supervisor knows everything that its killed
+predecessor knew: the pending wait, the spending, and whether the run was in safe mode.
 """
 
 from collections.abc import Iterable, Sequence
@@ -32,9 +32,9 @@ from rekindle.policy.supervision import budget
 from rekindle.policy.supervision.budget import RunSpending
 
 SETTINGS_REASON: Final = "settings"
-"""Reason of the safe mode after settings changed without the operator's command."""
+"""Reason for safe mode after settings changed without the operator's command."""
 TAMPERED_REASON: Final = "tampered"
-"""Reason of the safe mode after a program other than Rekindle changed the log."""
+"""Reason for safe mode after a program other than Rekindle changed the log."""
 
 
 class OperatorCommand(msgspec.Struct, frozen=True, order=True):
@@ -45,7 +45,7 @@ class OperatorCommand(msgspec.Struct, frozen=True, order=True):
 
 
 class LogPosition(msgspec.Struct, frozen=True, order=True):
-    """The last event of its kind, by position in the log."""
+    """The log position of the last event of a kind, with its reason."""
 
     seq: int = 0
     why: str = ""
@@ -59,28 +59,28 @@ class PendingWait(msgspec.Struct, frozen=True):
 
 
 class CycleLimit(msgspec.Struct, frozen=True, order=True):
-    """The number of cycles that the operator set, and its log position."""
+    """The maximum number of cycles that the operator set, and the log position of that command."""
 
     seq: int = 0
     cycles: int | None = None
 
 
 class ProgressBounds(msgspec.Struct, frozen=True, order=True):
-    """Whether the operator lifted the bounds on work without progress, and the log position."""
+    """Whether the operator lifted the limits on work without progress, and the log position."""
 
     seq: int = 0
     lifted: bool = False
 
 
 class RefusedCallCount(msgspec.Struct, frozen=True, order=True):
-    """The number of refused tool calls in the run, and its log position."""
+    """The number of refused tool calls in the run, and the log position of the count."""
 
     seq: int = 0
     count: int = 0
 
 
 class RaisedCap(msgspec.Struct, frozen=True, order=True):
-    """A cap that the operator set for this run, and its log position."""
+    """A cap that the operator set for this run, and the log position of that command."""
 
     unit: str
     seq: int
@@ -96,24 +96,24 @@ class RunState(msgspec.Struct, frozen=True):
     wanted: int = 0
     """Log position of the operator's last command to run."""
     stopped: int = 0
-    """Log position of the operator's last stop; pauses ignore earlier launches."""
+    """Log position of the operator's last stop; pauses do not count launches before it."""
     ended: LogPosition = LogPosition()
     safe: LogPosition = LogPosition()
     waiting: PendingWait | None = None
     spent: RunSpending = RunSpending()
     first: int = 0
-    """The last cycle before the run."""
+    """Number of the last cycle before the run."""
     heeded: int = 0
-    """Log position of a person's last restart or answer, from which the stall ladder counts."""
+    """Log position of a person's last restart or answer; the stall ladder counts from there."""
     cycles: CycleLimit = CycleLimit()
     bounds: ProgressBounds = ProgressBounds()
     raised: tuple[RaisedCap, ...] = ()
-    """The caps that the operator set last, one per unit."""
+    """The last cap that the operator set for each unit."""
     refused: RefusedCallCount = RefusedCallCount()
 
     @property
     def desired(self) -> str:
-        """`running`, `stopped`, or empty without any command of the operator."""
+        """`running` or `stopped`; empty if the operator has not given a command."""
         return self.said.desired if self.said else ""
 
     @property
@@ -128,14 +128,14 @@ class RunState(msgspec.Struct, frozen=True):
 
     @property
     def is_safe(self) -> bool:
-        """Whether it is in safe mode: alive, running nothing, waiting for a person."""
-        # A later `run` or `up` accepts the settings; if they still differ, it enters safe mode
+        """Whether the run is in safe mode: alive, but running nothing and waiting for a person."""
+        # A later `run` or `up` accepts the settings; if they still differ, the run enters safe mode
         # again.
         is_accepted = self.safe.why == SETTINGS_REASON and self.wanted > self.safe.seq
         return self.safe.seq > max(self.since, self.ended.seq) and not is_accepted
 
     def waits(self, tried: int) -> PendingWait | None:
-        """Return the pending wait after the last launch, whose log position is `tried`."""
+        """Return the wait that began after the last launch, at log position `tried`, or None."""
         wait = self.waiting
         return wait if wait is not None and wait.seq > max(self.since, tried) else None
 
@@ -157,7 +157,7 @@ def is_done(run: RunState) -> bool:
 
 
 class CloseCycle(msgspec.Struct, frozen=True):
-    """Close the cycle; `stall.ladder` decides the consequence."""
+    """Close the cycle; `stall.ladder` decides what happens next."""
 
 
 class HandOff(msgspec.Struct, frozen=True):
@@ -185,8 +185,8 @@ def decide_next_move(  # noqa: PLR0911 - one for each thing that may decide
     """Return the next move, from the operator's command, safe mode, results, budget and exits.
 
     `checkpoint` is the log position of the last committed checkpoint, `threshold` the percentage of
-    the window for a handoff, and `fruitless` the work since the last progress. With
-    `paces_handoffs`, a launch after a handoff waits like any other if there was no progress. For
+    the context window at which to hand off, and `fruitless` the work since the last progress. With
+    `paces_handoffs`, a launch after a handoff without progress waits like any other launch. For
     `resumes_count`, see `restart.decide_restart`.
     """
     if run.desired == "stopped":
@@ -194,7 +194,7 @@ def decide_next_move(  # noqa: PLR0911 - one for each thing that may decide
     if run.is_safe:
         return EnterSafeMode(stop_reasons.parse_reason(run.safe.why), run.safe.words)
     if tried and tried[-1].exit == "clean" and not stays:
-        # Regardless of its time and of the remaining budget: the cycle only has to be closed.
+        # The remaining time and budget do not matter, because the cycle only has to be closed.
         return CloseCycle()
     cap = budget.raise_caps(cap, run.raised_caps())
     if words := budget.describe_reached_cap(run.run_spending(), cap, began=run.began_at, now=now):
@@ -235,9 +235,9 @@ def _find_latest_wait(*waits: WaitUntil | None) -> WaitUntil | None:
 
 
 def is_new_run(run: RunState, tried: Iterable[LaunchRecord]) -> bool:
-    """Return whether the wanted run is a new one and not a continuation.
+    """Return whether the operator's command starts a new run instead of continuing the last one.
 
-    Restarting a finished run starts a new one, unless that run was continued after its end.
+    Restarting a finished run starts a new one, unless the finished run was continued after its end.
     """
     was_continued = any(run.ended.seq < launch.seq < run.restarted for launch in tried)
     restarted = run.restarted > run.ended.seq and not was_continued
@@ -258,7 +258,7 @@ def make_desired_event(
     *,
     unbounded: bool | None = None,
 ) -> events.DesiredSet:
-    """Return the operator's command, stamped after every earlier one despite clock changes."""
+    """Return the operator's command, dated after the last one even if the clock was set back."""
     before = [run.said.ts] if run.said else []
     ts = open_loops.stamp_after(now, *before)
     return events.DesiredSet(ts=ts, desired=desired, cycles=cycles, unbounded=unbounded)
@@ -288,7 +288,7 @@ def apply_desired(run: RunState, event: events.DesiredSet) -> RunState:
 
 
 def apply_answer(run: RunState, event: events.QuestionAnswered) -> RunState:
-    """Return the run with the effect of a valid answer."""
+    """Return the run after applying a valid answer."""
     change = msgspec.structs.replace
     if event.effect == "note":
         return run
@@ -312,7 +312,7 @@ def apply_answer(run: RunState, event: events.QuestionAnswered) -> RunState:
 
 
 def apply_event(run: RunState, event: object) -> RunState:  # noqa: C901, PLR0911 - one for each kind
-    """Return the run with one more event, by log position and never by order of arrival."""
+    """Return the run after one more event; log positions decide, not the order of arrival."""
     change = msgspec.structs.replace
     match event:
         case events.RunStarted() if event.seq > run.began:

@@ -1,7 +1,7 @@
-"""Decide whether the watchdog starts an agent's supervisor, by the specification's table.
+"""Decide, by the table in the specification, whether the watchdog starts an agent's supervisor.
 
-The watchdog restarts only supervisors, and only supervisors restart agents. `WATCH_TABLE` is the
-table, and its first matching row decides. The page in the documentation is generated from it.
+The watchdog restarts only supervisors, and only supervisors restart agents. The first matching row
+of `WATCH_TABLE` decides. The page in the documentation is generated from that table.
 """
 
 from collections.abc import Callable
@@ -14,38 +14,38 @@ from rekindle.policy.settings.runtime_settings import RestartSettings
 
 
 class StartAttempt(msgspec.Struct, frozen=True):
-    """A supervisor that the watchdog started and that has not written to the log yet."""
+    """A supervisor that the watchdog started, but that has not written to the log yet."""
 
     seq: int
-    """Sequence number of the log at the start; any activity of a supervisor increases it."""
+    """Last sequence number in the log at the start; any activity of a supervisor increases it."""
     at: datetime
     times: int = 1
-    """Number of attempts in a row."""
+    """Number of consecutive attempts."""
     told: bool = False
-    """Whether a person was notified."""
+    """Whether a person was notified of the failed attempts."""
 
 
 class WatchFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """The state of an agent as visible from outside."""
+    """The state of an agent as seen by the watchdog."""
 
     supervised: bool
-    """Whether a supervisor holds its lock. Names and ids of processes prove nothing."""
+    """Whether a supervisor holds the agent's lock; process names and ids would prove nothing."""
     desired: str = ""
-    """The operator's last command; empty if there is none."""
+    """State that the operator last asked for; empty if there was no command."""
     is_over: bool = False
-    """Whether its run is over: the work is done, or the budget is spent."""
+    """Whether the agent's run is over, because the work is done or the budget is spent."""
     marker: str | None = None
     """Content of `.clean-exit`; None if it does not exist."""
     said: int = 0
     """Log position of the operator's last command to run."""
     is_tampered: bool = False
-    """Whether its log is not the one that Rekindle wrote on this host."""
+    """Whether the agent's log differs from the one that Rekindle wrote on this host."""
     may_miss_stop: bool = False
-    """Whether lost events of the log may include a stop."""
+    """Whether events that were lost from the log may include a stop."""
     stays: bool = False
-    """Whether it needs a person's terminal and has no tmux window."""
+    """Whether the agent needs a person's terminal and has no tmux window."""
     rests: float = 0.0
-    """Seconds until the next attempt, after starts that failed."""
+    """Seconds until the next attempt, after failed starts."""
 
 
 class WatchRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,11 +55,11 @@ class WatchRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _has_valid_marker(facts: WatchFacts) -> bool:
-    """Return whether `.clean-exit` exists and no later command of the operator overrides it."""
+    """Return whether `.clean-exit` exists and the operator has not asked to run since."""
     if facts.marker is None:
         return False
     seq = facts.marker.split(maxsplit=1)[:1]
-    # A file made by a person has no number.
+    # A file that a person created has no number.
     return not seq or not seq[0].isdecimal() or int(seq[0]) >= facts.said
 
 
@@ -104,7 +104,7 @@ WATCH_TABLE: tuple[WatchRow, ...] = (
 
 
 def compute_rest(tried: StartAttempt | None, now: datetime, limits: RestartSettings) -> float:
-    """Return the seconds until the next attempt, with the doubling pauses of a crashing agent."""
+    """Return the seconds until the next attempt, with the same doubling backoff as for crashes."""
     if tried is None:
         return 0.0
     since = (now - tried.at).total_seconds()

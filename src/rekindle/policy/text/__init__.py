@@ -1,1 +1,1 @@
-"""Measures of texts: similarity and token counts."""
+"""Measure texts: their similarity and their number of tokens."""

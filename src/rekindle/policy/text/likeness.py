@@ -18,16 +18,16 @@ _SMALL = re.compile(
 _FOREIGN = re.compile(r"[^\W\d_a-z]{2,}")
 _PAIRED = re.compile(r"(?=(..))")
 
-# Most lines stay the same from one relay to the next.
+# Cached, because most lines stay the same from one relay to the next.
 _cached = lru_cache(maxsize=16_384)
 
 
 def measure_likeness(one: str, other: str) -> float:
     """Return how similar two plain texts are, from 0 to 1.
 
-    The measure is the shared pairs of characters, which works for every script. If both texts are
-    ASCII, shared words count instead if they give more, because a directive is often only
-    rephrased.
+    The similarity is the share of common character pairs, which works for every script. If both
+    texts are ASCII and their common words give a higher value, that value is used instead, because
+    a directive is often only rephrased.
     """
     if one == other:
         return 1.0
@@ -38,7 +38,7 @@ def measure_likeness(one: str, other: str) -> float:
 
 
 def find_swapped_word(one: str, other: str) -> str:
-    """Return the new word if exactly one word was replaced; else an empty string."""
+    """Return the new word if exactly one word was replaced, else an empty string."""
     old, new = one.split(), other.split()
     if len(old) != len(new) or len(old) < STALL_SWAP_WORDS:
         return ""
@@ -48,7 +48,7 @@ def find_swapped_word(one: str, other: str) -> str:
 
 @_cached
 def find_significant_words(plain: str) -> frozenset[str]:
-    """Return the set of word stems, and of character pairs for other scripts."""
+    """Return the word stems of a text, and the character pairs of its words in other scripts."""
     foreign = (_PAIRED.findall(run) for run in _FOREIGN.findall(plain))
     return frozenset(_count_stems(plain)) | frozenset(pair for run in foreign for pair in run)
 
