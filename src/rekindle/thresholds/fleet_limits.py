@@ -3,7 +3,7 @@
 from rekindle.thresholds import declare_threshold
 
 CONNECT_SECONDS = declare_threshold(
-    10.0, "fleet.connect_seconds", "seconds", "Time the engine has to answer a first connection."
+    10.0, "fleet.connect_seconds", "seconds", "Timeout for the first connection to the engine."
 )
 CONNECT_AGAIN_SECONDS = declare_threshold(
     2.0,
@@ -15,220 +15,238 @@ FLEET_FOLD_SECONDS = declare_threshold(
     30.0,
     "fleet.fold_seconds",
     "seconds",
-    "Shortest interval at which a host folds the reports of hooks; each time costs a call.",
+    "Minimum interval at which a host folds hook reports; each fold costs a call to the engine.",
 )
 FLEET_EVENTS_KEPT = declare_threshold(
-    60, "fleet.events_kept", "count", "Lines of an agent's log that the engine keeps."
+    60, "fleet.events_kept", "count", "Number of lines of an agent's log that the engine keeps."
 )
 FLEET_TAIL_BYTES = declare_threshold(
     64 * 1024,
     "fleet.tail_bytes",
     "bytes",
-    "Size of the lines of an agent's log that the engine keeps.",
+    "Maximum total size of the lines of an agent's log that the engine keeps.",
 )
 FLEET_PROMPT_CHARACTERS = declare_threshold(
     2_000,
     "fleet.prompt_characters",
     "characters",
-    "Part of a prompt that the engine keeps; the transcript has all of it.",
+    "Maximum length of a prompt in the engine; the transcript has the full text.",
 )
 FLEET_COMMIT_BYTES = declare_threshold(
     256 * 1024,
     "fleet.commit_bytes",
     "bytes",
-    "Events that a host commits at once, and the longest of them; more is sent in pieces.",
+    "Maximum size of the events in one commit, and of a single event; larger commits are split.",
 )
 FLEET_COMMITS_KEPT = declare_threshold(
     2,
     "fleet.commits_kept",
     "count",
-    "Latest commits that the engine recognizes if a host sends them again.",
+    "Number of recent commits that the engine recognizes if a host sends them again.",
 )
 FLEET_CURSORS_KEPT = declare_threshold(
-    20, "fleet.cursors_kept", "count", "Inbox segments whose cursor the engine keeps."
+    20, "fleet.cursors_kept", "count", "Number of inbox segments whose cursor the engine keeps."
 )
 FLEET_DOCUMENT_BYTES = declare_threshold(
     256 * 1024,
     "fleet.document_bytes",
     "bytes",
-    "Largest document that the engine accepts; its messages have a limit of two megabytes.",
+    "Maximum size of a document that the engine accepts; its messages are limited to two"
+    " megabytes.",
 )
 FLEET_HISTORY_EVENTS = declare_threshold(
     1_000,
     "fleet.history_events",
     "count",
-    "Events after which an agent's workflow continues as a new one, quick to load.",
+    "Number of events after which an agent's workflow continues as a new one, so that it loads"
+    " quickly.",
 )
 FLEET_HOST_SECONDS = declare_threshold(
     5.0,
     "fleet.host_seconds",
     "seconds",
-    "Time the host with an agent's workspace has to begin before another host does.",
+    "Timeout for the host with an agent's workspace to begin; after it, another host may begin.",
 )
 FLEET_BRIEF_SECONDS = declare_threshold(
     20.0,
     "fleet.brief_seconds",
     "seconds",
-    "Time that host has to begin a brief; all agents may want one in the same hour.",
+    "Timeout for the host with an agent's workspace to begin a brief; longer, because all agents"
+    " may be due at the same hour.",
 )
 FLEET_BRIEF_SPREAD_SECONDS = declare_threshold(
     300.0,
     "fleet.brief_spread_seconds",
     "seconds",
-    "Time over which the briefs of one time of day are spread.",
+    "Time over which the briefs that are due at one time of day are spread.",
 )
 FLEET_BRIEF_WAIT_SECONDS = declare_threshold(
-    300.0, "fleet.brief_wait_seconds", "seconds", "Time `brief` waits for a host to write it."
+    300.0,
+    "fleet.brief_wait_seconds",
+    "seconds",
+    "Maximum time that `brief` waits for a host to write the brief.",
 )
 FLEET_BRIEF_CATCH_UP_DAYS = declare_threshold(
     1,
     "fleet.brief_catch_up_days",
     "days",
-    "Age up to which a missed brief is written after the engine was down.",
+    "Maximum age of a missed brief that is still written after the engine was down.",
 )
 FLEET_OFFER_SECONDS = declare_threshold(
     1.0,
     "fleet.offer_seconds",
     "seconds",
-    "Time a host has to offer a slot before another is asked.",
+    "Timeout for a host to offer a slot; after it, another host is asked.",
 )
 FLEET_OFFERS = declare_threshold(
     6,
     "fleet.offers",
     "count",
-    "Requests to the pool for a host other than those where the agent failed.",
+    "Maximum number of requests to the pool for a host on which the agent has not failed.",
 )
 FLEET_SLOT_SECONDS = declare_threshold(
     20.0,
     "fleet.slot_seconds",
     "seconds",
-    "Time that work for one full host waits before it asks again.",
+    "Interval at which work for one particular host asks again while that host is full.",
 )
 FLEET_QUEUED_SECONDS = declare_threshold(
-    1, "fleet.queued_seconds", "seconds", "Pause of an agent that its former host still holds."
+    1,
+    "fleet.queued_seconds",
+    "seconds",
+    "Pause before an agent that its former host still holds is tried again.",
 )
 FLEET_TASK_SECONDS = declare_threshold(
     2.0,
     "fleet.task_seconds",
     "seconds",
-    "Time a worker has to decide the next step before another is asked.",
+    "Timeout for a worker to decide the next step; after it, another worker is asked.",
 )
 FLEET_WORD_SECONDS = declare_threshold(
     10.0,
     "fleet.word_seconds",
     "seconds",
-    "Time a host has to receive a command; otherwise it receives it at its next commit.",
+    "Timeout for sending a command to a host; after it, the host receives the command with its"
+    " next commit.",
 )
 FLEET_RPC_SECONDS = declare_threshold(
     10.0,
     "fleet.rpc_seconds",
     "seconds",
-    "Timeout of a call to the engine; it is then tried again.",
+    "Timeout of a call to the engine; the call is then retried.",
 )
 FLEET_TRIES = declare_threshold(
-    5, "fleet.tries", "count", "Attempts of a command while an agent's workflow ends or begins."
+    5,
+    "fleet.tries",
+    "count",
+    "Maximum number of attempts to deliver a command while an agent's workflow ends or begins.",
 )
 FLEET_ADMISSION_AGENTS = declare_threshold(
     200,
     "fleet.admission_agents",
     "count",
-    "Agents that a host which refuses plain text checks before it takes any.",
+    "Maximum number of agents that a host which refuses plain text checks before it accepts any.",
 )
 FLEET_ANSWER_SECONDS = declare_threshold(
     5.0,
     "fleet.answer_seconds",
     "seconds",
-    "Time a command waits for an agent's state before it reports that no worker is running.",
+    "Timeout for reading an agent's state; after it, a command reports that no worker is running.",
 )
 FLEET_GLANCE_SECONDS = declare_threshold(
-    2, "fleet.glance_seconds", "seconds", "Time a command waits for the engine's list of hosts."
+    2, "fleet.glance_seconds", "seconds", "Timeout for reading the engine's list of hosts."
 )
 FLEET_STATUS_AGENTS = declare_threshold(
     20,
     "fleet.status_agents",
     "count",
-    "Agents above which `status` shows only the data in the engine's list.",
+    "Maximum number of agents for which `status` shows more than the data in the engine's list.",
 )
 FLEET_BEAT_SHARE = declare_threshold(
     0.4,
     "fleet.beat_share",
     "share",
-    "Interval of a host's heartbeat, as a share of `fleet.heartbeat_timeout`.",
+    "Interval between a host's heartbeats, as a share of `fleet.heartbeat_timeout`.",
 )
 FLEET_SHORTEST_HEARTBEAT_SECONDS = declare_threshold(
     2,
     "fleet.shortest_heartbeat_seconds",
     "seconds",
-    "Shortest `fleet.heartbeat_timeout`; a busy host is sometimes a second late.",
+    "Minimum value of `fleet.heartbeat_timeout`; a busy host is sometimes a second late.",
 )
 FLEET_THROTTLE_SECONDS = declare_threshold(
     0.1,
     "fleet.throttle_seconds",
     "seconds",
-    "Longest time for which the engine's client holds a heartbeat back.",
+    "Maximum time for which the engine's client delays a heartbeat.",
 )
 FLEET_STICKY_SECONDS = declare_threshold(
     1.0,
     "fleet.sticky_seconds",
     "seconds",
-    "Time that a decision waits for the worker that decided last.",
+    "Maximum time that a decision waits for the worker that made the previous one.",
 )
 FLEET_LEAVE_SECONDS = declare_threshold(
     30.0,
     "fleet.leave_seconds",
     "seconds",
-    "Time a worker that shuts down has to give back its agents.",
+    "Timeout for a worker that is shutting down to give back its agents.",
 )
 FLEET_SIGNAL_SECONDS = declare_threshold(
     0.2,
     "fleet.signal_seconds",
     "seconds",
-    "Pause between two signals of one kind, so that both arrive.",
+    "Pause between two signals of the same kind, so that both arrive.",
 )
 FLEET_NICE = declare_threshold(
     10,
     "fleet.nice",
     "count",
-    "Steps by which an agent on a host has a lower priority than its worker.",
+    "Number of niceness steps by which an agent on a host has a lower priority than its worker.",
 )
 FLEET_LEASE_DAYS = declare_threshold(
     365,
     "fleet.lease_days",
     "days",
-    "Longest time of one cycle; the loss of its host is detected much earlier.",
+    "Maximum duration of one cycle; the loss of its host is detected much earlier.",
 )
 FLEET_POLLER_SECONDS = declare_threshold(
     75,
     "fleet.poller_seconds",
     "seconds",
-    "Age of a host's last request for work at which it is gone; a live one asks every minute.",
+    "Time since a host's last request for work after which it counts as gone; a live host asks"
+    " every minute.",
 )
 FLEET_ACTIVITY_POLLS = declare_threshold(
-    2, "fleet.activity_polls", "count", "Requests for work that a host has open at once."
+    2,
+    "fleet.activity_polls",
+    "count",
+    "Number of requests for work that a host keeps open at once.",
 )
 FLEET_DECISION_POLLS = declare_threshold(
     4,
     "fleet.decision_polls",
     "count",
-    "Open requests for decisions of a worker; all agents of a lost host ask together.",
+    "Number of requests for decisions that a worker keeps open; all agents of a lost host ask at"
+    " once.",
 )
 FLEET_BESIDE = declare_threshold(
     16,
     "fleet.beside",
     "count",
-    "Commands and briefs that a host handles at once besides its cycles.",
+    "Maximum number of commands and briefs that a host handles at once, in addition to its cycles.",
 )
 FLEET_OUTPUT_BYTES = declare_threshold(
     1024 * 1024,
     "fleet.output_bytes",
     "bytes",
-    "Size at which the output file of a cycle on a host starts again.",
+    "Maximum size of the output file of a cycle on a host; the file is then started again.",
 )
 FLEET_OFFER_RETRY_SECONDS = declare_threshold(
     0.1, "fleet.offer_retry_seconds", "seconds", "Pause before a pool is asked for a host again."
 )
 FLEET_NOTIFY_SECONDS = declare_threshold(
-    120.0, "fleet.notify_seconds", "seconds", "Time that a host has to send a notification."
+    120.0, "fleet.notify_seconds", "seconds", "Timeout for a host to send a notification."
 )
 FLEET_NOTIFY_WAIT_SECONDS = declare_threshold(
     600.0,
@@ -237,20 +255,20 @@ FLEET_NOTIFY_WAIT_SECONDS = declare_threshold(
     "Time after which a notification that no host has sent is dropped.",
 )
 FLEET_SLOTS = declare_threshold(
-    4, "fleet.slots", "count", "Agents that a worker without `--slots` runs at once."
+    4, "fleet.slots", "count", "Number of agents that a worker without `--slots` runs at once."
 )
 FLEET_PROBE_SHARE = declare_threshold(
     0.125,
     "fleet.probe_share",
     "share",
-    "Interval at which a host asks whether the engine is there, as a share of"
+    "Interval at which a host checks whether the engine is reachable, as a share of"
     " `fleet.heartbeat_timeout`.",
 )
 FLEET_PROBE_WAIT_SHARE = declare_threshold(
     0.25,
     "fleet.probe_wait_share",
     "share",
-    "Time the engine has to answer that check, as a share of `fleet.heartbeat_timeout`.",
+    "Timeout for the engine to answer a host's check, as a share of `fleet.heartbeat_timeout`.",
 )
 FLEET_LOOK_SHARE = declare_threshold(
     0.1,
@@ -262,11 +280,11 @@ FLEET_ASK_AGAIN_SECONDS = declare_threshold(
     0.25,
     "fleet.ask_again_seconds",
     "seconds",
-    "Pause before a host repeats a call to the engine that failed.",
+    "Pause before a host repeats a failed call to the engine.",
 )
 FLEET_WORD_TRIES = declare_threshold(
     3,
     "fleet.word_tries",
     "count",
-    "Multiple of `fleet.word_seconds` after which a command to a host is given up.",
+    "Multiple of `fleet.word_seconds` after which a command to a host is abandoned.",
 )

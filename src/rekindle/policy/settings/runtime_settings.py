@@ -38,10 +38,15 @@ class RelaySettings(msgspec.Struct, frozen=True):
         int, _doc("Share of the context window at which a handoff starts.", "percent", ge=1, le=100)
     ] = 80
     strategy: Annotated[
-        Literal["summarize_to_checkpoint"], _doc("How a handoff carries the work over.")
+        Literal["summarize_to_checkpoint"], _doc("Method by which a handoff carries the work over.")
     ] = "summarize_to_checkpoint"
     max_relay_tokens: Annotated[
-        int, _doc("Size above which the relay is trimmed: every start reads it.", "tokens", ge=200)
+        int,
+        _doc(
+            "Maximum size of the relay, which every session reads; a larger one is trimmed.",
+            "tokens",
+            ge=200,
+        ),
     ] = 2_000
     summarizer: Annotated[
         Literal["headless", "mechanical"],
@@ -49,11 +54,15 @@ class RelaySettings(msgspec.Struct, frozen=True):
     ] = "headless"
     summarizer_max_input_tokens: Annotated[
         int,
-        _doc("Largest input of a summarizer; above it a handoff stops.", "tokens", ge=1_000),
+        _doc(
+            "Maximum size of a summarizer's input; a handoff that needs more stops.",
+            "tokens",
+            ge=1_000,
+        ),
     ] = 150_000
     summarizer_max_usd: Annotated[
         float,
-        _doc("Cost cap of one summarizer call, if its CLI supports a cap.", "dollars", gt=0),
+        _doc("Maximum cost of one summarizer call, if its CLI supports a cap.", "dollars", gt=0),
     ] = 2.0
 
 
@@ -61,32 +70,39 @@ class RestartSettings(msgspec.Struct, frozen=True):
     max_crashes: Annotated[
         Annotated[int, msgspec.Meta(ge=1)] | None,
         _doc(
-            f"Crashes within `window` that end in safe mode; empty: after {PROBED_CRASHES} launches"
-            f" in a row that fail at once, one is tried every {PROBE_INTERVAL} instead.",
+            "Number of crashes within `window` that leads to safe mode; empty: after"
+            f" {PROBED_CRASHES} launches in a row that fail at once, one is tried every"
+            f" {PROBE_INTERVAL} instead.",
             "count",
         ),
     ] = None
-    window: Annotated[Duration, _doc("Time over which crashes are counted.")] = Duration(900)
-    cooldown: Annotated[Duration, _doc("First pause after a crash; it doubles.")] = Duration(10)
-    max_cooldown: Annotated[Duration, _doc("Longest pause after a crash.")] = Duration(300)
+    window: Annotated[Duration, _doc("Period over which crashes are counted.")] = Duration(900)
+    cooldown: Annotated[
+        Duration, _doc("Pause after the first crash; it doubles with each further one.")
+    ] = Duration(10)
+    max_cooldown: Annotated[Duration, _doc("Maximum pause after a crash.")] = Duration(300)
     healthy_after: Annotated[
-        Duration, _doc("Time without a crash after which count and pause start again.")
+        Duration, _doc("Time without a crash after which the count and the pause are reset.")
     ] = Duration(600)
 
 
 class WatchSettings(msgspec.Struct, frozen=True):
     every: Annotated[
-        Duration, _doc("Interval between two checks of the watchdog; bounds: 1s and 5m.")
+        Duration, _doc("Interval between two checks of the watchdog, from 1s to 5m.")
     ] = Duration(15)
     silence: Annotated[
-        Duration, _doc("Time without hook, stream or transcript activity that counts as a hang.")
+        Duration,
+        _doc(
+            "Time without hook, stream or transcript activity after which a session counts as hung."
+        ),
     ] = Duration(600)
     tool_timeout: Annotated[
-        Duration, _doc("Time after which a tool call is stopped; none: only reported.")
+        Duration,
+        _doc("Timeout of a tool call, after which it is stopped; none: it is only reported."),
     ] = Duration("inf")
     idle_call: Annotated[
         Duration,
-        _doc("Idle time of its processes after which a tool call counts as hung; none: never."),
+        _doc("Time after which a tool call counts as hung if its processes are idle; none: never."),
     ] = Duration(3600)
 
     @property
@@ -96,7 +112,7 @@ class WatchSettings(msgspec.Struct, frozen=True):
 
 
 class LimitSettings(msgspec.Struct, frozen=True):
-    wait: Annotated[bool, _doc("Wait until a usage limit ends; false: stop.")] = True
+    wait: Annotated[bool, _doc("true: wait until a usage limit ends; false: stop.")] = True
 
 
 class StallSettings(msgspec.Struct, frozen=True):
@@ -104,17 +120,18 @@ class StallSettings(msgspec.Struct, frozen=True):
         bool, _doc("true: an identical Next Action is a stall, even if the cycle did other work.")
     ] = False
     tell: Annotated[
-        bool, _doc("Tell the next cycle once that two cycles in a row asked for the same.")
+        bool,
+        _doc("true: tell the next cycle once that two cycles in a row had the same Next Action."),
     ] = True
-    pause: Annotated[bool, _doc("Pause a loop that makes no progress or waits for a person.")] = (
-        True
-    )
+    pause: Annotated[
+        bool, _doc("true: pause a loop that makes no progress or waits for a person.")
+    ] = True
 
 
 class QuestionSettings(msgspec.Struct, frozen=True):
     deadline: Annotated[
         Duration,
-        _doc("Time to answer a question, after which its default applies; none: no deadline."),
+        _doc("Time to answer a question; after it, the default applies; none: no deadline."),
     ] = Duration(604_800)
 
 
@@ -124,7 +141,8 @@ class ProgressSettings(msgspec.Struct, frozen=True):
     paced_after: Annotated[
         int,
         _doc(
-            f"Launches in a row without progress before each further one waits {PROBE_INTERVAL}.",
+            "Number of launches in a row without progress before each further one waits"
+            f" {PROBE_INTERVAL}.",
             "count",
             ge=1,
             le=45,
@@ -132,10 +150,16 @@ class ProgressSettings(msgspec.Struct, frozen=True):
     ] = 10
     max_launches: Annotated[
         int,
-        _doc("Launches in a row without progress after which a run pauses.", "count", ge=1, le=45),
+        _doc(
+            "Number of launches in a row without progress after which a run pauses.",
+            "count",
+            ge=1,
+            le=45,
+        ),
     ] = 40
     max_hours: Annotated[
-        float, _doc("Work without progress after which a run pauses.", "hours", gt=0)
+        float,
+        _doc("Number of hours of work without progress after which a run pauses.", "hours", gt=0),
     ] = 12.0
     max_usd: Annotated[
         float,
@@ -150,10 +174,15 @@ class ProgressSettings(msgspec.Struct, frozen=True):
 
 class LoopSettings(msgspec.Struct, frozen=True):
     stale_after_days: Annotated[
-        int, _doc("Age at which an open loop is marked stale.", "days", ge=1)
+        int, _doc("Age at which an open loop is marked as stale.", "days", ge=1)
     ] = 14
     keep_resolved_days: Annotated[
-        int, _doc("Time a resolved loop stays in state.json; the log keeps it.", "days", ge=1)
+        int,
+        _doc(
+            "Number of days that a resolved loop stays in state.json; the log keeps it.",
+            "days",
+            ge=1,
+        ),
     ] = 7
 
 
@@ -161,17 +190,17 @@ class BriefSettings(msgspec.Struct, frozen=True):
     at: Annotated[
         str,
         _doc(
-            "Time of day of the brief; never: only when you ask for it.",
+            "Time of day at which the brief is written; never: only on request.",
             pattern=r"^(([01]\d|2[0-3]):[0-5]\d|never)$",
         ),
     ] = "06:00"
     zone: Annotated[str, _doc("Time zone of `at`; empty: the time zone of the machine.")] = ""
-    on_session_end: Annotated[bool, _doc("Also write a brief after every session.")] = False
+    on_session_end: Annotated[bool, _doc("true: also write a brief after every session.")] = False
     max_tokens: Annotated[int, _doc("Maximum length of a brief.", "tokens", ge=100)] = 600
     max_usd: Annotated[
         float,
         _doc(
-            "Cost cap of a whole brief, if its CLI reports cost; the oldest turns are not read.",
+            "Maximum cost of a whole brief, if its CLI reports cost; oldest turns are left out.",
             "dollars",
             gt=0,
         ),
@@ -180,7 +209,7 @@ class BriefSettings(msgspec.Struct, frozen=True):
 
 class ArchiveSettings(msgspec.Struct, frozen=True):
     transcripts: Annotated[
-        bool, _doc("Keep transcripts: the CLIs delete theirs after a month.")
+        bool, _doc("true: keep transcripts, which the CLIs delete after a month.")
     ] = True
 
 
@@ -206,8 +235,12 @@ class AgentDefaults(msgspec.Struct, frozen=True):
         Literal["loop", "stay"],
         _doc("loop: headless, cycle after cycle; stay: interactive, safe mode after a clean exit."),
     ] = "loop"
-    persona: Annotated[str, _doc("Name under `personas` that sets up the harness.")] = "default"
-    cycles: Annotated[int, _doc("Cycles per run; 0: no end.", "count", ge=0)] = 10
+    persona: Annotated[
+        str, _doc("Name of the persona, under `personas`, that configures the harness.")
+    ] = "default"
+    cycles: Annotated[
+        int, _doc("Maximum number of cycles per run; 0: no limit.", "count", ge=0)
+    ] = 10
     until_claimed: Annotated[
         bool, _doc("true: `until:` counts only after the agent has reported that it is done.")
     ] = False
@@ -227,9 +260,9 @@ class AgentDefaults(msgspec.Struct, frozen=True):
 class TlsSettings(msgspec.Struct, frozen=True):
     """Files for a TLS connection, relative to the manifest's folder; empty if not set."""
 
-    ca: Annotated[str, _doc("File with the certificate of the authority.")] = ""
+    ca: Annotated[str, _doc("File with the certificate of the certificate authority.")] = ""
     cert: Annotated[str, _doc("File with the certificate of this host.")] = ""
-    key: Annotated[str, _doc("File with the key of that certificate.")] = ""
+    key: Annotated[str, _doc("File with the private key of this host's certificate.")] = ""
     server_name: Annotated[str, _doc("Name in the engine's certificate.")] = ""
 
 
@@ -238,12 +271,17 @@ class CodecSettings(msgspec.Struct, frozen=True):
 
     keys: Annotated[
         list[str],
-        _doc("Variables with a key each, as in `[$NEW, $OLD]`: the first encrypts, all decrypt."),
+        _doc("Variables with a key each, such as `[$NEW, $OLD]`: the first encrypts, all decrypt."),
     ] = []
-    key_files: Annotated[list[str], _doc("The same, as files; use one of the two.")] = []
+    key_files: Annotated[
+        list[str],
+        _doc("Files with a key each, instead of `keys`: the first encrypts, all decrypt."),
+    ] = []
     strict: Annotated[
         bool,
-        _doc("With a key, refuse plain text; false: only while a fleet changes to encryption."),
+        _doc(
+            "true: refuse plain text if a key is set; false: only while a fleet adopts encryption."
+        ),
     ] = True
 
 
@@ -252,7 +290,7 @@ class FleetSettings(msgspec.Struct, frozen=True):
 
     address: Annotated[str, _doc("Host and port of the engine.")] = "127.0.0.1:7233"
     namespace: Annotated[str, _doc("Namespace in the engine.", min_length=1)] = "default"
-    pool: Annotated[str, _doc("Name of the hosts that may run these agents.")] = "default"
+    pool: Annotated[str, _doc("Name of the pool of hosts that may run these agents.")] = "default"
     heartbeat_timeout: Annotated[
         Duration, _doc("Time without a heartbeat after which a host loses its agents.")
     ] = Duration(75)
@@ -263,7 +301,7 @@ class FleetSettings(msgspec.Struct, frozen=True):
             " text. Required if the engine is on another host."
         ),
     ] = None
-    api_key: Annotated[str, _doc("Variable with the key of the engine, as in `$ENGINE_KEY`.")] = ""
+    api_key: Annotated[str, _doc("Variable with the engine's API key, such as `$ENGINE_KEY`.")] = ""
     codec: CodecSettings = CodecSettings()
 
 
