@@ -48,7 +48,7 @@ class BriefPart(msgspec.Struct, frozen=True):
     label: str
     """A BriefLabel, or the title of an unknown part, which is kept unchanged."""
     lead: str
-    """Source text of the label, up to its content."""
+    """Source text from the start of the label to the start of its content."""
     content: str
 
 
@@ -96,7 +96,7 @@ def render(brief: Brief) -> str:
 
 
 def compose(name: str, day: date, contents: Mapping[BriefLabel, str]) -> Brief:
-    """Return a new brief: lists go below their label, single lines beside it."""
+    """Return a new brief, with lists below their label and single lines beside it."""
     text = [schema_mark.render_mark("brief", SCHEMA) + f"{name} — {day.isoformat()}\n"]
     for label in BriefLabel:
         content = contents.get(label, "").strip()
@@ -107,7 +107,7 @@ def compose(name: str, day: date, contents: Mapping[BriefLabel, str]) -> Brief:
 
 
 def _match_label(match: re.Match[str], *, titled: bool) -> str:
-    """Return the part that a line opens; empty for titles, other headings and emphasis."""
+    """Return the label that a line starts with; empty for titles, other headings and emphasis."""
     name = (match["bold"] or match["heading"]).strip()
     if label := _LABELS.get(outline.normalize_title(name).rstrip("# ")):
         return label

@@ -31,14 +31,14 @@ class Checkpoint(msgspec.Struct, frozen=True):
         return self.outline.content(_find_governing(self.outline, part)).strip()
 
     def with_content(self, part: CheckpointSection, content: str) -> "Checkpoint":
-        """Return this checkpoint with one section's text replaced and all other bytes kept."""
+        """Return this checkpoint with one section's text replaced and all other bytes unchanged."""
         return parse(
             self.outline.replace_content(_find_governing(self.outline, part), content).text
         )
 
 
 def parse(data: bytes | str) -> Checkpoint:
-    """Return a checkpoint with all five sections; a DocumentError names missing ones."""
+    """Parse a checkpoint; raise a DocumentError with the names of missing sections, if any."""
     parsed = outline.parse(schema_mark.decode_text(data, "checkpoint"))
     schema_mark.check_mark(parsed.head, "checkpoint", SCHEMA)
     missing = [part for part in CheckpointSection if not _find_places(parsed, part)]
@@ -74,5 +74,5 @@ def _find_places(parsed: Outline, part: CheckpointSection) -> list[int]:
 
 
 def _find_governing(parsed: Outline, part: CheckpointSection) -> int:
-    """Return the index of a section; of several, the shallowest and then the first one."""
+    """Return the index of a section; if there are several, of the shallowest, then of the first."""
     return min(_find_places(parsed, part), key=lambda i: (parsed.sections[i].level, i))

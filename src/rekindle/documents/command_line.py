@@ -1,7 +1,7 @@
-"""A command written as one line: split into words, and refused if it needs a shell.
+"""Commands written as one line: split into words, and refused if they need a shell.
 
-No shell runs a command of the manifest. In a line such as `make && ./check`, the operators would
-become arguments of the first program, and its exit code would count for the whole line.
+Commands in the manifest are not run by a shell. In a line such as `make && ./check`, the operators
+would become arguments of the first program, and its exit code would count for the whole line.
 """
 
 import re
@@ -20,7 +20,7 @@ _SHELL_WORD = re.compile(
     r"|jobs|local|popd|pushd|read|readonly|return|select|set|shift|shopt|source|trap|type|typeset"
     r"|ulimit|umask|unalias|unset|until|wait|while"
 )
-"""First words that only a shell understands. Some hosts have a program `cd`, which does nothing."""
+"""First words that only a shell understands. Some hosts have a program `cd`, which has no effect."""
 
 
 def find_shell_syntax(line: str) -> str:
@@ -35,7 +35,7 @@ def find_shell_syntax(line: str) -> str:
 def find_unexpanded(line: str) -> str:
     """Return the first variable or pattern in a line that a shell would expand; empty if none.
 
-    A shell expands variables in double quotes too.
+    Variables in double quotes are included, because a shell expands them too.
     """
     bare = _LITERAL.sub(_mask, line)
     if variable := _VARIABLE.search(bare):
@@ -53,7 +53,7 @@ def _is_pattern(word: str) -> bool:
 
 
 def split_line(line: str, key: str, *, file: str, number: int | None) -> list[str]:
-    """Return the words of a command, which is the value of `key` in line `number` of a file.
+    """Split a command into words; `key` and `number` are its key and its line in the file.
 
     Raises:
         ManifestError: The line cannot be split, or only a shell could run it.

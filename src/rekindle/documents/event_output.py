@@ -1,7 +1,7 @@
 """Events as JSON for programs: `rekindle events --json`, `rekindle run --json`.
 
-A printed line is the log's line with the agent's name and rounded numbers: the log keeps
-measurements in full, the output only their significant digits.
+Each printed line is a line of the log, with the agent's name added and its numbers rounded. The log
+keeps measurements in full; the output has only their significant digits.
 """
 
 from typing import Any
@@ -10,11 +10,11 @@ import msgspec
 
 _SECONDS_DIGITS = 3
 _USD_DIGITS = 4
-"""Decimal places of dollars: a turn of a small model costs less than a cent."""
+"""Number of decimal places of amounts in dollars: a turn of a small model costs less than a cent."""
 
 
 def render_output(line: bytes, agent: str) -> bytes:
-    """Return a line of an agent's log in the form for programs."""
+    """Return a line of an agent's log in the form that programs read."""
     fields = msgspec.json.decode(line)
     return msgspec.json.encode({"v": fields["v"], "agent": agent} | round_numbers(fields))
 

@@ -1,7 +1,7 @@
 """The manifest, rekindle.yaml: the agents and how to run them.
 
-A key that is left out is None here. Defaults are defined only in policy/settings, which also
-defines the keys of `runtime:` and `fleet:`.
+A missing key is None here. Defaults are defined only in policy/settings, which also defines the
+keys of `runtime:` and `fleet:`.
 """
 
 import re
@@ -32,7 +32,7 @@ DEFAULT_PROMPT = """\
 Describe here, in a few sentences, what the agent should do in every cycle, and how it can tell
 that the work is done.
 """
-"""Prompt file that `init` writes if there is no task yet."""
+"""Prompt file that `init` writes if the project has none."""
 DEFAULT_SUMMARIZER = """\
 # Summarizer
 
@@ -44,19 +44,19 @@ the session, only the files and what you say.
 - Prefer names of files, commands and numbers to adjectives.
 - Leave out feelings, what is obvious from the code, and details that the reader will not need.
 """
-"""System prompt that `init` writes for the summarizer; every request defines the form of its
+"""System prompt that `init` writes for the summarizer; each request specifies the format of its
 answer.
 """
 
 TRIGGER_PATTERN = re.compile(r"token_limit_([1-9]\d?|100)%", re.ASCII)
-"""Fill of the window, in percent, at which a fresh session takes over."""
+"""Pattern of a trigger: the fill of the window, in percent, at which a fresh session takes over."""
 CommandLine = Annotated[list[str], msgspec.Meta(description="A list of words, or one line.")]
-"""A program and its arguments. A line is split into words as by a shell, but no shell runs it."""
+"""A program and its arguments. A line is split into words as in a shell, but no shell runs it."""
 _COMMAND_LINES = {"agents": ("until", "command"), "personas": ("command",)}
 
 
 class Budget(msgspec.Struct, frozen=True):
-    """Caps on a run; the first one reached ends it. Spending survives restarts."""
+    """Caps on a run, which ends when the first one is reached. Spending is kept across restarts."""
 
     usd: Annotated[float, _doc("Dollars that a run may spend.", "dollars", gt=0)] | None = None
     tokens: Annotated[int, _doc("Tokens that a run may use.", "tokens", gt=0)] | None = None
@@ -131,7 +131,7 @@ class AgentEntry(msgspec.Struct, frozen=True):
         Annotated[dict[str, str], _doc("Additional environment variables for the agent.")] | None
     ) = None
     keep: list[str] | None = None
-    """Patterns for whole command lines; a background process that matches one outlives a launch."""
+    """Patterns of command lines; a background process with a matching one outlives its launch."""
     may_control: bool | None = None
     """Whether commands that the agent calls may start, stop or answer agents."""
 
@@ -152,7 +152,9 @@ class Persona(msgspec.Struct, frozen=True):
         CommandLine | None,
         _doc("Program for `adapter: command`; for others, it replaces the CLI's."),
     ] = None
-    """Program for `adapter: command`; for other adapters it replaces the CLI's own program."""
+    """Program to run with `adapter: command`; for other adapters, it replaces the CLI's own
+    program.
+    """
     system_prompt_file: Annotated[str, _doc("File with the system prompt.")] | None = None
     model: (
         Annotated[
@@ -171,9 +173,10 @@ class Persona(msgspec.Struct, frozen=True):
 
     @property
     def writes(self) -> bool:
-        """Whether the persona may write files; if not, it gets no tool for the relay's draft.
+        """Whether the persona may write files; if not, it has no tool to write the relay's draft.
 
-        Only rules restrict a tool once it is offered, and the user's own rules may permit more.
+        A tool that is offered is restricted only by rules, and the user's own rules may permit
+        more.
         """
         allowed = self.permissions.allowed_tools if self.permissions else None
         denied = (self.permissions.deny if self.permissions else None) or ()
@@ -228,7 +231,7 @@ class Manifest(msgspec.Struct, frozen=True):
 
 
 def read_manifest(text: str, file: str = MANIFEST_FILE) -> tuple[Manifest, MarkedData]:
-    """Return the manifest, and its data with line numbers to parse `runtime:` and `fleet:`."""
+    """Return the manifest, and its data with line numbers for parsing `runtime:` and `fleet:`."""
     marked = yaml_lines.parse(text, file)
     if marked.data is None:
         raise ManifestError("is empty", file=file, hint="run `rekindle init` to write one")
@@ -236,7 +239,7 @@ def read_manifest(text: str, file: str = MANIFEST_FILE) -> tuple[Manifest, Marke
         raise ManifestError("does not consist of `key: value` lines", file=file, line=1)
     if isinstance(
         marked.data.get("version"), int
-    ):  # other types are reported with their line below
+    ):  # values of other types are reported below, with their line
         refuse_newer_schema(int(marked.data["version"]), file, SCHEMA)
     _refuse_unreadable_triggers(marked, file)
     _split_command_lines(marked, file)
@@ -254,9 +257,9 @@ def read_manifest(text: str, file: str = MANIFEST_FILE) -> tuple[Manifest, Marke
 
 
 def _refuse_unreadable_triggers(marked: MarkedData, file: str) -> None:
-    """Refuse a trigger that does not parse: it would never fire, and the user would not notice.
+    """Refuse a trigger that cannot be parsed: it would never fire, and the user would not notice.
 
-    This checks the raw data, because a value of another type needs a message of its own.
+    The raw data is checked, because a value of another type needs its own message.
     """
     data: dict[str, Any] = marked.data
     places: list[tuple[KeyPath, Any]] = [
@@ -299,7 +302,7 @@ def _split_command_lines(marked: MarkedData, file: str) -> None:
 
 
 def _refuse_keys_of_personas(marked: MarkedData, file: str) -> None:
-    """Refuse a persona's key in an agent's entry; the usual hint would be `mode` for `model`."""
+    """Refuse a persona's key in an agent's entry; the usual hint for `model` would be `mode`."""
     agent_keys = validation.list_fields(AgentEntry)
     for name, entry in _to_mapping(marked.data.get("agents")).items():
         for key in _to_mapping(entry):
@@ -322,16 +325,16 @@ def parse(text: str, file: str = MANIFEST_FILE) -> Manifest:
 
 
 def compose(agent: str, harness: str, prompt: str, more: Sequence[str] = ()) -> str:
-    """Return a manifest with one agent; `more` are further lines of its entry."""
+    """Return a manifest with one agent; `more` holds further lines of the agent's entry."""
     return f"version: {SCHEMA}\nagents:\n{_render_entry(agent, harness, prompt, more)}"
 
 
 def add_agent_entry(
     text: str, agent: str, harness: str, prompt: str, more: Sequence[str] = ()
 ) -> str:
-    """Return the manifest's text with one more agent at the head of `agents:`.
+    """Return the manifest's text with one more agent at the start of `agents:`.
 
-    `more` are further lines of its entry. All other text stays as it is.
+    `more` holds further lines of the agent's entry. All other text is unchanged.
     """
     if agent in parse(text).agents:
         raise ManifestError(f"there is already an agent {agent!r}")
@@ -339,7 +342,7 @@ def add_agent_entry(
 
 
 def add_persona_entry(text: str, name: str, permissions: Permissions, words: str) -> str:
-    """Return the manifest's text with one more persona below a comment; an existing one stays."""
+    """Return the manifest's text with a persona added below a comment, unless it exists already."""
     if name in parse(text).personas:
         return text
     lists = (("allowed_tools", permissions.allowed_tools), ("deny", permissions.deny))
@@ -349,7 +352,7 @@ def add_persona_entry(text: str, name: str, permissions: Permissions, words: str
 
 
 def _add_entry(text: str, section: str, name: str, entry: str) -> str:
-    """Return the text with an entry at the head of a section and everything else unchanged."""
+    """Return the text with an entry added at the start of a section and everything else unchanged."""
     found, marked = read_manifest(text)
     line = marked.lines.get((section,))
     lines = text.splitlines(keepends=True)

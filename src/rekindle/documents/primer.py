@@ -1,7 +1,7 @@
 """The primer: the first prompt of a fresh session.
 
 Its parts are in the order in which a reader needs them: notices, rules, the relay and checkpoint,
-the brief and ledger, and finally the task. If it must shrink, the brief is dropped first, then the
+the brief and ledger, and finally the task. If it is too long, the brief is dropped first, then the
 ledger, then the relay's decisions and the rest of the relay. The notices, the rules, the Next
 Action and the checkpoint are never dropped.
 """
@@ -22,7 +22,7 @@ _JUST_NOW = "A person has just asked for this, and none of it is done yet:"
 
 
 class LostSession(msgspec.Struct, frozen=True):
-    """A session that started and never ended, and whose process is gone."""
+    """A session that started but never reported its end, and whose process is no longer running."""
 
     task: str
     open_loops: int
@@ -31,14 +31,14 @@ class LostSession(msgspec.Struct, frozen=True):
 class Primer(msgspec.Struct, frozen=True, kw_only=True):
     recovery: LostSession | None = None
     stall: str = ""
-    """Stall notice, if the last cycle repeated the previous one."""
+    """Stall notice, if the last cycle repeated the one before it."""
     answer: str = ""
-    """Answer of a person since the last cycle."""
+    """Answer that a person has given since the last cycle."""
     rules: str = ""
-    """Rules for every session, word for word."""
+    """Rules for every session, quoted word for word."""
     relay: Relay | None = None
     relay_path: str = ""
-    """Path of the whole relay, for when only its head fits."""
+    """Path of the complete relay, which is shown if only its beginning fits."""
     checkpoint: str = ""
     brief: str = ""
     ledger: str = ""
@@ -46,7 +46,7 @@ class Primer(msgspec.Struct, frozen=True, kw_only=True):
     task: str = ""
     """Task of the cycle; empty if a person will give it."""
     closing: str = ""
-    """Instructions for the relay at the end of the cycle."""
+    """Instructions for writing the relay at the end of the cycle."""
 
 
 def render_recovery(recovery: LostSession) -> str:
@@ -63,7 +63,7 @@ def render_recovery(recovery: LostSession) -> str:
 
 
 def render(primer: Primer, *, limit: int | None = None) -> str:
-    """Return the primer in at most `limit` UTF-16 units, unless its fixed parts are longer."""
+    """Return the primer in at most `limit` UTF-16 units, unless its fixed parts alone are longer."""
     shrunk = primer
     for shrink in (
         _drop_brief,
@@ -80,7 +80,7 @@ def render(primer: Primer, *, limit: int | None = None) -> str:
 
 
 def render_reminder(primer: Primer, request: str, closed: str = "") -> str:
-    """Return the reminder for a session whose conversation was compacted; empty without content."""
+    """Return the reminder for a session after a compaction; empty if there is nothing to repeat."""
     primer = _with_short_rules(primer)
     request = cut_text(request.strip(), REQUEST_CHARACTERS, "the transcript of this session")
     checkpoint = cut_text(primer.checkpoint.strip(), REQUEST_CHARACTERS, "checkpoint.md")
@@ -97,7 +97,7 @@ def render_reminder(primer: Primer, request: str, closed: str = "") -> str:
 
 
 def render_closing(path: str, cap: int) -> str:
-    """Return the instructions for the relay to the next cycle."""
+    """Return the instructions for writing the relay to the next cycle."""
     sections = "\n".join(f"## {field}" for field in RelayField)
     done = relays.DONE_DIRECTIVE
     return f"""\
@@ -113,15 +113,15 @@ needs, not a log.
 
 
 def render_answer(asked: str, text: str) -> str:
-    """Return a person's answer to the agent's question."""
+    """Return the notice with a person's answer to the agent's question."""
     question = f"You were waiting for: {to_one_line(asked)}\n" if asked else ""
     return f"{question}A person has answered: {text.strip()}"
 
 
 def render_move(host: str, previous: str, left: str = "") -> str:
-    """Return the notice for a session on another host than the previous one.
+    """Return the notice for a session that continues on a different host.
 
-    `left` is the reason why the latest work was left there.
+    `left` is the reason why the latest work was not pushed from the previous host.
     """
     reason = f" Its last push failed ({to_one_line(left)})." if left else ""
     return (
@@ -132,7 +132,7 @@ def render_move(host: str, previous: str, left: str = "") -> str:
 
 
 def render_request(text: str) -> str:
-    """Return a person's request from a session whose window had no room for it."""
+    """Return the notice with a person's request that the previous window had no room for."""
     return f"{_JUST_NOW}\n{text.strip()}"
 
 
@@ -143,13 +143,13 @@ def find_request(prompt: str) -> str:
 
 INTRODUCTION = "This is the relay that the last cycle left for this one."
 TASK_OF_RELAY = " Its Next Action is the task now."
-"""Addition to the introduction of a relay that has a directive."""
+"""Text that is added to the introduction of a relay with a directive."""
 CONTINUATION = """\
 A session whose window is full began the work below. You continue it: the checkpoint says what is
 done and what is not.
 
 """
-"""Introduction of a checkpoint."""
+"""Text that introduces a checkpoint."""
 RESUME_PROMPT = """\
 Your process was interrupted and has been started again; this is the same session. All
 processes that it had left running were ended, so an unfinished tool call may have done a part of
@@ -159,23 +159,23 @@ its work. Look at the current state, then continue the task from where you were.
 
 
 def is_primer(text: str) -> bool:
-    """Return whether a prompt comes from Rekindle: it has a phrase that people would not write."""
+    """Return whether Rekindle wrote a prompt: it has a phrase that people would not write."""
     begins = text.lstrip().startswith((_BANNER, INTRODUCTION))
     return begins or SOURCE_OF_TRUTH in text or CONTINUATION.strip() in text
 
 
 def is_resume_prompt(text: str) -> bool:
-    # A list of processes that ended with the session may follow it.
+    # A list of the processes that ended with the session may follow the resume prompt.
     return " ".join(text.split()).startswith(" ".join(RESUME_PROMPT.split()))
 
 
 def count_utf16_units(text: str) -> int:
-    """Return the length of a text in UTF-16 units, as JavaScript programs count it."""
+    """Return the length of a text in UTF-16 units, which is how JavaScript programs count it."""
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def cut_text(text: str, limit: int, rest: str) -> str:
-    """Return a text cut to `limit` units, with a pointer to `rest`, the place of the whole text."""
+    """Return a text cut to `limit` UTF-16 units; a cut text says that `rest` has all of it."""
     if count_utf16_units(text) <= limit:
         return text
     pointer = f"\n(cut here: read the rest in {rest} before you act)\n"
@@ -205,7 +205,7 @@ def _join_parts(primer: Primer) -> str:
 
 
 def _introduce_relay(relay: Relay) -> str:
-    """Return the relay below a line that explains it."""
+    """Return the relay below a line that introduces it."""
     text = relays.render(relay).strip()
     if not text:
         return ""
@@ -226,7 +226,7 @@ def _drop_decisions(primer: Primer) -> Primer:
     pointer = f"(left out here; the whole relay: {primer.relay_path})\n\n"
     shorter = primer.relay.with_content(RelayField.KEY_DECISIONS, pointer)
     if shorter.next_action != primer.relay.next_action:
-        return primer  # the directive is below the decisions
+        return primer  # the directive is inside the section with the decisions
     return _with_relay_if_shorter(primer, shorter)
 
 
@@ -246,7 +246,7 @@ def _with_directive_only(primer: Primer) -> Primer:
 
 
 def _with_short_rules(primer: Primer) -> Primer:
-    """Cut the rules, so that long ones cannot crowd out the task."""
+    """Shorten the rules, so that long rules do not crowd out the task."""
     rules = cut_text(primer.rules, RULES_CHARACTERS, "the file of your rules")
     return msgspec.structs.replace(primer, rules=rules)
 

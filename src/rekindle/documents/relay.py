@@ -1,8 +1,8 @@
 """The relay: the state that one cycle hands to the next, in seven fields.
 
-A relay is its own text. Fields are located in it, and a change replaces one field's text; every
-other byte stays. Agents and people write relays, so headings are recognised in many forms: any
-level, with emoji, numbers, emphasis, plurals and suffixes such as `(Cycle #12)`.
+A relay keeps its original text. Fields are located in the text, and a change replaces the text of
+one field and no other byte. Agents and people write relays, so headings are recognised in many
+forms: any level, with emoji, numbers, emphasis, plurals and suffixes such as `(Cycle #12)`.
 """
 
 import re
@@ -21,7 +21,7 @@ from rekindle.formats.outline import Outline
 
 SCHEMA = 1
 DONE_DIRECTIVE = "DONE"
-"""Next Action that reports that all of the work is done."""
+"""Text of a Next Action that reports that all of the work is done."""
 
 
 class RelayField(StrEnum):
@@ -55,7 +55,7 @@ _STAND_INS = (
     "下一步行动",
     "下一步",
 )
-"""Headings of the directive in handover files without a Next Action."""
+"""Headings under which handover files without a Next Action have their directive."""
 
 _SUFFIX = re.compile(r"\s*$|\s*[^\w\s]|\s+(?:[\W\d]|this\b|for\b|in\b|of\b|after\b|cycle\b|update)")
 _PLACEHOLDER = re.compile(
@@ -67,9 +67,9 @@ _ITEM = re.compile(r"\s{0,3}(?:[-+*]|\d{1,9}[.)])[ \t]+")
 _TABLE_RULE = re.compile(r"\s*\|?[ \t]*:?-{2,}[\s:|-]*$")
 _DATE = re.compile(r"(?<!\d)(\d{4})-(\d{2})-(\d{2})(?!\d)")
 _BESIDE = re.compile(r"(?i:next actions?)[*_` ]*[:：]\s*(?!(?i:cycle)\b)(\S.*)$")
-"""A directive inside its own heading: `## Next Action: ship it`."""
+"""A directive that is part of its heading, after a colon: `## Next Action: ship it`."""
 _AFTER_DASH = re.compile(r"(?i:next actions?)\s+[-–—]\s+(?!(?i:cycle)\b)(\S.*)$")
-"""The same after a dash, which may also begin a suffix: only if no text is below it."""
+"""A directive after a dash in its heading. If text follows the heading, it is only a suffix."""
 _BECAUSE = re.compile(r":\s+|\s+[—–]\s+|\s+-\s+|\s+because\s+|：")
 
 
@@ -78,14 +78,14 @@ class RelayDecision(msgspec.Struct, frozen=True):
     rationale: str
     made: date | None
     source: str
-    """Unchanged lines of the relay."""
+    """Lines of the relay with the decision, unchanged."""
 
 
 class Relay(msgspec.Struct, frozen=True):
     outline: Outline
 
     def places(self, field: RelayField) -> list[int]:
-        """Return the sections of a field, the governing one first: shallowest, then topmost."""
+        """Return the indexes of a field's sections, shallowest first; the first one governs."""
         sections = self.outline.sections
         places = [i for i, section in enumerate(sections) if match_field(section.title) is field]
         if not places and field is RelayField.NEXT_ACTION:
@@ -109,7 +109,7 @@ class Relay(msgspec.Struct, frozen=True):
         return "\n".join(part for part in self._read_governing() if part.strip())
 
     def _read_governing(self) -> tuple[str, ...]:
-        """Return the directive in the governing Next Action's heading, and the text below it."""
+        """Return the directive in the governing Next Action's heading, and the text below."""
         places = self.places(RelayField.NEXT_ACTION)
         if not places:
             return ()
@@ -119,7 +119,7 @@ class Relay(msgspec.Struct, frozen=True):
 
     @property
     def owners(self) -> list[RelayField | None]:
-        """The field of each section: its own, or that of a heading above it."""
+        """The field of each section: its own field, or the one of a heading above it."""
         directives = {
             index
             for place in self.places(RelayField.NEXT_ACTION)
@@ -140,7 +140,7 @@ class Relay(msgspec.Struct, frozen=True):
         decisions: list[RelayDecision] = []
         seen: set[int] = set()
         for place in self.places(RelayField.KEY_DECISIONS):
-            if place not in seen:  # otherwise it is part of a section that was already read
+            if place not in seen:  # otherwise the section is part of one that was already read
                 seen.update(self.outline.extent(place))
                 blocks = outline.split_blocks(self.outline.content(place))
                 for block in blocks:
@@ -180,9 +180,9 @@ def compose(fields: Mapping[RelayField, str]) -> Relay:
     return parse("\n".join(parts))
 
 
-@lru_cache(maxsize=4096)  # all relays of a history share the same titles
+@lru_cache(maxsize=4096)  # all relays of a history have the same titles
 def match_field(title: str) -> RelayField | None:
-    """Return the field that a heading names, whatever its decoration; None if it names none."""
+    """Return the field that a heading names, ignoring its decoration; None if it names no field."""
     plain = outline.normalize_title(title)
     for field, spellings in _SPELLINGS.items():
         for spelling in spellings:
@@ -214,7 +214,7 @@ def _list_rows(block: str) -> list[str]:
 
 
 def _parse_row(line: str) -> RelayDecision:
-    """Parse a decision in a table row: the decision, its reason, then its author or date."""
+    """Parse a decision from a table row: the decision, its reason, then its author or date."""
     cells = [" ".join(cell.split()) for cell in line.strip().strip("|").split("|")]
     decision, *reasons = [cell for cell in cells if not cell.strip("#.").isdecimal()] or [""]
     return RelayDecision(decision, reasons[0] if reasons else "", _find_date(line), line)

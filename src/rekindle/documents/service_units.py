@@ -1,4 +1,4 @@
-"""Units of systemd and launchd that start the daemon or write briefs."""
+"""Units for systemd and launchd that start the daemon or write briefs."""
 
 import plistlib
 from collections.abc import Mapping
@@ -16,11 +16,11 @@ class ServiceUnit(msgspec.Struct, frozen=True):
     folder: str
     environment: Mapping[str, str]
     every: bool = False
-    """Whether it is for all trusted projects; then `folder` is not one of them."""
+    """Whether the unit serves all trusted projects; `folder` is then not a project."""
 
 
 def render_systemd(service: ServiceUnit) -> str:
-    """Return a user unit of the daemon. Agents survive a stop or an upgrade of the daemon."""
+    """Return a user unit for the daemon. Agents survive when the daemon stops or is upgraded."""
     return (
         "[Unit]\n"
         f"Description=Rekindle keeps the agents of {_render_command(service)} running\n"
@@ -29,7 +29,8 @@ def render_systemd(service: ServiceUnit) -> str:
         "Restart=always\n"
         "RestartSec=2\n"
         "KillMode=process\n"
-        # Each launch gets a control group of its own, so that the processes it leaves can be found.
+        # Each launch gets its own control group, so that the processes it leaves behind can be
+        # found.
         "Delegate=yes\n\n"
         "[Install]\n"
         "WantedBy=default.target\n"
@@ -37,13 +38,13 @@ def render_systemd(service: ServiceUnit) -> str:
 
 
 def render_systemd_once(service: ServiceUnit) -> str:
-    """Return the unit that a timer starts to write briefs."""
+    """Return the unit that writes briefs when its timer starts it."""
     about = f"Description=Rekindle writes the briefs of {_escape_path(service.folder)}\n\n"
     return f"[Unit]\n{about}{_render_start(service)}Type=oneshot\n"
 
 
 def render_systemd_timer(service: ServiceUnit, at: str, zone: str, every: str = "") -> str:
-    """Return the timer of that unit, for a time of day; a missed run is made up for once.
+    """Return the timer that starts the unit for briefs at a time of day, or later if it was missed.
 
     `every` is an additional interval, or the only one if there is no time of day.
     """
@@ -61,7 +62,7 @@ def render_launchd(service: ServiceUnit) -> bytes:
 
 
 def render_launchd_timer(service: ServiceUnit, seconds: int) -> bytes:
-    """Return a job that checks regularly whether a brief is due: launchd knows no time zones."""
+    """Return a job that checks regularly whether a brief is due: launchd has no time zones."""
     return plistlib.dumps({**_make_label(service), "StartInterval": seconds})
 
 
@@ -88,21 +89,21 @@ def _render_start(service: ServiceUnit) -> str:
     return (
         "[Service]\n"
         f"ExecStart={start}\n"
-        # The final slash protects a space or backslash at the end of the name.
+        # The final slash preserves a space or backslash at the end of the folder's name.
         f"WorkingDirectory={_escape_path(service.folder.rstrip('/'))}/\n"
         f"{environment}"
     )
 
 
 def _make_startable(argv: tuple[str, ...]) -> tuple[str, ...]:
-    """Wrap a program in a shell if its path has quotes or a `$`, which systemd does not start."""
+    """Wrap a program in a shell if its path has quotes or a `$`, because systemd cannot start it."""
     if not _UNSAFE & set(argv[0]):
         return argv
     return ("/bin/sh", "-c", 'exec "$0" "$@"', *argv)
 
 
 def _quote_word(word: str, *, command: bool = True) -> str:
-    """Quote a word for systemd, so that it takes specifiers and variables literally."""
+    """Quote a word for systemd, so that specifiers and variables in it are taken literally."""
     escapes = (
         _ESCAPED
         if command
@@ -112,5 +113,5 @@ def _quote_word(word: str, *, command: bool = True) -> str:
 
 
 def _escape_path(path: str) -> str:
-    """Escape a path for a setting in which systemd reads the rest of the line."""
+    """Escape a path for a setting whose value is the rest of the line."""
     return path.replace("%", "%%")

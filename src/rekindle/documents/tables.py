@@ -1,4 +1,4 @@
-"""Checks for tables that need one row for each value of a type."""
+"""Checks for tables that must have one row for each value of a type."""
 
 from collections.abc import Collection
 from typing import get_args

@@ -1,4 +1,4 @@
-"""Thresholds of comparisons: stalled loops, topics, decisions, loops and secrets."""
+"""Thresholds for comparisons: stalled loops, topics, decisions, loops and secrets."""
 
 from rekindle.thresholds import declare_threshold
 

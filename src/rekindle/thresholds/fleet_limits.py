@@ -1,4 +1,4 @@
-"""Thresholds of a fleet: the engine, its hosts and the data between them."""
+"""Thresholds for fleets: the engine, its hosts and the data between them."""
 
 from rekindle.thresholds import declare_threshold
 

@@ -1,4 +1,4 @@
-"""Thresholds of commands: the size of their output, and how long they wait."""
+"""Thresholds for commands: the size of their output, and how long they wait."""
 
 from rekindle.thresholds import declare_threshold
 

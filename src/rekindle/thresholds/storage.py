@@ -1,4 +1,4 @@
-"""Thresholds of files: the log, documents, git, the archive and files of other programs."""
+"""Thresholds for files: the log, documents, git, the archive and files of other programs."""
 
 from rekindle.thresholds import declare_threshold
 

@@ -1,4 +1,4 @@
-"""Thresholds of running agents: processes, hooks, restarts, limits, progress and handoffs."""
+"""Thresholds for running agents: processes, hooks, restarts, limits, progress and handoffs."""
 
 from rekindle.thresholds import declare_threshold
 

@@ -1,4 +1,4 @@
-"""Thresholds of texts: transcripts, summaries, briefs, primers and single lines."""
+"""Thresholds for texts: transcripts, summaries, briefs, primers and single lines."""
 
 from rekindle.thresholds import declare_threshold
 
