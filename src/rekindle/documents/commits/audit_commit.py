@@ -1,6 +1,6 @@
 """A revision: one committed relay, recorded as a commit of the audit trail.
 
-The Next Action is the subject; the last paragraph ties the commit to the log:
+The subject is the Next Action; the last paragraph identifies the event in the log:
 
     Implement POST /profile with validation
 
@@ -37,7 +37,7 @@ class AuditRevision(msgspec.Struct, frozen=True):
 
 def render(event: RelayCommitted) -> str:
     subject = to_one_line(event.headline) or "A relay without a Next Action"
-    # The relay's author chose this text: on one line it cannot pass for a trailer.
+    # The relay's author chose this text; on one line, it cannot be mistaken for a trailer.
     by = to_one_line(event.by, AUTHOR_CHARACTERS)
     return (
         f"{subject}\n\n"

@@ -27,12 +27,12 @@ _QUERY = re.compile(r"(://[^\s'\"?]*)\?[^\s'\"]*")
 
 
 class PushedWork(msgspec.Struct, frozen=True):
-    """The state of a workspace at its remote."""
+    """The state of a workspace on its remote."""
 
     revision: str
     """Commit on the work branch."""
     head: str
-    """Commit that HEAD pointed to; empty if there was none yet."""
+    """Commit that HEAD pointed to; empty if there was no commit yet."""
     branch: str
     """Branch that was checked out; empty for a detached HEAD."""
 
@@ -42,7 +42,7 @@ class RemoteLocation(msgspec.Struct, frozen=True):
 
     url: str
     path: str
-    """Path of the folder relative to the root of its repository; empty for the root."""
+    """Path of the folder relative to its repository's root; empty for the root."""
 
 
 class WorkSnapshot(msgspec.Struct, frozen=True):
@@ -77,7 +77,7 @@ def parse(message: str) -> WorkSnapshot | None:
 
 
 def strip_user(url: str) -> str:
-    """Return a remote's URL without credentials; an ssh user is part of the address and stays."""
+    """Return a remote's URL without credentials; an ssh user is kept, as part of the address."""
     scheme = url.partition("://")[0]
     if scheme == "file":
         return url

@@ -1,9 +1,9 @@
-"""An inbox record of a hook: a few words of Rekindle's, then the CLI's unchanged payload.
+"""An inbox record of a hook: a few words written by Rekindle, then the CLI's unchanged payload.
 
     hook claude-code PostToolUse 4f1c - 1794709671134562890 - {"session_id":…}
 
-hook.py writes it without a JSON encoder; a harness parses the payload. A payload cut in the middle
-is no longer valid JSON, but the fields at its two ends can still be read.
+hook.py writes it without a JSON encoder; a harness parses the payload. A payload that was cut in
+the middle is no longer valid JSON, but the fields at its two ends can still be read.
 """
 
 import re
@@ -18,9 +18,9 @@ from rekindle.formats import json_codec
 _WORDS = 7
 _NONE = "-"
 PREFIX = b"1 hook "
-"""Version and kind at the start of such a record."""
+"""Version and kind at the start of a hook's record."""
 VISITOR = "visitor"
-"""Value in place of a launch id for a person's own session beside a supervised one."""
+"""Value instead of a launch id for a person's own session beside a supervised one."""
 
 
 class HookRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,16 +31,16 @@ class HookRecord(msgspec.Struct, frozen=True, kw_only=True):
     launch: str = ""
     """Id of the launch that the session belongs to; empty for a person's own session."""
     visitor: bool = False
-    """Whether it is a person's own session beside a supervised one."""
+    """Whether the session is a person's own, beside a supervised one."""
     process: str = ""
-    """Identity of the session's process; empty if the event does not tell."""
+    """Identity of the session's process; empty if the hook did not record it."""
     ts: datetime
     cut: int = 0
-    """Full size of a cut payload in bytes; 0 if it is whole."""
+    """Full size in bytes of a payload that was cut; 0 if it is complete."""
     payload: bytes
 
     def fields(self) -> dict[str, Any]:
-        """Return the payload's fields; for a cut payload, its complete text fields."""
+        """Return the payload's fields; if the payload was cut, its complete text fields."""
         if not self.cut:
             payload = json_codec.decode_foreign(self.payload, "hook payload")
             if not isinstance(payload, dict):
@@ -51,7 +51,7 @@ class HookRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse(line: bytes) -> HookRecord:
-    """Parse a line of the inbox without its version and the word `hook`."""
+    """Parse an inbox line from which the version and the word `hook` were removed."""
     words = line.split(b" ", _WORDS - 1)
     if len(words) < _WORDS:
         raise DocumentError("hook record", "is torn")

@@ -1,9 +1,9 @@
-"""Rekindle's hooks in a CLI's settings: add, find and remove them, from text to text.
+"""Rekindle's hooks in a CLI's settings: functions that add, find and remove them in a text.
 
     {"hooks": {"SessionEnd": [{"hooks": [{"type": "command", "command": "…", "timeout": 10}]}]}}
 
-Claude Code has them in its settings, Codex in a file of their own; the form is the same. The file
-belongs to the user: everything but Rekindle's entries keeps its bytes and its position.
+Claude Code has them in its settings, Codex in a separate file of the same form. The file belongs to
+the user: everything except Rekindle's entries keeps its bytes and its position.
 """
 
 import json
@@ -23,13 +23,13 @@ from rekindle.formats.json_edit import (
 )
 
 HOOK_PROGRAM = "hook.pyc"
-"""Name of the hook program inside a workspace; installed outside, it also has a content hash."""
+"""Name of the hook program in a workspace; elsewhere, the name also includes a content hash."""
 _PROGRAM = re.compile(r"(?:.*/)?hook(?:-[0-9a-f]{32})?\.pyc", re.DOTALL)
 EMPTY_SETTINGS = "{}\n"
-"""Content assumed for a missing or empty file."""
+"""Content that is assumed for a missing or empty file."""
 _LONG_NUMBER = 300
 _COMMENTED = frozenset({".gemini"})
-"""Folders of the CLIs whose settings may have comments."""
+"""Folder names of the CLIs whose settings may contain comments."""
 
 HookEntries = Mapping[str, Sequence[Mapping[str, Any]]]
 
@@ -40,29 +40,29 @@ class HookFiles(msgspec.Struct, frozen=True, kw_only=True):
     program: str
     """Command with which a person starts the CLI."""
     folder: str
-    """Name of its folder in a project and in a home."""
+    """Name of the CLI's settings folder, in a project and in a home."""
     moved_by: str = ""
-    """Variable that replaces the folder in the home."""
+    """Environment variable with another path for the settings folder in the home."""
     home_moved_by: str = ""
-    """Variable that replaces the home itself."""
+    """Environment variable with another path for the home."""
     local: str = ""
-    """File of one person in one project; empty if the CLI has none."""
+    """Name of the file for one person in one project; empty if the CLI has none."""
     project: str
     user: str
     trust: str = ""
     """Step that a person must take before the CLI runs the hooks; empty if none is needed."""
     deciding: tuple[str, ...] = ()
-    """Files in the person's own folder that decide whether the CLI runs the hooks."""
+    """Files in the user's settings folder that decide whether the CLI runs the hooks."""
     packed: str = "hooks/hooks.json"
     """Path of the hooks in a package that the CLI can install."""
     package: str = ""
-    """File that makes a folder such a package; empty if the hooks' file is all it needs."""
+    """File that a folder needs to be an installable package; empty if the hook file is enough."""
     taken_in: str = ""
     """Command or step with which a person installs the package."""
 
     @property
     def comments(self) -> bool:
-        """Whether its settings may have comments, which other CLIs do not parse."""
+        """Whether the CLI's settings may contain comments, which other CLIs cannot parse."""
         return self.folder in _COMMENTED
 
 
@@ -73,31 +73,31 @@ class HookInstallation(msgspec.Struct, frozen=True):
     """Real path of the file."""
     text: str
     project: str
-    """Real path of its project; empty for the person's own file."""
+    """Real path of the file's project; empty for the user's own file."""
     deciding: Mapping[str, str]
-    """Texts of the person's own files that decide, by file name."""
+    """Texts of the user's files that decide whether the hooks run, by file name."""
 
 
 class HookObstacle(msgspec.Struct, frozen=True):
-    """The reason why a CLI does not run correctly installed hooks, and its fix."""
+    """A reason why a CLI does not run correctly installed hooks, and how to fix it."""
 
     why: str
     fix: str
 
 
 class HookCommand(msgspec.Struct, frozen=True):
-    """A hook's command line that some version of Rekindle installed."""
+    """A command line of a hook that this or an earlier version of Rekindle installed."""
 
     python: str
     program: str
     harness: str
     event: str
     folder: str
-    """Folder of the agent; empty if the hook finds it by itself."""
+    """Folder of the agent; empty if the hook finds the folder itself."""
 
 
 class InstalledHook(msgspec.Struct, frozen=True):
-    """One of Rekindle's hooks in the file."""
+    """One of Rekindle's hooks in a settings file."""
 
     event: str
     matcher: str
@@ -106,7 +106,7 @@ class InstalledHook(msgspec.Struct, frozen=True):
 
 
 def parse_hook_command(line: object) -> HookCommand | None:
-    """Parse a command of Rekindle's; return None for any other command."""
+    """Parse a hook command that Rekindle wrote; return None for any other command."""
     if not isinstance(line, str) or ".pyc" not in line:
         return None
     try:
@@ -124,7 +124,7 @@ def parse_hook_command(line: object) -> HookCommand | None:
 
 
 def find_installed(text: str, document: str, *, comments: bool = False) -> list[InstalledHook]:
-    """Return all of Rekindle's hooks, in the order of the file."""
+    """Return all of Rekindle's hooks in the order in which the file has them."""
     text = json_edit.blank_comments(text) if comments else text
     return [
         InstalledHook(event, matcher, hook, command)
@@ -135,7 +135,7 @@ def find_installed(text: str, document: str, *, comments: bool = False) -> list[
 
 
 def add_hooks(text: str, hooks: HookEntries, document: str, *, comments: bool = False) -> str:
-    """Return the text with Rekindle's hooks after all others; it must not have any of them yet."""
+    """Return the text with Rekindle's hooks added after all others; it must not have any yet."""
     text = text if text.strip("\ufeff \t\r\n") else EMPTY_SETTINGS
     bare = json_edit.blank_comments(text) if comments else text
     root = _parse_root(bare, document)
@@ -163,9 +163,9 @@ def add_hooks(text: str, hooks: HookEntries, document: str, *, comments: bool = 
 
 
 def remove_hooks(text: str, document: str, before: str = "", *, comments: bool = False) -> str:
-    """Return the text without Rekindle's hooks and the containers that they leave empty.
+    """Return the text without Rekindle's hooks and without the containers that become empty.
 
-    Containers that were already empty in `before`, the text before the installation, stay.
+    A container stays if it was already in `before`, the text before the installation.
     """
     bare = json_edit.blank_comments(text) if comments else text
     root = _parse_root(bare, document)
@@ -200,7 +200,7 @@ def is_empty_file(text: str, document: str, *, comments: bool = False) -> bool:
 
 
 def list_wanted(hooks: HookEntries) -> list[tuple[str, str, dict[str, Any]]]:
-    """Return the event, matcher and hook of each entry, in the form of `find_installed`."""
+    """Return the event, matcher and hook of each entry, in the form that `find_installed` returns."""
     return [
         (event, entry.get("matcher", ""), dict(hook))
         for event, entries in hooks.items()
@@ -210,7 +210,7 @@ def list_wanted(hooks: HookEntries) -> list[tuple[str, str, dict[str, Any]]]:
 
 
 def _remove_own(text: str, bare: str, entries: JsonNode) -> tuple[list[TextEdit], list[int]]:
-    """Return the edits that remove Rekindle's hooks from an event, and the entries that vanish."""
+    """Return the edits that remove Rekindle's hooks from an event, and the removed entries."""
     edits: list[TextEdit] = []
     removed: list[int] = []
     for place, entry in enumerate(entries.parts):
@@ -249,7 +249,7 @@ def _list_events(root: JsonNode) -> Iterator[tuple[str, JsonNode]]:
 
 
 def _read_previous(before: str) -> dict[str, Any] | None:
-    """Return the value of `hooks` in an earlier text of the file; None if there was none."""
+    """Return the value of `hooks` in an earlier text of the file, or None if it had none."""
     try:
         hooks = json.loads(before.removeprefix("\ufeff")).get("hooks")
     except (ValueError, AttributeError, RecursionError):
@@ -276,7 +276,7 @@ def _require(node: JsonNode, kind: str, name: str, text: str, document: str) -> 
 
 
 def _read_value(text: str, node: JsonNode) -> Any:
-    # A number of thousands of digits is not an error here, so it stays a text.
+    # A number with thousands of digits is kept as a text here, because it is not an error.
     return json.loads(text[node.start : node.end], parse_int=_parse_number)
 
 

@@ -1,4 +1,4 @@
-"""The record of an agent's processes that the next supervisor could not find by their mark."""
+"""The record of an agent's processes that the next supervisor cannot find by their mark."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -12,7 +12,7 @@ _ENDED = "These background processes of the previous session no longer run:"
 
 class RecordedProcess(msgspec.Struct, frozen=True):
     process: str
-    """Pid, start time, boot id and namespace, which together identify one process for good."""
+    """Pid, start time, boot id and namespace, which together identify one process permanently."""
     command: str
     """Command line, redacted and on one line."""
     since: datetime
@@ -27,10 +27,10 @@ class RecordedProcess(msgspec.Struct, frozen=True):
 class BackgroundRecord(msgspec.Struct, frozen=True):
     launch: str = ""
     program: str = ""
-    """Identity of the agent's own process in that launch."""
+    """Identity of the agent's own process in the launch."""
     processes: tuple[RecordedProcess, ...] = ()
     may_control: bool = False
-    """Value in the manifest at the launch; later edits by the agent do not count."""
+    """Value of `may_control` in the manifest at the launch; later edits by the agent do not count."""
 
     @property
     def kept(self) -> tuple[RecordedProcess, ...]:
@@ -47,12 +47,12 @@ def render_ended_list(commands: Sequence[str]) -> str:
 
 
 def render_ended_notice(commands: Sequence[str]) -> str:
-    """Return the notice about them for the next session; empty if there were none."""
+    """Return the notice about ended processes for the next session; empty if there were none."""
     return f"{_ENDED}\n{render_ended_list(commands)}" if commands else ""
 
 
 def parse(data: bytes | None) -> BackgroundRecord:
-    """Return the record; an empty one if it is missing or cannot be read."""
+    """Parse a record; return an empty one if the data is missing or invalid."""
     try:
         return validation.decode_json(data, BackgroundRecord) if data else BackgroundRecord()
     except msgspec.MsgspecError:

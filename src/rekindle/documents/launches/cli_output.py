@@ -13,9 +13,9 @@ import msgspec
 from rekindle.documents.manifest import Persona
 
 LAUNCH_VARIABLE = "REKINDLE_LAUNCH"
-"""Variable that marks every process of a launch; hook.py has the same name."""
+"""Environment variable that marks every process of a launch; hook.py repeats its name."""
 FOLDER = "REKINDLE_FOLDER"
-"""Variable with the folder of the launch's agent."""
+"""Environment variable with the folder of the launch's agent."""
 
 UsageSource = Literal["reported", "exact", "estimated", "unknown"]
 ExitKind = Literal[
@@ -37,24 +37,24 @@ ExitKind = Literal[
 
 
 class LaunchSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """The specification of a launch, in a fresh session or a resumed one."""
+    """The specification of a launch, in a fresh or a resumed session."""
 
     session: str
-    """Id of the session; empty for a new session if the CLI assigns ids itself."""
+    """Id of the session; empty for a new session if the CLI assigns the ids."""
     resumes: bool = False
     hook: tuple[str, ...] = ()
-    """Program that the CLI's hooks start; empty for no hooks."""
+    """Program that the CLI's hooks start; empty if there are no hooks."""
     scratch: str = ""
-    """Folder for the files of this launch, which the agent cannot write."""
+    """Folder for files of this launch; the agent cannot write there."""
     persona: Persona = Persona()
     instructions: str = ""
     """Text of the persona's system prompt."""
     program: tuple[str, ...] = ()
-    """Program to start instead of the CLI's own."""
+    """Program to start instead of the CLI's default program."""
     usd_left: float | None = None
-    """Dollars that the launch may cost; None without a limit."""
+    """Maximum cost of the launch in dollars; None for no limit."""
     draft: str = ""
-    """File that the agent may always write; empty for none."""
+    """File that the agent may always write; empty if there is none."""
     protected: tuple[str, ...] = ()
     """Files and folders that the agent may never write, except for the draft."""
     folder: str = ""
@@ -62,60 +62,60 @@ class LaunchSpec(msgspec.Struct, frozen=True, kw_only=True):
     path: str = ""
     """PATH for the agent's commands, if it differs from the CLI's own; empty if it does not."""
     interactive: bool = False
-    """Whether it is started in a terminal, for a person."""
+    """Whether the program is started in a terminal, for a person."""
     prompt: str = ""
     """First prompt of a launch in a terminal, whose standard input belongs to the person."""
 
 
 class ProgramCommand(msgspec.Struct, frozen=True):
-    """A program to start. The prompt goes to its standard input, unless that is a terminal."""
+    """A program to start. It reads the prompt from standard input, unless that is a terminal."""
 
     argv: tuple[str, ...]
     environment: dict[str, str] = {}
-    """Variables to add to its environment."""
+    """Environment variables to add."""
     files: dict[str, str] = {}
-    """Contents of the files to create in the scratch folder first, by name."""
+    """Contents, by name, of files that are created in the scratch folder before the start."""
     asked: str = ""
-    """Standard input of a program that takes a protocol message instead of a prompt."""
+    """Standard input of a program that reads a protocol message instead of a prompt."""
 
 
 class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
-    """The capabilities of a CLI; Rekindle works around a missing one, or does without."""
+    """The capabilities of a CLI; Rekindle works around or does without a missing one."""
 
     hooks: bool = True
-    """Whether it reports events through hooks while it runs."""
+    """Whether the CLI reports events through hooks while it is running."""
     launch_hooks: bool = True
     """Whether a launch can have its own hooks, independent of the CLI's settings."""
     resumes: bool = True
-    """Whether it can resume an earlier session."""
+    """Whether the CLI can resume an earlier session."""
     names_sessions: bool = True
     """Whether the caller can choose the id of a new session."""
     reports_money: bool = False
-    """Whether it reports its cost and can enforce a cap."""
+    """Whether the CLI reports its cost and can enforce a cap."""
     denies_paths: bool = False
-    """Whether its file tools can be denied some paths (`LaunchSpec.protected`)."""
+    """Whether the CLI's file tools can be denied access to paths (`LaunchSpec.protected`)."""
     splits_path: bool = False
-    """Whether the agent's commands can have a PATH of their own (`LaunchSpec.path`)."""
+    """Whether the agent's commands can have their own PATH (`LaunchSpec.path`)."""
     model: bool = False
     """Whether the caller can choose the model (`Persona.model`)."""
     temperature: bool = False
     """Whether the caller can set the model's temperature (`Persona.temperature`)."""
     questions: bool = True
-    """Whether it answers a question without a session, and so can write summaries."""
+    """Whether the CLI answers a question without a session, and so can write summaries."""
 
 
 class WindowUsage(msgspec.Struct, frozen=True):
-    """The fill of a session's window, and its source."""
+    """The fill of a session's window, and the source of the numbers."""
 
     tokens: int
     window: int | None
     known: UsageSource
-    """Source of the numbers; `unknown` if the window's size is unknown, so no decision may use
-    them.
+    """Source of the numbers; `unknown` if the size of the window is unknown, so that no decision
+    may use them.
     """
     model: str = ""
     written: int = 0
-    """Tokens that the turn wrote."""
+    """Number of tokens that the model wrote in the turn."""
 
     @property
     def percent(self) -> float | None:
@@ -123,7 +123,7 @@ class WindowUsage(msgspec.Struct, frozen=True):
         return self.tokens * 100 / self.window if self.window and self.known != "unknown" else None
 
     def within(self, windows: Mapping[str, int]) -> "WindowUsage":
-        """Return the usage with its model's window size from `windows`, if it is there."""
+        """Return the usage with the window size that `windows` has for its model, if any."""
         window = windows.get(self.model)
         if not window:
             return self
@@ -131,58 +131,60 @@ class WindowUsage(msgspec.Struct, frozen=True):
 
 
 class Brake(msgspec.Struct, frozen=True, kw_only=True):
-    """The way to stop a CLI between two turns without interrupting a tool call.
+    """How to stop a CLI between two turns without interrupting a tool call.
 
-    Rekindle's hook does it, because nothing else can happen while the CLI waits for a hook. The
-    hook reads the fill of the window from the last line of the transcript that reports it. These
-    fields describe such a line, so that the hook needs no knowledge of a CLI.
+    Rekindle's hook stops it, because the CLI waits for the hook and does nothing else meanwhile.
+    The hook reads the fill of the window from the last line of the transcript that reports it.
+    These fields describe such a line, so that the hook needs no knowledge of any CLI.
     """
 
     event: str
     """Hook event that fires between two turns."""
     signs: tuple[str, ...]
-    """Texts that every line with the usage of the window contains."""
+    """Texts that every transcript line with the window's usage contains."""
     after: str
-    """Text in such a line after which the counts begin."""
+    """Text in a line with the window's usage after which the counts begin."""
     counts: tuple[str, ...]
-    """Keys whose numbers add up to the used tokens."""
+    """Keys whose numbers add up to the number of used tokens."""
     window: str = ""
-    """Key of the window's size on the same line; empty if the size must be known beforehand."""
+    """Key of the window's size on the line with the counts; empty if it must be known beforehand."""
     models: tuple[str, ...] = ()
-    """Keys of the requested model, of which the first one present counts; empty if there is one
-    model.
+    """Keys of the requested model, of which the first one present counts; empty if the CLI has only
+    one model.
     """
     answer: str = ""
-    """Answer of the hook that stops the CLI; empty if the hook holds the next call instead."""
+    """Output of the hook that stops the CLI; empty if the hook delays the next call instead."""
     below: str = ""
     """Key that only a sub-agent's payload has; empty if a sub-agent has its own transcript."""
     call: str = ""
-    """Key of the finished calls in the payload, because the transcript may lag behind it."""
+    """Key of the finished calls in the payload, because the transcript may lag behind the payload."""
     calls: tuple[str, ...] = ()
-    """Text before the id of a call that starts, then before the id of one that has ended.
+    """Text before the id of a call that starts, then text before the id of one that has ended.
 
-    For an event that may also fire during a turn, when a person submits a prompt.
+    They are used for an event that may also fire during a turn, when a person submits a prompt.
     """
     asides: str = ""
-    """Folder beside the transcript with the transcripts of background sub-agents."""
+    """Folder, next to the transcript, with the transcripts of background sub-agents."""
     settled: str = ""
-    """Text after the counts once the turn's calls have finished; empty if the event implies it."""
+    """Text that follows the counts when the turn's calls have finished; empty if the event implies
+    it.
+    """
     void: str = ""
     """Start of a line that invalidates everything before it."""
     is_kept: bool = False
-    """Whether the transcript is complete when the hook runs, so that ending the CLI at once loses
-    nothing.
+    """Whether the transcript is complete when the hook is called, so that nothing is lost if the
+    CLI is ended at once.
     """
     beside: tuple[str, ...] = ()
-    """Texts in a sub-agent's transcript at the start of a turn, then at its end.
+    """Text in a sub-agent's transcript at the start of a turn, then text at its end.
 
-    For sub-agents that work beside the main thread, which must not be stopped meanwhile; empty if
-    the main thread waits for all of them.
+    They are used for sub-agents that work in parallel to the main thread; a session must not be
+    stopped while one is working. Empty if the main thread waits for all of its sub-agents.
     """
 
 
 class SessionOpened(msgspec.Struct, frozen=True):
-    """The program reported the session that it works in."""
+    """A report of the session that the program works in."""
 
     session: str
     model: str = ""
@@ -198,7 +200,7 @@ class AssistantText(msgspec.Struct, frozen=True):
 
 
 class ToolCallStarted(msgspec.Struct, frozen=True):
-    """A tool call started."""
+    """A report that a tool call has started."""
 
     tool: str
     call: str
@@ -208,55 +210,57 @@ class ToolCallStarted(msgspec.Struct, frozen=True):
 
 
 class ToolCallFinished(msgspec.Struct, frozen=True):
-    """A tool call ended, with success or without."""
+    """A report that a tool call has ended, with or without success."""
 
     call: str
     refused: bool = False
-    """Whether the CLI refused to run it because nothing permits it."""
+    """Whether the CLI refused the call because no rule permits it."""
 
 
 class RefusedCall(msgspec.Struct, frozen=True):
-    """A tool call that the CLI refused because nothing permits it."""
+    """A tool call that the CLI refused because no rule permits it."""
 
     tool: str = ""
-    """Name of the tool; empty, like `about`, if `call` refers to a call that was shown before."""
+    """Name of the tool; empty, like `about`, if `call` is the id of a call that was reported
+    before.
+    """
     about: str = ""
     """Input of the tool, on one line."""
     arguments: dict[str, Any] = {}
     call: str = ""
     permission: str = ""
-    """Name under which a persona permits the tool; empty if it is `tool` itself."""
+    """Name under which a persona permits the tool; empty if the name is `tool`."""
 
 
 class UsageReport(msgspec.Struct, frozen=True):
-    """The usage of one turn. Its model's name may be short; `SessionOpened` has the full one."""
+    """The usage of one turn. The model's name may be short; `SessionOpened` has the full name."""
 
     usage: WindowUsage
     turn: str = ""
-    """Id of the turn, since a CLI may report one several times; empty if each report is a turn."""
+    """Id of the turn, which a CLI may report several times; empty if each report is a new turn."""
 
 
 class RetryReport(msgspec.Struct, frozen=True):
-    """The CLI retries a refused request by itself."""
+    """A report that the CLI is retrying a refused request by itself."""
 
     status: int | None
     seconds: float
 
 
 class WarningReport(msgspec.Struct, frozen=True):
-    """The CLI reported a problem; it may continue, and later output follows this report."""
+    """A problem that the CLI reported; the CLI may continue afterwards."""
 
     text: str
 
 
 class LimitReport(msgspec.Struct, frozen=True):
-    """A usage limit was reached; `resets_at` is its end in seconds since 1970, if reported."""
+    """A usage limit that was reached; `resets_at` is its end in seconds since 1970, if reported."""
 
     resets_at: int | None
 
 
 class CompactionReport(msgspec.Struct, frozen=True):
-    """The CLI replaced the conversation with a summary."""
+    """A report that the CLI replaced the conversation with a summary."""
 
     before: int | None
     after: int | None
@@ -268,14 +272,14 @@ class FinalReport(msgspec.Struct, frozen=True):
     session: str
     ok: bool
     reason: str = ""
-    """Reason for the end, in the CLI's term."""
+    """Reason for the end, in the CLI's own term."""
     text: str = ""
     errors: tuple[str, ...] = ()
     status: int | None = None
-    """HTTP status with which the API refused, if it did."""
+    """HTTP status with which the API refused a request, if it did."""
     usd: float | None = None
     tokens: int | None = None
-    """Tokens read and written over all turns, if the CLI reports them only at the end."""
+    """Number of tokens read and written in all turns, if the CLI reports them only at the end."""
     windows: dict[str, int] = {}
     """Window size in tokens of each model that was used."""
 
@@ -294,43 +298,43 @@ OutputItem = (
     | FinalReport
 )
 SpokenItem = AssistantText | ToolCallStarted | WarningReport
-"""Items that may explain an exit if they were the last ones."""
+"""Items that may explain an exit if they are the last ones before it."""
 
 
 class ProcessResult(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything known about a process at its end."""
+    """Everything that is known about a process when it exits."""
 
     code: int
-    """Exit code; negative for the signal that ended it."""
+    """Exit code; a negative number is the signal that ended the process."""
     session: str
-    """Id of the session that it was started for."""
+    """Id of the session for which the process was started."""
     resumes: bool = False
     opened: str = ""
-    """Id of the session that it reported."""
+    """Id of the session that the process reported."""
     finished: FinalReport | None = None
     refused: LimitReport | None = None
     errors: str = ""
-    """End of its standard error."""
+    """Last part of the standard error."""
     last: tuple[SpokenItem, ...] = ()
-    """Its last texts, tool calls and warnings, in order."""
+    """Last texts, tool calls and warnings of the process, in order."""
     stopped: bool = False
-    """Whether Rekindle ended it at the operator's request."""
+    """Whether Rekindle stopped the process at the operator's request."""
     interactive: bool = False
-    """Whether it was in a terminal, where only the exit code shows how it ended."""
+    """Whether the process ran in a terminal, where only its exit code shows how it ended."""
 
 
 class BackgroundProcess(msgspec.Struct, frozen=True):
     """A process of a launch that its supervisor may have to find again without the mark."""
 
     process: str
-    """Pid, start time, boot id and namespace, which together identify one process for good."""
+    """Pid, start time, boot id and namespace, which together identify one process permanently."""
     command: str
     is_kept: bool
-    """Whether it matches a pattern of `keep:` and outlives the launch."""
+    """Whether the process matches a pattern of `keep:` and outlives the launch."""
 
 
 class SweptProcesses(msgspec.Struct, frozen=True):
-    """The processes that a launch left running and the supervisor ended."""
+    """The processes that a launch left running and that the supervisor ended."""
 
     processes: int = 0
     commands: tuple[str, ...] = ()
@@ -338,24 +342,24 @@ class SweptProcesses(msgspec.Struct, frozen=True):
 
 
 class ProcessVitals(msgspec.Struct, frozen=True, kw_only=True):
-    """The system's view of a running launch, independent of its output."""
+    """The operating system's view of a running launch, independent of its output."""
 
     stopped: bool
-    """Whether its process is stopped, as by Ctrl-Z, and can do nothing."""
+    """Whether the process is suspended, for example by Ctrl-Z."""
     cpu_seconds: float
-    """CPU seconds of its own process."""
+    """CPU time of the launch's own process, in seconds."""
     tools: int
-    """Number of other processes that have its mark or descend from it."""
+    """Number of other processes that have the launch's mark or descend from its process."""
     tools_cpu_seconds: float
-    """CPU seconds of those processes, including ended ones that were waited for, if the system
-    counts them.
+    """CPU time of the other processes in seconds, including processes that have ended and were
+    waited for, if the system counts them.
 
-    It falls when a process ends that no process of the launch waited for.
+    The number decreases when a process ends for which no process of the launch waited.
     """
     moved_bytes: int = 0
-    """Bytes that its own process has read and written; 0 if the system does not count them."""
+    """Number of bytes that the launch's own process has read and written; 0 if not counted."""
     tools_moved_bytes: int = 0
-    """Bytes that the other running processes have read and written."""
+    """Number of bytes that the other running processes have read and written."""
 
 
 class LaunchExit(msgspec.Struct, frozen=True):
@@ -363,6 +367,6 @@ class LaunchExit(msgspec.Struct, frozen=True):
     words: str = ""
     """Description for people, on one line."""
     hint: str = ""
-    """For a limit: the CLI's own sentence about its end."""
+    """The CLI's own sentence about the end of a usage limit; empty for other exits."""
     resets_at: int | None = None
-    """For a limit: its end in seconds since 1970, if the CLI reports it as a number."""
+    """End of a usage limit in seconds since 1970, if the CLI reports it as a number."""

@@ -1,4 +1,4 @@
-"""A one-shot question: a CLI process that answers once and ends, outside any session.
+"""A one-shot question: a CLI process that answers once and exits, outside any session.
 
 A harness turns a `OneShotQuestion` into a command, and the program's output into a `OneShotAnswer`.
 """
@@ -8,31 +8,32 @@ import msgspec
 from rekindle.documents.manifest import Persona
 
 ONE_SHOT_VARIABLE = "REKINDLE_ONE_SHOT"
-"""Variable that tells Rekindle's hooks to ignore the process; hook.py has the same name."""
+"""Environment variable that tells Rekindle's hooks to ignore the process; hook.py repeats its name."""
 
 
 class OneShotQuestion(msgspec.Struct, frozen=True, kw_only=True):
     """A question for a program, without tools, hooks or a stored session.
 
-    The prompt goes to its standard input.
+    The program reads the prompt from standard input.
     """
 
     program: tuple[str, ...] = ()
-    """Program to start instead of the CLI's own."""
+    """Program to start instead of the CLI's default program."""
     scratch: str
-    """Folder for the files of this question, and its working directory unless it may read.
+    """Folder for the files of this question. It is also the working directory if the persona may
+    not read.
 
-    A CLI may follow instruction files in its working directory, and read files that the prompt
+    A CLI may follow instruction files in its working directory, and may read files that the prompt
     names after an @.
     """
     persona: Persona = Persona()
-    """Permissions: at most reading. The system prompt is in `instructions`, not in a file."""
+    """Permissions, at most to read. The system prompt is in `instructions`, not in a file."""
     instructions: str = ""
-    """Text of the system prompt; empty for the CLI's own."""
+    """Text of the system prompt; empty for the CLI's default."""
     schema: str = ""
     """JSON schema of the answer, for a CLI that can enforce one."""
     usd_left: float | None = None
-    """Dollars that the answer may cost; None without a limit."""
+    """Maximum cost of the answer in dollars; None for no limit."""
 
 
 class OneShotAnswer(msgspec.Struct, frozen=True):
@@ -40,4 +41,4 @@ class OneShotAnswer(msgspec.Struct, frozen=True):
     """Text of the answer; JSON if a schema was given and followed."""
     usd: float | None = None
     tokens: int | None = None
-    """Tokens read and written for the answer."""
+    """Number of tokens read and written for the answer."""
