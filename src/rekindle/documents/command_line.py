@@ -20,7 +20,7 @@ _SHELL_WORD = re.compile(
     r"|jobs|local|popd|pushd|read|readonly|return|select|set|shift|shopt|source|trap|type|typeset"
     r"|ulimit|umask|unalias|unset|until|wait|while"
 )
-"""First words that only a shell understands. Some hosts have a program `cd`, which has no effect."""
+"""First words that only a shell understands. Some hosts have a program `cd` without any effect."""
 
 
 def find_shell_syntax(line: str) -> str:

@@ -10,7 +10,7 @@ import msgspec
 
 _SECONDS_DIGITS = 3
 _USD_DIGITS = 4
-"""Number of decimal places of amounts in dollars: a turn of a small model costs less than a cent."""
+"""Number of decimal places of dollar amounts: a turn of a small model costs less than a cent."""
 
 
 def render_output(line: bytes, agent: str) -> bytes:

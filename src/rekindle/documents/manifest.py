@@ -352,7 +352,7 @@ def add_persona_entry(text: str, name: str, permissions: Permissions, words: str
 
 
 def _add_entry(text: str, section: str, name: str, entry: str) -> str:
-    """Return the text with an entry added at the start of a section and everything else unchanged."""
+    """Return the text with an entry added at the start of a section and no other change."""
     found, marked = read_manifest(text)
     line = marked.lines.get((section,))
     lines = text.splitlines(keepends=True)

@@ -63,7 +63,7 @@ def render_recovery(recovery: LostSession) -> str:
 
 
 def render(primer: Primer, *, limit: int | None = None) -> str:
-    """Return the primer in at most `limit` UTF-16 units, unless its fixed parts alone are longer."""
+    """Return the primer in at most `limit` UTF-16 units, unless fixed parts alone are longer."""
     shrunk = primer
     for shrink in (
         _drop_brief,

@@ -96,7 +96,7 @@ def _render_start(service: ServiceUnit) -> str:
 
 
 def _make_startable(argv: tuple[str, ...]) -> tuple[str, ...]:
-    """Wrap a program in a shell if its path has quotes or a `$`, because systemd cannot start it."""
+    """Wrap a program in a shell if its path has quotes or a `$`, which systemd cannot start."""
     if not _UNSAFE & set(argv[0]):
         return argv
     return ("/bin/sh", "-c", 'exec "$0" "$@"', *argv)

@@ -42,7 +42,7 @@ class Resolution(msgspec.Struct, frozen=True):
 class State(msgspec.Struct, frozen=True):
     agent: str
     seq: int = 0
-    """Position in the log of the last event that the state includes; other differences are edits."""
+    """Position in the log of the last event in the state; any other difference is an edit."""
     last_active: datetime | None = None
     open_loops: tuple[OpenLoop, ...] = ()
     resolved: tuple[Resolution, ...] = ()
@@ -75,7 +75,7 @@ def render(state: State) -> bytes:
 
 
 def is_unedited(data: bytes) -> bool:
-    """Return whether Rekindle wrote exactly these bytes: the check matches and no key is repeated."""
+    """Return whether Rekindle wrote these bytes: the check matches and no key is repeated."""
     raw = json_codec.decode_object(data, "state.json", schema=SCHEMA)
     whole = json_codec.encode_pretty(raw, "state.json")
     check = raw.pop("check", None)

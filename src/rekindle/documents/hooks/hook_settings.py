@@ -200,7 +200,7 @@ def is_empty_file(text: str, document: str, *, comments: bool = False) -> bool:
 
 
 def list_wanted(hooks: HookEntries) -> list[tuple[str, str, dict[str, Any]]]:
-    """Return the event, matcher and hook of each entry, in the form that `find_installed` returns."""
+    """Return the event, matcher and hook of each entry, in the form of `find_installed`."""
     return [
         (event, entry.get("matcher", ""), dict(hook))
         for event, entries in hooks.items()

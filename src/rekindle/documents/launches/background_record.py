@@ -30,7 +30,7 @@ class BackgroundRecord(msgspec.Struct, frozen=True):
     """Identity of the agent's own process in the launch."""
     processes: tuple[RecordedProcess, ...] = ()
     may_control: bool = False
-    """Value of `may_control` in the manifest at the launch; later edits by the agent do not count."""
+    """Value of `may_control` when the launch started; later edits by the agent do not count."""
 
     @property
     def kept(self) -> tuple[RecordedProcess, ...]:

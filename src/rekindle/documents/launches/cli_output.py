@@ -147,7 +147,7 @@ class Brake(msgspec.Struct, frozen=True, kw_only=True):
     counts: tuple[str, ...]
     """Keys whose numbers add up to the number of used tokens."""
     window: str = ""
-    """Key of the window's size on the line with the counts; empty if it must be known beforehand."""
+    """Key of the window's size on the line with the counts; empty if the line does not have it."""
     models: tuple[str, ...] = ()
     """Keys of the requested model, of which the first one present counts; empty if the CLI has only
     one model.
@@ -157,7 +157,7 @@ class Brake(msgspec.Struct, frozen=True, kw_only=True):
     below: str = ""
     """Key that only a sub-agent's payload has; empty if a sub-agent has its own transcript."""
     call: str = ""
-    """Key of the finished calls in the payload, because the transcript may lag behind the payload."""
+    """Key of the finished calls in the payload, because the transcript may be behind."""
     calls: tuple[str, ...] = ()
     """Text before the id of a call that starts, then text before the id of one that has ended.
 
