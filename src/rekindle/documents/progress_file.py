@@ -1,4 +1,4 @@
-"""The progress file: the work of each cycle, newest first, for people. Sessions do not receive it."""
+"""The progress file: each cycle's work, newest first, for people. Sessions do not receive it."""
 
 from collections.abc import Iterable
 from datetime import datetime

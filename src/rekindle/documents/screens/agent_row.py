@@ -1,4 +1,4 @@
-"""One row per agent, the source of `status`, `--json`, the morning page and notifications."""
+"""One row per agent: the source of `status`, `--json`, the morning page and notifications."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -14,7 +14,7 @@ FigureSource = Literal["reported", "estimated", "unknown"]
 
 
 class StateRow(NamedTuple):
-    """Appearance of the agents in one state, on every screen."""
+    """How agents in one state appear on every screen."""
 
     light: str
     """Colour on a light page."""
@@ -25,7 +25,7 @@ class StateRow(NamedTuple):
     needs_person: bool = False
     """Whether the agent waits for something that only a person can do."""
     plural: str = ""
-    """Label for several agents, if it differs."""
+    """Label for several agents, if it differs from the label for one."""
 
 
 STATES: dict[AgentState, StateRow] = {
@@ -36,7 +36,7 @@ STATES: dict[AgentState, StateRow] = {
     "stopped": StateRow("#55554f", "#b4b4aa"),
     "done": StateRow("#1a6b3c", "#6fd49a"),
 }
-"""Rows in the order in which a summary counts them. A state without a row fails the import."""
+"""Rows in the order in which a summary counts them. The import fails if a state has no row."""
 require_rows(STATES, AgentState)
 
 
@@ -53,7 +53,7 @@ class WindowFigures(msgspec.Struct, frozen=True):
     """Fill of the last session's window."""
 
     tokens: Figure = Figure()
-    """Tokens in the window of the last session."""
+    """Number of tokens in the window of the last session."""
     size: int | None = None
     """Size of the window in tokens, or null if it is unknown."""
     percent: Figure = Figure()
@@ -64,15 +64,15 @@ class SpendFigures(msgspec.Struct, frozen=True):
     """Spend of the run, and its caps."""
 
     usd: Figure = Figure()
-    """Dollars that the run has spent."""
+    """Amount that the run has spent, in dollars."""
     tokens: Figure = Figure()
-    """Tokens that the run has used."""
+    """Number of tokens that the run has used."""
     unpriced: int = 0
     """Number of launches whose cost is unknown."""
     usd_cap: float | None = None
-    """Dollars that the run may spend, or null without a cap."""
+    """Maximum amount that the run may spend, in dollars, or null without a cap."""
     tokens_cap: int | None = None
-    """Tokens that the run may use, or null without a cap."""
+    """Maximum number of tokens that the run may use, or null without a cap."""
 
 
 class AgentRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,7 +81,7 @@ class AgentRow(msgspec.Struct, frozen=True, kw_only=True):
     agent: str
     """Name of the agent."""
     harness: str = ""
-    """Name of its harness, or empty."""
+    """Name of the agent's harness, or empty."""
     at: int = 0
     """Position in the log of the last event that the row includes."""
     state: AgentState
@@ -91,13 +91,13 @@ class AgentRow(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
     """Reason for the state, as text."""
     command: str = ""
-    """Command that the operator runs next, with `"TEXT"` for a text; empty if none is needed."""
+    """Next command for the operator, with `"TEXT"` for a text; empty if none is needed."""
     others: tuple[str, ...] = ()
     """Answers to the agent's question other than the one in `command`."""
     next_action: str = ""
-    """Next action from its relay, on one line."""
+    """Next action from the agent's relay, on one line."""
     cycle: int = 0
-    """Number of its last cycle."""
+    """Number of the agent's last cycle."""
     cycles_done: int = 0
     """Number of cycles of the run that have ended."""
     cycles_of: int | None = None
@@ -111,13 +111,15 @@ class AgentRow(msgspec.Struct, frozen=True, kw_only=True):
     stale_loops: int = 0
     """Number of open loops that are stale."""
     refused: int = 0
-    """Number of tool calls of the run that the CLI refused."""
+    """Number of the run's tool calls that the CLI refused."""
     open_questions: int = 0
-    """Number of questions that a person can answer now, including those that block nothing."""
+    """Number of questions that a person can answer now, including those that do not block the
+    agent.
+    """
     last_active: datetime | None = None
     """Time of the agent's last sign of life, or null."""
     label: str = ""
-    """Text shown to people as its state: its outcome, if it has one."""
+    """Text that is shown to people as the state: the run's outcome, if it has one."""
 
     def __post_init__(self) -> None:
         if not self.label:
@@ -130,7 +132,7 @@ class AgentRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def render_spend(spends: Iterable[SpendFigures]) -> str:
-    """Return the total spend of the runs in dollars and tokens; empty if all of it is unknown."""
+    """Return the runs' total spending in dollars and tokens; empty if all of it is unknown."""
     spends = list(spends)
     tokens = sum(spend.tokens.value or 0 for spend in spends)
     text = f"{int(tokens):,} tokens" if tokens else ""
@@ -138,7 +140,7 @@ def render_spend(spends: Iterable[SpendFigures]) -> str:
 
 
 def render_usd(figures: Iterable[Figure]) -> str:
-    """Return the sum of the known amounts; empty if none is known."""
+    """Return the sum of the known dollar amounts; empty if none is known."""
     costs = [figure for figure in figures if figure.value is not None]
     about = "~" if any(cost.source == "estimated" for cost in costs) else ""
     return f"{about}${sum(cost.value or 0 for cost in costs):.2f}" if costs else ""

@@ -1,6 +1,6 @@
 """The morning page: every agent on one page, as plain text or as a single HTML file.
 
-Text from agents, models and files is always escaped, and the HTML file loads nothing.
+Text from agents, models and files is always escaped, and the HTML file loads no other resources.
 """
 
 import re
@@ -18,7 +18,7 @@ from rekindle.documents.screens.agent_row import (
 
 _CODE = re.compile(r"`([^`]+)`")
 EARLIER = "earlier"
-"""Time column of the line that counts the hidden events."""
+"""Text in the time column of the line that counts the hidden events."""
 _MORE_LOOPS = re.compile(r"and \d+ more: rekindle ")
 
 
@@ -37,7 +37,7 @@ class NightLine(msgspec.Struct, frozen=True):
     at: str
     text: str
     kind: str = ""
-    """CSS class of its marker."""
+    """CSS class of the event's marker."""
 
 
 class MorningEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,7 +46,7 @@ class MorningEntry(msgspec.Struct, frozen=True, kw_only=True):
     agent: str
     state: AgentState
     why: str
-    """Reason why it stopped, or its current work."""
+    """Reason why the agent stopped, or its current work."""
     done: tuple[str, ...] = ()
     next: str = ""
     asks: tuple[PersonRequest, ...] = ()
@@ -55,14 +55,14 @@ class MorningEntry(msgspec.Struct, frozen=True, kw_only=True):
     loops: str = ""
     """Number of open loops, as text."""
     open_loops: tuple[str, ...] = ()
-    """Texts of the open loops that no request is about."""
+    """Texts of the open loops that are not the subject of a request."""
     refused: str = ""
-    """Number of its refused tool calls, as text."""
+    """Number of the agent's refused tool calls, as text."""
     cost: str = ""
     brief: str = ""
-    """Time at which its brief was written; empty if it has none."""
+    """Time at which the agent's brief was written; empty if there is none."""
     label: str = ""
-    """Outcome of its run, or its state."""
+    """Outcome of the agent's run, or its state."""
 
 
 class MorningPage(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,9 +86,9 @@ def render_headline(page: MorningPage) -> str:
 
 
 def merge(pages: Mapping[str, MorningPage]) -> MorningPage:
-    """Return one page for several projects, given by their folders.
+    """Return one page for several projects, with the folder of each.
 
-    Commands work only in a project's folder, so each one starts with `cd`.
+    Commands work only in a project's folder, so each command starts with `cd`.
     """
     entries = [
         msgspec.structs.replace(
@@ -119,7 +119,7 @@ def merge(pages: Mapping[str, MorningPage]) -> MorningPage:
 
 
 def _lead_to(text: str, folder: str) -> str:
-    """Return Rekindle's own text with `cd` to the project's folder before its command."""
+    """Return a text of Rekindle's with `cd` to the project's folder before its command."""
     return text.replace(": rekindle ", f": cd {shlex.quote(folder)} && rekindle ", 1)
 
 
@@ -168,7 +168,7 @@ def _render_request(ask: PersonRequest) -> str:
 
 
 def render_html(page: MorningPage) -> str:
-    """Return the page as one HTML file without scripts or external resources, light or dark."""
+    """Return the page as one HTML file, light or dark, without scripts or external resources."""
     articles = "\n".join(map(_render_article, page.entries)) or "<p>No agents yet.</p>"
     title = f"{page.project} — {page.written}"
     return f"""\
@@ -242,7 +242,7 @@ def _render_request_html(ask: PersonRequest) -> str:
 
 
 def _render_words(text: str) -> str:
-    """Return text as HTML, isolated from the page's writing direction, with `…` as code."""
+    """Return text as HTML with its own writing direction, and with `…` as code."""
     marked = _CODE.sub(r"<code>\1</code>", escape(text))
     return f"<bdi>{marked}</bdi>"
 

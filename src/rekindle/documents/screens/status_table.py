@@ -31,7 +31,7 @@ _THOUSANDS = ((1_000_000, "M"), (1_000, "k"))
 
 
 class TableLine(NamedTuple):
-    """A line of the table, with the state of its agent; the state is empty if it is about none."""
+    """A line of the table, with the state of its agent; the state is empty for other lines."""
 
     text: str
     state: str = ""
@@ -45,18 +45,18 @@ class Group(NamedTuple):
     marked: Collection[str] = ()
     """Agents for which `rekindle status AGENT` shows a warning."""
     way: str = ""
-    """Prefix of each command that changes to the project's folder."""
+    """Text before each command that changes to the project's folder."""
     hint: str = ""
-    """Fix for a project that cannot be read; its only row is not an agent."""
+    """How to fix a project that cannot be read; its only row then does not describe an agent."""
 
 
 def render_table(
     rows: Sequence[AgentRow], now: datetime, columns: int, marked: Collection[str] = ()
 ) -> list[TableLine]:
-    """Return the lines for a terminal of this many columns, agents that need a person first.
+    """Return the lines for a terminal of `columns` columns, agents that need a person first.
 
     `marked` names the agents for which `rekindle status AGENT` shows a warning. A command is never
-    cut; a long one wraps.
+    cut; a long one is wrapped.
     """
     group = Group("", rows, marked)
     table = _render_lines(_HEADER, [group], now, columns)
@@ -108,12 +108,12 @@ def _render_lines(
 
 
 def needs_person(row: AgentRow) -> bool:
-    """Return whether an agent waits for something that only a person can do."""
+    """Return whether an agent is waiting for something that only a person can do."""
     return STATES[row.state].needs_person or row.open_questions > 0
 
 
 def summarize_rows(rows: Iterable[AgentRow]) -> str:
-    """Return the number of agents with each outcome or state, and the spend of their runs."""
+    """Return the number of agents with each outcome or state, and the spending of their runs."""
     rows = list(rows)
     order = [*STATES]
     labels = Counter(row.label for row in sorted(rows, key=lambda row: order.index(row.state)))
@@ -125,7 +125,7 @@ def summarize_rows(rows: Iterable[AgentRow]) -> str:
 
 
 def name_folders(paths: Sequence[str]) -> list[str]:
-    """Return the shortest ending of each path that distinguishes it from the others."""
+    """Return, for each path, its shortest ending that differs from the endings of the others."""
 
     def name(path: str) -> str:
         parts = path.split("/")
@@ -144,14 +144,14 @@ def name_folders(paths: Sequence[str]) -> list[str]:
 
 
 def display_width(text: str) -> int:
-    """Return the columns that a text takes in a terminal: two for wide letters, none for marks."""
+    """Return the number of terminal columns of a text: two for a wide letter, none for a mark."""
     if text.isascii():
         return len(text)
     return sum(map(_measure_letter, text))
 
 
 def cut_to_width(text: str, columns: int) -> str:
-    """Return the text, cut with … if it is wider than these columns."""
+    """Return the text; if it is wider than the given number of columns, cut it and append “…”."""
     if display_width(text) <= columns:
         return text
     used = accumulate(map(_measure_letter, text), initial=1)
@@ -160,7 +160,7 @@ def cut_to_width(text: str, columns: int) -> str:
 
 
 def render_age(then: datetime | None, now: datetime) -> str:
-    """Return how long ago a time was, in the largest fitting unit."""
+    """Return how long ago a time was, in the largest unit that fits."""
     if then is None:
         return "never"
     seconds = (now - then).total_seconds()
@@ -225,7 +225,7 @@ def _fit_columns(
 ) -> tuple[Sequence[tuple[str, ...]], list[int]]:
     """Return the cells that fit, and their widths; text columns share the remaining width.
 
-    If there is too little room, the window column is left out first, then the next action.
+    If there is not enough room, the window column is left out first, then the next action.
     """
     widths = _measure_columns(cells, columns)
     for name in (_WINDOW, _NEXT):
@@ -272,7 +272,7 @@ def _make_question_terms(group: Group) -> list[AgentRow]:
 
 
 def _render_next_step(group: Group, columns: int) -> list[TableLine]:
-    """Return the operator's next command, on as many lines as it needs."""
+    """Return the command that the operator should run next, on as many lines as it needs."""
     asking, way = _make_question_terms(group), group.way
     if group.hint:
         texts = [f"→ {_one_line(group.project)}: {_one_line(group.hint)}"]

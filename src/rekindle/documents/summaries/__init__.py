@@ -1,1 +1,1 @@
-"""Answers of a summarizer, parsed and rendered."""
+"""Answers from a summarizer, parsed and rendered."""

@@ -1,8 +1,8 @@
-"""A day summary: a summarizer's claims about a stretch of work, before they are verified.
+"""A day summary: a summarizer's claims about a period of work, before they are verified.
 
-The answer is one JSON object, or, as in Phoenix tools, a brief as text, the line
-`===STATE_JSON===`, and an object with the state after it. Of several such lines, the last one
-outside a fence counts; earlier ones are quoted input.
+The answer is one JSON object. As in Phoenix tools, it may also be a brief as text, followed by the
+line `===STATE_JSON===` and an object with the new state. If there are several such lines, the last
+one outside a fence counts, because earlier ones are quoted input.
 """
 
 from contextlib import suppress
@@ -39,13 +39,13 @@ from rekindle.thresholds.texts import (
 
 STATE_MARKER = "===STATE_JSON==="
 SECTIONS = (BriefLabel.CHANGED, BriefLabel.NEXT, BriefLabel.RISK)
-"""Sections that the model answers as text; open loops and numbers have forms of their own."""
+"""Sections that the model writes as text; open loops and numbers have their own forms."""
 OPEN, RESOLVED, NUMBERS = "open_loops", "resolved", "numbers"
 _FORMS = {OPEN: ("id", "text"), RESOLVED: ("id", "reason"), NUMBERS: ("name", "value")}
 
 
 class LoopStatement(msgspec.Struct, frozen=True):
-    """A claim about a loop: the text of an open one, or the reason why it is resolved."""
+    """A claim about a loop: the text of an open loop, or the reason why a loop is resolved."""
 
     id: str
     text: str
@@ -55,7 +55,7 @@ class LoopStatement(msgspec.Struct, frozen=True):
 class DaySummary(msgspec.Struct, frozen=True):
     changed: tuple[SummaryItem, ...] = ()
     next: tuple[SummaryItem, ...] = ()
-    """At most one item."""
+    """Next action, as at most one item."""
     risk: tuple[SummaryItem, ...] = ()
     open: tuple[LoopStatement, ...] = ()
     resolved: tuple[LoopStatement, ...] = ()
@@ -63,7 +63,7 @@ class DaySummary(msgspec.Struct, frozen=True):
 
 
 def make_schema() -> str:
-    """Return the answer's JSON schema, for a CLI that can enforce one."""
+    """Return the JSON schema of the answer, for a CLI that can enforce a schema."""
     counts = {name: 1 if name is BriefLabel.NEXT else SUMMARY_ITEMS for name in SECTIONS}
     whole = {str(name): _make_list_schema({"text"}, number) for name, number in counts.items()}
     whole |= {name: _make_list_schema(set(form), SUMMARY_ITEMS) for name, form in _FORMS.items()}
@@ -80,7 +80,7 @@ def _make_list_schema(fields: set[str], most: int) -> dict[str, Any]:
 
 
 def parse(text: str, turns: frozenset[int]) -> DaySummary:
-    """Return a summarizer's answer, checked against the request.
+    """Parse a summarizer's answer and check it against the request.
 
     Raises:
         DocumentError: The answer is unusable; the reason is an `AnswerFault`.
@@ -140,7 +140,7 @@ def _split_at_marker(text: str) -> tuple[str, str, str]:
 
 
 def _parse_marked(words: str, state: str, turns: frozenset[int]) -> DaySummary:
-    """Parse the Phoenix form leniently: the tools that taught it know nothing of turns."""
+    """Parse the Phoenix form leniently, because tools with that form have no numbered turns."""
     answer = decode_answer(extract_json(state))
     opened = [_read_loosely(item, "text", turns) for item in _require_list(answer, OPEN)]
     resolved = [_read_loosely(item, "reason", turns) for item in _require_list(answer, RESOLVED)]
@@ -181,7 +181,7 @@ def _read_loosely(item: object, key: str, turns: frozenset[int]) -> LoopStatemen
 
 
 def _read_loose_numbers(source: object) -> dict[str, str]:
-    """Return numbers in the form of state.json, with every value as text."""
+    """Return numbers in the form that state.json has, with every value as text."""
     if isinstance(source, list):
         pairs = [(item.get("name"), item.get("value")) for item in source if isinstance(item, dict)]
     elif isinstance(source, dict):
@@ -210,7 +210,7 @@ def _read_sections(words: str) -> list[tuple[SummaryItem, ...]]:
 
 
 def _read_content(words: str, label: BriefLabel) -> str:
-    # Rekindle sets the date itself, so the answer's own title does not matter.
+    # Rekindle sets the date itself, so the title in the answer does not matter.
     with suppress(DocumentError):
         return briefs.parse(f"brief — 2000-01-01\n\n{words}").content(label) or ""
     return ""

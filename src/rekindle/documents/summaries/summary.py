@@ -1,7 +1,7 @@
 """A summary: a summarizer's account of turns, by section, with the source turns of each line.
 
-It is not yet a document. Each item is one line, so that it cannot contain a heading, a fence or a
-marker of the document that it goes into.
+It is not a document yet. Each item is one line, so that it cannot contain a heading, a fence or a
+marker of the document into which it is inserted.
 """
 
 import re
@@ -29,14 +29,14 @@ SECTIONS: dict[SummaryKind, tuple[str, ...]] = {
     "brief": tuple(BriefLabel),
 }
 FROM_GIT = {CheckpointSection.MODIFIED_FILES}
-"""Sections that come from git and not from a model."""
+"""Sections whose content comes from git and not from a model."""
 MAY_BE_EMPTY = frozenset(
     {RelayField.METRICS, RelayField.OPEN_QUESTIONS, RelayField.ACTIVE_PROJECTS, *BriefLabel}
 )
-"""Sections that may be empty; a brief leaves out an empty part."""
+"""Sections that may be empty; an empty part is left out of a brief."""
 ONE_ITEM = frozenset({RelayField.CURRENT_PHASE, RelayField.NEXT_ACTION, BriefLabel.NEXT})
 _MARKER = re.compile(r"={2,}\s*\w+\s*={2,}")
-"""Text that could pass for one of Rekindle's markers, such as ===STATE_JSON===."""
+"""Text that could be mistaken for one of Rekindle's markers, such as ===STATE_JSON===."""
 TURNS_SCHEMA = {"type": "array", "items": {"type": "integer"}, "minItems": 1}
 _BULLET = re.compile(r"\A(?:(?:[-*+•]|\d+[.)])\s+)+")
 _TURNS = re.compile(r" \(turns? [\d, -]+\)\Z")
@@ -47,7 +47,7 @@ _EARLIER = re.compile(r"\A((?:the|a) [\w -]{1,30}), turn \d+: “")
 class SummaryItem(msgspec.Struct, frozen=True):
     text: str
     turns: tuple[int, ...] = ()
-    """Numbers of the turns that it is based on."""
+    """Numbers of the turns on which the item is based."""
 
 
 class Summary(msgspec.Struct, frozen=True):
@@ -61,7 +61,7 @@ def list_asked_sections(kind: SummaryKind) -> tuple[str, ...]:
 
 
 def make_schema(kind: SummaryKind) -> str:
-    """Return the answer's JSON schema, for a CLI that can enforce one."""
+    """Return the JSON schema of the answer, for a CLI that can enforce a schema."""
     item = make_object_schema({"text": {"type": "string"}, "turns": TURNS_SCHEMA})
     lists = {name: _make_list_schema(item, name) for name in list_asked_sections(kind)}
     return json_codec.encode(make_object_schema(lists), "schema").decode()
@@ -82,9 +82,9 @@ def _make_list_schema(item: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 class AnswerFault(StrEnum):
-    """The reasons to refuse an answer. The model receives exactly these texts.
+    """Reasons to refuse an answer. The model receives exactly these texts.
 
-    An answer may repeat the transcript, whose words must not reach the model as Rekindle's own.
+    An answer may repeat words of the transcript, which must not reach the model as Rekindle's own.
     """
 
     NOT_JSON = "is not valid JSON"
@@ -101,10 +101,10 @@ class AnswerFault(StrEnum):
 
 
 def parse(text: str, kind: SummaryKind, turns: frozenset[int]) -> Summary:
-    """Return a summarizer's answer, checked against the request.
+    """Parse a summarizer's answer and check it against the request.
 
-    Items are not cut to length yet: the caller first looks for quotations of the transcript in
-    them.
+    Items are not shortened yet, because the caller first searches them for quotations of the
+    transcript.
 
     Raises:
         DocumentError: The answer is unusable; the reason is an `AnswerFault`.
@@ -126,7 +126,7 @@ def require_valid(fault: AnswerFault, *, is_valid: bool) -> None:
 
 
 def extract_json(text: str) -> bytes:
-    """Return the answer without a fence around all of it; nothing else is stripped."""
+    """Return the answer without a fence that encloses all of it; nothing else is removed."""
     bare = text.strip()
     if bare.startswith("```") and bare.endswith("```"):
         bare = bare.partition("\n")[2].removesuffix("```")
@@ -163,7 +163,7 @@ def _read_item(item: object, turns: frozenset[int]) -> SummaryItem:
 
 
 def read_turns(named: object, turns: frozenset[int]) -> tuple[int, ...]:
-    """Return the turns that an item names: at least one, and only turns that exist."""
+    """Return the turns that an item names: at least one, and only existing turns."""
     if not isinstance(named, list):
         raise DocumentError("summary", AnswerFault.NO_ITEM)
     sources = tuple(dict.fromkeys(turn for turn in named if type(turn) is int))
@@ -178,14 +178,14 @@ def make_line(text: str, limit: int = ITEM_CHARACTERS) -> str:
 
 
 def make_quotation(whose: str, text: str, limit: int = ITEM_CHARACTERS) -> str:
-    """Return a speaker's words as a quotation on one line, which nothing in them can end."""
+    """Return a speaker's words as a one-line quotation that no text inside it can end."""
     words = make_line(text, min(limit, ITEM_CHARACTERS - len(whose) - len(": “”")))
     words = words.replace("“", "'").replace("”", "'")
     return f"{whose}: “{words}”"
 
 
 def strip_quotation(text: str) -> str:
-    """Return the words of a quotation without its source; other text stays unchanged."""
+    """Return the words of a quotation without its source; any other text is returned unchanged."""
     match = _QUOTED.match(text)
     return match[2] if match else text
 
@@ -197,14 +197,14 @@ def find_quoted_source(text: str) -> str:
 
 
 def render_code(path: str) -> str:
-    """Return a file's name as inline code; the name may be any text."""
+    """Return a file's name, which may be any text, as inline code."""
     return f"`{make_line(path).replace('`', '´')}`"
 
 
 def list_carried_items(text: str) -> tuple[str, ...]:
-    """Return the items of a section that an earlier session left over, without their turns.
+    """Return a section's items that an earlier session left over, without their turn numbers.
 
-    Those turn numbers belong to the earlier session and mean nothing in the next one.
+    The numbers belong to the earlier session and mean nothing in the next one.
     """
     whole = (make_line(line, WHOLE_CHARACTERS) for line in text.splitlines())
     bare = (make_line(_TURNS.sub("", line)) for line in whole)
@@ -218,13 +218,13 @@ def render_bullets(items: tuple[SummaryItem, ...]) -> str:
 
 
 def render_sections(summary: Summary, more: Mapping[str, str]) -> dict[str, str]:
-    """Return the text of each section; `more` adds those that no model writes."""
+    """Return the text of each section; `more` adds sections that a model does not write."""
     texts = {name: render_bullets(items) for name, items in summary.sections.items()} | dict(more)
     return {name: texts[name] for name in SECTIONS[summary.kind] if texts.get(name)}
 
 
 def _render_turn_range(turns: tuple[int, ...]) -> str:
-    """Return turn numbers in short form, as in ` (turns 3, 7-9)`."""
+    """Return turn numbers in a short form, such as ` (turns 3, 7-9)`."""
     if not turns:
         return ""
     spans: list[list[int]] = []

@@ -65,7 +65,7 @@ class _OpenTurn:
     def __init__(
         self, begins: TranscriptCursor, who: Speaker, first: Passage, grew: Callable[[int], None]
     ) -> None:
-        """Start a turn; `grew` is called with each change of its size in characters."""
+        """Start a turn; `grew` is called with each change in the turn's size, in characters."""
         self.begins, self.who, self._grew = begins, who, grew
         self.message, self.at, self.thread = first.message, first.at, first.thread
         self.compacted = isinstance(first.what, CompactionReport)
@@ -125,18 +125,18 @@ class _OpenTurn:
 
 
 class TurnBuilder:
-    """Assembles passages into turns, with only the unfinished turns in memory."""
+    """Assembles passages into turns, and keeps only unfinished turns in memory."""
 
     def __init__(self, cursor: TranscriptCursor = TranscriptCursor()) -> None:  # noqa: B008 - it is frozen
         self._number = cursor.number
         self._compaction = cursor.compaction
         self._open: deque[_OpenTurn] = deque()
         self._answers: dict[str, _OpenTurn] = {}
-        """Last answer of each thread, while it is open."""
+        """Last answer of each thread that is still open."""
         self._size = 0
 
     def take(self, passages: Iterable[Passage], offset: int) -> Iterator[Turn]:
-        """Add the passages of the line at `offset`, and yield the turns that are finished."""
+        """Add the passages of the line at `offset`, and yield the turns that are then finished."""
         for passage in passages:
             self._add_passage(passage, offset)
         while self._open and (self._open[0].over or self._is_too_large()):
@@ -152,7 +152,7 @@ class TurnBuilder:
         return (turn.made() for turn in self._open)
 
     def cursor(self, offset: int) -> TranscriptCursor:
-        """Return the position to continue from, after all lines up to `offset`."""
+        """Return the position from which to continue after all lines before `offset`."""
         if self._open:
             return self._open[0].begins
         return TranscriptCursor(offset, self._number, self._compaction)
@@ -198,7 +198,7 @@ class TurnBuilder:
         self._size += by
 
     def _close_answer(self, thread: str) -> None:
-        """Finish a thread's last answer, unless it waits for a tool.
+        """Finish a thread's last answer, unless it is waiting for a tool.
 
         An answer that the CLI may repeat with more content stays open until the next answer.
         """
@@ -216,7 +216,7 @@ class TurnBuilder:
             if passage.repeats_message:
                 last.clear()
             return last
-        # When the main thread continues, its sub-agents have reported.
+        # The main thread continues only after its sub-agents have reported.
         for answer in [last, *(() if passage.thread else self._answers.values())]:
             if answer is not None:
                 answer.over = True
@@ -225,7 +225,7 @@ class TurnBuilder:
         return turn
 
     def _add_result(self, thread: str, gave: ToolResult) -> None:
-        """Add a result to its call, even if the next answer has started since."""
+        """Add a result to its tool call, even if the next answer has already started."""
         for turn in reversed(self._open):
             if turn.thread == thread and gave.call in turn.calls:
                 turn.give(gave)
@@ -233,7 +233,7 @@ class TurnBuilder:
 
 
 def _continues_answer(last: _OpenTurn, passage: Passage) -> bool:
-    """Return whether a passage belongs to the same answer as the previous one."""
+    """Return whether a passage belongs to the answer of the previous passage."""
     if last.over:
         return False
     if passage.message:

@@ -1,8 +1,8 @@
 """The normal form of a transcript: turns, independent of the CLI that wrote it.
 
 A harness splits each line of its CLI's transcript into passages. `TurnBuilder` assembles them into
-turns: prompts of a person, answers and tool calls of the agent, actions of the CLI itself. Turns
-are numbered from 1, and keep their numbers however often a transcript is read.
+turns: a person's prompts, the agent's answers and tool calls, and actions of the CLI itself. Turns
+are numbered from 1, and their numbers stay the same however often a transcript is read.
 """
 
 from collections.abc import Callable
@@ -34,7 +34,7 @@ CUT_MARK = "\n[…]\n"
 
 Speaker = Literal["person", "agent", "cli"]
 CallResult = Literal["ok", "failed", "open", "unknown"]
-"""`open`: without a result so far; `unknown`: the transcript continues without a result."""
+"""`open`: there is no result yet; `unknown`: the transcript continues without a result."""
 
 
 class PromptText(msgspec.Struct, frozen=True):
@@ -44,7 +44,7 @@ class PromptText(msgspec.Struct, frozen=True):
 
 
 class ToolResult(msgspec.Struct, frozen=True):
-    """The result of a tool call; its text and its success may come in separate passages."""
+    """The result of a tool call; its text and its success may be in separate passages."""
 
     call: str
     ok: bool | None = None
@@ -67,9 +67,9 @@ class Passage(msgspec.Struct, frozen=True, kw_only=True):
 
     what: PassageContent
     at: str = ""
-    """Time in the CLI's own notation."""
+    """Time in the format that the CLI uses."""
     message: str = ""
-    """Id of the answer that it belongs to; empty if the CLI gives none."""
+    """Id of the answer that the passage belongs to; empty if the CLI does not report ids."""
     thread: str = ""
     """Name of the sub-agent; empty for the main thread."""
     repeats_message: bool = False
@@ -81,14 +81,14 @@ class SubagentTranscripts(msgspec.Struct, frozen=True):
 
     folder: str
     name: str = "*.jsonl"
-    """Glob pattern of their file names."""
+    """Glob pattern for the transcripts' file names."""
     deep: bool = False
-    """Whether they may be in subfolders."""
+    """Whether the transcripts may be in subfolders."""
     sign: str = ""
-    """Text in their first line, if other files match the pattern too."""
+    """Text in the first line of each transcript, if the pattern also matches other files."""
     begins: Callable[[bytes], bytes] | None = None
-    """For transcripts that start with a copy of the session's: a function from the first line to a
-    text in the first line of their own; it returns an empty text if all lines are their own.
+    """For transcripts that start with a copy of the session's transcript: a function that gets the
+    first line and returns a text in the first line after the copy; empty if there is no copy.
     """
 
 
@@ -108,14 +108,14 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     text: str = ""
     calls: tuple[ToolCall, ...] = ()
     read: int = 0
-    """Tokens that the model read."""
+    """Number of tokens that the model read."""
     written: int = 0
     model: str = ""
     compacted: bool = False
     """Whether the CLI replaced everything before this turn with a summary."""
 
     def without_secrets(self, redacted: Callable[[str], str]) -> "Turn":
-        """Return the turn for the archive: redacted, and only then cut to size."""
+        """Return the turn for the archive: first redacted, then shortened."""
         calls = [
             msgspec.structs.replace(
                 call,
@@ -135,12 +135,12 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class TranscriptCursor(msgspec.Struct, frozen=True):
-    """The position to continue from: the start of the first unfinished turn."""
+    """The position from which to continue: the start of the first unfinished turn."""
 
     offset: int = 0
     number: int = 1
     compaction: str = ""
-    """Id of the last compaction, because a CLI may report it again."""
+    """Id of the last compaction, because a CLI may report a compaction again."""
 
 
 def cut_end(text: str, limit: int) -> str:
@@ -157,7 +157,7 @@ def _shorten_shown(shown: str, redacted: Callable[[str], str]) -> str:
 
 
 def cut_middle(text: str, limit: int) -> str:
-    """Return the start of a text and a larger part of its end, if it is too long."""
+    """Return a text; if it is too long, return its start and a larger part of its end."""
     if len(text) <= limit:
         return text
     head = int(limit * SHOWN_HEAD_SHARE)
