@@ -2,8 +2,8 @@
 
 The union `AnyEvent` is closed: it lists every kind. Each kind has an explicit tag, which commands
 print and programs read, and a summary for the reference; the import fails if either is missing. A
-log written by a later Rekindle of the same schema may have kinds that this one does not know. They
-are read as `UnknownEvent`, change nothing, and stay in the log.
+log written by a later Rekindle with the same schema may have kinds that this version does not know.
+They are read as `UnknownEvent`, change nothing, and stay in the log.
 
 The log assigns `seq`, `gen` and `at` when it accepts an event; in the inbox they have no value.
 """
@@ -162,10 +162,12 @@ OPERATOR_COMMANDS = (
     QuestionAnswered,
     HandoffRequested,
 )
-"""Commands of the operator; records of these kinds count only from outside the workspace."""
+"""The operator's commands; records of these kinds count only if they come from outside the
+workspace.
+"""
 
 HOOK_REPORTS = (SessionStarted, SessionEnded, PromptSubmitted, SessionCompacted, Heartbeat)
-"""Events of a session that a CLI's hooks report."""
+"""Events of a session that the CLI's hooks report."""
 
 AnyEvent = (
     AgentCreated
@@ -252,13 +254,13 @@ _EARLIER_KINDS = {
     "window.learnt": "window.reported",
     "workspace.kept": "workspace.push_failed",
 }
-"""Kinds by their earlier names, which a log from before the rename has."""
+"""Kinds by their earlier names, which logs written before the rename have."""
 
 
 def parse(line: bytes) -> AnyEvent | UnknownEvent:
-    """Return the event in a line of the log or of the inbox.
+    """Parse the event in a line of the log or the inbox.
 
-    An unknown kind of the current schema is not an error.
+    A kind that is unknown in the current schema is not an error.
     """
     try:
         event = _decoder.decode(line)
@@ -272,7 +274,7 @@ def parse(line: bytes) -> AnyEvent | UnknownEvent:
 
 
 def parse_untrusted(line: bytes) -> AnyEvent | UnknownEvent:
-    """Return the event in an inbox record, with its unknown fields.
+    """Parse the event in an inbox record, and keep its unknown fields.
 
     A record cannot claim a position in the log: `seq`, `gen` and `at` are reset.
     """
@@ -284,7 +286,7 @@ def parse_untrusted(line: bytes) -> AnyEvent | UnknownEvent:
 
 
 def render(event: Event) -> bytes:
-    """Return the event as a line without its newline, the fields common to all events first."""
+    """Return the event as a line without its newline; the fields of all events come first."""
     fields = msgspec.to_builtins(event)
     fields["v"] = event.v
     head = {key: fields.pop(key) for key in _ORDER if key in fields}
@@ -293,7 +295,7 @@ def render(event: Event) -> bytes:
 
 
 def _select_unknown(event: Event, fields: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields that the event's kind does not have; they must never override its own."""
+    """Return the fields that the event's kind does not define; they must not override its own."""
     names = {field.encode_name for field in msgspec.structs.fields(event)} | {"kind"}
     return {key: value for key, value in fields.items() if key not in names}
 
@@ -323,7 +325,7 @@ def _parse_unknown(line: bytes, error: Exception) -> UnknownEvent:
 
 
 def _require_time(ts: datetime) -> None:
-    """Require a time zone, and a year with room on both sides so that later times can follow."""
+    """Require a time zone, and a year that leaves room for earlier and later times."""
     if ts.tzinfo is None:
         raise DocumentError("event", "its time has no zone")
     if not _EARLIEST <= ts.year <= _LATEST:

@@ -1,4 +1,4 @@
-"""Events of an agent's documents: loops, state, relays, checkpoints and briefs."""
+"""Events about an agent's documents: loops, state, relays, checkpoints and briefs."""
 
 from datetime import datetime
 from typing import Any, ClassVar
@@ -25,10 +25,10 @@ class LoopResolved(Event, frozen=True, kw_only=True, tag="loop.resolved"):
 
 
 class LoopCorrection(msgspec.Struct, frozen=True, omit_defaults=True):
-    """New text for a loop that neither opens nor closes.
+    """New text for a loop, which is neither opened nor closed.
 
-    Its time is just after the event that it corrects, so that a resolution which the editor did not
-    see still counts.
+    Its time is just after the event that it corrects, so that a resolution still counts that the
+    editor of the file did not see.
     """
 
     ts: datetime
@@ -42,15 +42,15 @@ class LoopCorrection(msgspec.Struct, frozen=True, omit_defaults=True):
 class StateAdopted(Event, frozen=True, kw_only=True, tag="state.adopted"):
     summary = "state.json was edited by hand; additions were adopted, and nothing was dropped."
     open_loops: tuple[OpenLoop, ...] = ()
-    """Added or changed loops."""
+    """Loops that were added or changed."""
     resolved: tuple[Resolution, ...] = ()
-    """Added resolutions."""
+    """Resolutions that were added."""
     corrections: tuple[LoopCorrection, ...] = ()
-    """Corrected texts of loops."""
+    """Loops whose text was corrected."""
     numbers: dict[str, str] = {}
-    """Added or changed numbers."""
+    """Numbers that were added or changed."""
     extra: dict[str, Any] = {}
-    """Unknown fields."""
+    """Fields that Rekindle does not know."""
     last_active: datetime | None = None
     """Time of the last activity in the edited file."""
 
@@ -60,7 +60,7 @@ class SourceAdopted(Event, frozen=True, kw_only=True, tag="source.adopted"):
     source: str
     """Path of the adopted files."""
     sha256: str
-    """Hash of everything found at the source."""
+    """Hash of everything that was found at the source."""
 
 
 class RelayProposed(Event, frozen=True, kw_only=True, tag="relay.proposed"):
@@ -72,7 +72,7 @@ class RelayProposed(Event, frozen=True, kw_only=True, tag="relay.proposed"):
 
 
 class DocumentCommitted(Event, frozen=True, kw_only=True):
-    """New content of a document, current from this event on."""
+    """New content of a document, which is current from this event on."""
 
     document: ClassVar[str]
     sha256: str
@@ -82,20 +82,20 @@ class DocumentCommitted(Event, frozen=True, kw_only=True):
     path: str
     """Archive path of the content, relative to the agent's folder."""
     by: str
-    """Author: person, agent, agent-edit (an edit of a relay file that the agent can write, so
-    possibly by a person), summarizer or machine.
+    """Author: person, agent, agent-edit (an edit of a relay file that the agent can write; a person
+    may have made it), summarizer or machine.
     """
     tokens: int = 0
-    """Estimated size in tokens."""
+    """Estimated size of the document in tokens."""
     headline: str = ""
-    """First line of substance, so that `status` need not read the document."""
+    """First meaningful line, so that `status` does not have to read the document."""
 
 
 class RelayCommitted(DocumentCommitted, frozen=True, kw_only=True, tag="relay.committed"):
     summary = "A relay became the current one."
     document = "relay"
     trimmed: str = ""
-    """Archive path of the part that was trimmed away."""
+    """Archive path of the part that was removed when the relay was trimmed."""
     over_cap: bool = False
     """Whether the relay exceeds `runtime.relay.max_relay_tokens`."""
 
@@ -104,7 +104,7 @@ class CheckpointCommitted(DocumentCommitted, frozen=True, kw_only=True, tag="che
     summary = "A checkpoint became the current one."
     document = "checkpoint"
     session: str = ""
-    """A person's own session that continues from the checkpoint; empty if the next one does."""
+    """Id of a person's own session that continues from the checkpoint; otherwise empty."""
 
 
 class BriefCommitted(DocumentCommitted, frozen=True, kw_only=True, tag="brief.committed"):
@@ -113,14 +113,14 @@ class BriefCommitted(DocumentCommitted, frozen=True, kw_only=True, tag="brief.co
 
 
 class BriefedPosition(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Position in an archived transcript up to which a brief has covered it."""
+    """The position in an archived transcript up to which briefs have covered it."""
 
     at: int = 0
     """Byte offset of the first part that is not covered yet."""
     turn: int = 0
-    """Number of the last turn before that offset."""
+    """Number of the last turn before the offset."""
     rest: str = ""
-    """Fingerprint of the turns that were not finished yet."""
+    """Fingerprint of the turns that were still unfinished."""
 
 
 class BriefMade(Event, frozen=True, kw_only=True, tag="brief.made"):
@@ -128,25 +128,27 @@ class BriefMade(Event, frozen=True, kw_only=True, tag="brief.made"):
     morning: str
     """Date of the morning that the brief is for."""
     closes: bool = False
-    """Whether the brief was written when due and is the last one for that morning."""
+    """Whether the brief was written when due and is the last one for its morning."""
     told: dict[str, BriefedPosition] = {}
-    """Covered position of each transcript that has grown since the previous brief."""
+    """Position up to which each transcript is covered, if it has grown since the previous brief."""
     turns: int = 0
     """Number of turns that the brief covers."""
     left_out: int = 0
-    """Number of oldest turns that the summarizer had no room for."""
+    """Number of turns, the oldest ones, for which the summarizer had no room."""
     failed: int = 0
-    """Consecutive briefs without an available model; the next one covers their turns again."""
+    """Number of consecutive briefs without an available model; the next one covers their turns
+    again.
+    """
     unusable: int = 0
-    """Consecutive briefs for which the model's answer was unusable."""
+    """Number of consecutive briefs for which the model's answer was unusable."""
     claimed: dict[str, str] = {}
-    """Loops reported as resolved, with the reason, that stay open because no turn confirms it."""
+    """Loops reported as resolved, with the reason; they stay open, as no turn confirms it."""
     numbers: dict[str, str] = {}
     """Numbers that the brief added to the state."""
     last_active: datetime | None = None
     """Time of the latest activity that the brief covers."""
     resolved: int = 0
-    """Position in the log up to which resolved.jsonl was archived."""
+    """Position in the log up to which resolved loops were archived in resolved.jsonl."""
 
 
 class DocumentRejected(Event, frozen=True, kw_only=True, tag="document.rejected"):

@@ -1,4 +1,4 @@
-"""The base of all events, and events of unknown kinds."""
+"""The base class of all events, and events of unknown kinds."""
 
 from datetime import datetime
 from typing import Any, ClassVar
@@ -12,11 +12,11 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", omit_de
     ts: datetime
     v: int = SCHEMA
     seq: int = 0
-    """Position in the log, from 1."""
+    """Position in the log, starting at 1."""
     gen: int = 0
     """Generation of the writer. The log refuses late events of an older generation."""
     at: str = ""
-    """`segment:offset` of the end of its inbox record, so that no record is folded twice."""
+    """`segment:offset` of the end of the inbox record, so that no record is folded twice."""
 
     more: dict[str, Any] = {}
     """Unknown fields of an inbox record; the log keeps them beside the known ones."""
@@ -29,7 +29,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", omit_de
 
 
 class UnknownEvent(msgspec.Struct, frozen=True):
-    """An event of a kind that only a later Rekindle knows."""
+    """An event of a kind that only a later version of Rekindle knows."""
 
     kind: str
     ts: datetime

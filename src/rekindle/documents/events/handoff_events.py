@@ -1,4 +1,4 @@
-"""Events of a session's window, and of handoffs to a fresh session."""
+"""Events about a session's window and about handoffs to a fresh session."""
 
 from rekindle.documents.events.event import Event
 
@@ -14,11 +14,11 @@ class WindowMeasured(Event, frozen=True, kw_only=True, tag="window.measured"):
     summary = "The fill of a running session's window was measured."
     launch: str
     tokens: int
-    """Tokens in the window."""
+    """Number of tokens in the window."""
     window: int | None = None
     """Size of the window in tokens; None if unknown."""
     known: str = "unknown"
-    """Source of the fill of the window: reported, exact, estimated or unknown."""
+    """Source of the window's fill: reported, exact, estimated or unknown."""
 
 
 class HandoffTriggered(Event, frozen=True, kw_only=True, tag="handoff.triggered"):
@@ -27,18 +27,18 @@ class HandoffTriggered(Event, frozen=True, kw_only=True, tag="handoff.triggered"
     cycle: int
     session: str
     by: str
-    """Cause: threshold for a full window, person for the operator's request."""
+    """Cause: threshold for a full window, person for a request by the operator."""
     tokens: int | None = None
-    """Tokens in the window."""
+    """Number of tokens in the window."""
     window: int | None = None
     known: str = "unknown"
-    """Source of the fill of the window: reported, exact, estimated or unknown."""
+    """Source of the window's fill: reported, exact, estimated or unknown."""
     threshold: int | None = None
-    """Percentage of the window at which a handoff is due."""
+    """Fill of the window, in percent, at which a handoff is due."""
     first: int | None = None
-    """Tokens in the window after the session's first turn."""
+    """Number of tokens in the window after the session's first turn."""
     work: str = ""
-    """Fingerprint of the work in git and in the loops; empty if unknown."""
+    """Fingerprint of the work in git and of the loops; empty if unknown."""
 
 
 class HandoffResumed(Event, frozen=True, kw_only=True, tag="handoff.resumed"):
@@ -46,7 +46,7 @@ class HandoffResumed(Event, frozen=True, kw_only=True, tag="handoff.resumed"):
     launch: str
     cycle: int
     count: int
-    """Number of the handoff within its cycle, from 1."""
+    """Number of the handoff within its cycle, starting at 1."""
     checkpoint: str
     """Archive path of the checkpoint."""
 
@@ -66,21 +66,21 @@ class HandoffHalted(Event, frozen=True, kw_only=True, tag="handoff.halted"):
 class SummaryMade(Event, frozen=True, kw_only=True, tag="summary.made"):
     summary = "Turns of a session were summarized, by a model or without one."
     document: str
-    """Document that needed the summary: checkpoint, relay or brief."""
+    """Document for which the summary was made: checkpoint, relay or brief."""
     how: str
-    """headless if a model made it, mechanical otherwise."""
+    """headless if a model wrote the summary, mechanical otherwise."""
     words: str = ""
-    """Reason why no model made it."""
+    """Reason why no model wrote the summary."""
     turns: int = 0
-    """Number of summarized turns."""
+    """Number of turns that were summarized."""
     usd: float = 0.0
     """Cost of the request in dollars."""
     tokens: int = 0
-    """Tokens that the request used."""
+    """Number of tokens that the request used."""
     seconds: float = 0.0
-    """Seconds that an agent waited for the summary, including the time to collect its input."""
+    """Seconds that an agent waited for the summary and the collection of its input."""
     run_usd: float | None = None
     run_tokens: int | None = None
-    """Tokens that the run has used, including this summary; None if a person requested it."""
+    """Number of tokens that the run has used so far; None if a person requested the summary."""
     unpriced: int = 0
     """Number of launches of the run whose cost is unknown."""

@@ -1,4 +1,4 @@
-"""Commands of the operator, and questions to a person."""
+"""The operator's commands, and questions to a person."""
 
 from datetime import datetime
 from typing import Any, Literal
@@ -9,11 +9,11 @@ from rekindle.documents.events.event import Event
 class DesiredSet(Event, frozen=True, kw_only=True, tag="desired.set"):
     summary = "The operator decided whether the agent should run; this overrides every marker."
     desired: Literal["running", "stopped"]
-    """Decision of the operator."""
+    """State that the operator wants for the agent."""
     cycles: int | None = None
-    """Maximum number of cycles of the run, 0 for no limit; None leaves it unchanged."""
+    """Maximum number of cycles of the run, 0 for no limit; None leaves the limit unchanged."""
     unbounded: bool | None = None
-    """Whether the run continues without progress (`--budget none`); None leaves it unchanged."""
+    """Whether the run continues without progress (`--budget none`); None for no change."""
 
 
 class RestartRequested(Event, frozen=True, kw_only=True, tag="restart.requested"):
@@ -29,18 +29,18 @@ class PersonAnswered(Event, frozen=True, kw_only=True, tag="person.answered"):
     text: str
     """Text of the answer."""
     asked: str = ""
-    """The thing that the agent waited for."""
+    """Question or event that the agent was waiting for."""
 
 
 class QuestionAsked(Event, frozen=True, kw_only=True, tag="question.asked"):
     summary = "A person is asked for a decision; the first answer counts."
     question: str
-    """Id of the question: the agent's name and `number`."""
+    """Id of the question, made from the agent's name and `number`."""
     number: int
-    """Number of the question within the agent, from 1; never used again."""
+    """Number of the question within the agent, starting at 1; numbers are never reused."""
     about: str
-    """Reason why the agent needs a person: permission, or the reason of safe mode or of a run's
-    end.
+    """Reason why the agent needs a person: permission, or the reason for safe mode or for the end
+    of a run.
     """
     text: str = ""
     """The question, in one sentence."""
@@ -51,9 +51,9 @@ class QuestionAsked(Event, frozen=True, kw_only=True, tag="question.asked"):
     default: str
     """Choice that applies at the deadline."""
     deadline: datetime | None = None
-    """Time at which the default applies; None for never."""
+    """Time at which the default applies; None for no deadline."""
     launch: str = ""
-    """Id of the launch that the question is about; empty if it is about none."""
+    """Id of the launch that the question is about; empty if it is not about a launch."""
 
 
 AnswerEffect = Literal["restart", "continue", "stop", "finish", "note"]
@@ -68,7 +68,7 @@ class QuestionAnswered(Event, frozen=True, kw_only=True, tag="question.answered"
     effect: AnswerEffect
     """Effect of the answer on the agent."""
     choice: str = ""
-    """Selected choice; empty if the answer is `text`."""
+    """Choice that was selected; empty if the answer is `text`."""
     text: str = ""
     """Message for the next cycle; empty if there is none."""
     asked: str = ""

@@ -1,4 +1,4 @@
-"""Events of an agent's owner, and of the workspace that it pushes."""
+"""Events about an agent's owner and about the workspace that the owner pushes."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ class AgentCreated(Event, frozen=True, kw_only=True, tag="agent.created"):
 class AgentReceived(Event, frozen=True, kw_only=True, tag="agent.received"):
     summary = "The state of an agent from elsewhere; this log continues from it."
     known: dict[str, Any]
-    """Projection of all events up to this one."""
+    """Projection of all events up to and including this one."""
 
 
 class OwnerChanged(Event, frozen=True, kw_only=True, tag="owner.changed"):
@@ -22,7 +22,7 @@ class OwnerChanged(Event, frozen=True, kw_only=True, tag="owner.changed"):
     previous: str
     """Name of the previous owner's host."""
     left: str = ""
-    """Reason why the latest work stays on the previous host unpushed; empty if it was pushed."""
+    """Reason why the latest work was not pushed from the previous host; empty if it was pushed."""
 
 
 class WorkspacePushed(Event, frozen=True, kw_only=True, tag="workspace.pushed"):
@@ -30,7 +30,7 @@ class WorkspacePushed(Event, frozen=True, kw_only=True, tag="workspace.pushed"):
     revision: str
     """Commit that holds the work tree, including uncommitted changes."""
     head: str = ""
-    """Commit that was checked out; empty if there was none yet."""
+    """Commit that was checked out; empty if there was no commit yet."""
     branch: str = ""
     """Branch that was checked out; empty if none was."""
     claim: int = 0

@@ -1,4 +1,4 @@
-"""Events of runs, their cycles and their launches."""
+"""Events about runs, their cycles and their launches."""
 
 from datetime import datetime
 
@@ -14,10 +14,10 @@ class WorkSigns(msgspec.Struct, frozen=True, omit_defaults=True):
     artefacts: tuple[str, ...] = ()
     """Names of changed result files, with each number replaced by `#`."""
     resolved: int = 0
-    """Number of resolved loops."""
+    """Number of loops that were resolved."""
     decisions: int = 0
     asks_else: bool = False
-    """Whether the relay asks for something other than the previous one."""
+    """Whether the relay asks for something different from the previous relay."""
 
 
 class RunStarted(Event, frozen=True, kw_only=True, tag="run.started"):
@@ -29,7 +29,7 @@ class RunStarted(Event, frozen=True, kw_only=True, tag="run.started"):
 class RunEnded(Event, frozen=True, kw_only=True, tag="run.ended"):
     summary = "A run is over: the agent starts again only at the operator's request."
     outcome: str
-    """done, budget, or the cause of a wait that the run does not make."""
+    """done, budget, or the reason for a wait that the run would need but does not make."""
     words: str = ""
 
 
@@ -54,9 +54,9 @@ class CycleEnded(Event, frozen=True, kw_only=True, tag="cycle.ended"):
     verdict: str = ""
     """progress, stalled, treadmill, waiting or unusable; empty if there was nothing to compare."""
     about: str = ""
-    """The repeated request, or the thing that the agent waits for."""
+    """Request that was repeated, or the thing that the agent is waiting for."""
     is_equal: bool = False
-    """Whether the request was repeated in the same words, not only in similar ones."""
+    """Whether the request was repeated word for word, not only in similar words."""
     did: str = ""
     """Work of the cycle, on one line."""
     evidence: str = ""
@@ -64,9 +64,9 @@ class CycleEnded(Event, frozen=True, kw_only=True, tag="cycle.ended"):
     topic: str = ""
     """Topic of the relay, without counts and dates; empty if it has none."""
     owed: str = ""
-    """Result that the stage asked for and the cycle did not deliver; empty if complete."""
+    """Result that the stage required and the cycle did not deliver; empty if nothing is missing."""
     redebated: str = ""
-    """Earlier decisions that the relay opens for debate again, one per line."""
+    """Earlier decisions that the relay reopens, one per line."""
     until: str = ""
     """Result of the `until` command, `passed` or `failed`; empty if there is no such command."""
     until_words: str = ""
@@ -76,7 +76,7 @@ class CycleEnded(Event, frozen=True, kw_only=True, tag="cycle.ended"):
     review: str = ""
     """Verdict of the reviewer, `passed`, `failed` or `unavailable`; empty without a review."""
     review_words: str = ""
-    """Work that the reviewer misses, or the reason why there is no answer."""
+    """Work that is missing according to the reviewer, or the reason why there is no answer."""
     seconds: float = 0.0
     signs: WorkSigns | None = None
     """Signs of work since the cycle began."""
@@ -85,7 +85,7 @@ class CycleEnded(Event, frozen=True, kw_only=True, tag="cycle.ended"):
 class LaunchStarted(Event, frozen=True, kw_only=True, tag="launch.started"):
     summary = "A process of a session is about to be started."
     launch: str
-    """Id of the launch, found in the environment of every process that it starts."""
+    """Id of the launch, which is in the environment of every process that it starts."""
     cycle: int
     session: str
     harness: str
@@ -93,11 +93,11 @@ class LaunchStarted(Event, frozen=True, kw_only=True, tag="launch.started"):
     recovery: bool = False
     """Whether this is a fresh session that takes over from an interrupted one."""
     why: str = ""
-    """Reason for a fresh session although there was one to resume."""
+    """Reason why a fresh session was started although one could have been resumed."""
     boot: str = ""
-    """Boot id of the host. With `uptime`, in seconds, it rules out older processes."""
+    """Boot id of the host. Together with `uptime`, it excludes processes that are older."""
     uptime: float = 0.0
-    """Seconds from the boot of the host to the launch."""
+    """Time from the boot of the host to the launch, in seconds."""
     head: str = ""
     """Commit that was checked out; empty if unknown."""
 
@@ -108,7 +108,7 @@ class LaunchEnded(Event, frozen=True, kw_only=True, tag="launch.ended"):
     cycle: int
     session: str
     exit: str
-    """clean, crash, resume-failed, limit, …; lost if the supervisor died before it."""
+    """clean, crash, resume-failed, limit, …; lost if the supervisor died before the exit."""
     resumes: bool = False
     started: bool = True
     """Whether the program could be started."""
@@ -116,37 +116,37 @@ class LaunchEnded(Event, frozen=True, kw_only=True, tag="launch.ended"):
     """Whether the program began to work on its session."""
     words: str = ""
     hint: str = ""
-    """For a usage limit: the CLI's own sentence about its end."""
+    """The CLI's own sentence about the end of a usage limit; empty for other exits."""
     resets_at: int | None = None
     """End of a usage limit in seconds since 1970; None if unknown."""
     code: int | None = None
-    """Exit code; negative for a signal; None if unknown."""
+    """Exit code; a negative number is a signal; None if unknown."""
     refused: int = 0
     """Number of tool calls that the CLI refused."""
     swept: int = 0
     """Number of processes that the launch left behind."""
     ended: tuple[str, ...] = ()
-    """Command lines of the first of those processes."""
+    """Command lines of the first processes that the launch left behind."""
     seconds: float = 0.0
     """Duration by a monotonic clock, in seconds."""
     usd: float | None = None
-    """Cost in dollars as the CLI reports it."""
+    """Cost that the CLI reported, in dollars."""
     tokens: int | None = None
-    """Tokens in the window at the end."""
+    """Number of tokens in the window at the end."""
     window: int | None = None
     known: str = ""
-    """Source of the fill of the window: reported, exact, estimated or unknown."""
+    """Source of the window's fill: reported, exact, estimated or unknown."""
     run_usd: float = 0.0
     run_tokens: int = 0
-    """Tokens that the whole run has used so far."""
+    """Number of tokens that the whole run has used so far."""
     unpriced: int = 0
     """Number of launches of the run whose cost is unknown."""
     billed: bool | None = None
     """Whether the account is billed per token; None if the CLI does not show it."""
     signs: WorkSigns | None = None
-    """Signs of work since the launch began, or since the start of `fruitless`; None if unknown."""
+    """Signs of work since the launch, or since the last progress if seen; None if unknown."""
     fruitless: float | None = None
-    """Seconds from the last progress seen during the launch to its end; None if none was seen."""
+    """Seconds from the launch's last progress to its end; None if there was no progress."""
 
 
 class CallRefused(Event, frozen=True, kw_only=True, tag="call.refused"):
@@ -157,11 +157,11 @@ class CallRefused(Event, frozen=True, kw_only=True, tag="call.refused"):
     about: str = ""
     """Input of the tool, on one line."""
     permission: str = ""
-    """Name under which a persona permits the tool; empty if it is `tool` itself."""
+    """Name under which a persona permits the tool; empty if the name is `tool`."""
     denied: bool = False
     """Whether the persona's `deny` or the protection of Rekindle's files refused the call."""
     of_run: int
-    """Number of refused calls of the whole run so far."""
+    """Number of refused calls in the whole run so far."""
 
 
 class SafeModeEntered(Event, frozen=True, kw_only=True, tag="safe_mode.entered"):
@@ -193,15 +193,15 @@ class ReviewMade(Event, frozen=True, kw_only=True, tag="review.made"):
     verdict: str = ""
     """`passed`, `failed`, or `unavailable` if there is no answer."""
     words: str = ""
-    """Work that the reviewer misses, or the reason why there is no answer."""
+    """Work that is missing according to the reviewer, or the reason why there is no answer."""
     usd: float | None = None
     """Cost of the review in dollars; None if unknown."""
     tokens: int = 0
-    """Tokens that the review used."""
+    """Number of tokens that the review used."""
     seconds: float = 0.0
     run_usd: float = 0.0
     run_tokens: int = 0
-    """Tokens that the run has used, including this review."""
+    """Number of tokens that the run has used so far, including this review."""
     unpriced: int = 0
     """Number of launches of the run whose cost is unknown."""
 
@@ -210,7 +210,7 @@ class SpendRecorded(Event, frozen=True, kw_only=True, tag="spend.recorded"):
     summary = "The spend of the run so far, including the turns of the running process."
     launch: str
     tokens: int
-    """Tokens that the run has used so far."""
+    """Number of tokens that the run has used so far."""
     usd: float = 0.0
-    """Dollars that the run has spent so far."""
+    """Amount that the run has spent so far, in dollars."""
     unpriced: int = 0

@@ -1,4 +1,4 @@
-"""Events of sessions, most of them reported by the hooks of a CLI."""
+"""Events about sessions, most of them reported by a CLI's hooks."""
 
 from rekindle.documents.events.event import Event
 
@@ -28,7 +28,7 @@ class SessionEnded(Event, frozen=True, kw_only=True, tag="session.ended"):
     summary = "A session reported its end; a killed one never does."
     session: str
     reason: str = ""
-    """Reason that the CLI reports."""
+    """Reason for the end that the CLI reports."""
     visitor: bool = False
 
 
@@ -38,7 +38,7 @@ class PromptSubmitted(Event, frozen=True, kw_only=True, tag="prompt.submitted"):
     text: str
     """Text of the prompt."""
     call: str = ""
-    """Id of the prompt, which identifies duplicates from hooks that are installed twice."""
+    """Id of the prompt, by which duplicates from hooks installed twice are recognized."""
     visitor: bool = False
 
 
@@ -46,7 +46,7 @@ class SessionCompacted(Event, frozen=True, kw_only=True, tag="session.compacted"
     summary = "A harness is about to compact its context."
     session: str
     trigger: str = ""
-    """Cause of the compaction that the CLI reports: auto or manual."""
+    """Cause of the compaction according to the CLI: auto or manual."""
     visitor: bool = False
 
 
@@ -55,7 +55,7 @@ class Heartbeat(Event, frozen=True, kw_only=True, tag="heartbeat"):
     session: str = ""
     tool: str = ""
     call: str = ""
-    """Id of the tool call, which identifies duplicates from hooks that are installed twice."""
+    """Id of the tool call, by which duplicates from hooks installed twice are recognized."""
     visitor: bool = False
 
 

@@ -113,9 +113,7 @@ class AgentRow(msgspec.Struct, frozen=True, kw_only=True):
     refused: int = 0
     """Number of the run's tool calls that the CLI refused."""
     open_questions: int = 0
-    """Number of questions that a person can answer now, including those that do not block the
-    agent.
-    """
+    """Number of questions that a person can answer now, including those that block nothing."""
     last_active: datetime | None = None
     """Time of the agent's last sign of life, or null."""
     label: str = ""
