@@ -1,4 +1,4 @@
-"""Find and read rekindle.yaml."""
+"""Functions that find and read rekindle.yaml."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -45,7 +45,7 @@ class Project(msgspec.Struct, frozen=True):
 
 
 def find_project(start: Path) -> Path | None:
-    """Return the nearest folder, from `start` upwards, that has a manifest."""
+    """Return the nearest folder with a manifest, searching from `start` upwards."""
     for folder in (start, *start.parents):
         with translate_os_errors(folder / MANIFEST_FILE):
             if (folder / MANIFEST_FILE).exists():
@@ -81,7 +81,7 @@ def _require_zone(name: str, marked: MarkedData) -> None:
 
 
 def list_agents(folder: Path) -> list[str]:
-    """Return the agents in a folder's manifest; none if the manifest is missing or empty."""
+    """Return the agents in a folder's manifest; empty if the manifest is missing or empty."""
     text = read_manifest_text(folder) if (folder / MANIFEST_FILE).exists() else ""
     return list(manifest.parse(text).agents) if text.strip() else []
 
@@ -98,13 +98,13 @@ def read_manifest_text(folder: Path) -> str:
 
 
 def rewrite_manifest(folder: Path, change: Callable[[str], str]) -> tuple[str, str]:
-    """Change the manifest's text under a lock; return the text before and after.
+    """Change the manifest's text under a lock, and return the text before and after the change.
 
     Without the lock, two concurrent `init` commands would undo each other's change.
     """
     root = RekindleFolder(folder)
     root.make()
-    # A user may have made the manifest a link: then its target is changed.
+    # The manifest may be a symbolic link that the user made; its target is changed.
     path = (folder / MANIFEST_FILE).resolve()
     with file_locks.hold_lock(root.path / "lock", EDIT_LOCK_SECONDS) as lock:
         if lock is None:

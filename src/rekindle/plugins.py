@@ -1,7 +1,7 @@
 """Harnesses by name: the built-in ones, then those of other packages; each is imported on demand.
 
-A package provides a harness with an entry point in the group `rekindle.harnesses`. Its value is a
-module or an object with the members of `ports.HarnessEssentials` and any of the optional ones.
+A package provides a harness through an entry point in the group `rekindle.harnesses`. Its value is
+a module or an object with the members of `ports.HarnessEssentials` and any of the optional members.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -58,7 +58,7 @@ class Harnesses(Mapping[str, Harness]):
         return canonical in BUILT_IN or canonical in self._find_plugins
 
     def working(self) -> list[Harness]:
-        """Return the harnesses that can be loaded; a broken plugin is reported when it is used."""
+        """Return the harnesses that can be loaded; a broken one is reported when it is used."""
         harnesses = []
         for name in self:
             with suppress(PluginError):
@@ -82,14 +82,15 @@ class Harnesses(Mapping[str, Harness]):
 
     @cached_property
     def _find_plugins(self) -> dict[str, Callable[[], HarnessEssentials]]:
-        # Searched only for names that are not built in: reading package metadata is slow.
+        # Entry points are searched only for names that are not built in: reading package metadata
+        # is slow.
         from importlib.metadata import entry_points  # noqa: PLC0415 - see above
 
         return {entry_point.name: entry_point.load for entry_point in entry_points(group=GROUP)}
 
 
 def find_program(harness: Harness) -> str:
-    """Return the program that a harness starts by default; empty if it has none."""
+    """Return the program that a harness starts by default; empty if the harness has none."""
     if harness.HOOK_FILES is not None:
         return harness.HOOK_FILES.program
     try:
@@ -99,7 +100,7 @@ def find_program(harness: Harness) -> str:
 
 
 class HookReaders(Mapping[str, Callable[[HookRecord], AnyEvent | None]]):
-    """The parser of each harness's hook records."""
+    """The parsers of all harnesses for their hook records."""
 
     def __init__(self, harnesses: Harnesses) -> None:
         self._harnesses = harnesses

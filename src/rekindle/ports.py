@@ -1,4 +1,4 @@
-"""The interfaces through which flows use the outside world."""
+"""The interfaces through which flows access the outside world."""
 
 from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -38,11 +38,11 @@ from rekindle.errors import UsageError
 
 
 class HarnessEssentials(Protocol):
-    """The six members of every harness. A harness translates for a CLI; it does not drive it."""
+    """The six members of every harness. A harness translates for a CLI but does not control it."""
 
     @property
     def NAME(self) -> str:  # noqa: N802 - a module's constant
-        """The name in manifests and records."""
+        """The name of the harness in manifests and records."""
 
     @property
     def INSTALL(self) -> str:  # noqa: N802 - as above
@@ -56,19 +56,18 @@ class HarnessEssentials(Protocol):
 
         Raises:
             UnenforceableError: The persona has a rule that the CLI cannot enforce.
-            UsageError: The session's id is invalid, or another part of the persona cannot be
-        honoured.
+            UsageError: The session's id is invalid, or the persona is otherwise unsupported.
         """
 
     def read_stream(self, line: bytes) -> tuple[OutputItem, ...]:
-        """Return the items in a line of the program's output, without ever raising an error."""
+        """Return the items in a line of the program's output; it never raises an error."""
 
     def classify(self, ended: ProcessResult) -> LaunchExit:
         """Return how the process exited; input to the restart policy."""
 
 
 class HarnessEnvironment(Protocol):
-    """Environment variables of the CLI, if it has any."""
+    """The environment variables of a CLI, if it has any."""
 
     @property
     def PASSED_PREFIXES(self) -> Sequence[str]:  # noqa: N802 - a module's constant
@@ -77,12 +76,12 @@ class HarnessEnvironment(Protocol):
 
     @property
     def BLOCKED_VARIABLES(self) -> Sequence[str]:  # noqa: N802 - as above
-        """Variables that would signal to the program that it runs inside another session."""
+        """Variables that would tell the program that it is running inside another session."""
         return ()
 
 
 class HarnessHooks(Protocol):
-    """Reports during a session, for a CLI with hooks: `Capabilities(hooks=True)`."""
+    """Reports during a session, for a CLI with hooks (`Capabilities(hooks=True)`)."""
 
     @property
     def HOOK_FILES(self) -> HookFiles | None:  # noqa: N802 - a module's constant
@@ -92,31 +91,31 @@ class HarnessHooks(Protocol):
     def hooks(
         self, program: Sequence[str], *, supervised: bool, folder: str = ""
     ) -> dict[str, Any]:
-        """Return the hooks in the format of the CLI's settings."""
+        """Return the hooks in the format that the CLI's settings use."""
         return {}
 
     def muted(self, found: HookInstallation) -> HookObstacle | None:
-        """Return the obstacle that keeps installed hooks from running; None if none is visible."""
+        """Return the obstacle that prevents hooks from running, or None if none is visible."""
         return None
 
     def told(self, event: str, text: str) -> str:
-        """Return the output with which a hook of that event passes a text to the session."""
+        """Return the output with which a hook for this event passes a text to the session."""
         return ""
 
     def read_hook(self, line: HookRecord) -> AnyEvent | None:
-        """Return the event that a hook reports; None if it is not recorded."""
+        """Return the event that a hook reports, or None if it is not recorded."""
         return None
 
 
 class HarnessTranscripts(Protocol):
-    """Access to a session's transcript, for a CLI that writes one to a file."""
+    """Access to a session's transcript, for a CLI that writes transcripts to files."""
 
     def usage(self, tail: bytes, windows: Mapping[str, int]) -> WindowUsage | None:
-        """Return how full the window is, from the end of a transcript."""
+        """Return the fill of the window, read from the end of a transcript."""
         return None
 
     def turn(self, line: bytes) -> UsageReport | None:
-        """Return the turn that a line reports, for a CLI whose output reports none."""
+        """Return the turn that a transcript line reports, for a CLI whose output has no turns."""
         return None
 
     def read_transcript(self, line: bytes) -> tuple[Passage, ...]:
@@ -124,20 +123,20 @@ class HarnessTranscripts(Protocol):
         return ()
 
     def refused_calls(self, transcript: Iterable[bytes]) -> Iterable[RefusedCall]:
-        """Return the calls refused for lack of permission, for a CLI whose output omits them."""
+        """Return the calls that lacked permission, for a CLI whose output does not report them."""
         return ()
 
     def asides(self, transcript: str, session: str) -> SubagentTranscripts | None:
-        """Return the location of the sub-agents' transcripts; None if there are none.
+        """Return the location of the sub-agents' transcripts, or None if there are none.
 
         `transcript` is the path of the session's own transcript.
         """
         return None
 
     def holds(self, transcript: Iterable[bytes], prompt: str) -> bool:
-        """Return whether a transcript still has the prompt that a hook reported, by its id.
+        """Return whether a transcript still has the prompt with the id that a hook reported.
 
-        A session that lost its prompt is not resumed.
+        A session that has lost its prompt is not resumed.
         """
         return True
 
@@ -146,26 +145,26 @@ class HarnessHandoff(Protocol):
     """Handoffs before the window is full, for a CLI that can be stopped between two turns."""
 
     def brake(self, *, interactive: bool) -> Brake | None:
-        """Return how to stop it between two turns; None if that could interrupt a tool call.
+        """Return how to stop the CLI between two turns, or None if it could interrupt a call.
 
-        A CLI in a terminal is stopped at its user's next request.
+        A CLI in a terminal is stopped when its user makes the next request.
         """
         return None
 
     def measure(self, program: Sequence[str]) -> ProgramCommand | None:
-        """Return the command that prints the size of the window without a model request."""
+        """Return the command that prints the size of the window without a request to a model."""
         return None
 
     def measured(self, output: Iterable[bytes]) -> dict[str, int]:
-        """Return the window size of each model in that command's output."""
+        """Return the window size of each model, parsed from the output of the `measure` command."""
         return {}
 
 
 class HarnessQuestions(Protocol):
-    """A single question without a session, for summaries: `Capabilities(questions=True)`."""
+    """A single question without a session, for summaries (`Capabilities(questions=True)`)."""
 
     def ask(self, question: OneShotQuestion) -> ProgramCommand:
-        """Return the command that answers, without hooks and with read-only tools.
+        """Return the command that answers the question, without hooks and with read-only tools.
 
         Raises:
             ManifestError: The persona needs more than read access, or cannot be honoured.
@@ -176,7 +175,7 @@ class HarnessQuestions(Protocol):
         )
 
     def answer(self, output: Iterable[bytes]) -> OneShotAnswer | None:
-        """Return the answer in the lines of its standard output; None if it failed or has none."""
+        """Return the answer in the program's output, or None if it failed or has no answer."""
         return None
 
 
@@ -216,23 +215,23 @@ def complete_harness(own: HarnessEssentials) -> Harness:
 
 
 class EventRegister(Protocol):
-    """The authority over an agent's log, if that is not the agent's folder itself."""
+    """The authority over an agent's log, if that is not the agent's folder."""
 
     def commit(
         self, known: int, new: Sequence[AnyEvent], documents: Mapping[str, bytes]
     ) -> Sequence[bytes]:
-        """Commit events; return the log's lines after `known`, with these events at the end.
+        """Commit events; return the log's lines after `known`, which end with these events.
 
         `documents` holds the contents of the documents that the events commit, by their path in the
         folder.
 
         Raises:
-            OwnershipError: Another host has the agent by now.
+            OwnershipError: Another host has taken over the agent.
         """
 
 
 class ProcessHandle(Protocol):
-    """A started process."""
+    """A process that was started."""
 
     @property
     def pid(self) -> int: ...
@@ -244,7 +243,7 @@ class ProcessHandle(Protocol):
     def errors(self) -> str: ...
 
     def follow(self, every: float) -> Generator[bytes | None, None, None]:
-        """Yield lines as they arrive, and None after each interval without one, until it exits."""
+        """Yield lines until the process exits, and None after each interval without a line."""
 
     def ask_to_end(self) -> None: ...
 
@@ -262,15 +261,15 @@ class Processes(Protocol):
     ) -> int:
         """Start a program that outlives this process, and return its pid.
 
-        Its output goes to a file. It runs in its own session, and this process need not wait for
-        it.
+        Its output is written to a file. It runs in its own session, and this process need not wait
+        for it.
         """
 
     def boot(self) -> str:
         """Return an identifier of the host's current boot."""
 
     def uptime(self) -> float:
-        """Return the seconds since that boot."""
+        """Return the time since the host's boot, in seconds."""
 
     def end_launch_processes(
         self,
@@ -282,9 +281,10 @@ class Processes(Protocol):
         recorded: Sequence[str] = (),
         program: str = "",
     ) -> SweptProcesses:
-        """Kill every process of a launch that is not kept, and return those found.
+        """Kill every process of a launch that is not kept, and return the processes found.
 
-        `recorded` lists processes that `background` reported before; `program` is the agent's own.
+        `recorded` lists processes that `background` reported earlier; `program` is the agent's own
+        process.
         """
 
     def background(
@@ -293,12 +293,12 @@ class Processes(Protocol):
         """Return the processes of a launch that are kept, or that lack its mark."""
 
     def end(self, processes: Collection[str], *, patience: float) -> SweptProcesses:
-        """Kill these processes and all their descendants, and return those found."""
+        """Kill these processes and all their descendants, and return the processes found."""
 
     def identify(self, pid: int) -> str:
-        """Return the identity of a process, as in `background`; empty if it is gone."""
+        """Return the identity of a process, as in `background`; empty if it is not running."""
 
     def vitals(self, pid: int, mark: str, *, boot: str, uptime: float) -> ProcessVitals | None:
-        """Return the state of a launch's process and of others with its mark; None if gone."""
+        """Return the state of a launch's processes, or None if its own one is not running."""
 
     def is_alive(self, process: str) -> bool: ...

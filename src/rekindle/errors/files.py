@@ -1,4 +1,4 @@
-"""Errors of files: rekindle.yaml, documents and the file system."""
+"""Errors about files: rekindle.yaml, documents and the file system."""
 
 import errno
 from collections.abc import Iterator
@@ -39,7 +39,7 @@ class NotifyError(ManifestError):
 
 
 class NotifyVariableError(NotifyError):
-    """A variable that `notify:` names is empty or not set on the host that sends."""
+    """A variable that `notify:` names is empty or not set on the sending host."""
 
     def __init__(self, variable: str) -> None:
         super().__init__(
@@ -51,7 +51,7 @@ class NotifyVariableError(NotifyError):
 
 
 class UnacceptedError(ManifestError):
-    """The operator has not accepted settings of this manifest; an agent may have written them."""
+    """The operator has not accepted some settings, which an agent may have written."""
 
     def __init__(self, settings: str, reason: str, accepted_by: str) -> None:
         super().__init__(f"{settings}: {reason}", hint=f"check rekindle.yaml, then {accepted_by}")
@@ -108,7 +108,7 @@ class ForgedCommandError(DocumentError):
 
 
 class LogMissingError(DocumentError):
-    """An agent's log is gone, and other files show that there was one."""
+    """An agent's log is missing, although other files show that there was one."""
 
     def __init__(self, folder: str, trace: str) -> None:
         super().__init__(
@@ -121,7 +121,7 @@ class LogMissingError(DocumentError):
 
 
 class NewerSchemaError(DocumentError):
-    """A newer Rekindle wrote this; reading it here would lose data."""
+    """A newer version of Rekindle wrote this file; this version would lose data when reading it."""
 
     def __init__(self, document: str, found: int, known: int) -> None:
         super().__init__(
@@ -141,7 +141,7 @@ _TAMPERED = {
 
 
 class TamperedLogError(DocumentError):
-    """The log is not the one that Rekindle wrote on this host, so it starts no agent."""
+    """The log is not the one that Rekindle wrote on this host, so no agent is started from it."""
 
     def __init__(self, agent: str, condition: str) -> None:
         super().__init__(
@@ -155,7 +155,7 @@ class TamperedLogError(DocumentError):
 
 
 class StoreError(RekindleError):
-    """The file system refused an operation; everything acknowledged before is intact."""
+    """The file system refused an operation; everything that was acknowledged earlier is intact."""
 
     exit_code = 5
     meaning = "the file system refused; what was acknowledged before is intact"
@@ -168,12 +168,12 @@ class StoreError(RekindleError):
 
 
 class AuditError(StoreError):
-    """The git audit trail cannot be written or read; log and archive have everything."""
+    """The git audit trail cannot be written or read; the log and the archive are complete."""
 
     def __init__(self, cause: str, reason: str, *, hint: str) -> None:
         super().__init__("git audit trail", reason, hint=hint)
         self.cause = cause
-        """A word that identifies the obstacle, for as long as it persists."""
+        """Word that identifies the obstacle and stays the same while the obstacle persists."""
 
 
 class StopUnrecordedError(StoreError):
@@ -197,7 +197,7 @@ class StopUnrecordedError(StoreError):
         self.agent = agent
         self.was_running = was_running
         self.kept = kept
-        """Whether the stop is recorded outside the folder."""
+        """Whether the stop is recorded outside the agent's folder."""
 
 
 class OversizedError(StoreError):
@@ -213,16 +213,16 @@ class OversizedError(StoreError):
 
 
 class UnsafePathError(StoreError):
-    """A symbolic link or an unsafe name takes the place of one of Rekindle's files."""
+    """One of Rekindle's files is a symbolic link or has an unsafe name."""
 
 
 class WorkspaceError(StoreError):
-    """A workspace could not be fetched or pushed; earlier pushes are safe at its remote."""
+    """A workspace could not be fetched or pushed; earlier pushes are safe on its remote."""
 
     def __init__(self, cause: str, reason: str, *, hint: str) -> None:
         super().__init__("workspace", reason, hint=hint)
         self.cause = cause
-        """A word that identifies the obstacle, for as long as it persists."""
+        """Word that identifies the obstacle and stays the same while the obstacle persists."""
 
 
 _HINTS = {
@@ -242,7 +242,7 @@ _HINTS = {
 
 @contextmanager
 def translate_os_errors(path: object) -> Iterator[None]:
-    """Turn an OSError into a StoreError that names the path."""
+    """Convert an OSError into a StoreError that names the path."""
     try:
         yield
     except OSError as refused:

@@ -1,4 +1,4 @@
-"""Errors of ownership: another process or host has the agent."""
+"""Errors about ownership: another process or host has the agent."""
 
 from rekindle.errors.root import RekindleError
 
@@ -25,9 +25,9 @@ class BusyError(OwnershipError):
 
 
 class ConfinedError(BusyError):
-    """This process may not write to the user's folder, because it runs in an agent's sandbox.
+    """This process may not write to the user's folder, because it is running in an agent's sandbox.
 
-    A process outside the sandbox must write instead, as if it held the lock.
+    A process outside the sandbox must write instead, as if that process held the lock.
     """
 
     def __init__(self, agent: str, path: str) -> None:
@@ -42,7 +42,7 @@ class ConfinedError(BusyError):
 
 
 class FolderLostError(OwnershipError):
-    """The folder that a supervisor works from was removed or replaced under it."""
+    """The folder of a running supervisor was removed or replaced."""
 
     exit_code = 12
     meaning = "the agent's folder was removed or replaced under its supervisor; the agent was ended"
@@ -60,7 +60,7 @@ class FolderLostError(OwnershipError):
 
 
 class FencedError(OwnershipError):
-    """Another host took the agent over; this writer's generation is outdated."""
+    """Another host has taken over the agent; this writer's generation is outdated."""
 
     def __init__(self, agent: str, ours: int, current: int) -> None:
         super().__init__(
@@ -85,7 +85,7 @@ class ForeignOwnerError(OwnershipError):
 
 
 class OnFleetError(ForeignOwnerError):
-    """The folder's owner record names a fleet; the files here date from before the agent moved."""
+    """The folder's owner record names a fleet; these files are older than the move there."""
 
     def __init__(self, agent: str, fleet: str) -> None:
         OwnershipError.__init__(
@@ -100,7 +100,7 @@ class OnFleetError(ForeignOwnerError):
 
 
 class StalePushError(OwnershipError):
-    """The work branch has another owner's commit; pushes from here no longer count."""
+    """The work branch has a commit from another owner; pushes from this host no longer count."""
 
     def __init__(self, agent: str, generation: int, found: str) -> None:
         super().__init__(
@@ -114,7 +114,7 @@ class StalePushError(OwnershipError):
 
 
 class SupervisedError(OwnershipError):
-    """Another `rekindle run` supervises this agent."""
+    """Another `rekindle run` is supervising this agent."""
 
     def __init__(self, agent: str) -> None:
         super().__init__(

@@ -1,4 +1,4 @@
-"""Errors of a request: the command line, a name, an answer, a check."""
+"""Errors about a request: the command line, a name, an answer or a check."""
 
 from collections.abc import Iterable
 
@@ -13,7 +13,7 @@ class UsageError(RekindleError):
 
 
 class AnswerError(UsageError):
-    """The question does not take this answer."""
+    """The question does not accept this answer."""
 
     def __init__(self, question: str, reason: str, choices: Iterable[str]) -> None:
         self.question, self.reason, self.choices = question, reason, tuple(choices)
@@ -31,7 +31,7 @@ class NotFoundError(RekindleError):
 
 
 class UnknownAgentError(NotFoundError):
-    """The manifest has no agent of this name."""
+    """The manifest has no agent with this name."""
 
     def __init__(self, agent: str, known: Iterable[str]) -> None:
         names = ", ".join(known) or "none yet"
@@ -54,7 +54,7 @@ class NotOnFleetError(NotFoundError):
 
 
 class UnknownQuestionError(NotFoundError):
-    """No question has this id, or none is open."""
+    """There is no question with this id, or no question is open."""
 
     def __init__(self, question: str = "") -> None:
         message = f"no question with id {question!r}" if question else "no question is open"
@@ -64,10 +64,10 @@ class UnknownQuestionError(NotFoundError):
 
 
 class ClosedQuestionError(NotFoundError):
-    """The question no longer takes answers."""
+    """The question no longer accepts answers."""
 
     def __init__(self, question: str, reason: str, command: str = "") -> None:
-        """`command` continues the agent without an answer, if it does not run."""
+        """Create the error; `command` continues an agent that is not running without an answer."""
         shows = "`rekindle status` shows what the agent needs now"
         super().__init__(
             f"question {question} is closed: {reason}",
@@ -78,7 +78,7 @@ class ClosedQuestionError(NotFoundError):
 
 
 class CheckFailedError(RekindleError):
-    """A check found problems; the findings were printed."""
+    """A check found problems, which have been printed."""
 
     exit_code = 8
     meaning = "a check found problems and printed them"

@@ -2,7 +2,7 @@
 
 
 class RekindleError(Exception):
-    """The root: catch this to catch everything that Rekindle raises on purpose."""
+    """The base class of all exceptions that Rekindle raises on purpose."""
 
     exit_code = 1
     meaning = "an error without a more specific code"

@@ -1,4 +1,4 @@
-"""Errors of running agents: their programs, their models and the engine of a fleet."""
+"""Errors about running agents: their programs, their models and the engine of a fleet."""
 
 from collections.abc import Iterable
 
@@ -25,7 +25,7 @@ class PluginError(AgentError):
 
 
 class ProgramMissingError(AgentError):
-    """The agent's program is not installed, or not in the search path."""
+    """The agent's program is not installed, or not on the search path."""
 
     def __init__(self, program: str, reason: str, *, hint: str = "") -> None:
         super().__init__(f"{program} could not be started: {reason}", hint=hint)
@@ -34,7 +34,7 @@ class ProgramMissingError(AgentError):
 
 
 class StoppedError(AgentError):
-    """A stop was requested, so Rekindle no longer waits for the answer."""
+    """A stop was requested, so Rekindle no longer waits for an answer."""
 
     def __init__(self) -> None:
         super().__init__("stopped before it was answered", hint="the next run asks for it again")
@@ -80,7 +80,7 @@ class EngineError(RekindleError):
         super().__init__(message, hint=hint)
         self.cause = cause
         """One word: unreachable, namespace, tls, credentials, keys, attributes, program or extra;
-        for an agent: unanswered, ended or refused.
+        for errors about an agent: unanswered, ended or refused.
         """
 
 
@@ -99,7 +99,7 @@ class CodecKeyError(EngineError):
 
 
 class PlainTextError(EngineError):
-    """The engine has plain text where only encrypted documents are accepted."""
+    """The engine has plain text, but only encrypted documents are accepted."""
 
     def __init__(self, workflow: str) -> None:
         of = f" of {workflow}" if workflow else ""
