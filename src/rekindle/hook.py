@@ -4,10 +4,10 @@
 
 It imports nothing else from Rekindle, and neither re nor json, so that it starts as fast as Python
 itself. Event and source come from the command line, which Rekindle wrote, and never from the
-payload, which is untrusted. The payload goes into the inbox unparsed, on one line; the fold parses
-it.
+payload, which is untrusted. The payload is written to the inbox unparsed, on one line; the fold
+parses it.
 
-The agent must never notice a failure: every one ends in exit code 0.
+The agent must never notice a failure, so the exit code is always 0.
 """
 
 import fcntl
@@ -17,27 +17,27 @@ import time
 
 HEAD_BYTES = 192 * 1024
 TAIL_BYTES = 64 * 1024
-"""Bytes stored of a larger payload: its two ends, which contain the ids."""
+"""Number of bytes stored from the end of a larger payload; the ids are at the two ends."""
 TOOL_HEAD_BYTES = 6 * 1024
 TOOL_TAIL_BYTES = 2 * 1024
-"""Bytes stored of a tool call: only the fact of the call matters, not its input or output."""
+"""Number of bytes stored from the end of a tool call, whose input and output do not matter."""
 READ_BYTES = 32 * 1024 * 1024
-"""The most bytes read from a payload; the rest is ignored."""
+"""Maximum number of bytes that are read from a payload; the rest is ignored."""
 PATIENCE_SECONDS = 0.15
-"""Seconds to wait for a slow disk before giving up, because the agent waits for the hook."""
+"""Timeout for a slow disk, in seconds; it is short, because the agent waits for the hook."""
 PRIMING_SECONDS = 8.0
-"""Seconds to wait for a primer before the session starts without it."""
+"""Timeout for a primer, in seconds; after it, the session starts without the primer."""
 
 SPOOL_BYTES = 4 * 1024 * 1024
-"""The most bytes spooled for an inbox that cannot be written."""
+"""Maximum number of bytes that are spooled for an inbox that cannot be written."""
 
 PRIMED_EVENTS = frozenset(
     ("SessionStart:startup", "SessionStart:clear", "SessionStart:compact", "BeforeAgent")
 )
-"""Events at which a session receives the state of the work; a CLI has one or the other."""
+"""Events at which a session receives the state of the work; a CLI has one or the other kind."""
 
 BRAKE_EVENTS = frozenset(("PostToolBatch", "PreToolUse", "BeforeModel"))
-"""Events that serve only to stop a session."""
+"""Events that are used only to stop a session."""
 
 
 INBOX_DEPTH = 5
@@ -48,12 +48,13 @@ DIR_FIELDS = 3
 """Number of fields in a line that describes an agent's folder."""
 STEP_BYTES = 128 * 1024
 TRANSCRIPT_BYTES = 8 * 1024 * 1024
-"""Bytes at a transcript's end that are searched for the window's usage."""
+"""Number of bytes at a transcript's end that are searched for the window's usage."""
 BRAKING_SECONDS = 3.0
 WRITTEN_SECONDS = 1.0
-"""Seconds that a transcript may lag behind a hook's payload."""
+"""Maximum time that a transcript may lag behind a hook's payload, in seconds."""
 HOLD_SECONDS = 9.0
-"""Seconds to hold a call until the supervisor ends the session, just under the CLI's own timeout.
+"""Maximum time, in seconds, to hold a call until the supervisor ends the session. It is just below
+the CLI's own timeout.
 """
 
 _NAME = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
@@ -63,13 +64,13 @@ _ATTEMPTS = 100
 
 def main(arguments: list[str]) -> None:
     if "REKINDLE_ONE_SHOT" in os.environ:
-        return  # the CLI answers a question of Rekindle's, outside any agent's session
+        return  # the CLI is answering a question from Rekindle, outside any agent's session
     harness, event = arguments[1], arguments[2]
     payload, size = read_payload(0, *find_payload_limits(event))
     launch = os.environ.get("REKINDLE_LAUNCH", "")
     if event in BRAKE_EVENTS and not launch:
         return
-    # Use more patience where a session may be stopped: a busy host must not let it continue.
+    # Wait longer for an event that may stop a session, so that a busy host cannot let it continue.
     patience = BRAKING_SECONDS if launch and event in BRAKE_EVENTS else PATIENCE_SECONDS
     call_after(patience, exit_now)
     folder = find_folder(harness, event, *arguments[3:4])
@@ -82,7 +83,7 @@ def main(arguments: list[str]) -> None:
         launch = "visitor" if is_supervised(folder) else ""
     process = identify(harness) if event.startswith("SessionStart") else ""
     record = compose_record(harness, event, launch, payload, size, process=process)
-    # A hanging disk counts as one that refuses: the record is spooled elsewhere.
+    # A disk that hangs is treated like one that refuses writes: the record is spooled elsewhere.
     call_after(PATIENCE_SECONDS, raise_timeout)
     is_stored = append_record(f"{folder}/run/inbox", record, depth=INBOX_DEPTH)
     call_after(patience, exit_now)
@@ -97,7 +98,7 @@ def main(arguments: list[str]) -> None:
 def compose_record(
     harness: str, event: str, launch: str, payload: bytes, size: int, *, process: str = ""
 ) -> bytes:
-    """Return a record: one line, opened with a newline so that a torn one spoils only itself."""
+    """Return a record: one line, after a newline so that a torn record damages no other one."""
     words = (
         "1",
         "hook",
@@ -114,13 +115,13 @@ def compose_record(
 
 
 def find_payload_limits(event: str) -> tuple[int, int]:
-    """Return how many bytes of a payload's start and end are stored."""
+    """Return how many bytes are stored from a payload's start and from its end."""
     is_tool = event.startswith("PostTool") and event not in BRAKE_EVENTS
     return (TOOL_HEAD_BYTES, TOOL_TAIL_BYTES) if is_tool else (HEAD_BYTES, TAIL_BYTES)
 
 
 def read_payload(fd: int, most: int = HEAD_BYTES, last: int = TAIL_BYTES) -> tuple[bytes, int]:
-    """Return the CLI's payload, cut in the middle if too long, and its full size."""
+    """Return the CLI's payload, with its middle cut out if it is too long, and its full size."""
     head = b""
     tail = b""
     size = 0
@@ -136,7 +137,7 @@ def read_payload(fd: int, most: int = HEAD_BYTES, last: int = TAIL_BYTES) -> tup
 
 
 def is_supervised(folder: str) -> bool:
-    """Return whether a supervisor is alive; if its folder was wiped, only one lock remains."""
+    """Return whether a supervisor is alive; if its folder was wiped, one lock remains outside."""
     return is_locked(f"{folder}/run/supervisor") or is_locked(find_outer_lock(folder))
 
 
@@ -156,7 +157,7 @@ def find_outer_lock(folder: str) -> str:
 
 
 def find_user_folder() -> str:
-    """Return the user's folder, as `system.files.user_folder.find_user_folder` does."""
+    """Return the user's folder, like `system.files.user_folder.find_user_folder`."""
     import pwd  # noqa: PLC0415 - most calls do not need it
 
     user = os.getuid()
@@ -171,7 +172,7 @@ def find_user_folder() -> str:
 
 
 def identify_host() -> str:
-    """Return the host's name in locks, as `system.host.identify_host` does."""
+    """Return the name of the host in locks, like `system.host.identify_host`."""
     for path in ("/etc/machine-id", "/var/lib/dbus/machine-id"):
         try:
             with open(path, encoding="ascii") as file:  # noqa: PTH123 - pathlib slows the start
@@ -197,7 +198,7 @@ def is_locked(path: str) -> bool:
 
 
 def read_variable(harness: str, name: str) -> str:
-    """Return a variable of the CLI, whose name starts with the first word of its harness.
+    """Return an environment variable of the CLI; its name starts with the harness's first word.
 
     Variables of a parent CLI describe another process and folder, so they are not used.
     """
@@ -205,16 +206,16 @@ def read_variable(harness: str, name: str) -> str:
 
 
 def identify(harness: str) -> str:
-    """Return the CLI's process, in a form that stays unique when its pid is reused."""
+    """Return an identifier of the CLI's process that stays unique when its pid is reused."""
     announced = read_variable(harness, "PID")
     pid = announced if announced.isdecimal() else str(os.getppid())
     try:
         name, facts = read_stat(pid)
         if pid != announced and name.endswith(b"sh"):
-            pid = facts[1].decode()  # this shell was started only for the hook
+            pid = facts[1].decode()  # the parent is a shell that was started only for the hook
             name, facts = read_stat(pid)
         started = facts[19].decode()
-        # A pid is meaningless in another namespace, as in a container.
+        # A pid is meaningless in another namespace, for example in a container.
         namespace = os.readlink("/proc/self/ns/pid")[5:-1]  # noqa: PTH115 - pathlib slows the start
         with open("/proc/sys/kernel/random/boot_id", "rb") as boot:  # noqa: PTH123 - as above
             return f"{pid}.{started}.{boot.read(8).decode()}.{namespace}"
@@ -223,7 +224,7 @@ def identify(harness: str) -> str:
 
 
 def read_stat(pid: str) -> tuple[bytes, list[bytes]]:
-    """Return a process's name and the fields after it: state, parent, …, start time."""
+    """Return a process's name and the fields after the name: state, parent, …, start time."""
     with open(f"/proc/{pid}/stat", "rb") as stat:  # noqa: PTH123 - pathlib slows the start
         name, _, rest = stat.read().partition(b"(")[2].rpartition(b")")
     return name, rest.split()
@@ -232,9 +233,9 @@ def read_stat(pid: str) -> tuple[bytes, list[bytes]]:
 def needs_primer(event: str, launch: str) -> bool:
     """Return whether the session needs the state of the work, or must write a checkpoint first.
 
-    A launch received it in its prompt and loses it only by compaction; before that, its knowledge
-    is saved in a checkpoint. A visitor is a person's own session; a resumed or forked session has
-    received it before.
+    A launch received the state in its prompt and loses it only by compaction; before a compaction,
+    a checkpoint is written. A visitor, which is a person's own session, does not need the state. A
+    resumed or forked session has received it before.
     """
     if launch == "visitor":
         return False
@@ -246,23 +247,25 @@ def needs_primer(event: str, launch: str) -> bool:
 
 
 def prime_session(folder: str, record: bytes) -> None:
-    """Run the full program for this: it reads the log, which takes too long for a tool call."""
+    """Prime the session with the full program: reading the log takes too long for a tool call."""
     start_program("rekindle.wiring.hook_primer", folder, record)
 
 
 def start_program(module: str, argument: str, given: bytes) -> None:
-    """Run a program of the package, with `given` as its input, for a session that is starting."""
+    """Run a module of the package, with `given` as its input, for a session that is starting."""
     reader, writer = os.pipe()
     argv = [sys.executable, "-I", "-m", module, argument]
     dup = (os.POSIX_SPAWN_DUP2, reader, 0)
     close = (os.POSIX_SPAWN_CLOSE, writer)
     hush = (os.POSIX_SPAWN_OPEN, 2, "/dev/null", os.O_WRONLY, 0)
-    # Set before the start: if the hook timed out in between, the program would be left behind.
+    # Set before the start: on a timeout in between, the program would be left running.
     call_after(PRIMING_SECONDS, exit_now)
     child = os.posix_spawn(sys.executable, argv, os.environ, file_actions=[dup, close, hush])
 
     def give_up(*_: object) -> None:
-        os.kill(child, 9)  # our own child, not waited for yet, so its pid cannot have been reused
+        os.kill(
+            child, 9
+        )  # our own child has not been waited for, so its pid cannot have been reused
         os._exit(0)
 
     call_after(PRIMING_SECONDS, give_up)
@@ -275,8 +278,8 @@ def start_program(module: str, argument: str, given: bytes) -> None:
 def find_folder(harness: str, event: str, given: str = "") -> str:
     """Return the folder of this session's agent; empty if it is ambiguous.
 
-    It is the agent of the launch, or else the one that works in the session's folder. Hooks that
-    name an agent (`given`) ignore sessions in another agent's folder.
+    It is the agent of the launch or, without a launch, the one that works in the session's folder.
+    Hooks that name an agent (`given`) ignore sessions in another agent's folder.
     """
     folder = os.environ.get("REKINDLE_FOLDER") or ""
     if not folder:
@@ -285,14 +288,14 @@ def find_folder(harness: str, event: str, given: str = "") -> str:
         dirs = read_dirs(agents, event)
         name = choose_agent(dirs, list_names(agents), place, harness, named)
         folder = f"{agents}/{name}" if name else ""
-        # A folder above may belong to another user: only a project of this user counts.
+        # A parent folder may belong to another user; only a project of this user counts.
         if folder and not given and os.lstat(folder).st_uid != os.getuid():
             return ""
     return folder if folder and has_no_links(folder) else ""
 
 
 def find_agents(place: str) -> str:
-    """Return the agents' folder of the nearest project above; empty if there is none."""
+    """Return the agents folder of the nearest project above; empty if there is none."""
     while place:
         agents = f"{place}/.rekindle/agents"
         if os.path.isdir(agents):  # noqa: PTH112 - pathlib slows the start
@@ -338,8 +341,8 @@ def choose_agents(dirs: list[list[str]], place: str, harness: str = "") -> list[
 def read_dirs(agents: str, event: str) -> list[list[str]]:
     """Return the name, harness and folder of each agent in rekindle.yaml.
 
-    The list beside the agents is made from the manifest by the full program, which is started only
-    at the start of a session: an edit applies to sessions that start after it.
+    The full program writes this list from the manifest when a session starts, so that an edit of
+    the manifest applies to later sessions.
     """
     root = agents.rpartition("/")[0]
     project = root.rpartition("/")[0]
@@ -364,9 +367,9 @@ def read_lines(path: str) -> list[str]:
 
 
 def has_no_links(folder: str) -> bool:
-    """Return whether the agent's folders are real folders: a link could lead anywhere.
+    """Return whether the agent's folders are real folders, because a link could lead anywhere.
 
-    A missing folder is not a link; a later write to it fails.
+    A missing folder does not count as a link; a later write to it fails.
     """
     root = folder.rpartition("/")[0]
     for path in (root.rpartition("/")[0], root, folder, f"{folder}/run", f"{folder}/run/inbox"):
@@ -380,9 +383,10 @@ def has_no_links(folder: str) -> bool:
 
 
 def open_folder(path: str, depth: int) -> int:
-    """Open a folder without following links in its last `depth` names.
+    """Open a folder without following links in the last `depth` components of its path.
 
-    The names are opened one at a time: an agent may replace one with a link after a check.
+    The components are opened one at a time, because an agent may replace one with a link after a
+    check.
     """
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
     above, *names = path.rsplit("/", depth)
@@ -401,7 +405,7 @@ def append_record(
 ) -> bool:
     """Append under a shared lock to a segment that still exists; return False on failure.
 
-    Segment names are never reused: the log records under them how far they are folded.
+    Segment names are never reused, because the log records how far each segment is folded.
     """
     try:
         at = open_folder(place, depth)
@@ -434,7 +438,7 @@ def append_to_segment(at: int, record: bytes, prefix: str, limit: int) -> bool:
         try:
             fcntl.flock(fd, fcntl.LOCK_SH)
             status = os.fstat(fd)
-            # The fold may have removed it between open and lock: a write would be lost.
+            # The fold may have removed the segment between open and lock; a write would be lost.
             if status.st_nlink:
                 is_full = limit and status.st_size > limit
                 return not is_full and os.write(fd, record) == len(record)
@@ -451,22 +455,22 @@ def spool_record(folder: str, record: bytes) -> None:
         try:  # noqa: SIM105 - contextlib slows the start
             os.mkdir(spool, 0o700)  # noqa: PTH102 - pathlib slows the start
         except OSError:
-            pass  # it exists or cannot be created: checked next
+            pass  # the folder exists or cannot be created; this is checked next
         if is_ours_alone(spool) and append_record(spool, record, spool_prefix(folder), SPOOL_BYTES):
             return
 
 
 def spool_folders() -> tuple[str, ...]:
-    """Return the folders for records while the inbox's disk is full, read-only or gone.
+    """Return the folders for records while the inbox's disk is full, read-only or missing.
 
-    The user's in-memory folder comes first, if the host has one: the home's disk may be full too.
-    /tmp is not used, because the sandbox of a CLI lets an agent write there.
+    The user's in-memory folder comes first, if the host has one, because the disk of the home may
+    be full too. /tmp is not used, because the sandbox of a CLI lets an agent write there.
     """
     return (f"/run/user/{os.getuid()}/rekindle", f"{find_user_folder()}/spool")
 
 
 def is_ours_alone(path: str) -> bool:
-    """Return whether a folder belongs to the user, is not a link, and is closed to others."""
+    """Return whether a folder belongs to the user, is not a link, and is closed to other users."""
     try:
         status = os.lstat(path)
     except OSError:
@@ -475,18 +479,19 @@ def is_ours_alone(path: str) -> bool:
 
 
 def spool_prefix(folder: str) -> str:
-    """Return a prefix for file names, made from the agent's folder."""
-    # Agent names contain no plus, so the prefix of `trades` does not match that of `trades-eu`.
+    """Return a prefix for file names, derived from the agent's folder."""
+    # Agent names contain no plus sign, so the prefix of `trades` does not match that of
+    # `trades-eu`.
     return "".join(c if c in _NAME else "%" for c in folder)[-150:] + "+"
 
 
 def brake_session(event: str, launch: str, payload: bytes) -> None:
-    """Between two turns, stop a session whose window is full enough for a fresh one.
+    """Between two turns, stop a session whose window is so full that a fresh one should take over.
 
     The supervisor's rule defines which session to stop, where and how. The hook measures the window
-    itself, because nothing else can happen meanwhile. A sub-agent's boundary does not count: the
-    main thread waits for it, with a call in progress. The rule is in a folder where the agent
-    cannot write, because the CLI follows its answer.
+    itself, because the CLI does nothing else while it waits for the hook. A sub-agent's boundary
+    does not count, because the main thread waits for the sub-agent, with a call in progress. The
+    rule is in a folder where the agent cannot write, because the CLI follows the rule's answer.
     """
     rules = os.environ.get("REKINDLE_RULES", "")
     if not rules or not is_name(launch):
@@ -518,8 +523,8 @@ def brake_session(event: str, launch: str, payload: bytes) -> None:
 def hold_call(mark: str, taken: str) -> None:
     """Hold a call back until the supervisor has ended the session.
 
-    A late supervisor must not end it while the call runs: on timeout the hook removes the mark,
-    unless the supervisor took it just then.
+    A late supervisor must not end the session while the call is running. On timeout, the hook
+    therefore removes the mark, unless the supervisor has just taken it.
     """
 
     def give_up(*_: object) -> None:
@@ -536,7 +541,7 @@ def hold_call(mark: str, taken: str) -> None:
 
 
 def measure_window(rule: dict[bytes, list[bytes]], payload: bytes) -> tuple[int, int] | None:
-    """Return the used and total size of the window if it is full enough to stop; else None."""
+    """Return the used and total size of the window if it is full enough to stop, else None."""
     path, own, limit = (
         find_text(payload, b"transcript_path"),
         read_first(rule, b"own"),
@@ -558,7 +563,8 @@ def measure_window(rule: dict[bytes, list[bytes]], payload: bytes) -> tuple[int,
     limit = limit or find_limit(rule, line)
     most = int(limit.rstrip(b"%") or b"0")
     is_full = used * 100 >= most * size > 0 if window else used >= most
-    # None: the usage is unknown, or a sub-agent's call is in progress whose turn looks like ours.
+    # None: the usage is unknown, or a call of a sub-agent is in progress whose turn looks like
+    # ours.
     return (used, size) if used and limit and is_full else None
 
 
@@ -567,7 +573,7 @@ def read_first(rule: dict[bytes, list[bytes]], word: bytes) -> bytes:
 
 
 def find_limit(rule: dict[bytes, list[bytes]], line: bytes) -> bytes:
-    """Return the limit of the model that a line names; empty if its window size is unknown."""
+    """Return the limit for the model that a line names; empty if its window size is unknown."""
     for key in rule.get(b"model", []):
         if model := find_text(line, key):
             for entry in rule.get(b"limits", []):
@@ -579,7 +585,7 @@ def find_limit(rule: dict[bytes, list[bytes]], line: bytes) -> bytes:
 
 
 def is_at_work(rule: dict[bytes, list[bytes]], path: bytes) -> bool:
-    """Return whether a stop would interrupt a call of the session or a sub-agent."""
+    """Return whether a stop would interrupt a tool call of the session or a sub-agent."""
     if calls := rule.get(b"calls"):
         begins, over = calls
         tail = read_tail(path)
@@ -596,7 +602,7 @@ def is_at_work(rule: dict[bytes, list[bytes]], path: bytes) -> bool:
     for parent, _, names in os.walk(folder):
         for name in names:
             last = read_tail(parent + b"/" + name).rstrip().rpartition(b"\n")[2]
-            # The last line is its final message, without a tool call.
+            # The last line of a finished sub-agent is its final message, without a tool call.
             is_over = b'"type":"assistant"' in last and b'"type":"tool_use"' not in last
             if name.endswith(b".jsonl") and not is_over:
                 return True
@@ -640,8 +646,8 @@ def find_usage_line(path: bytes, signs: list[bytes], start: bytes, void: bytes) 
 def read_fullness(
     line: bytes, start: bytes, counts: list[bytes], window: bytes, settled: bytes
 ) -> tuple[int, int]:
-    """Return the used and total size of the window that a line reports; 0 if it does not."""
-    # A call's input follows the mark that ends it, and may look like counts.
+    """Return the used and total size of the window that a line reports; 0 for a missing number."""
+    # A call's input comes after the text `settled`, and may look like counts.
     position = line.rfind(start, 0, line.find(settled) if settled else len(line))
     if position < 0 or (settled and settled not in line):
         return 0, 0
@@ -672,13 +678,13 @@ def find_text(text: bytes, key: bytes) -> bytes:
 
 
 def wait_for_calls(path: bytes, payload: bytes, key: bytes) -> None:
-    """Wait until a transcript has the finished calls: the CLI writes it a moment later."""
+    """Wait until a transcript has the finished calls, which the CLI writes a moment later."""
     sign = b'"' + key + b'":"'
     position = payload.rfind(sign)
     call = payload[position + len(sign) :].partition(b'"')[0] if position >= 0 else b""
     deadline = time.monotonic() + WRITTEN_SECONDS
     while call and time.monotonic() < deadline:
-        # The results after it may be megabytes, for example images.
+        # The results after the id may be megabytes long, for example images.
         if find_usage_line(path, [b'"' + call + b'"'], b'"', b""):
             return
         time.sleep(0.01)
@@ -705,7 +711,7 @@ def call_after(seconds: float, then: object) -> None:
 
 
 def raise_timeout(*_: object) -> None:
-    raise TimeoutError  # an OSError, like other disk failures
+    raise TimeoutError  # TimeoutError is an OSError, like other disk failures
 
 
 def exit_now(*_: object) -> None:
@@ -716,4 +722,4 @@ if __name__ == "__main__":
     try:
         main(sys.argv)
     finally:
-        os._exit(0)  # whatever happened, the agent must not notice
+        os._exit(0)  # the agent must not notice any failure
