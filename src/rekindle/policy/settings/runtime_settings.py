@@ -121,7 +121,7 @@ class StallSettings(msgspec.Struct, frozen=True):
     ] = False
     tell: Annotated[
         bool,
-        _doc("true: tell the next cycle once that two cycles in a row had the same Next Action."),
+        _doc("true: tell the next cycle once that two cycles in a row asked for the same work."),
     ] = True
     pause: Annotated[
         bool, _doc("true: pause a loop that makes no progress or waits for a person.")
