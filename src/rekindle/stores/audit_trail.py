@@ -2,11 +2,11 @@
 
 The branch `rekindle/<agent>/relay` shares no history with the user's branches, holds only
 `consensus.md`, and never loses a commit. The log remains the source of truth: the trail is written
-after the commit point and outside the agent's lock, may lag, and never makes a command fail.
-Missing commits are rebuilt from the log, and the same relay always produces the same commit, so a
-crash at any point neither loses nor duplicates one.
+after the commit point and outside the agent's lock, may lag behind the log, and never makes a
+command fail. Missing commits are rebuilt from the log, and the same relay always produces the same
+commit, so a crash at any point neither loses nor duplicates a commit.
 
-One branch belongs to one log. Any other content under its name is left untouched.
+Each branch belongs to one log. If the branch holds anything else, Rekindle leaves it untouched.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -73,9 +73,9 @@ class AuditTrail:
         self._say = say
 
     def follow(self, folder: AgentFolder, confirmed: int, *, is_asked_for: bool = False) -> int:
-        """Add missing relays to the trail and return how many remain for the next call.
+        """Add missing relays to the trail, and return how many are still missing afterwards.
 
-        This never raises, and reports each obstacle only once.
+        This method never raises, and reports each obstacle only once.
         """
         obstacle = _read_obstacle(folder)
         if obstacle and obstacle.cause == "slow" and not is_asked_for:
@@ -83,7 +83,8 @@ class AuditTrail:
             if obstacle.ts <= self._clock() < rests_until:
                 return 0
         try:
-            # Commands of one agent take turns; the second finds its relay already committed.
+            # Commands for the same agent take turns; the second one finds its relay already
+            # committed.
             with file_locks.hold_lock(folder.audit_lock, LOCK_WAIT_SECONDS) as lock:
                 if lock is None:
                     return 0
@@ -97,7 +98,7 @@ class AuditTrail:
         return left
 
     def inspect(self, folder: AgentFolder, confirmed: int) -> list[FolderProblem]:
-        """Return notes for `doctor`: that the trail lags, or why it cannot be written."""
+        """Return notes for `doctor`: that the trail lags behind, or why it cannot be written."""
         try:
             _, lag = self._find_lag(self._repository(), folder, confirmed)
         except (RekindleError, OSError) as error:
@@ -114,7 +115,7 @@ class AuditTrail:
         ]
 
     def commits(self, folder: AgentFolder) -> dict[tuple[int, str], str]:
-        """Return the commit of each relay in the trail, by the event's number and hash."""
+        """Return the commit of each relay in the trail, keyed by the event's number and hash."""
         repository = self._repository()
         ref = f"refs/heads/{make_branch_name(folder.name)}"
         if repository.tip(ref) is None:
@@ -153,7 +154,7 @@ class AuditTrail:
             ref = f"refs/heads/{make_branch_name(folder.name)}"
             repository.add(pack, ref)
             # A process that does not use our lock may have moved the branch meanwhile. In that
-            # case, this changes nothing, and the next round starts from the new tip.
+            # case, the branch is left as it is, and the next round starts from its new tip.
             if repository.move(ref, newest, old):
                 last, _ = batch[-1]
                 return sum(event.seq > last.seq for event in lag.missing)
@@ -166,7 +167,7 @@ class AuditTrail:
     def _find_lag(
         self, repository: "Repository", folder: AgentFolder, confirmed: int
     ) -> "tuple[BranchTip | None, AuditLag]":
-        """Return the branch's tip and the relays it lacks.
+        """Return the branch's tip and the relays that are missing from the branch.
 
         Raises:
             AuditError: The branch must not be changed.
@@ -219,7 +220,7 @@ class AuditTrail:
 def _read_missing(
     folder: AgentFolder, missing: Iterable[RelayCommitted]
 ) -> Iterator[tuple[RelayCommitted, bytes]]:
-    """Yield the relays with their bytes; skip one whose archived copy is lost or changed."""
+    """Yield the relays with their bytes; skip relays whose archived copy is lost or changed."""
     for event in missing:
         data = durable_files.read_bytes(folder.path / event.path)
         if data is not None and json_codec.hash_bytes(data) == event.sha256:

@@ -1,7 +1,7 @@
 """Documents that another tool wrote: a consensus.md, a memories folder, or a Phoenix folder.
 
-Rekindle reads them and never writes them. Their author may be careless or hostile, so links, pipes,
-oversized files and binary data are refused, with an error that names the file.
+Rekindle reads these documents and never writes them. Their author may be careless or hostile, so
+links, pipes, oversized files and binary data are refused, with an error that names the file.
 """
 
 import stat
@@ -35,13 +35,13 @@ _COPY = "copy the plain file to a separate folder, and adopt that"
 class FoundDocuments(msgspec.Struct, frozen=True):
     path: Path
     parts: dict[str, bytes]
-    """Contents of RELAY, BRIEF, STATE and RESOLVED, for those that exist."""
+    """Contents of RELAY, BRIEF, STATE and RESOLVED, keyed by name; missing files are left out."""
     left: tuple[str, ...] = ()
     """Files that are not adopted, each with the reason."""
 
     @property
     def sha256(self) -> str:
-        """A hash of all contents, which changes when any of them does."""
+        """Hash of all contents; it changes if any of the documents changes."""
         hashes = [
             f"{name} {json_codec.hash_bytes(self.parts[name])}" for name in sorted(self.parts)
         ]
@@ -49,7 +49,7 @@ class FoundDocuments(msgspec.Struct, frozen=True):
 
 
 def read_found(path: Path) -> FoundDocuments:
-    """Read the documents at a path that the user names: a relay, or a folder that has some."""
+    """Read the documents at a path that the user named: a relay file, or a folder of them."""
     with translate_os_errors(path):
         try:
             mode = path.lstat().st_mode

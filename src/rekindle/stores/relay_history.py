@@ -1,6 +1,6 @@
-"""Relays from a foreign history: a JSONL of revisions, or a file in a git repository.
+"""Relays from a foreign history: a JSONL file of revisions, or a file in a git repository.
 
-They are read in order, oldest first. Nothing is written, and no setup is needed.
+The revisions are read in order, oldest first. Nothing is written, and no setup is needed.
 """
 
 import lzma
@@ -28,11 +28,11 @@ _FORMAT = "one JSON object per line, with the relay in `text`; it may be compres
 class PastRelay(msgspec.Struct, frozen=True):
     text: str
     when: str = ""
-    """Time as recorded in the source; empty if it has none."""
+    """Time of the revision, as recorded in the source; empty if not recorded."""
 
 
 def read_history(source: str) -> list[PastRelay]:
-    """Return the revisions in the source that a person named: a file, or REPO:PATH."""
+    """Return the revisions in a source that the user named: a file, or REPO:PATH."""
     path = Path(source)
     with translate_os_errors(source):
         is_file = path.is_file()

@@ -37,10 +37,10 @@ AnyCommitted = events.RelayCommitted | events.CheckpointCommitted | events.Brief
 
 
 class DocumentWriter(LogWriter):
-    """A writer that also commits documents; a commit is complete when the log has its event."""
+    """A writer that also commits documents; a commit is complete once its event is in the log."""
 
     def commit_relay(self, relay: Relay, *, by: str, at: str = "") -> CommittedDocument:
-        """Make a relay the current one, trimmed to its cap; trimmed text is archived first."""
+        """Make a relay the current one, trimmed to its maximum size; archive what is trimmed."""
         written = relays.render(relay)
         relay = relays.parse(self._redaction.text(written).encode())
         cap = self._settings.runtime.relay.max_relay_tokens
@@ -80,7 +80,7 @@ class DocumentWriter(LogWriter):
     def commit_brief(
         self, document: brief.Brief, *, by: str, also: Sequence[AnyEvent] = ()
     ) -> None:
-        """Make a brief the current one; commit the events in `also`, which follow from it, too."""
+        """Make a brief the current one, and commit the events in `also`, which result from it."""
         written = brief.render(document)
         data = self._redaction.text(written).encode()
         headline = brief.parse(data).content(brief.BriefLabel.NEXT) or ""
@@ -88,10 +88,11 @@ class DocumentWriter(LogWriter):
         self._commit_document(data, event, written, also)
 
     def set_aside(self, document: str, path: Path, reason: str, *, is_plain: bool = True) -> None:
-        """Rename a file to an unused `.rejected` name, and record that in the log.
+        """Rename a file to an unused `.rejected` name, and record the rename in the log.
 
-        The file is redacted in place first: after a kill in between, the next writer starts over.
-        Anything that is not a plain file, or is too large to read, is renamed unredacted.
+        The file is redacted in place first. If the process is killed between the two steps, the
+        next writer starts over. Anything that is not a plain file, or is too large to read, is
+        renamed unredacted.
         """
         if is_plain:
             content = durable_files.read_bytes(path)
@@ -110,7 +111,7 @@ class DocumentWriter(LogWriter):
         rejected_files.remove_older(path, to)
 
     def _archive_bytes(self, prefix: str, data: bytes, last: str = "") -> str:
-        """Archive bytes and return their path, or `last` if that copy has the same text."""
+        """Archive bytes and return the copy's path, or `last` if that copy has the same text."""
         if last and _holds_same_text(
             durable_files.read_bytes(self.folder.path / last), data, prefix
         ):
@@ -137,10 +138,10 @@ class DocumentWriter(LogWriter):
     def _commit_document(
         self, data: bytes, event: AnyCommitted, written: str, also: Sequence[AnyEvent] = ()
     ) -> CommittedDocument:
-        """Append the event, then replace the readers' file.
+        """Append the event, then replace the file that readers use.
 
         The file may have been edited since it was last read. Such an edit is set aside rather than
-        overwritten, unless it is the text being committed: `written`, redacted or not.
+        overwritten, unless it equals the text being committed (`written`), redacted or not.
         """
         document = event.document
         path = self.folder.document(document)
@@ -150,7 +151,8 @@ class DocumentWriter(LogWriter):
             is_known = json_codec.hash_bytes(current) in {event.previous, event.sha256}
             if not is_known and not self._is_taken_over(current, written):
                 self.set_aside(document, path, "it was edited while a new one was committed")
-        # A file that is already correct is left alone, so that programs that have it open keep it.
+        # A file that is already correct is not replaced, so programs that have it open are not
+        # disturbed.
         if current == data:
             durable_files.make_private(path)
         else:
@@ -163,12 +165,12 @@ class DocumentWriter(LogWriter):
 
 
 def find_archived_digest(data: bytes) -> str:
-    """Return the part of a document's hash that ends its name in the archive."""
+    """Return the part of a document's hash that its file name in the archive ends with."""
     return json_codec.hash_bytes(data)[:12]
 
 
 def _holds_same_text(archived: bytes | None, data: bytes, prefix: str) -> bool:
-    """Return whether a copy holds the text; the title of trimmed text, a time, may differ."""
+    """Return whether a copy holds the same text; a timestamp in the title may differ."""
     if archived is None or prefix != "trimmed":
         return archived == data
     return archived.split(b"\n", 2)[2:] == data.split(b"\n", 2)[2:]

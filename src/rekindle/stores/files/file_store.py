@@ -1,4 +1,4 @@
-"""The file store: it takes commands, opens the only writer of each agent, and reads agents."""
+"""The file store: accepts commands, opens each agent's only writer, and reads agents."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -60,9 +60,9 @@ class FileStore(StoreReader):
     ) -> None:
         """Open the store of a project.
 
-        `private` holds the project's files outside its folder; by default, its place follows from
-        the folder's path. A store with a `register` has no private files, because its commands come
-        with the lease.
+        `private` holds the project's files outside its folder; by default, its location is derived
+        from the project folder's path. A store with a `register` has no private files, because its
+        commands arrive with the lease.
         """
         if private is None and register is None:
             private = private_files.find_private_project(project)
@@ -75,10 +75,10 @@ class FileStore(StoreReader):
         self._recovered: set[str] = set()
 
     def create(self, agent: str) -> None:
-        """Create an agent's folder; leave an existing one as it is.
+        """Create an agent's folder; leave an existing folder as it is.
 
-        A log that does not match its seal is also left as it is; commands that need it are refused
-        later.
+        A log that does not match its seal is also left as it is; commands that need the log are
+        refused later.
         """
         with suppress(TamperedLogError), self.writer(agent):
             pass
@@ -86,7 +86,7 @@ class FileStore(StoreReader):
     def submit(self, agent: str, *records: Event, take_over: bool = False) -> bool:
         """Write records durably, then fold them; return False if another writer will fold them.
 
-        Records count as soon as the inbox has them: readers see them, and the next writer folds
+        Records count as soon as they are in the inbox: readers see them, and the next writer folds
         them.
         """
         folder = self.folder(agent)
@@ -147,7 +147,7 @@ class FileStore(StoreReader):
                 folder, self._host, seen.committed.gen, take_over=take_over
             )
             if previous is not None:
-                # The old owner may have written until the moment of the takeover.
+                # The previous owner may have continued to write until the moment of the takeover.
                 seen = self._read_current(folder)
             writer = Writer(
                 folder,
@@ -179,7 +179,8 @@ class FileStore(StoreReader):
             self._recovered.add(agent)
             writer.project()
             yield writer
-        # After the lock is released, so that a slow git does not make other commands wait.
+        # This runs after the lock is released, so that a slow git does not make other commands
+        # wait.
         if self._audit and find_relay_seq(writer.projection) != find_relay_seq(seen.committed):
             self._audit.follow(folder, writer.projection.seq)
 
@@ -193,11 +194,11 @@ class FileStore(StoreReader):
             writer.fold()
 
     def accept_log(self, agent: str, *, take_over: bool = False) -> str:
-        """Seal the log as it is now, and return the defect that it had; empty if it had none.
+        """Seal the log as it is now, and return the defect that it had, or "" if it had none.
 
-        Called only for the operator's explicit command. Lines that no record outside the workspace
-        confirms are set aside. If no such record exists, only the operator's decisions are set
-        aside.
+        Called only for the operator's explicit command. Lines that are not confirmed by any record
+        outside the workspace are set aside. If no such record exists, only the operator's decisions
+        are set aside.
         """
         from rekindle.stores.log import log_acceptance  # noqa: PLC0415 - few commands need it
 
@@ -244,7 +245,7 @@ class FileStore(StoreReader):
             before = remaining
             remaining = self._audit.follow(self.folder(agent), committed.seq, is_asked_for=True)
             if before is not None and remaining >= before:
-                return  # git makes no progress
+                return  # git is making no progress
 
     def _restore_spending(self, folder: AgentFolder, writer: "Writer") -> None:
         """Record spending again if it is missing from the log that the operator accepted."""

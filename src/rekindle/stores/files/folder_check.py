@@ -1,7 +1,7 @@
 """Inspection of an agent's folder: its problems, each with the command that fixes it.
 
 The inspection only reads. `rekindle doctor --fix`, like every other command that writes, fixes
-everything that a writer can fix automatically.
+everything that a writer can repair automatically.
 """
 
 import stat
@@ -46,7 +46,7 @@ class FolderProblem(msgspec.Struct, frozen=True):
     what: str
     fix: str
     is_note: bool = False
-    """Whether it is only a note, because nothing is broken."""
+    """Whether the problem is only a note, because nothing is broken."""
 
 
 def inspect_folder(
@@ -56,7 +56,7 @@ def inspect_folder(
         return [
             FolderProblem("nothing is stored yet", "the first command creates it", is_note=True)
         ]
-    # Checked first: most of these problems prevent the other checks from reading anything.
+    # Check paths first: most path problems prevent the other checks from reading anything.
     if misplaced := list(_check_places(folder)):
         return misplaced
     try:
@@ -139,7 +139,7 @@ def _check_log(
     bad: list[event_log.BadLine] = []
     losses: list[LostEvents] = []
     position = ChainPosition()
-    # Read from offset 0, because a snapshot hides damage before its own offset.
+    # Read from offset 0, because reading from a snapshot would miss damage before its offset.
     for batch in event_log.read_batches(folder.log, chain=""):
         bad += batch.bad
         losses += batch.losses
@@ -212,7 +212,7 @@ def _explain_loss(folder: AgentFolder, seen: AgentView) -> str:
 
 
 def _find_defect(record: InboxRecord, harnesses: HookParsers) -> str:
-    """Return `forged`, or `newer` for an operator's record that needs a newer Rekindle, or ""."""
+    """Return "forged", "newer" if an operator's record needs a newer Rekindle, or "" otherwise."""
     try:
         event = record.event(harnesses)
     except ForgedCommandError:
@@ -223,7 +223,7 @@ def _find_defect(record: InboxRecord, harnesses: HookParsers) -> str:
         return ""
     else:
         is_newer = isinstance(event, UnknownEvent)
-    # From the workspace, the next fold sets such a record aside.
+    # If such a record is in the workspace's inbox, the next fold sets it aside.
     return "newer" if is_newer and record.is_from_operator else ""
 
 
@@ -248,20 +248,20 @@ def _check_documents(folder: AgentFolder, seen: AgentView) -> Iterator[FolderPro
 
 
 def compare_document(folder: AgentFolder, name: str, last_commit: CommittedDocument | None) -> str:
-    """Compare a document with its last commit: none, clean, behind, missing or edited."""
+    """Return how a document compares to its last commit: none, clean, behind, missing or edited."""
     data = durable_files.read_bytes(folder.document(name))
     if data is None:
         return "missing" if last_commit else "none"
     if last_commit is None:
         return "edited"
     digest = json_codec.hash_bytes(data)
-    if digest == last_commit.sha256:  # first: a relay that is set twice equals its own predecessor
+    if digest == last_commit.sha256:  # check this first: a relay set twice equals its predecessor
         return "clean"
     return "behind" if digest == last_commit.previous else "edited"
 
 
 def is_state_edited(data: bytes) -> bool:
-    """Return whether state.json was edited since Rekindle wrote it."""
+    """Return whether state.json was edited since Rekindle last wrote it."""
     try:
         return not state.is_unedited(data)
     except DocumentError:

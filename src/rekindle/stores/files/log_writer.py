@@ -1,4 +1,4 @@
-"""Appends to an agent's log: numbered, sealed, durable, and refused after a takeover."""
+"""Appends to an agent's log: numbered, sealed, synced to disk, and refused after a takeover."""
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -64,7 +64,7 @@ class LogWriter:
         self._end, self._chain = view.end, view.chain
         self._has_leftover = view.has_leftover
         self._is_alone = True
-        """Whether this writer has read every line of the log; another host may also append."""
+        """Whether this writer has read every line of the log; another host may append too."""
         self._snapshot_end = view.snapshot_end
         self._start = view.start
         self._since: list[AnyEvent | events.UnknownEvent] = list(view.tail)
@@ -79,15 +79,15 @@ class LogWriter:
             self._append_events(*new)
 
     def catch_up(self) -> None:
-        """Append the events that other hosts sent to the register, if there is a register."""
+        """Append the events that other hosts sent to the register, if the store has a register."""
         if self._register is not None:
             self._append_events()
 
     def snapshot(self) -> None:
-        """Save a snapshot, after appending the resolutions that only the tail of the log has."""
+        """Append pending resolutions to resolved.jsonl, then save a snapshot of the log."""
         self._append_resolutions()
         if not self._is_alone:
-            return  # it would hide lines that it does not include; the next writer reads them
+            return  # the snapshot would hide lines that this writer has not read
         snapshot.save_snapshot(self.folder, self.projection, self._end, self._chain)
         self._snapshot_end = self._end
         self._start, self._since, self._resolving = self.projection, [], ()
@@ -110,7 +110,8 @@ class LogWriter:
             return
         start, end = self._append_sealed(lines)
         stamped = [events.parse(line) for line in lines]
-        # A host that took over in between ignores these lines, so this writer must not count them.
+        # If another host took over meanwhile, it ignores these lines, so this writer must not count
+        # them.
         ownership.require_owner(self.folder, self._owner)
         self._is_alone = self._is_alone and start == self._end
         self._end = end
@@ -121,11 +122,11 @@ class LogWriter:
             spending_file.save_spending(self.folder, now_spent)
 
     def _refuse_second_cycle_end(self, cycle: int) -> None:
-        """Refuse to end a cycle that has ended.
+        """Refuse to end a cycle that has already ended.
 
-        The log's own lines are checked as well: the projection may miss some if an older
-        `owner.json` or snapshot was restored next to a newer log. Lines of an older generation do
-        not count, because their host had lost the agent.
+        The log's own lines are checked as well, because the projection may lack some of them if an
+        older `owner.json` or snapshot was restored next to a newer log. Lines of an older
+        generation do not count, because the host that wrote them had lost the agent.
         """
         ended = self.projection.cycle_ended
         if self._register is None:
@@ -143,7 +144,7 @@ class LogWriter:
             )
 
     def _append_sealed(self, lines: Sequence[bytes]) -> tuple[int, int]:
-        """Append lines to the log and seal them; the seal stays valid if this is interrupted."""
+        """Append lines to the log and seal them; an interruption leaves the seal valid."""
         private = self.folder.private
         if private is None:
             return event_log.append_lines(self.folder.log, lines)
@@ -152,7 +153,7 @@ class LogWriter:
         then = ChainPosition(
             self._end + sum(len(line) for line in ends), seal.extend_chain(self._chain, ends)
         )
-        if self._has_leftover:  # before the promise, which does not cover the leftover
+        if self._has_leftover:  # cut it off first: the promise does not cover it
             durable_files.truncate_file(self.folder.log, self._end)
         seal.promise_append(private.seal, base, then)
         self._has_leftover = True  # until the append is done
@@ -165,7 +166,7 @@ class LogWriter:
         return start, end
 
     def _number_lines(self, new: Sequence[AnyEvent]) -> Sequence[bytes]:
-        """Return the events as numbered log lines, after those that other hosts added meanwhile."""
+        """Return the events as numbered log lines, after any lines that other hosts have added."""
         if self._register is None:
             first, gen = self.projection.seq + 1, self._owner.gen
             return [
@@ -186,7 +187,7 @@ class LogWriter:
         resolved_file.append_resolutions(self.folder, resolving, self.projection.seq)
 
     def _project_at(self, seq: int) -> Projection:
-        """Return the projection at an event, or the current one if the event is too old."""
+        """Return the projection at an event, or the current projection if the event is too old."""
         if not self._start.seq <= seq < self.projection.seq:
             return self.projection
         return fold_events(self._start, [event for event in self._since if event.seq <= seq])

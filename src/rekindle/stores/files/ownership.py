@@ -1,8 +1,8 @@
-"""Single-writer ownership: a lock within this host, a generation between hosts.
+"""Single-writer ownership: a lock within this host, and a generation number between hosts.
 
 The kernel releases the lock when the process exits. The owner record names the agent's host. It
-changes only when another host takes the agent over; the generation then increases, so that later
-writes of the old host are recognised and refused.
+changes only when another host takes over the agent; the generation then increases, so that later
+writes by the previous host are recognised and refused.
 """
 
 import msgspec
@@ -20,7 +20,7 @@ from rekindle.system.files import durable_files
 
 SCHEMA = 1
 FLEET_PREFIX = "fleet:"
-"""Prefix of an owner's name if the owner is a fleet, or a host of one."""
+"""Prefix of an owner's name if the owner is a fleet or one of its hosts."""
 
 
 class AgentOwner(msgspec.Struct, frozen=True):
@@ -49,16 +49,17 @@ def read_owner(folder: AgentFolder) -> AgentOwner | None:
 def claim_ownership(
     folder: AgentFolder, host: str, at_least: int, *, take_over: bool
 ) -> tuple[AgentOwner, AgentOwner | None]:
-    """Become or stay the owner; return the current record and, after a takeover, the previous one.
+    """Become or remain the owner; return the owner record and, after a takeover, the previous one.
 
-    `at_least` is the highest generation in the log: a lost owner record must not lower it.
+    `at_least` is the highest generation in the log; the generation must not fall below it if the
+    owner record was lost.
     """
     current = read_owner(folder)
     if current is not None and current.host == host and current.gen >= at_least:
         return current, None
     refuse_other_host(folder.name, current, host, take_over=take_over)
     base = max(current.gen if current else 0, at_least)
-    # Within a fleet, leases decide which host has an agent: renaming a host is not a takeover.
+    # Within a fleet, leases decide which host has an agent, so renaming a host is not a takeover.
     is_new_owner = (
         current is not None and current.host != host and not host.startswith(FLEET_PREFIX)
     )
@@ -68,14 +69,14 @@ def claim_ownership(
 
 
 def transfer_ownership(folder: AgentFolder, host: str, at_least: int) -> None:
-    """Make another host the owner, with a new generation. The caller holds the lock."""
+    """Make another host the owner, with a new generation. The caller must hold the lock."""
     current = read_owner(folder)
     owner = AgentOwner(host, max(current.gen if current else 0, at_least) + 1)
     durable_files.replace_file(folder.owner, json_codec.encode_pretty(owner, "owner.json"))
 
 
 def refuse_other_host(agent: str, owner: AgentOwner | None, host: str, *, take_over: bool) -> None:
-    """Refuse a host that is not the owner.
+    """Raise an error if this host is not the owner.
 
     A takeover from a fleet is always refused, because the fleet would continue to use the agent.
     """
@@ -93,7 +94,7 @@ def make_foreign_error(agent: str, owner: str) -> ForeignOwnerError:
 
 
 def require_owner(folder: AgentFolder, owner: AgentOwner) -> None:
-    """Refuse to write for an owner that was replaced meanwhile."""
+    """Refuse to write for an owner that has been replaced."""
     current = read_owner(folder)
     if current is None or (current.host, current.gen) != (owner.host, owner.gen):
         raise FencedError(folder.name, owner.gen, current.gen if current else 0)

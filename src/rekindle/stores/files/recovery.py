@@ -1,10 +1,11 @@
 """Recovery: compare the readers' files with the log and fix the differences.
 
-Files are compared by hash. A file equal to the last commit is clean. A file equal to the commit
-before that shows a crash between commit and replace: recovery rolls it forward. Any other file was
-edited. Usable text is adopted with a new event; unusable text is set aside as `*.rejected`, the
-last commit is restored, and an event records it. No edit is discarded. Text of a newer schema is
-also set aside: a newer Rekindle would have committed it to the log, so an agent may have forged it.
+Files are compared by hash. A file that equals the last commit is clean. A file that equals the
+commit before the last one shows a crash between commit and replace: recovery rolls it forward. Any
+other file was edited. Usable text is adopted with a new event; unusable text is set aside as
+`*.rejected`, the last commit is restored, and an event records this. No edit is discarded. Text
+with a newer schema is also set aside: a newer Rekindle would have committed it to the log, so an
+agent may have forged it.
 """
 
 from collections.abc import Callable
@@ -22,13 +23,13 @@ from rekindle.system.files import durable_files
 
 BY_HAND = "person"
 BY_AGENT = "agent-edit"
-"""The author of an edit that may come from one of the agent's processes."""
+"""The author recorded for an edit that one of the agent's processes may have made."""
 
 
 def recover_files(writer: Writer, *, is_first: bool = True) -> None:
     """Clean up after a killed writer, and adopt edits made by hand.
 
-    The archive grows without bound, so only a process's first writer sweeps it.
+    The archive grows without bound, so only the first writer in a process sweeps it.
     """
     grown = (writer.folder.archive,) if is_first else ()
     private = (writer.folder.private.path,) if writer.folder.private else ()
@@ -71,14 +72,14 @@ def _recover_document(writer: Writer, name: str, adopt: Callable[[bytes, str], o
 def author_of_edit(projection: Projection) -> str:
     """Return the author to record for an edit of a file in the workspace.
 
-    The author is a person only before the agent's first launch and session: a process of the agent
-    can outlive both, as `keep:` permits.
+    The author is a person only before the agent's first launch and session, because a process of
+    the agent may outlive both if a `keep:` pattern permits it.
     """
     return BY_AGENT if projection.attempts or projection.lives else BY_HAND
 
 
 def _restore(writer: Writer, name: str) -> None:
-    """Restore the last commit's bytes from the archive, unless that copy does not match."""
+    """Restore the last commit's bytes from the archive, unless the archived copy does not match."""
     committed = writer.projection.documents[name]
     data = durable_files.read_bytes(writer.folder.path / committed.path)
     if data is not None and json_codec.hash_bytes(data) == committed.sha256:

@@ -25,11 +25,11 @@ from rekindle.system.files import durable_files, file_locks
 def receive_agent(
     folder: AgentFolder, projection: Projection, documents: Mapping[str, bytes], now: datetime
 ) -> None:
-    """Replace the folder's content with the received projection; the log continues from there.
+    """Replace the folder's content with the received projection, and continue the log from it.
 
     The folder holds an earlier copy. Its log is moved to the archive. Its edits are dropped,
-    because the host that made them was notified that it had lost the agent. If the process is
-    killed midway, the copy matches no known state and is received again.
+    because the host on which they were made was notified that it had lost the agent. If the process
+    is killed midway, the copy matches no known state and is received again.
     """
     folder.make()
     with file_locks.hold_lock(folder.lock, STOP_SECONDS) as lock:
@@ -68,7 +68,7 @@ def _place_draft(
     documents: Mapping[str, bytes],
     previous: Projection,
 ) -> None:
-    """Place the draft for the next cycle, received from the host that worked on this one.
+    """Write the draft for the next cycle, as received from the host that worked on this cycle.
 
     A local draft is left in place only if it belongs to the same cycle.
     """

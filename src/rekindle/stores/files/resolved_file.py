@@ -1,8 +1,9 @@
 """resolved.jsonl: every resolution, one per line, for tools that do not read the log.
 
-The file is derived from the log. Each line carries its event's number, so that after a crash a
-writer can tell which events are in it. Writing a brief rotates the file: it is renamed after the
-last event that it covers. Lines from other tools have no number; they are reported at that point.
+The file is derived from the log. Each line has its event's number, so that after a crash a writer
+can tell which events are in the file. Writing a brief rotates the file: it is renamed after the
+last event that it covers. Lines from other tools have no number; they are reported when the file is
+rotated.
 """
 
 import os
@@ -33,7 +34,7 @@ def append_resolutions(folder: AgentFolder, resolving: list[AnyEvent], newest: i
     """Append the resolutions of these events, except those already in the file."""
     if not resolving:
         return
-    # A higher number than the log's last is not Rekindle's.
+    # Rekindle did not write a line whose number is higher than the log's last event number.
     data = durable_files.read_bytes(folder.resolved) or b""
     written = [*map(_read_seq, data.splitlines()), *(number for number, _ in _list_rotated(folder))]
     done = max((number for number in written if number <= newest), default=0)
@@ -58,21 +59,21 @@ def append_resolutions(folder: AgentFolder, resolving: list[AnyEvent], newest: i
 
 
 def rotate_resolved(folder: AgentFolder, seq: int) -> None:
-    """Rename the file after the last event that it covers; leave an empty one in place."""
+    """Rename the file after the last event that it covers; leave an empty file in place."""
     if not durable_files.read_bytes(folder.resolved, 1):
         return
     durable_files.refuse_link(folder.resolutions)
     durable_files.make_folder(folder.resolutions)
-    # If a brief was written but its event was not, a file with this number exists already.
+    # If a brief was written but its event was not, a file with this number already exists.
     part = sum(number == seq for number, _ in _list_rotated(folder)) + 1
     to = _rotated_path(folder, seq, part)
     durable_files.rename_durably(folder.resolved, to)
 
 
 def read_foreign_lines(folder: AgentFolder, since: int) -> tuple[list[ResolvedLine], bool]:
-    """Return resolutions that other tools wrote into files rotated since an event.
+    """Return the resolutions that other tools wrote into files rotated since an event.
 
-    The last file before that event is read again, because a tool that had it open may have written
+    The last file before the event is read again, because a tool that had it open may have written
     to it since. The second result is whether any file after the event has such lines.
     """
     files = _list_rotated(folder)

@@ -1,4 +1,4 @@
-"""Reads of a project's agents: their views, logs and documents, without waiting for a writer."""
+"""Read access to a project's agents: views, logs and documents, without waiting for a writer."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -50,7 +50,7 @@ class AuditStore(Protocol):
 
 
 class StoreReader(SupervisedFolders):
-    """The agents of one project, as commands that only read see them."""
+    """Read access to the agents of one project."""
 
     def __init__(
         self,
@@ -68,14 +68,14 @@ class StoreReader(SupervisedFolders):
         self._harnesses = {} if harnesses is None else harnesses
         self._audit = audit
         self._seen: dict[str, AgentView] = {}
-        """The last view of each agent, reused because a supervisor reads it many times a minute."""
+        """The last view of each agent, reused because a supervisor reads many times a minute."""
 
     def read(self, agent: str) -> AgentView:
         """Return the agent's current view, including records not folded yet. Never waits."""
         return self._read_current(self.folder(agent))
 
     def has_history(self, agent: str) -> bool:
-        """Return whether the agent has any event here besides its creation."""
+        """Return whether the agent has any event here other than its creation."""
         if not durable_files.path_exists(self.folder(agent).log):
             return False
         seen = self.read(agent)
@@ -88,24 +88,24 @@ class StoreReader(SupervisedFolders):
         return question_numbers.load(self.folder(agent))
 
     def events_since(self, agent: str, offset: int) -> event_log.LogTail:
-        """Return the events from an offset in the log on, for commands that follow it."""
+        """Return the events from an offset in the log onwards, for commands that follow the log."""
         return event_log.read_log(self.folder(agent).log, offset)
 
     def entries_since(self, agent: str, offset: int) -> Iterator[event_log.LogEntry]:
-        """Return the log's raw entries from an offset on."""
+        """Return the log's raw entries from an offset onwards."""
         return event_log.read_entries(self.folder(agent).log, offset)
 
     def newest_entries(self, agent: str) -> Iterator[event_log.LogEntry]:
-        """Yield the log's raw entries, newest first; reading stops when the caller does."""
+        """Yield the log's raw entries, newest first; read only as much as the caller uses."""
         return event_log.read_backwards(self.folder(agent).log)
 
     def newest_events(self, agent: str) -> Iterator[AnyEvent | UnknownEvent]:
         return (entry.event for entry in self.newest_entries(agent))
 
     def document(self, agent: str, name: str) -> bytes | None:
-        """Return a document as readers should see it: an edit counts, an outdated file does not.
+        """Return a document as readers should see it: edits count, outdated files do not.
 
-        An edit may hold secrets until a writer adopts it, so it is redacted here.
+        An edit may contain secrets until a writer adopts it, so it is redacted here.
         """
         folder = self.folder(agent)
         seen = self._read_current(folder)
@@ -131,7 +131,7 @@ class StoreReader(SupervisedFolders):
         return data is not None and folder_check.is_state_edited(data)
 
     def inspect(self, agent: str) -> list[folder_check.FolderProblem]:
-        """Return the problems of an agent's folder, each with the command that fixes it."""
+        """Return the problems in an agent's folder, each with the command that fixes it."""
         folder = self.folder(agent)
         problems = folder_check.inspect_folder(folder, self._host, self._harnesses, self.redaction)
         with suppress(RekindleError):  # an unreadable log was already reported above
@@ -145,7 +145,7 @@ class StoreReader(SupervisedFolders):
         return durable_files.read_bytes(self.folder(agent).path / path)
 
     def committed_relay(self, agent: str, event: RelayCommitted) -> bytes | None:
-        """Return a past relay, from the archive or else from the audit trail."""
+        """Return a past relay from the archive, or from the audit trail if the archive lacks it."""
         data = self.archived(agent, event.path)
         if data is not None:
             return data
@@ -174,7 +174,7 @@ class StoreReader(SupervisedFolders):
         before, noted = self._seen.get(folder.name), self._read_stop(folder)
         current = view.read_view(folder, self._harnesses, self.redaction, before, noted)
         if held is not None:
-            held.check()  # the view is of this log, not of a replacement
+            held.check()  # make sure the view was read from this log, not from a replacement
             held.remember_log(current.end)
         self._seen[folder.name] = current
         if current.end - current.snapshot_end >= COLD_LOG_BYTES and not current.is_tampered:
@@ -182,12 +182,13 @@ class StoreReader(SupervisedFolders):
         return current
 
     def _keep_snapshot(self, folder: AgentFolder, seen: AgentView) -> None:
-        """Save a snapshot of a long log for the next reader, if its writer is idle."""
+        """Save a snapshot of a long log for the next reader, if the agent's writer is idle."""
         with suppress(RekindleError), file_locks.hold_lock(folder.lock, 0.0) as lock:
             owner = ownership.read_owner(folder)
             if lock is None or owner is None or owner.host != self._host:
                 return
-            # Appended now: the next writer starts from the snapshot and does not see these events.
+            # Append them now: the next writer starts from the snapshot and does not see these
+            # events.
             resolving = [*seen.resolving, *open_loops.select_resolving_events(seen.tail)]
             from rekindle.stores.files import resolved_file  # noqa: PLC0415 - few readers need it
 

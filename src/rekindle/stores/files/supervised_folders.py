@@ -46,17 +46,17 @@ class SupervisedFolders:
         return self.folder(agent).exists()
 
     def open_private(self, agent: str) -> None:
-        """Create the agent's private files, or refuse a process that may not write them."""
+        """Create the agent's private files; raise an error if this process may not write."""
         folder = self.folder(agent)
         if self.root.private is None or folder.private is None:
             return
         try:
             self.root.private.make_agent(folder.name)
-            # Try to open it: the file's mode does not show what a sandbox forbids.
+            # Try to open the file, because its mode does not show what a sandbox forbids.
             with translate_os_errors(folder.private.seal):
                 os.close(durable_files.open_plain(folder.private.seal, os.O_WRONLY | os.O_CREAT))
         except StoreError as error:
-            # A supervisor could write there when it started, so its disk is now read-only.
+            # A supervisor could write to this folder when it started, so its disk is now read-only.
             if error.errno not in durable_files.REFUSED_ERRNOS or agent in self._held:
                 raise
             raise ConfinedError(folder.name, str(folder.private.path)) from error
@@ -87,7 +87,7 @@ class SupervisedFolders:
                 held.close()
 
     def is_supervised(self, agent: str) -> bool:
-        """Return whether a supervisor is alive, that is, holds at least one of its two locks."""
+        """Return whether a supervisor is running, that is, holds at least one of its two locks."""
         return self.is_outer_lock_held(agent) or file_locks.is_locked(self.folder(agent).supervisor)
 
     def is_outer_lock_held(self, agent: str) -> bool:
@@ -96,7 +96,7 @@ class SupervisedFolders:
         return outside is not None and outside.is_held()
 
     def check_supervision(self, agent: str) -> None:
-        """Check that the locks and log this process holds as supervisor are the ones on disk.
+        """Check that the locks and log that this supervisor holds open are still the ones on disk.
 
         Raises:
             FolderLostError: The folder was removed or replaced.
@@ -105,7 +105,7 @@ class SupervisedFolders:
             held.check()
 
     def has_lost_folder(self, agent: str) -> bool:
-        """Return whether a live supervisor's folder was wiped or replaced; it is about to exit."""
+        """Return whether a running supervisor's folder was wiped or replaced; it exits soon."""
         if not self.is_outer_lock_held(agent):
             return False
         try:
@@ -114,7 +114,7 @@ class SupervisedFolders:
             return True
 
     def signal_supervisor(self, agent: str) -> bool:
-        """Send the agent's supervisor the stop signal; return False if none could be identified."""
+        """Send the stop signal to the agent's supervisor; return False if none was identified."""
         outside = find_outer_lock(self.root.project, agent)
         return outside is not None and outside.signal_holder()
 
@@ -130,25 +130,25 @@ class SupervisedFolders:
         return outside is not None and outside.kill_holder()
 
     def note_stop(self, agent: str, command: DesiredSet) -> None:
-        """Store a stop outside the agent's folder, for when the folder cannot be written."""
+        """Store a stop outside the agent's folder, in case the folder cannot be written."""
         outside = find_outer_lock(self.root.project, agent)
         if outside is not None:
             outside.note_stop(command)
 
     def stamp(self, agent: str) -> object:
-        """Return a value that changes with every written event, record or stop."""
+        """Return a value that changes whenever an event, a record or a stop is written."""
         outside = find_outer_lock(self.root.project, agent)
         return self.folder(agent).stamp(), outside.stamp() if outside else None
 
     def background(self, agent: str) -> BackgroundRecord:
-        """Return a supervisor's record of the agent's background processes."""
+        """Return the supervisor's record of the agent's background processes."""
         return background_file.read_background(self.root.project, agent)
 
     def write_background_record(self, agent: str, record: BackgroundRecord) -> None:
         background_file.write_background(self.root.project, agent, record)
 
     def prepare_start(self, agent: str, *, fresh: bool = False) -> None:
-        """Remove the obstacles to another start; with `fresh`, also request a fresh session."""
+        """Remove everything that prevents a start; with `fresh`, also request a fresh session."""
         folder = self.folder(agent)
         if fresh:
             folder.request_fresh_session()
@@ -161,7 +161,7 @@ class SupervisedFolders:
     def _make_folder(self, folder: AgentFolder) -> None:
         if held := self._held.get(folder.name):
             held.check()
-            return  # the supervisor must not recreate its folder after it was wiped
+            return  # the supervisor must not recreate a folder that was wiped
         folder.verify()
         self.root.make()
         folder.make()

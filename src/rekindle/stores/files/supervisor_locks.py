@@ -1,7 +1,7 @@
 """The locks of an agent's supervisor: one in the agent's folder, one outside the project.
 
-The lock in the folder (`run/supervisor`) vanishes with the folder: `git clean -fdx` removes it
-under a running supervisor, and the next supervisor would find it free. The outer lock is a file in
+The lock in the folder (`run/supervisor`) is lost with the folder: `git clean -fdx` removes it while
+the supervisor is running, and the next supervisor would find it free. The outer lock is a file in
 the user's folder, named after the device and inode of the project's folder, so that a wiped,
 renamed or linked project still maps to the same lock. Its name includes the host, because hosts
 that share a home directory assign device and inode numbers independently.
@@ -9,8 +9,8 @@ that share a home directory assign device and inode numbers independently.
     locks/HOST-DEVICE-INODE-AGENT      two slots of 256 bytes: the process that holds the lock, and
                                        an operator's stop that could not be written anywhere else
 
-The slots have a fixed size and are written in place: this needs no new block, so it works on a full
-disk.
+The slots have a fixed size and are written in place. This allocates no new disk blocks, so it works
+on a full disk.
 """
 
 import signal
@@ -43,7 +43,7 @@ class OuterLock(msgspec.Struct, frozen=True):
 
     @contextmanager
     def hold(self, wait: float) -> Iterator[file_locks.FileLock | None]:
-        """Hold the lock and record the holder in it; yield None if it is not free in time."""
+        """Hold the lock and record its holder; yield None if it is not free before the timeout."""
         from rekindle.system.processes import launch_processes  # noqa: PLC0415 - most commands never hold it
 
         user_folder.make_user_folder(_LOCKS)
@@ -57,13 +57,13 @@ class OuterLock(msgspec.Struct, frozen=True):
         return file_locks.is_locked(self.path)
 
     def signal_holder(self) -> bool:
-        """Send the lock's holder the stop signal; return False if it cannot be identified."""
+        """Send the stop signal to the lock's holder; return False if it cannot be identified."""
         is_sent = self._signal_process(stop_signals.STOP_SIGNAL)
         self.resume_holder()
         return is_sent
 
     def resume_holder(self) -> bool:
-        """Continue the lock's holder: a suspended process does not read commands."""
+        """Continue the lock's holder, because a suspended process does not read commands."""
         return self._signal_process(signal.SIGCONT)
 
     def kill_holder(self) -> bool:
@@ -79,13 +79,13 @@ class OuterLock(msgspec.Struct, frozen=True):
         return lock_holder.signal_holder(process, self.path, number)
 
     def note_stop(self, command: DesiredSet) -> None:
-        """Store the operator's stop here durably; readers apply it on top of the log."""
+        """Store the operator's stop durably in the lock file; readers apply it over the log."""
         user_folder.make_user_folder(_LOCKS)
         self._reserve_space()
         durable_files.write_at(self.path, _STOP, _pad_slot(events.render(command)))
 
     def read_noted_stop(self) -> DesiredSet | None:
-        """Return the operator's stop that is stored here, or None."""
+        """Return the operator's stop that is stored in the lock file, or None."""
         try:
             line = self._read_slot(_STOP)
             event = events.parse(line) if line else None
@@ -98,7 +98,7 @@ class OuterLock(msgspec.Struct, frozen=True):
         return file_status.make_file_stamp(self.path)
 
     def _reserve_space(self) -> None:
-        """Reserve the disk space of both slots in advance."""
+        """Reserve disk space for both slots in advance."""
         if len(durable_files.read_bytes(self.path) or b"") < 2 * _SLOT_BYTES:
             durable_files.write_at(self.path, 0, _pad_slot(b"") * 2)
 
@@ -131,12 +131,13 @@ def _identify_host() -> str:
 
 @cache
 def _find_locks() -> Path:
-    # Cached: a user lookup may read a file or use the network, and every read needs the path.
+    # Cached, because every read needs the path, and a user lookup may read a file or use the
+    # network.
     return user_folder.find_user_folder() / _LOCKS
 
 
 def list_held_locks(project: Path) -> dict[str, OuterLock]:
-    """Return the outer locks of a project that supervisors hold now, by agent."""
+    """Return the outer locks of a project that supervisors currently hold, keyed by agent."""
     try:
         prefix = _make_prefix(project)
         paths = list(_find_locks().iterdir())
@@ -151,10 +152,10 @@ def list_held_locks(project: Path) -> dict[str, OuterLock]:
 
 
 def find_lock_files(project: Path, recorded: tuple[int, int] | None) -> list[Path]:
-    """Return the free outer locks of a project, even of a removed one.
+    """Return the free outer locks of a project, even if the project was removed.
 
-    `recorded` is the device and inode that the project had. Inodes are reused: a lock that is held
-    now belongs to another project.
+    `recorded` is the device and inode that the project's folder had. Inodes are reused: a lock that
+    is currently held belongs to another project.
     """
     prefixes = {f"{_identify_host()}-{recorded[0]:x}-{recorded[1]:x}-"} if recorded else set()
     with suppress(OSError):
@@ -179,9 +180,9 @@ class SupervisorLocks:
         self._anchor = ""
 
     def remember_log(self, end: int) -> None:
-        """Remember the log's file, and that it has content up to `end`."""
+        """Remember the log file, and that it has content up to `end`."""
         if self._log is None and durable_files.path_exists(self._folder.log):
-            # Kept open, because a new file can reuse the inode number of a removed one.
+            # The file stays open, because a new file can reuse the inode number of a removed one.
             self._log = file_locks.PinnedFile(self._folder.log)
         self._end, self._anchor = end, event_log.compute_anchor(self._folder.log, end)
 
@@ -193,7 +194,7 @@ class SupervisorLocks:
         """Check that the locks and log on disk are the ones that this supervisor started with.
 
         Raises:
-            FolderLostError: They are not; if the agent continued, a second one could start.
+            FolderLostError: They were replaced; if the agent continued, a second one could start.
         """
         if not self._inner.is_still_at_path():
             raise self._make_lost_error("its lock run/supervisor was removed or replaced")

@@ -1,10 +1,10 @@
-"""The archive of normalized transcripts, which remain after the CLI deletes its own.
+"""The archive of normalized transcripts, which are kept after the CLI deletes its own.
 
-Each transcript is a file of compressed lines, one per turn, and a small JSON note beside it that
-records how far the source was read and how many bytes of the file are valid. New turns are appended
-after the valid bytes, then the note is replaced: if the process is killed in between, the new turns
-do not count. If the source is a different file than before, a new part begins; a damaged part is
-never appended to.
+Each transcript is a file of compressed lines, one per turn, with a small JSON note beside it. The
+note records how far the source was read and how many bytes of the file are valid. New turns are
+appended after the valid bytes, then the note is replaced: if the process is killed in between, the
+new turns do not count. If the source is a different file than before, a new part begins. Nothing is
+ever appended to a damaged part.
 """
 
 import re
@@ -31,41 +31,41 @@ from rekindle.system.files import durable_files, file_locks
 from rekindle.thresholds.texts import QUOTED_CHARACTERS
 
 _GZIP = 31
-"""zlib's window-size code for a gzip file."""
+"""The `wbits` value with which zlib reads and writes gzip files."""
 _PIECE_BYTES = 256 * 1024
 _UNPACKED_BYTES = 1024 * 1024
-"""Bytes unpacked at once: compressed data can expand a thousandfold."""
+"""Maximum number of bytes to decompress at once; compressed data can expand a thousandfold."""
 _LINES, _NOTE = ".jsonl.gz", ".json"
 _NAME = re.compile(r"([^~+]+)(?:~([^~+]+))?(?:\+([1-9][0-9]{0,5}))?\Z")
-"""Names of sessions and sub-agents never contain ~ or +."""
+"""Pattern of a transcript's file name. The ids of sessions and sub-agents never contain ~ or +."""
 _HINT = "move it away: it is not needed for anything else, and readable turns are archived again"
 
 
 class ArchivedTranscript(msgspec.Struct, frozen=True, kw_only=True):
-    """The note of an archived transcript, which records how much of it is stored."""
+    """The note beside an archived transcript, which records how much of it is stored."""
 
     v: int = 1
     session: str
     thread: str = ""
-    """The sub-agent that wrote it; empty for the session itself."""
+    """The sub-agent that wrote the transcript; empty for the session itself."""
     part: int = 0
     """Position of this part among the transcript's successive source files."""
     harness: str = ""
-    """The harness that wrote the source; empty if the note was lost."""
+    """The harness that wrote the source file; empty if the note was lost."""
     source: str = ""
     stamp: str = ""
-    """Stamp of the source when it was last read to its end."""
+    """Stamp of the source file when it was last read to its end."""
     began: str = ""
     """Time of the first recorded turn."""
     seen: int = 0
-    """Bytes of the source read so far."""
+    """Number of bytes of the source file read so far."""
     mark: str = ""
-    """Fingerprint of the source bytes before that offset."""
+    """Fingerprint of the source file's bytes just before the offset `seen`."""
     cursor: TranscriptCursor = TranscriptCursor()
     size: int = 0
-    """Valid bytes of the archive."""
+    """Number of valid bytes in the archived file."""
     rest: tuple[Turn, ...] = ()
-    """Turns that may still grow, as of the last read."""
+    """Turns at the end of the source that may still grow, as of the last read."""
 
     @property
     def name(self) -> str:
@@ -80,7 +80,7 @@ class TranscriptArchive:
 
     @contextmanager
     def adding(self, agent: str) -> Iterator[None]:
-        """Hold the lock for appending to the archive."""
+        """Hold the lock that is required for appending to the archive."""
         with file_locks.hold_lock(self._folder / ".lock", LOCK_WAIT_SECONDS) as lock:
             if lock is None:
                 raise BusyError(agent, LOCK_WAIT_SECONDS)
@@ -101,13 +101,13 @@ class TranscriptArchive:
         )
 
     def written_since(self, then: float) -> list[ArchivedTranscript]:
-        """Return sessions' own transcripts written since a time, the most recently written last."""
+        """Return sessions' own transcripts written since a time, most recently written last."""
         order = sorted((at, name) for name, at in self._list_written().items() if at >= then)
         notes = (self._read_part(*name) for _, name in order if not name[1])
         return [note for note in notes if note is not None]
 
     def older_than(self, then: float) -> int:
-        """Return the number of sessions whose transcript was not written since a time."""
+        """Return the number of sessions whose transcript has not been written since a time."""
         return sum(at < then and not name[1] for name, at in self._list_written().items())
 
     def _list_written(self) -> dict[tuple[str, str, int], float]:
@@ -125,12 +125,12 @@ class TranscriptArchive:
         return written
 
     def find(self, session: str, thread: str = "") -> ArchivedTranscript | None:
-        """Return the last part of a transcript, or None."""
+        """Return the last part of a transcript, or None if there is none."""
         parts = self.parts(session, thread)
         return parts[-1] if parts else None
 
     def parts(self, session: str, thread: str = "") -> list[ArchivedTranscript]:
-        """Return all parts of a transcript, in the order of their sources."""
+        """Return all parts of a transcript, in the order of their source files."""
         notes: list[ArchivedTranscript] = []
         while (note := self._read_part(session, thread, len(notes))) is not None:
             notes.append(note)
@@ -142,9 +142,9 @@ class TranscriptArchive:
         turns: Iterable[Turn],
         then: Callable[[ArchivedTranscript], ArchivedTranscript],
     ) -> ArchivedTranscript:
-        """Append turns; `then` completes the note after the last of them."""
+        """Append turns; `then` is called with the updated note and returns the final one."""
         if not durable_files.path_exists(self._make_path(transcript, _NOTE)):
-            self.note(transcript)  # turns without a note are treated as turns whose note was lost
+            self.note(transcript)  # turns without a note look as if the note had been lost
         size = durable_files.write_from(
             self._make_path(transcript, _LINES), transcript.size, _compress_turns(turns)
         )
@@ -153,7 +153,7 @@ class TranscriptArchive:
         return transcript
 
     def note(self, transcript: ArchivedTranscript, *, is_durable: bool = True) -> None:
-        """Replace the note; a note that a host crash destroyed is rebuilt from the turns."""
+        """Replace the note; if a host crash destroys it, it is rebuilt from the turns."""
         data = msgspec.json.encode(transcript)
         durable_files.replace_file(self._make_path(transcript, _NOTE), data, is_durable=is_durable)
 
@@ -166,7 +166,7 @@ class TranscriptArchive:
             return durable_files.path_exists(path) and path.stat().st_size >= transcript.size
 
     def turns(self, transcript: ArchivedTranscript, start: int = 0) -> Iterator[Turn]:
-        """Yield the turns, or those after an offset at which the transcript once ended.
+        """Yield the turns; with `start`, an earlier end of the transcript, only later turns.
 
         Raises:
             StoreError: The file is damaged; the turns before the damage were yielded.
@@ -226,7 +226,7 @@ def _compress_turns(turns: Iterable[Turn]) -> Iterator[bytes]:
 def _read_lines(path: Path, size: int, start: int = 0) -> Iterator[tuple[bytes, int]]:
     """Yield the lines of the gzip members in the first `size` bytes, each with its member's offset.
 
-    `start` is the offset of a member.
+    Reading starts at `start`, which must be the offset of a member.
 
     Raises:
         EOFError: The file is shorter than `size`, or its last line is cut off.

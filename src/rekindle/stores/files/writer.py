@@ -1,13 +1,13 @@
 """The writer: the only code that changes an agent's files, apart from the inbox.
 
-It exists while the agent's lock is held. Every change takes the same steps:
+A writer exists only while the agent's lock is held. Every change takes the same steps:
 
     1. new content is written to the archive
     2. the event is appended to the log and synced to disk: the commit point
     3. the files that people and agents read are replaced
 
-A kill before step 2 leaves the old state, a kill after it the new one. The next writer completes an
-unfinished step 3.
+If the process is killed before step 2, the old state remains; if it is killed after step 2, the new
+state counts, and the next writer completes step 3.
 """
 
 from codecs import BOM_UTF8
@@ -59,7 +59,7 @@ _FROM_OUTSIDE = (
     events.RelayProposed,
     *events.OPERATOR_COMMANDS,
 )
-"""Events that hooks and commands may report. All others are facts that only the writer records."""
+"""Events that hooks and commands may report. All other events are recorded only by the writer."""
 
 
 class Writer(DocumentWriter):
@@ -96,8 +96,8 @@ class Writer(DocumentWriter):
     def fold(self) -> None:
         """Move the inbox's current records into the log, then update the readers' files.
 
-        There is only one pass, so that processes that keep writing cannot keep a command from
-        finishing.
+        The inbox is read only once, so that a command finishes even if other processes keep writing
+        records.
         """
         for segment in inbox.list_agent_segments(self.folder):
             start = find_folded_end(segment, self.projection)
@@ -122,10 +122,10 @@ class Writer(DocumentWriter):
     def rotate_resolutions(self) -> tuple[list[ResolvedLine], bool]:
         """Rotate resolved.jsonl, and return the resolutions that other tools wrote into it.
 
-        The second result is whether any of them has not been in a brief yet.
+        The second result is whether any of these resolutions has not been in a brief yet.
 
-        The file is renamed first: lines appended meanwhile go to the new file, or are returned the
-        next time.
+        The file is renamed first. Lines that are appended meanwhile go to the new file, or are
+        returned by the next call.
         """
         self.project()
         resolved_file.rotate_resolved(self.folder, self.projection.seq)
@@ -152,8 +152,8 @@ class Writer(DocumentWriter):
                     batch = []
                     self._commit_proposed(event, record.at)
                 elif isinstance(event, events.QuestionAnswered):
-                    # Recorded first, because an answer is judged against the log: of two
-                    # simultaneous answers, the first counts.
+                    # Record the batch first, because an answer is judged against the log: of two
+                    # simultaneous answers, the first one counts.
                     self.append(*batch)
                     batch = []
                     judged = answers.judge_answer(self.projection, event, self.now())
@@ -161,7 +161,7 @@ class Writer(DocumentWriter):
                 else:
                     batch.append(msgspec.structs.replace(event, at=record.at))
         except DocumentError:
-            # A record that must wait for a newer Rekindle does not delay the records before it.
+            # A record that has to wait for a newer Rekindle must not delay the records before it.
             self.append(*batch)
             raise
         self.append(*batch)
@@ -171,7 +171,7 @@ class Writer(DocumentWriter):
             event = record.event(self._harnesses, self._redaction)
         except NewerSchemaError as error:
             if record.is_from_operator:
-                raise  # a newer Rekindle acknowledged it: leave it in the inbox for that version
+                raise  # a newer Rekindle wrote this record: leave it in the inbox
             return self._set_record_aside(record, error.reason)
         except DocumentError as error:
             return self._make_rejection(record, error.reason)
@@ -189,7 +189,7 @@ class Writer(DocumentWriter):
     def _set_record_aside(self, record: inbox.InboxRecord, reason: str) -> events.InboxRejected:
         """Set aside a record from the workspace that only a newer Rekindle could read.
 
-        If the writer waited for the newer version, an agent could stop its supervisor with a forged
+        If the writer waited for a newer version, an agent could block its supervisor with a forged
         record.
         """
         path, line = self.folder.rejected_records, self._redaction.data(record.line) + b"\n"
@@ -224,7 +224,7 @@ class Writer(DocumentWriter):
             durable_files.replace_file(self.folder.state, data)
 
     def _adopt_state(self, current: bytes) -> None:
-        """Adopt edits made to state.json since Rekindle wrote it."""
+        """Adopt edits made to state.json since Rekindle last wrote it."""
         try:
             if state.is_unedited(current):
                 return

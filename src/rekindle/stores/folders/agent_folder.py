@@ -81,17 +81,17 @@ class AgentFolder(msgspec.Struct, frozen=True):
 
     @property
     def briefing(self) -> Path:
-        """Lock held while a brief is written."""
+        """Lock file that is held while a brief is being written."""
         return self.run / "briefing"
 
     @property
     def brief_tried(self) -> Path:
-        """Count of attempts at a brief that has not succeeded yet."""
+        """File that counts the attempts to write a brief that has not been written yet."""
         return self.run / "brief-tried.json"
 
     @property
     def transcripts(self) -> Path:
-        """Redacted, compressed transcripts of each session, in Rekindle's own format."""
+        """Folder of redacted, compressed session transcripts, in Rekindle's own format."""
         return self.path / "transcripts"
 
     @property
@@ -104,21 +104,21 @@ class AgentFolder(msgspec.Struct, frozen=True):
 
     @property
     def supervisor(self) -> Path:
-        """Lock held while a supervisor is alive; hook.py checks it under this name."""
+        """Lock file that a running supervisor holds; hook.py checks it under this name."""
         return self.run / "supervisor"
 
     @property
     def draft(self) -> Path:
         """The file in which an agent writes the relay for the next cycle.
 
-        It has a separate folder outside `agents`, so that a CLI can be configured to refuse every
-        other write below `.rekindle`.
+        The file has its own folder outside `agents`, so that a CLI can be configured to refuse
+        every other write below `.rekindle`.
         """
         return self.path.parents[1] / "drafts" / self.name / "relay.md"
 
     @property
     def progress(self) -> Path:
-        """Report of the completed cycles, for people."""
+        """Report on the completed cycles, for people to read."""
         return self.path / "progress.md"
 
     @property
@@ -133,7 +133,7 @@ class AgentFolder(msgspec.Struct, frozen=True):
 
     @property
     def output(self) -> Path:
-        """Output of a supervisor that runs in the background."""
+        """Output of a supervisor that is running in the background."""
         return self.run / "output.log"
 
     def stamp(self) -> tuple[object, ...]:
@@ -161,21 +161,21 @@ class AgentFolder(msgspec.Struct, frozen=True):
 
     @property
     def started(self) -> Path:
-        """Record of the supervisor that the watchdog started, until the start shows a result."""
+        """Record of the supervisor that the watchdog started, until it succeeds or fails."""
         return self.run / "started.json"
 
     def read_start_record(self) -> bytes | None:
         return durable_files.read_bytes(self.started)
 
     def write_start_record(self, record: bytes) -> None:
-        self.make()  # the run folder may have vanished with the supervisor
+        self.make()  # the run folder may have been removed
         durable_files.replace_file(self.started, record)
 
     def remove_start_record(self) -> None:
         durable_files.remove_file(self.started)
 
     def brakes(self, scratch: str) -> BrakeFiles:
-        """Return the files that stop a launch; `scratch` is the launch's own folder."""
+        """Return the files with which a hook stops a launch; `scratch` is the launch's folder."""
         return BrakeFiles(Path(scratch) if scratch else self.run)
 
     def remove(self, marker: Path) -> None:
@@ -195,12 +195,12 @@ class AgentFolder(msgspec.Struct, frozen=True):
 
     @property
     def rejected_records(self) -> Path:
-        """Records of kinds unknown to this version of Rekindle, one per line."""
+        """File of records whose kind is unknown to this version of Rekindle, one per line."""
         return self.run / "inbox.rejected"
 
     @property
     def audit(self) -> Path:
-        """The last obstacle to the git audit trail, if there is one."""
+        """File with the last problem in writing the git audit trail, if there is one."""
         return self.run / "audit.json"
 
     @property
@@ -208,7 +208,7 @@ class AgentFolder(msgspec.Struct, frozen=True):
         return self.run / "audit.lock"
 
     def document(self, name: str) -> Path:
-        """Return the path at which readers find a committed document."""
+        """Return the path of the file in which readers find a committed document."""
         return {
             "relay": self.memories / "consensus.md",
             "checkpoint": self.path / "checkpoint.md",
@@ -240,18 +240,18 @@ class AgentFolder(msgspec.Struct, frozen=True):
         return durable_files.path_exists(self.path)
 
     def make(self) -> None:
-        """Create missing folders: `run` belongs to this host and may be absent."""
+        """Create the missing folders; `run` belongs to this host and may be missing."""
         self.verify()
         for folder in self.folders:
             durable_files.make_folder(folder)
 
     def confirm(self) -> None:
-        """Sync the names of all folders to disk; a creator that was killed may not have done so."""
+        """Sync the names of all folders to disk, in case their creator was killed."""
         for folder in (self.path.parents[1], self.path.parent, *self.folders):
             durable_files.sync_folder(folder.parent)
 
     def verify(self) -> None:
-        """Refuse symbolic links in place of Rekindle's folders, from .rekindle down."""
+        """Raise an error if any of Rekindle's folders, from .rekindle down, is a symbolic link."""
         for folder in (self.path.parents[1], self.path.parent, *self.folders):
             durable_files.refuse_link(folder)
 
@@ -273,7 +273,7 @@ class RekindleFolder(msgspec.Struct, frozen=True):
 
     @property
     def agent_dirs(self) -> Path:
-        """File that maps work folders to agents, one per line, for hooks."""
+        """File that maps work folders to agents, one per line; read by hooks."""
         return self.path / "dirs"
 
     @property
@@ -282,7 +282,7 @@ class RekindleFolder(msgspec.Struct, frozen=True):
         return self.path / "personas" / "summarizer.md"
 
     def names(self) -> list[str]:
-        """Return the names of agents that have a folder, even if not in the manifest."""
+        """Return the names of all agents with a folder, including those not in the manifest."""
         with translate_os_errors(self.agents):
             paths = sorted(self.agents.iterdir()) if self.agents.is_dir() else []
         return [path.name for path in paths if AGENT_NAME.match(path.name)]

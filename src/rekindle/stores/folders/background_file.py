@@ -1,6 +1,6 @@
-"""The record of an agent's background processes, among its private files.
+"""The record of an agent's background processes, one of the agent's private files.
 
-A supervisor kills the processes that the record names, so an agent must not be able to write it.
+A supervisor kills the processes in this record, so an agent must not be able to write it.
 """
 
 from pathlib import Path
@@ -13,7 +13,7 @@ from rekindle.system.files import durable_files
 
 
 def read_background(project: Path, agent: str) -> BackgroundRecord:
-    """Return an agent's record; an empty one if it cannot be read."""
+    """Return the record of an agent's background processes, or an empty one if it is unreadable."""
     try:
         return background_record.parse(
             durable_files.read_bytes(

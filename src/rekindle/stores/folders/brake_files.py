@@ -1,7 +1,7 @@
 """The files through which a hook stops a launch between two turns.
 
-They are in the launch's own folder, outside the workspace, because the CLI follows the answer in
-the rule, and the mark holds the person's last request.
+They are in the launch's own folder, outside the workspace, because the CLI obeys the answer in the
+rule file, and the mark contains the user's last request.
 """
 
 from pathlib import Path
@@ -16,19 +16,19 @@ class BrakeFiles(msgspec.Struct, frozen=True):
     folder: Path
 
     def rule(self, launch: str) -> Path:
-        """Return the file with the condition for a stop, and with the hook's answer to the CLI."""
+        """Return the path of the file with the stop condition and the hook's answer to the CLI."""
         return self.folder / f"brake-{launch}"
 
     def braked(self, launch: str) -> Path:
-        """Return the mark that a hook leaves when it has stopped the launch."""
+        """Return the path of the mark that a hook leaves after stopping the launch."""
         return self.folder / f"braked-{launch}"
 
     def taken(self, launch: str) -> Path:
-        """Return the name that the mark gets once the supervisor has read it."""
+        """Return the path to which the mark is renamed once the supervisor has read it."""
         return self.folder / f"taken-{launch}"
 
     def forget(self) -> None:
-        """Remove the files of launches whose supervisors were killed."""
+        """Remove the files left by launches whose supervisors were killed."""
         with translate_os_errors(self.folder):
             for kind in ("brake", "braked", "taken"):
                 for path in self.folder.glob(f"{kind}-*"):

@@ -1,14 +1,15 @@
 """A project's private files: outside its folder, where no sandboxed agent can write.
 
 Everything inside a workspace counts as written by the agent. The operator's decisions, and the
-records that distinguish an honest log from a forged one, are stored below the user's folder
+records that distinguish a genuine log from a forged one, are stored below the user's folder
 instead:
 
     projects/NAME-HASH/project.json      identity of the folder that the user trusts
     projects/NAME-HASH/fleet.json        the `fleet:` that commands may connect to
     projects/NAME-HASH/agents/NAME/      the operator's commands to one agent, and related records
 
-HASH is a prefix of the SHA-256 of the project's path, so that two projects of the same name differ.
+HASH is a prefix of the SHA-256 of the project's path, so that two projects with the same name have
+different folders.
 """
 
 import hashlib
@@ -47,52 +48,52 @@ class PrivateAgent(msgspec.Struct, frozen=True):
 
     @property
     def seal(self) -> Path:
-        """The log's end offset, and its chain of hashes up to there."""
+        """The log's sealed length, with the chain of hashes up to that offset."""
         return self.path / "seal"
 
     @property
     def spent(self) -> Path:
-        """Spending of the run, independent of later changes to the log."""
+        """The run's spending, unaffected by later changes to the log."""
         return self.path / "spent.json"
 
     @property
     def accepting(self) -> Path:
-        """Spending saved while the operator accepts a log, and removed afterwards."""
+        """The run's spending, saved while the operator accepts a log and removed afterwards."""
         return self.path / "accepting.json"
 
     @property
     def last_question(self) -> Path:
-        """Number of the agent's last question, independent of later changes to the log."""
+        """Number of the agent's last question, unaffected by later changes to the log."""
         return self.path / "last-question"
 
     @property
     def settings(self) -> Path:
-        """The agent's settings that the operator accepted last."""
+        """The agent's settings that the operator most recently accepted."""
         return self.path / "settings.json"
 
     @property
     def launch(self) -> Path:
-        """Folder of the files that a launch passes to its CLI, such as hooks and policy."""
+        """Folder for the files that a launch passes to its CLI, such as hooks and policy."""
         return self.path / "launch"
 
     @property
     def asked(self) -> Path:
-        """Folder with one working folder for each question that Rekindle asks a CLI."""
+        """Folder that contains a working folder for each question that Rekindle asks a CLI."""
         return self.path / "asked"
 
     @property
     def environment(self) -> Path:
-        """The operator's environment, without secrets, for a supervisor the watchdog starts."""
+        """The operator's environment without secrets, for supervisors that the watchdog starts."""
         return self.path / "environment.json"
 
     @property
     def window(self) -> Path:
-        """Marker for a supervisor that belongs in a tmux window, because `up --tmux` started it."""
+        """Marker that the supervisor belongs in a tmux window, because `up --tmux` started it."""
         return self.path / "window"
 
     @property
     def processes(self) -> Path:
-        """Background processes of the agent, which the supervisor kills."""
+        """Record of the agent's background processes, which the supervisor kills."""
         return self.path / "processes.json"
 
 
@@ -117,14 +118,14 @@ class PrivateProject(msgspec.Struct, frozen=True):
 
     @property
     def fleet(self) -> Path:
-        """The manifest's `fleet:` that the operator accepted last."""
+        """The manifest's `fleet:` that the operator most recently accepted."""
         return self.path / "fleet.json"
 
     def agent(self, name: str) -> PrivateAgent:
         return PrivateAgent(self.path / _AGENTS / require_agent_name(name))
 
     def agents(self) -> list[str]:
-        """Return the agents that have private files."""
+        """Return the names of the agents that have private files."""
         try:
             names = [entry.name for entry in os.scandir(self.path / _AGENTS)]
         except OSError:
@@ -166,7 +167,7 @@ def _remove_tree(path: Path) -> None:
 
 
 def render_path(path: Path) -> str:
-    """Return a path as text that is valid in JSON and in a terminal, whatever bytes it contains."""
+    """Return a path as text that JSON and terminals can represent, whatever bytes it contains."""
     return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 

@@ -1,7 +1,7 @@
 """The run's spending, stored outside the workspace.
 
-The log records it as well, but an agent can rewrite its log, and accepting such a log must not
-restore a budget that was already spent.
+The log records the spending as well, but an agent can rewrite its log, and accepting a rewritten
+log must not restore a budget that was already spent.
 """
 
 from contextlib import suppress
@@ -29,7 +29,7 @@ def load_claimed(folder: AgentFolder) -> RunSpending | None:
 
 
 def claim(folder: AgentFolder, spent: RunSpending) -> None:
-    """Save the run's spending before a log is accepted that may show less."""
+    """Save the run's spending before accepting a log that may show less spending."""
     if folder.private is not None:
         durable_files.replace_file(
             folder.private.accepting, json_codec.encode(spent, "accepting.json")
@@ -37,7 +37,7 @@ def claim(folder: AgentFolder, spent: RunSpending) -> None:
 
 
 def drop_claim(folder: AgentFolder) -> None:
-    """Remove the claim durably: in a later run it would count an earlier run's spending."""
+    """Remove the claim durably, so that a later run is not charged for this run's spending."""
     if folder.private is not None:
         durable_files.remove_file(folder.private.accepting)
         durable_files.sync_folder(folder.private.path)
@@ -51,7 +51,7 @@ def _load(path: Path) -> RunSpending | None:
 
 
 def save_spending(folder: AgentFolder, spent: RunSpending) -> None:
-    """Save the spending, ignoring errors: the log has it already."""
+    """Save the spending; ignore errors, because the log already records it."""
     if folder.private is not None:
         with suppress(StoreError):
             durable_files.replace_file(folder.private.spent, json_codec.encode(spent, "spent.json"))

@@ -1,8 +1,8 @@
 """The folders that the user accepted on this host, and the accepted settings of their agents.
 
-A cloned or copied repository may bring its own `rekindle.yaml` and `.rekindle`. Neither counts
-until the user has accepted the folder here. The record is stored outside the folder and identifies
-it by path, device and inode, so that another folder at the same path is not trusted.
+A cloned or copied repository may contain its own `rekindle.yaml` and `.rekindle`. Neither is used
+until the user has accepted the folder on this host. The record is stored outside the folder and
+identifies it by path, device and inode, so that another folder at the same path is not trusted.
 """
 
 import os
@@ -30,24 +30,24 @@ SCHEMA = 1
 
 
 class TrustRecord(msgspec.Struct, frozen=True):
-    """The folder that the user accepted."""
+    """The identity of a folder that the user accepted."""
 
     path: str
     device: int
     inode: int
     boot: str
-    """The boot in which the device number was read; it may change with the next one."""
+    """Id of the boot in which the device number was read; the number may change after a reboot."""
     at: datetime
     born: int = 0
     """Creation time of the folder in nanoseconds; 0 if the file system does not record it.
 
-    Inodes are reused: a folder that is removed and cloned again can get the same one.
+    Inodes are reused: if a folder is removed and cloned again, it can get the same inode.
     """
     v: int = SCHEMA
 
 
 class AcceptedSettings(msgspec.Struct, frozen=True):
-    """Controlled settings of an agent, or the project's fleet, as the operator accepted them."""
+    """Controlled settings of an agent, or the project's fleet, as accepted by the operator."""
 
     settings: dict[str, Any]
     at: datetime
@@ -65,7 +65,7 @@ def identify_folder(folder: Path, now: datetime) -> TrustRecord:
 
 
 def is_trusted(project: PrivateProject, now: datetime) -> bool:
-    """Return whether the user accepted the folder that is there now."""
+    """Return whether the folder that is currently at the path is the one that the user accepted."""
     record: TrustRecord | None = _read(project.record, TrustRecord)
     if record is None:
         return False
@@ -104,10 +104,10 @@ def list_trusted(now: datetime) -> list[Path]:
 
 
 def record_trust(project: PrivateProject, now: datetime) -> None:
-    """Record that the user trusts the folder that is there now.
+    """Record that the user trusts the folder that is currently at the path.
 
-    Records of another folder at the same path are removed: its commands were not meant for this
-    one.
+    Records of another folder at the same path are removed, because the commands in them were not
+    meant for this folder.
     """
     if durable_files.path_exists(project.record) and not is_trusted(project, now):
         project.remove_agents()
@@ -138,4 +138,4 @@ def _read(path: Path, kind: type[Any]) -> Any:
         json_codec.decode_object(data, path.name, schema=SCHEMA)
         return msgspec.json.decode(data, type=kind)
     except (DocumentError, msgspec.MsgspecError):
-        return None  # unreadable: treated as never accepted
+        return None  # an unreadable record counts as never accepted

@@ -1,6 +1,7 @@
 """The log, ops.jsonl: every event in order, one per line, never rewritten.
 
-Only the agent's writer appends. Readers skip lines that they cannot read, and report them.
+Only the agent's writer appends to the log. Readers skip lines that they cannot read, and report
+them.
 """
 
 import os
@@ -35,7 +36,7 @@ class BadLine(msgspec.Struct, frozen=True):
     offset: int
     reason: str
     is_damaged: bool = False
-    """Whether the line was an event once; a torn or fenced line never was."""
+    """Whether the line was once a valid event; torn and fenced lines never were."""
 
 
 class LogEntry(msgspec.Struct, frozen=True):
@@ -44,25 +45,25 @@ class LogEntry(msgspec.Struct, frozen=True):
     line: bytes
     event: AnyEvent | UnknownEvent
     end: int
-    """Offset of the next line; 0 if not requested."""
+    """Offset of the next line in bytes; 0 if not requested."""
 
 
 class LogTail(msgspec.Struct, frozen=True):
-    """The contents of the log from some offset on."""
+    """The contents of the log from a given offset onwards."""
 
     events: list[AnyEvent | UnknownEvent]
     bad: list[BadLine]
     end: int
-    """Offset after the last complete line."""
+    """Offset after the last complete line, in bytes."""
     gen: int
     losses: list[LostEvents] = []
-    """Positions of missing events: damaged lines, and gaps in the numbers."""
+    """Positions of missing events, that is, of damaged lines and of gaps in the numbering."""
     chain: str = ""
-    """The chain of hashes up to `end`, as in the seal; empty if not requested."""
+    """The chain of hashes up to `end`, as stored in the seal; empty if not requested."""
 
 
 def read_log(path: Path, start: int = 0, gen: int = 0) -> LogTail:
-    """Return all events from `start` on; for a log of any length, use `read_batches`."""
+    """Return all events from `start` onwards; use `read_batches` if the log may be long."""
     batches = list(read_batches(path, start, gen))
     return LogTail(
         [event for batch in batches for event in batch.events],
@@ -81,13 +82,13 @@ def read_batches(  # noqa: C901, PLR0917 - one argument per known value
     chain: str | None = None,
     until: int | None = None,
 ) -> Iterator[LogTail]:
-    """Yield the events from `start` on, which follow the event `seq`, in one or more batches.
+    """Yield the events from `start` onwards, in one or more batches.
 
-    `chain` is the chain of hashes up to `start`, to be extended. Lines from `until` on are not
-    read.
+    `seq` is the number of the event before `start`. `chain` is the chain of hashes up to `start`,
+    which is extended with each line. Lines from `until` onwards are not read.
 
     An event of an older generation than its predecessor is fenced off: a host that has lost the
-    agent may still append lines, and they do not count.
+    agent may still append lines, and these do not count.
     """
     batch: list[AnyEvent | UnknownEvent] = []
     bad: list[BadLine] = []
@@ -127,7 +128,7 @@ def read_batches(  # noqa: C901, PLR0917 - one argument per known value
 
 
 def list_positions(path: Path) -> Iterator[ChainPosition]:
-    """Yield the end of each complete line, with the chain up to there."""
+    """Yield the end offset of each complete line, with the chain of hashes up to that offset."""
     chain = ""
     for offset, line in read_lines(path, 0):
         chain = seal.extend_chain(chain, (line,))
@@ -142,7 +143,7 @@ def append_lines(path: Path, lines: Sequence[bytes]) -> tuple[int, int]:
 
 
 def read_entries(path: Path, start: int) -> Iterator[LogEntry]:
-    """Yield the readable lines from `start` on."""
+    """Yield the readable lines from `start` onwards."""
     for offset, line in read_lines(path, start):
         with suppress(DocumentError):
             yield LogEntry(line.rstrip(b"\n"), events.parse(line), offset + len(line))
@@ -151,7 +152,7 @@ def read_entries(path: Path, start: int) -> Iterator[LogEntry]:
 def read_backwards(path: Path, holding: Sequence[bytes] = ()) -> Iterator[LogEntry]:
     """Yield readable lines, newest first, reading no more of the file than the caller consumes.
 
-    With `holding`, lines that contain none of these are skipped without parsing.
+    With `holding`, lines that contain none of its strings are skipped without parsing.
     """
     for line in _read_lines_backwards(path):
         if holding and not any(part in line for part in holding):
@@ -170,7 +171,7 @@ def measure_log(path: Path) -> int:
 
 
 def read_pieces(path: Path, start: int) -> Iterator[bytes]:
-    """Yield the raw bytes from `start` on."""
+    """Yield the raw bytes from `start` onwards, in pieces."""
     with (
         translate_os_errors(path),
         os.fdopen(durable_files.open_plain(path, os.O_RDONLY), "rb") as file,
@@ -181,7 +182,7 @@ def read_pieces(path: Path, start: int) -> Iterator[bytes]:
 
 
 def compute_anchor(path: Path, offset: int) -> str:
-    """Return a fingerprint of the log just before `offset`, to match a snapshot with it."""
+    """Return a fingerprint of the log just before `offset`, for matching a snapshot to its log."""
     if offset == 0:
         return ""
     with translate_os_errors(path):
@@ -194,7 +195,7 @@ def compute_anchor(path: Path, offset: int) -> str:
 
 
 def read_lines(path: Path, start: int) -> Iterator[tuple[int, bytes]]:
-    """Yield (offset, line with its newline); a last line without a newline is not complete yet."""
+    """Yield each complete line, including its newline, with its offset."""
     with translate_os_errors(path):
         try:
             fd = durable_files.open_plain(path, os.O_RDONLY)
@@ -204,8 +205,8 @@ def read_lines(path: Path, start: int) -> Iterator[tuple[int, bytes]]:
         file.seek(start)
         offset = start
         for line in file:
-            # The writer may be in the middle of this line: the second half must not be read as
-            # another.
+            # The writer may still be writing this line. The part that follows must not be read as a
+            # separate line.
             if not line.endswith(b"\n"):
                 return
             yield offset, line
@@ -220,7 +221,7 @@ def _read_lines_backwards(path: Path) -> Iterator[bytes]:
             return
     with translate_os_errors(path), os.fdopen(fd, "rb") as file:
         position = file.seek(0, os.SEEK_END)
-        rest = None  # bytes after the last newline are incomplete
+        rest = None  # the line without a newline is incomplete
         while position > 0:
             width = min(_BLOCK, position)
             position -= width

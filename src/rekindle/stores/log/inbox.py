@@ -1,11 +1,12 @@
 """The inbox: records from hooks and commands, appended by many processes, folded by one.
 
 A record is one line, `1 event {...}`. It is written with a single write that starts with a newline,
-so that a torn record spoils only itself and never the next one.
+so that a torn record never damages the next one.
 
 There are two inboxes: one in the workspace, which counts as written by the agent, and the
-operator's, in the user's folder. The operator's commands count only from the second. The hooks'
-spool holds records of every project; only hooks' reports about their sessions count there.
+operator's, in the user's folder. The operator's commands count only if they are in the operator's
+inbox. The hooks' spool holds records of every project; of these, only the hooks' reports about
+their sessions count.
 
 Segment names are never reused. A process appends under a shared lock and, once it has the lock,
 checks that the segment still exists; the fold removes a segment only under the exclusive lock. So
@@ -55,11 +56,11 @@ _SUFFIX = ".seg"
 
 
 HookParsers = Mapping[str, Callable[[HookRecord], AnyEvent | None]]
-"""The parser of each harness's hook records."""
+"""The parser for each harness's hook records."""
 
 
 class InboxRecord(msgspec.Struct, frozen=True):
-    """A complete line of a segment, and its end offset."""
+    """A complete line of a segment, with its end offset."""
 
     segment: str
     end: int
@@ -76,7 +77,7 @@ class InboxRecord(msgspec.Struct, frozen=True):
     def event(
         self, harnesses: HookParsers, redaction: Redaction | None = None
     ) -> AnyEvent | UnknownEvent | None:
-        """Return the record's redacted event; None if a hook's report is not relevant."""
+        """Return the record's redacted event, or None if it is an irrelevant hook report."""
         event = self._event(harnesses)
         if event is None or isinstance(event, UnknownEvent):
             return event
@@ -89,7 +90,7 @@ class InboxRecord(msgspec.Struct, frozen=True):
     def _event(self, harnesses: HookParsers) -> AnyEvent | UnknownEvent | None:
         version, _, rest = self.line.partition(b" ")
         if self.is_spooled and (version, rest[: len(_HOOK)]) != (b"%d" % _VERSION, _HOOK):
-            # Checked first: a record of a later schema would make the writer wait for a newer
+            # Check this first: a record with a later schema would make the writer wait for a newer
             # Rekindle.
             raise DocumentError("hooks' spool", "has a record that no hook wrote")
         if version.isdigit() and rest.startswith((_EVENT, _HOOK)):
@@ -111,12 +112,12 @@ class InboxSegment(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """The segment's name in the log; the prefix cannot be forged in the workspace."""
+        """The segment's name in the log; its prefix cannot be forged by a file in the workspace."""
         return f"operator/{self.path.name}" if self.is_from_operator else self.path.name
 
 
 def append_records(folder: Path, records: Sequence[Event], *, durable: bool) -> None:
-    """Append records in one write; with `durable`, return only after syncing them to disk."""
+    """Append records in one write; with `durable`, sync them to disk before returning."""
     data = b"".join(b"\n" + _PREFIX + events.render(record) + b"\n" for record in records)
     fd = _open_newest(folder)
     try:
@@ -128,7 +129,7 @@ def append_records(folder: Path, records: Sequence[Event], *, durable: bool) -> 
             )
         if durable:
             durable_files.sync_descriptor(fd, folder)
-            # The process that created the segment may not have made its name durable.
+            # The process that created the segment may not have synced its name to disk.
             durable_files.sync_folder(folder)
     finally:
         durable_files.close_descriptor(fd)
@@ -148,7 +149,7 @@ def list_segments(folder: Path, prefix: str = "") -> list[InboxSegment]:
 
 
 def list_agent_segments(folder: AgentFolder) -> list[InboxSegment]:
-    """Return every segment of an agent: the operator's, the workspace's, and the hooks' spool."""
+    """Return every segment of an agent: the operator's, the workspace's and the hooks' spool."""
     return (
         list_operator_segments(folder)
         + list_segments(folder.inbox)
@@ -170,7 +171,7 @@ def list_operator_segments(folder: AgentFolder) -> list[InboxSegment]:
 
 
 def list_spooled_segments(agent: Path) -> list[InboxSegment]:
-    """Return the segments that hooks wrote elsewhere while the inbox was not writable."""
+    """Return the segments that hooks wrote to the spool while the inbox was not writable."""
     prefix = hook.spool_prefix(str(agent))
     spools = [spool for spool in hook.spool_folders() if hook.is_ours_alone(spool)]
     segments = [segment for spool in spools for segment in list_segments(Path(spool), prefix)]
@@ -178,7 +179,7 @@ def list_spooled_segments(agent: Path) -> list[InboxSegment]:
 
 
 def read_records(segment: InboxSegment, start: int = 0) -> Iterator[InboxRecord]:
-    """Yield the complete lines from `start` on. A tail without a newline may still be growing."""
+    """Yield the complete lines from `start` onwards; a line without a newline may still grow."""
     data = _read_from(segment, start)
     position = 0
     while (newline := data.find(b"\n", position)) >= 0:
@@ -200,8 +201,8 @@ def measure_segment(segment: InboxSegment, *, gone: int) -> int:
 def sync_segment(segment: InboxSegment) -> None:
     """Sync records that heartbeats appended without waiting for the disk.
 
-    Without this, a power loss could keep the log's cursor but not the segment's bytes, and the next
-    record at those offsets would be taken as already folded.
+    Without this sync, a power loss could preserve the log's cursor but not the segment's bytes, and
+    the next records at those offsets would be mistaken for records that are already folded.
     """
     with (
         translate_os_errors(segment.path),
@@ -213,8 +214,8 @@ def sync_segment(segment: InboxSegment) -> None:
 def retire_segment(segment: InboxSegment, folded: int) -> InboxRecord | None:
     """Remove a segment that is folded up to `folded`, unless it has grown meanwhile.
 
-    Return the torn tail, if there is one, as a record to reject: under the exclusive lock, no
-    process is still writing it.
+    Return the torn tail, if there is one, as a record to reject: because of the exclusive lock, no
+    process can still be writing it.
     """
     with (
         translate_os_errors(segment.path),
@@ -238,7 +239,7 @@ def _make_record(segment: InboxSegment, end: int, line: bytes) -> InboxRecord:
 
 
 def _make_harmless(event: AnyEvent | UnknownEvent) -> AnyEvent | UnknownEvent:
-    """Reduce displayed text to one line without escapes: records are not trusted."""
+    """Reduce displayed text to one line without escapes, because records are not trusted."""
     if isinstance(event, LoopAdded):
         return msgspec.structs.replace(
             event, id=to_one_line(event.id, LOOP_ID_CHARACTERS), text=to_one_line(event.text)
@@ -251,7 +252,7 @@ def _make_harmless(event: AnyEvent | UnknownEvent) -> AnyEvent | UnknownEvent:
 
 
 def _drop_transcript(event: AnyEvent | UnknownEvent) -> AnyEvent | UnknownEvent:
-    """Clear the transcript: only hooks may name one, and their harness checks its path."""
+    """Clear the transcript path: only hooks may set it, and their harness checks the path."""
     if isinstance(event, SessionStarted):
         return msgspec.structs.replace(event, transcript="")
     return event
@@ -267,13 +268,14 @@ def _read_from(segment: InboxSegment, start: int) -> bytes:
 
 
 def _open_newest(folder: Path) -> int:
-    """Open the newest segment, or a new one, under a shared lock, and return its descriptor."""
+    """Open the newest segment under a shared lock, or create one, and return its descriptor."""
     while True:
         segments = list_segments(folder)
         if segments:
             path, flags = segments[-1].path, os.O_WRONLY | os.O_APPEND
         else:
-            # Two processes may both find none and create one each: every segment is folded.
+            # If two processes find no segment, each creates one; this is harmless, as all segments
+            # are folded.
             name = f"{time.time_ns():020d}-{secrets.token_hex(4)}{_SUFFIX}"
             path, flags = folder / name, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL
         with translate_os_errors(path):
@@ -290,5 +292,5 @@ def _open_newest(folder: Path) -> int:
             except BaseException:
                 os.close(fd)
                 raise
-        with suppress(OSError):  # the segment was retired between open and lock: try the next
+        with suppress(OSError):  # the segment was retired between open and lock: try again
             os.close(fd)

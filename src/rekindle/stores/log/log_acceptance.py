@@ -1,9 +1,9 @@
 """Acceptance: the operator accepts a log that does not match its seal.
 
 The agent can write to its log and to every other file of its workspace, and can make them agree.
-Only the user's folder shows which lines Rekindle wrote: it has the seal's records and the snapshot.
-Lines that they confirm stay; all others are set aside. If they confirm none, as in a project from
-another host, all lines stay except the operator's decisions.
+Only the user's folder shows which lines Rekindle wrote, because it holds the seal's records and the
+snapshot. Lines that these confirm are kept; all others are set aside. If they confirm no line, as
+in a project from another host, all lines are kept except the operator's decisions.
 """
 
 import os
@@ -39,18 +39,18 @@ from rekindle.system.files import durable_files
 _DECISIONS = (
     *events.OPERATOR_COMMANDS,
     events.QuestionAsked,  # its default becomes the answer at the deadline
-    events.AgentReceived,  # includes all of these
-    events.UnknownEvent,  # may be one of these in a later version
+    events.AgentReceived,  # includes events of all these kinds
+    events.UnknownEvent,  # may be one of these kinds in a later version
 )
 _OPERATORS = "operator/"
-"""Prefix of the operator's segment names: a forged position could hide a real command."""
+"""Prefix of the operator's segment names; a forged cursor for one could hide a real command."""
 
 
 def accept_log(folder: AgentFolder, seen: AgentView, now: datetime) -> str:
-    """Seal the log without lines that must not count; return the file they were moved to.
+    """Seal the log without the lines that must not count; return the file they were moved to.
 
-    The name is relative to the agent's folder; it is the log's own name if no line was moved. The
-    workspace's other files have no influence. The caller holds the agent's lock.
+    The returned name is relative to the agent's folder; it is the log's own name if no line was
+    moved. Other files in the workspace are not considered. The caller must hold the agent's lock.
     """
     if folder.private is None:
         return ""
@@ -66,8 +66,8 @@ def accept_log(folder: AgentFolder, seen: AgentView, now: datetime) -> str:
     else:
         aside = _set_decisions_aside(folder)
     seal_log(folder)
-    # The snapshot describes the previous log. It is removed last, because a second attempt needs
-    # it.
+    # The snapshot describes the previous log. It is removed last, because a second attempt would
+    # need it.
     durable_files.remove_file(folder.snapshot)
     return aside or folder.log.name
 
@@ -99,7 +99,7 @@ def find_lost_spending(
 def _find_confirmed(
     folder: AgentFolder, seen: AgentView, last_snapshot: LogSnapshot
 ) -> ChainPosition:
-    """Return the last position of the log that the user's folder confirms; 0 if there is none."""
+    """Return the last position in the log that the user's folder confirms, or 0 if none."""
     private = folder.private
     if private is None:
         return ChainPosition()
@@ -108,7 +108,8 @@ def _find_confirmed(
         *seal.read_positions(private.seal),
     }
     if seen.condition == "appended":
-        # The project may have been moved, used there, and moved back: its seal there counts too.
+        # The project may have been moved, used at its new path, and moved back. The seal that was
+        # written for the other path counts too.
         elsewhere = private.path.parents[2].glob(f"*/agents/{folder.name}/seal")
         confirmed.update(position for path in elsewhere for position in seal.read_positions(path))
     return max(
@@ -119,7 +120,7 @@ def _find_confirmed(
 
 
 def _cut_off(folder: AgentFolder, confirmed: ChainPosition) -> str:
-    """Move everything after a position to a file; return its name, or "" if nothing moved."""
+    """Move everything after a position to a file; return its name, or "" if nothing was moved."""
     if event_log.measure_log(folder.log) == confirmed.end:
         return ""
     aside = rejected_files.find_free_path(folder.log)
@@ -127,14 +128,14 @@ def _cut_off(folder: AgentFolder, confirmed: ChainPosition) -> str:
     durable_files.truncate_file(folder.log, confirmed.end)
     last = next(event_log.read_backwards(folder.log), None)
     if read_state_seq(folder) > (last.event.seq if last else 0):
-        # state.json was made from lines that no longer count. The writer makes a new one.
+        # state.json was derived from lines that no longer count. The writer creates a new one.
         durable_files.rename_durably(folder.state, rejected_files.find_free_path(folder.state))
     rejected_files.remove_older(folder.log, aside)
     return aside.name
 
 
 def _continue_from_snapshot(folder: AgentFolder, last_snapshot: LogSnapshot, now: datetime) -> None:
-    """Continue the log from the snapshot, which has more events than the remaining lines."""
+    """Continue the log from the snapshot, which covers more events than the remaining lines."""
     plain = msgspec.to_builtins(last_snapshot.projection, str_keys=True)
     seq, gen = last_snapshot.projection.seq, last_snapshot.projection.gen
     received = events.AgentReceived(ts=now, seq=seq, gen=gen, known=plain)
@@ -142,9 +143,9 @@ def _continue_from_snapshot(folder: AgentFolder, last_snapshot: LogSnapshot, now
 
 
 def _set_decisions_aside(folder: AgentFolder) -> str:
-    """Move the decisions to a file, and return its name; empty if there are none.
+    """Move the operator's decisions to a file, and return its name, or "" if there are none.
 
-    Each is replaced by a line without effect, so that event numbers stay continuous.
+    Each decision is replaced with a line that has no effect, so that event numbers stay continuous.
     """
     decisions = [line for _, line in event_log.read_lines(folder.log, 0) if _render_rejection(line)]
     if not decisions:
@@ -166,7 +167,7 @@ def _drop_decisions(folder: AgentFolder) -> Iterator[bytes]:
 
 
 def _render_rejection(line: bytes) -> bytes:
-    """Return the replacement of a line that must not count; empty if the line may stay."""
+    """Return the replacement for a line that must not count, or empty bytes if it may stay."""
     try:
         event = events.parse(line)
     except NewerSchemaError:

@@ -1,7 +1,8 @@
 """The number of an agent's last question, stored outside the workspace.
 
-The log has it as well, but an agent can rewrite its log, and the operator may accept the rest. If a
-number were used again, the command in an old notification would answer another question.
+The log has this number as well, but an agent can rewrite its log, and the operator may accept what
+remains of it. If a number were reused, the command in an old notification would answer a different
+question.
 """
 
 import re
@@ -12,23 +13,25 @@ from rekindle.stores.log import event_log
 from rekindle.system.files import durable_files
 
 _DIGITS = 6
-"""Digits of a number read from unconfirmed lines: a forged one must not make ids long."""
+"""Maximum number of digits in a question number read from unconfirmed log lines, so that a forged
+number cannot make question ids long.
+"""
 
 
 def load(folder: AgentFolder) -> int:
-    """Return the number of the last question according to the user's folder; 0 if there is none."""
+    """Return the number of the last question recorded in the user's folder, or 0 if none is."""
     data = durable_files.read_bytes(folder.private.last_question) if folder.private else None
     return int(data) if data and data.strip().isdigit() else 0
 
 
 def keep(folder: AgentFolder, number: int) -> None:
-    """Record durably that a number is used."""
+    """Record durably that a question number has been used."""
     if folder.private is not None and number > load(folder):
         durable_files.replace_file(folder.private.last_question, b"%d\n" % number)
 
 
 def keep_accepted(folder: AgentFolder, projection: Projection) -> None:
-    """Record the question numbers of a log before it is accepted, because its questions may be cut.
+    """Record the question numbers of a log before it is accepted, as its questions may be removed.
 
     The log's own lines count only if the user's folder has no record, as in a project from another
     host.

@@ -1,7 +1,7 @@
 """The snapshot: the projection of the log at some offset, so that a start reads only the tail.
 
-It is a cache. A snapshot that is missing, broken, of a newer schema, or no longer fits the log is
-ignored, and the log is read from the start.
+The snapshot is a cache. If it is missing, broken, of a newer schema, or does not match the log, it
+is ignored, and the log is read from the start.
 """
 
 import msgspec
@@ -26,12 +26,12 @@ class LogSnapshot(msgspec.Struct, frozen=True):
     offset: int
     """Length of the log that the snapshot covers, in bytes."""
     anchor: str
-    """Fingerprint of the log just before that offset."""
+    """Fingerprint of the log just before `offset`."""
     projection: Projection
     chain: str = ""
-    """The seal's chain of hashes up to that offset."""
+    """The seal's chain of hashes up to `offset`."""
     kinds: tuple[str, ...] = ()
-    """Event kinds that its writer knew; events of other kinds were skipped."""
+    """Event kinds that the snapshot's writer knew; events of other kinds were skipped."""
 
 
 _decoder = msgspec.json.Decoder(LogSnapshot)
@@ -43,14 +43,14 @@ def make_empty_snapshot(folder: AgentFolder) -> LogSnapshot:
 
 
 def load_snapshot(folder: AgentFolder) -> LogSnapshot:
-    """Return the last snapshot if it fits the log, or else an empty one."""
+    """Return the last snapshot if it matches the log, or an empty one otherwise."""
     last = load_any_snapshot(folder)
     fits = last.anchor == event_log.compute_anchor(folder.log, last.offset)
     return last if fits else make_empty_snapshot(folder)
 
 
 def load_any_snapshot(folder: AgentFolder) -> LogSnapshot:
-    """Return the last snapshot, whether or not it fits the current log."""
+    """Return the last snapshot, whether or not it matches the current log."""
     try:
         data = durable_files.read_bytes(folder.snapshot)
     except OversizedError:
@@ -63,7 +63,7 @@ def load_any_snapshot(folder: AgentFolder) -> LogSnapshot:
         return make_empty_snapshot(folder)
     if last.v != SCHEMA or not set(KNOWN_KINDS) <= set(last.kinds):
         return make_empty_snapshot(folder)
-    # A copied folder uses its own name.
+    # A copy of an agent's folder uses its own folder name, not the original's.
     renamed = msgspec.structs.replace(last.projection, agent=folder.name)
     return msgspec.structs.replace(last, projection=renamed)
 
@@ -71,7 +71,7 @@ def load_any_snapshot(folder: AgentFolder) -> LogSnapshot:
 def compact_projection(folder: AgentFolder, projection: Projection) -> Projection:
     """Drop old details, and the cursors of segments that no longer exist.
 
-    A segment whose cursor is in the log existed before: if it is missing now, it was removed.
+    A segment whose cursor is in the log did exist, so if it is missing now, it was removed.
     """
     present = {segment.name for segment in inbox.list_agent_segments(folder)}
     cursors = {name: end for name, end in projection.cursors.items() if name in present}
@@ -82,8 +82,8 @@ def save_snapshot(
     folder: AgentFolder, projection: Projection, offset: int, chain: str = ""
 ) -> None:
     """Save the log's projection, without the cursors of segments that were removed."""
-    # A removed segment could reappear after a power loss, and without its cursor it would be folded
-    # again: the removal must be durable first.
+    # The removal of a segment must be durable first: if a removed segment reappeared after a power
+    # loss and its cursor were missing, it would be folded again.
     durable_files.sync_folder(folder.inbox)
     if folder.private is not None:
         durable_files.sync_folder(folder.private.inbox)

@@ -1,7 +1,7 @@
 """The view: an agent's state for readers, without a lock and without waiting.
 
-The inbox is read before the log. A record folded in between is then seen twice, which changes
-nothing; in the other order it could be missed.
+The inbox is read before the log. A record that is folded in between is then seen twice, which has
+no effect; in the opposite order it could be missed.
 """
 
 import msgspec
@@ -43,15 +43,17 @@ from rekindle.thresholds.storage import BATCH_EVENTS
 
 class AgentView(msgspec.Struct, frozen=True):
     projection: Projection
-    """Projection of the log and the pending inbox records."""
+    """Projection of the log together with the pending inbox records."""
     committed: Projection
     """Projection of the log alone."""
     pending: tuple[InboxRecord, ...]
-    """Records that are acknowledged but not folded yet."""
+    """Records that are acknowledged but not yet folded into the log."""
     proposed: RelayProposed | None
-    """A relay in the inbox that is not committed yet."""
+    """A relay in the inbox that has not been committed yet, or None."""
     start: Projection
-    """The last snapshot, or a later projection: only the end of a long log is held in memory."""
+    """Projection before `tail`: the last snapshot's, or a later one if the log is long, because
+    only the end of a long log is held in memory.
+    """
     tail: tuple[AnyEvent | UnknownEvent, ...]
     """The events after `start`."""
     bad: tuple[BadLine, ...]
@@ -59,15 +61,15 @@ class AgentView(msgspec.Struct, frozen=True):
     unreadable: int
     """Number of unreadable inbox records."""
     end: int
-    """Offset after the last complete line of the log."""
+    """Offset after the last complete line of the log, in bytes."""
     snapshot_end: int
-    """Bytes of the log that the snapshot covers."""
+    """Length of the log that the snapshot covers, in bytes."""
     gen: int = 0
-    """Generation of the last line that counts."""
+    """Generation of the last log line that counts."""
     anchor: str = ""
-    """Fingerprint of the log just before its end."""
+    """Fingerprint of the log just before `end`."""
     stamp: tuple[int, ...] | None = None
-    """Stamp of the snapshot's file when it was read."""
+    """Stamp of the snapshot file when it was read."""
     resolving: tuple[AnyEvent, ...] = ()
     """Events between the snapshot and `start` that resolve loops."""
     chain: str = ""
@@ -77,11 +79,11 @@ class AgentView(msgspec.Struct, frozen=True):
     has_leftover: bool = False
     """Whether an interrupted append left bytes after `end`; the next writer cuts them off."""
     stamps: tuple[object, ...] = ()
-    """Stamps of log and seal: a tampered log is not read again until they change."""
+    """Stamps of the log and seal; a tampered log is not read again until one of them changes."""
 
     @property
     def is_tampered(self) -> bool:
-        """Whether the log is not the one that Rekindle wrote on this host."""
+        """Whether the log differs from the one that Rekindle wrote on this host."""
         return self.condition in seal.TAMPERED_CONDITIONS
 
 
@@ -92,9 +94,9 @@ def read_view(
     before: AgentView | None = None,
     noted: DesiredSet | None = None,
 ) -> AgentView:
-    """Return the agent's current view; with `before`, an earlier view, read only new lines.
+    """Return the agent's current view; if `before`, an earlier view, is given, read only new lines.
 
-    `noted` is a stop that is stored outside the folder and may not be in the log.
+    `noted` is a stop that is stored outside the folder and may be missing from the log.
     """
     folder.verify()
     waiting = [
@@ -153,7 +155,7 @@ def _read_sealed(folder: AgentFolder, before: AgentView) -> AgentView:
     while True:
         sealed = seal.read_seal(folder.private.seal)
         view = _compare_to_seal(folder, before, sealed) if sealed else _read_unsealed(folder)
-        # A writer may have appended during the read: then the newer seal decides.
+        # A writer may have appended during the read; in that case, the newer seal decides.
         if view.condition == "sealed" or seal.read_seal(folder.private.seal) == sealed:
             return view
 
@@ -164,7 +166,7 @@ def _read_unsealed(folder: AgentFolder) -> AgentView:
 
 
 def _compare_to_seal(folder: AgentFolder, before: AgentView, sealed: Seal) -> AgentView:
-    # From offset 0 if needed: the operator may have accepted another log since `before`.
+    # Fall back to offset 0, because the operator may have accepted another log since `before`.
     for start in (before, _make_empty(folder)):
         for position in sealed.places:
             view = _read_log(start, folder, position.end)
@@ -179,7 +181,7 @@ def _compare_to_seal(folder: AgentFolder, before: AgentView, sealed: Seal) -> Ag
 def _is_fenced(folder: AgentFolder, view: AgentView, size: int) -> bool:
     """Return whether all lines after `view` were written by a host that had lost the agent.
 
-    Such lines never count; the next writer cuts them off.
+    Such lines never count, and the next writer cuts them off.
     """
     if view.gen <= 1:
         return False  # no other host ever had the agent
@@ -202,7 +204,7 @@ def _make_empty(folder: AgentFolder) -> AgentView:
 
 
 def _show_safe_mode(projection: Projection, condition: seal.LogCondition) -> Projection:
-    """Show an agent whose log does not match its seal in safe mode, whatever the log contains."""
+    """Return the projection in safe mode, for an agent whose log does not match its seal."""
     safe = LogPosition(
         projection.seq + 1, TAMPERED_REASON, TamperedLogError(projection.agent, condition).reason
     )
@@ -214,8 +216,8 @@ def _read_log(before: AgentView, folder: AgentFolder, until: int | None = None) 
     """Extend `before` with the log's new lines, at most up to `until`.
 
     The last two batches stay in memory, because an edit of state.json is compared with the
-    projection at which the file was made. Older events are folded and dropped: a log without a
-    snapshot may be larger than the memory.
+    projection from which the file was written. Older events are folded and dropped, because a log
+    without a snapshot may not fit in memory.
     """
     start, committed, end, gen = before.start, before.committed, before.end, before.gen
     chain = before.chain if folder.private else None
@@ -250,7 +252,7 @@ def _read_log(before: AgentView, folder: AgentFolder, until: int | None = None) 
 
 
 def _require_no_trace(folder: AgentFolder) -> None:
-    """Refuse a log that is missing or empty if other files show that there was one."""
+    """Raise an error if the log is missing or empty although other files show that it existed."""
     if seq := read_state_seq(folder):
         raise LogMissingError(str(folder.path), f"state.json was made at event {seq}")
     if folder.private is None and durable_files.path_exists(folder.snapshot):
@@ -262,13 +264,13 @@ def _require_no_trace(folder: AgentFolder) -> None:
 def _has_only_grown(before: AgentView, folder: AgentFolder) -> bool:
     """Return whether the log has only grown since `before`.
 
-    Otherwise another log replaced it: from a backup, or received from elsewhere.
+    Otherwise it was replaced by another log, such as one from a backup or from another host.
     """
     return before.anchor == event_log.compute_anchor(folder.log, before.end)
 
 
 def _start_from(start: LogSnapshot) -> AgentView:
-    """Return the snapshot's view, before the rest of the log is read."""
+    """Return the view at the snapshot, before the rest of the log is read."""
     return AgentView(
         projection=start.projection,
         committed=start.projection,
@@ -288,27 +290,27 @@ def _start_from(start: LogSnapshot) -> AgentView:
 def find_folded_end(segment: InboxSegment, committed: Projection) -> int:
     """Return the offset up to which a segment is folded into the log.
 
-    A segment shorter than its cursor was restored from a copy or a broken disk: its content is new,
-    and counts from offset 0.
+    If a segment is shorter than its cursor, it was restored from a copy or recovered from a broken
+    disk. Its content is then new, and is read from offset 0.
     """
     cursor = committed.cursors.get(segment.name, 0)
     return cursor if cursor <= inbox.measure_segment(segment, gone=cursor) else 0
 
 
 def read_state_seq(folder: AgentFolder) -> int:
-    """Return the event number at which state.json was made; 0 if it is missing or edited."""
+    """Return the number of the event at which state.json was written; 0 if missing or edited."""
     data = durable_files.read_bytes(folder.state)
     try:
         return state.parse(data).seq if data is not None and state.is_unedited(data) else 0
     except DocumentError:
-        return 0  # an edit, which recovery handles
+        return 0  # it was edited, which recovery handles
 
 
 def require_whole_log(folder: AgentFolder, seq: int) -> None:
-    """Refuse a log that ends before the event at which state.json was made.
+    """Raise an error if the log ends before the event at which state.json was written.
 
-    A sealed log is confirmed by its seal instead: state.json, which an agent can write, does not
-    count.
+    A sealed log is confirmed by its seal instead; state.json is not considered, because an agent
+    can write to it.
     """
     state_seq = read_state_seq(folder) if folder.private is None else 0
     if state_seq > seq:
