@@ -8,7 +8,7 @@ from rekindle.thresholds.supervision import CRONTAB_SECONDS
 
 
 def read_crontab() -> list[str]:
-    """Return the lines of the user's crontab; empty if there is none, or no cron."""
+    """Return the lines of the user's crontab; empty if there is none or cron is not installed."""
     program = program_search.find_executable("crontab")
     if program is None:
         return []
@@ -21,7 +21,7 @@ def read_crontab() -> list[str]:
 
 
 def write_crontab(lines: list[str]) -> None:
-    """Replace the user's crontab; without lines, remove it."""
+    """Replace the user's crontab with these lines, or remove it if there are none."""
     program = program_search.find_executable("crontab")
     if program is None:
         return

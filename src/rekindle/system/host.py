@@ -10,9 +10,9 @@ _MACHINE_IDS = (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id"))
 
 
 def identify_host() -> str:
-    """Return a name that survives reboots and, if there is a machine id, a new hostname."""
+    """Return a name that survives reboots and, if the host has a machine id, renaming the host."""
     for file in _MACHINE_IDS:
-        # If the id exists but cannot be read now, another name would look like another host.
+        # A read error is raised, because another name would look like another host.
         with translate_os_errors(file):
             try:
                 machine_id = file.read_text(encoding="ascii").strip()
@@ -29,7 +29,7 @@ def name() -> str:
 
 
 def identify_user() -> str:
-    """Return the name of this process's user, independent of the environment."""
+    """Return the name of the user that runs this process, regardless of the environment."""
     try:
         return pwd.getpwuid(os.getuid()).pw_name
     except KeyError:  # the user id has no name

@@ -1,6 +1,6 @@
-"""Notifications to a person, through apprise, which is an optional dependency.
+"""Notifications to a person through apprise, an optional dependency.
 
-Apprise runs in a separate process. A thread could not be killed when a server does not answer, and
+Apprise runs in a separate process. A thread could not be killed if a server does not answer, and
 the supervisor must have no threads when it starts an agent. The addresses contain secrets: they are
 passed through a pipe, never on a command line, and reports refer to an address only by its position
 and kind.
@@ -31,7 +31,7 @@ _SCHEME = re.compile(r"([a-z][a-z0-9]{1,15})://")
 
 
 class Notifier:
-    """The addresses under `notify:`, in apprise's format."""
+    """Sends notifications to the addresses under `notify:`, which have apprise's format."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class Notifier:
         self._environ = environ
 
     def check(self) -> None:
-        """Raise the error that would keep every notification from being sent; send nothing."""
+        """Raise the error that would prevent all notifications, if there is one; send nothing."""
         if not self._urls:
             return
         if find_spec("apprise") is None:
@@ -59,7 +59,7 @@ class Notifier:
                 )
 
     def send(self, title: str, body: str, severity: Severity = "warning") -> list[str]:
-        """Notify every address and return the failures as text, without raising or long waits."""
+        """Notify every address and return the failures as text; never raise or wait for long."""
         if not self._urls:
             return []
         try:
@@ -78,7 +78,7 @@ class Notifier:
         ]
 
     def _resolve_addresses(self) -> tuple[list[str], dict[int, str]]:
-        """Return the addresses, empty if a variable is missing, and the missing variables."""
+        """Return the addresses (empty if a variable is not set) and the variables not set."""
         resolved, missing = [], {}
         for number, url in enumerate(self._urls):
             try:
@@ -89,29 +89,29 @@ class Notifier:
         return resolved, missing
 
     def _clean_text(self, text: str) -> str:
-        """Redact the text, and replace characters that no service could encode."""
+        """Redact the text, and replace characters that cannot be encoded."""
         return self._redaction.text(text).encode("utf-8", "replace").decode()
 
     def _name_address(self, number: int) -> str:
-        """Name an address by its position and kind: the rest of it may be a secret."""
+        """Return an address's position and kind, because the rest of it may be secret."""
         kind = _SCHEME.match(self._urls[number])
         return f"address {number + 1} of `notify:`" + (f" ({kind[1]})" if kind else "")
 
     def _ask_process(self, message: object) -> dict[int, str]:
-        """Return the process's answer for each address that it had time for."""
-        # The answers go to a file: a child of the process could hold a pipe open.
+        """Return the answer for each address that the process handled before the timeout."""
+        # The answers are written to a file, because a child of the process could hold a pipe open.
         with tempfile.TemporaryFile() as answers:
             process = subprocess.Popen(  # noqa: S603 - fixed arguments
                 [sys.executable, "-P", "-m", __name__],
                 stdin=subprocess.PIPE,
                 stdout=answers,
-                stderr=subprocess.DEVNULL,  # apprise may print an address there
+                stderr=subprocess.DEVNULL,  # apprise may print an address to stderr
                 start_new_session=True,
             )
             try:
                 process.communicate(json.dumps(message).encode(), NOTIFY_SECONDS)
             except subprocess.TimeoutExpired:
-                # The process was not waited for yet, so its pid cannot have been reused.
+                # The process has not been reaped, so its pid cannot have been reused.
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.killpg(process.pid, signal.SIGKILL)
                 with contextlib.suppress(subprocess.TimeoutExpired):
@@ -121,7 +121,7 @@ class Notifier:
 
 
 def main() -> None:
-    """Read the message in the separate process, send it, and print one line per address."""
+    """Run in the separate process: read the message, send it, and print one line per address."""
     import apprise  # noqa: PLC0415 - an extra, and slow to load
 
     message = json.load(sys.stdin)
@@ -137,7 +137,8 @@ def main() -> None:
 
     def notify(number: int, target: apprise.Apprise) -> None:
         try:
-            # Sent as text: otherwise a service that takes markup would interpret the agent's text.
+            # The body is sent as plain text, so that services do not interpret markup in the
+            # agent's text.
             is_sent = target.notify(
                 title=message["title"],
                 body=message["body"],

@@ -1,1 +1,1 @@
-"""Files: durable writes, locks, and folders opened without following links."""
+"""Files: durable writes, locks, and opening folders without following links."""

@@ -9,7 +9,7 @@ from typing import Any
 from rekindle.errors import translate_os_errors
 
 _FLAGS = (1).to_bytes(4, "little")
-"""The flags of an unchecked-hash pyc: it records its source's hash and never reads the source."""
+"""Header flags of an unchecked-hash pyc: Python never compares such a file with its source."""
 
 
 def compile_program(source: Path) -> bytes:
@@ -17,8 +17,8 @@ def compile_program(source: Path) -> bytes:
     with translate_os_errors(source):
         text = source.read_bytes()
     code = compile(text, source.name, "exec", dont_inherit=True, optimize=0)
-    # marshal encodes an object differently if nothing else refers to it. Referring to all of them
-    # makes the bytes independent of this process's imports.
+    # marshal encodes an object differently if nothing else refers to it. Referring to every object
+    # makes the bytes independent of the modules that this process has imported.
     referred = list(_list_objects(code))
     body = marshal.dumps(code)
     del referred
@@ -33,7 +33,7 @@ def is_compiled_from(program: bytes, source: Path) -> bool:
 
 
 def _list_objects(value: object) -> list[Any]:
-    """Return a value and everything that its code refers to."""
+    """Return a code object or constant, and everything that it refers to."""
     parts: tuple[object, ...] = ()
     if isinstance(value, CodeType):
         parts = (value.co_consts, value.co_names, value.co_varnames, value.co_freevars)

@@ -1,4 +1,4 @@
-"""Files changed in a folder without git, according to the file system."""
+"""Files that changed in a folder without git, according to the file system."""
 
 import os
 from collections import deque
@@ -12,9 +12,9 @@ from rekindle.thresholds.texts import PATH_CHARACTERS
 
 
 def list_changed(folder: str, since: float) -> tuple[str, ...]:
-    """Return the files below a folder that were written after a time.
+    """Return the files below a folder that were written after a given time.
 
-    A huge folder is read only in part, topmost files first. Links are not followed.
+    If a folder is huge, only a part of it is read, topmost files first. Links are not followed.
     """
     changed: list[str] = []
     waiting, remaining = deque([""]), UNVERSIONED_FILES
@@ -24,7 +24,7 @@ def list_changed(folder: str, since: float) -> tuple[str, ...]:
             with os.scandir(Path(folder, below)) as entries:
                 listed = sorted(islice(entries, remaining), key=lambda entry: entry.name)
         except OSError:
-            continue  # removed meanwhile, or not readable
+            continue  # removed meanwhile, or unreadable
         remaining -= len(listed)
         for entry in listed:
             path = f"{below}{entry.name}"
@@ -38,7 +38,7 @@ def list_changed(folder: str, since: float) -> tuple[str, ...]:
 
 
 def _read_changed_at(entry: "os.DirEntry[str]") -> float:
-    """Return when a file was changed; 0 if it is gone.
+    """Return when a file was last changed, or 0 if it no longer exists.
 
     Unpacked or copied files may have an old modification time, but the inode's change time is new.
     """

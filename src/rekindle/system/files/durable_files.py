@@ -29,9 +29,9 @@ FILE_MODE = 0o600
 FOLDER_MODE = 0o700
 TEMPORARY_PREFIX = ".tmp-"
 TORN_MARK = b" torn\n"
-"""The end of a line that its writer never acknowledged."""
+"""Text appended to a line that was torn, and therefore never acknowledged by its writer."""
 REFUSED_ERRNOS = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
-"""Errors for a process that may not write or read there, such as one in a sandbox."""
+"""Errors that a process gets if it may not read or write a path, for example in a sandbox."""
 _APPENDING = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -46,9 +46,9 @@ def replace_file(
     """Write `data` to `path` so that a reader or a crash sees either the old content or the new.
 
     With `root`, a folder above `path`, links below it are refused. Without `is_durable`, a host
-    crash may lose both.
+    crash may lose both the old and the new content.
     """
-    # A unique name, so that two writers never share a temporary file.
+    # The name is unique, so that two writers never share a temporary file.
     temp = f"{TEMPORARY_PREFIX}{os.urandom(8).hex()}-{path.name}"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     with translate_os_errors(path), safe_folders.open_parent(path, root) as folder:
@@ -72,11 +72,11 @@ def replace_file(
 
 
 def append_durably(path: Path, data: bytes) -> int:
-    """Append durably and return the start offset; on failure the file is unchanged.
+    """Append durably and return the start offset; if this fails, the file is unchanged.
 
-    For a file of lines with one writer. If the last line is torn, by a power loss or a full disk,
-    it is marked, so that it never passes for a complete line, and the new data starts on the next
-    one.
+    For a file of lines with a single writer. If a power loss or a full disk left the last line
+    torn, the line is marked, so that it is never mistaken for a complete line, and the new data
+    starts on the next line.
     """
     with translate_os_errors(path), safe_folders.open_parent(path) as folder:
         is_new = not _is_in(folder, path.name)
@@ -101,7 +101,7 @@ def append_durably(path: Path, data: bytes) -> int:
 
 
 def truncate_file(path: Path, end: int) -> None:
-    """Cut off everything after `end`, durably."""
+    """Cut off everything after the offset `end`, durably."""
     with translate_os_errors(path), hold_plain(path, os.O_WRONLY) as fd:
         os.ftruncate(fd, end)
         _sync(fd, path)
@@ -110,7 +110,7 @@ def truncate_file(path: Path, end: int) -> None:
 def write_from(path: Path, start: int, pieces: Iterable[bytes]) -> int:
     """Write pieces durably after the first `start` bytes of a file, and return the end offset.
 
-    Bytes that are already after `start` are dropped: a killed writer left them, and never
+    Bytes that are already after `start` are dropped: they were left by a killed writer, which never
     acknowledged them.
     """
     with translate_os_errors(path):
@@ -128,7 +128,7 @@ def write_from(path: Path, start: int, pieces: Iterable[bytes]) -> int:
 
 
 def write_at(path: Path, start: int, data: bytes) -> None:
-    """Overwrite bytes of a file in place, durably; this needs no new block on a full disk."""
+    """Overwrite bytes of a file in place, durably; this also works on a full disk."""
     with translate_os_errors(path):
         is_new = not path_exists(path)
         with hold_plain(path, os.O_WRONLY | os.O_CREAT) as fd:
@@ -148,9 +148,9 @@ def overwrite_durably(fd: int, path: Path, start: int, data: bytes) -> None:
 
 
 def read_bytes(path: Path, most: int = -1, *, root: Path | None = None) -> bytes | None:
-    """Return the file's bytes, or the first `most`; None if it does not exist.
+    """Return the file's bytes, at most the first `most`, or None if the file does not exist.
 
-    Links, pipes and oversized files are refused; with `root`, also links below it.
+    Links, pipes and oversized files are refused; with `root`, links below it are refused too.
     """
     with translate_os_errors(path):
         try:
@@ -162,14 +162,14 @@ def read_bytes(path: Path, most: int = -1, *, root: Path | None = None) -> bytes
 
 
 def read_user_file(path: Path, most: int) -> bytes:
-    """Return the bytes of a file that the user names: a regular file, with links followed.
+    """Return the bytes of a regular file that the user named; links are followed.
 
     Raises:
-        UnsafePathError: It is a FIFO, device, socket or folder, which could block or never end.
-        OversizedError: It is larger than `most`.
+        UnsafePathError: The path is a FIFO, device, socket or folder; reading could block forever.
+        OversizedError: The file is larger than `most` bytes.
     """
     with translate_os_errors(path):
-        # The opened file is checked again: another object may have replaced it.
+        # The file is checked again after opening, because it may have been replaced meanwhile.
         if not stat.S_ISREG(path.stat().st_mode):
             raise _make_not_regular_error(path)
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
@@ -187,14 +187,14 @@ def _make_not_regular_error(path: Path) -> UnsafePathError:
 def _read_up_to(file: BinaryIO, path: Path, most: int) -> bytes:
     if os.fstat(file.fileno()).st_size > most:
         raise OversizedError(str(path), most)
-    data = file.read(most + 1)  # it may have grown since
+    data = file.read(most + 1)  # the file may have grown meanwhile
     if len(data) > most:
         raise OversizedError(str(path), most)
     return data
 
 
 def read_last_bytes(path: Path, most: int) -> bytes | None:
-    """Return the last bytes of a plain file; None if it does not exist."""
+    """Return the last bytes of a plain file, or None if it does not exist."""
     with translate_os_errors(path):
         try:
             with hold_plain(path, os.O_RDONLY) as fd:
@@ -204,7 +204,7 @@ def read_last_bytes(path: Path, most: int) -> bytes | None:
 
 
 def open_plain(path: Path, flags: int, root: Path | None = None) -> int:
-    """Open a plain file without following links; the caller closes the descriptor."""
+    """Open a plain file without following links; the caller must close the descriptor."""
     flags |= os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     with safe_folders.open_parent(path, root) as folder:
         fd = os.open(path.name, flags, FILE_MODE, dir_fd=folder)
@@ -218,7 +218,7 @@ def open_plain(path: Path, flags: int, root: Path | None = None) -> int:
 
 @contextmanager
 def hold_plain(path: Path, flags: int) -> Iterator[int]:
-    """Yield a descriptor of a plain file, opened without following links, and close it."""
+    """Yield a descriptor for a plain file, opened without following links, then close it."""
     fd = open_plain(path, flags)
     try:
         yield fd
@@ -227,13 +227,13 @@ def hold_plain(path: Path, flags: int) -> Iterator[int]:
 
 
 def close_descriptor(fd: int) -> None:
-    """Close a descriptor and ignore errors: data that fsync confirmed stays confirmed."""
+    """Close a descriptor and ignore errors: data that fsync has confirmed is safe anyway."""
     with suppress(OSError):
         os.close(fd)
 
 
 def path_exists(path: Path) -> bool:
-    """Return whether anything is at the path; raise a disk error rather than return False."""
+    """Return whether anything exists at the path; raise an error if the disk cannot be read."""
     with translate_os_errors(path):
         try:
             path.lstat()
@@ -243,7 +243,7 @@ def path_exists(path: Path) -> bool:
 
 
 def list_entries(folder: Path) -> Iterator[str]:
-    """Yield the names in a folder; none if it does not exist."""
+    """Yield the names in a folder, or none if the folder does not exist."""
     with translate_os_errors(folder):
         try:
             fd = safe_folders.open_folder(folder)
@@ -258,7 +258,7 @@ def list_entries(folder: Path) -> Iterator[str]:
 
 
 def make_folder(path: Path) -> None:
-    """Create a folder that only its owner can enter, durably."""
+    """Create a folder durably; only its owner can enter it."""
     with translate_os_errors(path), safe_folders.open_parent(path) as folder:
         try:
             os.mkdir(path.name, FOLDER_MODE, dir_fd=folder)
@@ -269,7 +269,7 @@ def make_folder(path: Path) -> None:
 
 
 def refuse_link(path: Path) -> None:
-    """Refuse a symbolic link in place of one of Rekindle's folders: it could point anywhere."""
+    """Raise an error if one of Rekindle's folders is a symbolic link: it could point anywhere."""
     with translate_os_errors(path):
         try:
             mode = path.lstat().st_mode
@@ -325,9 +325,10 @@ def sync_descriptor(fd: int, path: Path) -> None:
 
 
 def sweep_temporary(folder: Path, of: str = "") -> None:
-    """Remove temporary files of killed writers; only for the holder of the folder's lock.
+    """Remove temporary files of killed writers; the caller must hold the folder's lock.
 
-    With `of`, remove only those meant for that file; used in folders that are not Rekindle's.
+    With `of`, remove only temporary files for the file of that name; this is used in folders that
+    do not belong to Rekindle.
     """
     for name in list(list_entries(folder)):
         if name.startswith(TEMPORARY_PREFIX) and name.endswith(of):

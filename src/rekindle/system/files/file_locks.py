@@ -1,4 +1,4 @@
-"""Locks on files, and files held open so that a replacement is noticed."""
+"""Locks on files, and files that are held open so that a replacement is noticed."""
 
 import fcntl
 import os
@@ -13,7 +13,7 @@ from rekindle.thresholds.storage import LOCK_POLL_SECONDS
 
 
 class PinnedFile:
-    """A file held open, so that another file cannot be mistaken for it."""
+    """A file that is held open, so that another file cannot be mistaken for it."""
 
     def __init__(self, path: Path, flags: int = os.O_RDONLY) -> None:
         self.path = path
@@ -21,7 +21,7 @@ class PinnedFile:
             self._fd = durable_files.open_plain(path, flags)
 
     def is_still_at_path(self) -> bool:
-        """Return whether the file is still the one at its path; it may have been removed."""
+        """Return whether the file is still at its path, neither removed nor replaced."""
         with translate_os_errors(self.path):
             try:
                 current = self.path.lstat()
@@ -39,7 +39,7 @@ class PinnedFile:
 
 
 class FileLock(PinnedFile):
-    """The exclusive lock of a file, held while this object is open."""
+    """An exclusive lock on a file, held as long as this object is open."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, os.O_RDWR | os.O_CREAT)
@@ -64,9 +64,9 @@ class FileLock(PinnedFile):
 
 @contextmanager
 def hold_lock(path: Path, wait: float) -> Iterator[FileLock | None]:
-    """Hold the exclusive lock of `path`; yield None if it is not free in time.
+    """Hold an exclusive lock on `path`; yield None if it is not free within `wait` seconds.
 
-    The kernel releases it when the process exits for any reason: there are no stale locks.
+    The kernel releases the lock when the process exits for any reason, so there are no stale locks.
     """
     while True:
         lock = FileLock(path)
@@ -82,7 +82,7 @@ def hold_lock(path: Path, wait: float) -> Iterator[FileLock | None]:
 
 
 def is_locked(path: Path) -> bool:
-    """Return whether a process holds the exclusive lock of `path`; the check creates no file."""
+    """Return whether a process holds the exclusive lock on `path`, without creating the file."""
     with translate_os_errors(path):
         try:
             with durable_files.hold_plain(path, os.O_RDONLY) as fd:

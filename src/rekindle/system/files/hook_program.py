@@ -1,8 +1,9 @@
-"""The hook program: in the user's folder, one file for each version of its content.
+"""The hook program, stored in the user's folder as one file for each version of its content.
 
 A CLI starts the program outside its sandbox, so it must not be in a workspace, where an agent could
-replace it. It is not started from the installed package either, which a tool cache may remove. The
-name contains a hash of the content: an upgrade adds a file, and running sessions keep using theirs.
+replace it. It is not started from the installed package either, because a tool cache may remove the
+package. The file name contains a hash of the content: an upgrade adds a file, and running sessions
+continue to use the old one.
 """
 
 import functools
@@ -26,9 +27,10 @@ _SOURCE = Path(hook.__file__)
 
 @functools.cache
 def compile_hook() -> bytes:
-    """Return the program of this version for this Python.
+    """Return this version's hook program, compiled for this Python.
 
-    Cached: a supervisor that runs for weeks uses the same bytes for all its launches.
+    The result is cached, because a supervisor may run for weeks and needs the same bytes for each
+    launch.
     """
     return bytecode.compile_program(_SOURCE)
 
@@ -41,7 +43,7 @@ def provide_program() -> bool:
     """Write the program if it is missing or differs, and verify it; return whether it was written.
 
     Raises:
-        StoreError: It could not be written.
+        StoreError: The program could not be written.
     """
     program = find_hook_path()
     if _read_program(program) == compile_hook():
@@ -56,12 +58,12 @@ def provide_program() -> bool:
 
 
 def find_problem(program: Path, *, this_python: bool) -> str:
-    """Return the problem with an installed program; empty if there is none.
+    """Return the problem with an installed program, or "" if there is none.
 
-    `this_python` means that the hook runs on the interpreter that runs this code. For another
+    `this_python` means that the hook runs on the interpreter that is running this code. For another
     interpreter, the expected bytes are unknown: to compile them, Rekindle would have to start a
-    program that the settings of a cloned project name. Instead, the hash in the name must match the
-    content, and the header must match the source.
+    program that the settings of a cloned project name. Instead, the hash in the file name must
+    match the content, and the header must match the source.
     """
     if program.parent != find_hook_path().parent:
         return "is not in your Rekindle folder, so an agent could change it"
@@ -82,7 +84,7 @@ def _read_program(program: Path) -> bytes | None:
     try:
         return durable_files.read_bytes(program)
     except StoreError:
-        return None  # a link in its place is replaced
+        return None  # a link at its path is replaced
 
 
 def _hash_program(program: bytes) -> str:

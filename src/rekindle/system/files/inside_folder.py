@@ -1,8 +1,8 @@
-"""Read and replace files of a project without following the links that an agent may create.
+"""Read and replace a project's files without following links that an agent may have created.
 
-Each folder is opened relative to the one above it, starting from the project's, and the kernel
-refuses links. Nothing outside the project is read or written, even if an agent replaces folders
-meanwhile.
+Each folder is opened relative to the folder above it, starting from the project's folder, and the
+kernel refuses links. Nothing outside the project is read or written, even if an agent replaces
+folders meanwhile.
 """
 
 import os
@@ -14,14 +14,14 @@ from rekindle.system.files import durable_files, safe_folders
 
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE_MODE, _FOLDER_MODE = 0o644, 0o755
-"""Modes of a user's ordinary files, which other tools may read."""
+"""Modes for ordinary user files and folders, which other tools may read."""
 
 
 def read(root: Path, name: str, most: int) -> bytes | None:
-    """Return the bytes of a plain file below `root`; None if it does not exist.
+    """Return the bytes of a plain file below `root`, or None if it does not exist.
 
     Raises:
-        StoreError: The file or a folder above it is a link or another object, or it is too large.
+        StoreError: The file is too large, or it or a folder above it is a link or a special file.
     """
     data = durable_files.read_bytes(root / name, most + 1, root=root)
     if data is not None and len(data) > most:
@@ -30,10 +30,10 @@ def read(root: Path, name: str, most: int) -> bytes | None:
 
 
 def replace(root: Path, name: str, data: bytes) -> None:
-    """Write `data` to a path below `root` atomically; create missing folders.
+    """Write `data` to a path below `root` atomically, and create missing folders.
 
     Raises:
-        StoreError: A folder above it is a link or another object, or the disk refuses.
+        StoreError: A folder above it is a link or not a folder, or the disk reports an error.
     """
     make_folder(root, name)
     path = root / name
@@ -54,7 +54,7 @@ def make_folder(root: Path, name: str) -> None:
     """Create the missing folders above a file.
 
     Raises:
-        StoreError: One of them is a link or another object, or the disk refuses.
+        StoreError: One of them is a link or not a folder, or the disk reports an error.
     """
     path = root / name
     with translate_os_errors(path):

@@ -1,9 +1,9 @@
 """Open folders below `.rekindle` without following links.
 
 An agent can write in its workspace, so it can replace one of Rekindle's folders with a symbolic
-link at any moment, even between a check and the write that relies on it. Here each name is opened
-relative to the folder above it, and the kernel refuses links. Files then created, renamed or
-removed by `dir_fd` stay in the folder that was opened.
+link at any moment, even between a check and the write that relies on it. This module opens each
+name relative to the folder above it, and the kernel refuses links. Files that are then created,
+renamed or removed through `dir_fd` stay in the folder that was opened.
 """
 
 import errno
@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 REKINDLE_FOLDER_NAME = ".rekindle"
-"""The folder of a project in which Rekindle stores its agents' state."""
+"""Name of the project folder in which Rekindle stores its agents' state."""
 _FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
@@ -26,13 +26,13 @@ class LinkedFolderError(OSError):
 
 
 def open_folder(path: Path, root: Path | None = None) -> int:
-    """Open a folder; the caller closes the descriptor.
+    """Open a folder; the caller must close the descriptor.
 
-    Links are followed only above the last `.rekindle` of the path: a project may be reached through
-    one. With `root`, a folder above `path`, they are followed only down to that folder.
+    Links are followed only above the last `.rekindle` in the path, because a project may be reached
+    through a link. With `root`, a folder above `path`, they are followed only down to that folder.
 
     Raises:
-        LinkedFolderError: A name from `.rekindle` on, or below `root`, is a link.
+        LinkedFolderError: `.rekindle`, or a name below it or below `root`, is a link.
         OSError: The folder cannot be opened.
     """
     above, names = _split_path(f"{path}/")
@@ -43,7 +43,8 @@ def open_folder(path: Path, root: Path | None = None) -> int:
         try:
             inner = os.open(name, _FLAGS | os.O_NOFOLLOW, dir_fd=fd)
         except OSError as error:
-            # Linux returns ENOTDIR for a link too; for readers, any other object means "missing".
+            # Linux returns ENOTDIR for a link too. Readers treat anything else that is not a folder
+            # as missing.
             is_refused = error.errno in {errno.ENOTDIR, errno.ELOOP}
             if is_refused and stat.S_ISLNK(os.lstat(name, dir_fd=fd).st_mode):
                 raise LinkedFolderError(path) from None
@@ -56,7 +57,7 @@ def open_folder(path: Path, root: Path | None = None) -> int:
 
 @contextmanager
 def open_parent(path: Path, root: Path | None = None) -> Iterator[int]:
-    """Yield a descriptor of the folder that contains `path`."""
+    """Yield a descriptor for the folder that contains `path`."""
     fd = open_folder(path.parent, root)
     try:
         yield fd
@@ -65,7 +66,7 @@ def open_parent(path: Path, root: Path | None = None) -> Iterator[int]:
 
 
 def _split_path(path: str) -> tuple[str, list[str]]:
-    """Return the part that may have links, and the names that may not; `path` ends with "/"."""
+    """Split a path that ends with "/" into the part that may have links and the other names."""
     at = path.rfind(f"/{REKINDLE_FOLDER_NAME}/")
     if at >= 0:
         return path[:at] or "/", path[at + 1 : -1].split("/")

@@ -24,7 +24,7 @@ _BELOW_HOME = Path(".local", "state", "rekindle")
 
 
 def find_user_folder() -> Path:
-    """Return the folder, which may not exist yet."""
+    """Return the user's Rekindle folder, which may not exist yet."""
     user = os.getuid()
     home = _find_home(user)
     try:
@@ -38,9 +38,9 @@ def find_user_folder() -> Path:
 
 @cache
 def _find_home(user: int) -> Path:
-    """Return the home directory in the system's user database; "." if it has none.
+    """Return the home directory from the system's user database, or "." if there is none.
 
-    Cached in the process: the database may be on another host.
+    The result is cached in the process, because the database may be on another host.
     """
     try:
         return Path(pwd.getpwuid(user).pw_dir)
@@ -49,9 +49,9 @@ def _find_home(user: int) -> Path:
 
 
 def make_user_folder(*parts: str) -> Path:
-    """Create the folder and the folders `parts` below it, and return the innermost one.
+    """Create the user's folder and the folders `parts` below it, and return the innermost one.
 
-    Refuse a folder of another user: /var/tmp is writable by all users.
+    A folder that belongs to another user is refused, because every user can write to /var/tmp.
     """
     root = find_user_folder()
     for above in (*reversed(root.parents), root):

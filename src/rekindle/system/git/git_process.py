@@ -1,6 +1,6 @@
 """Start git with an allow-listed environment and settings that run no configured programs.
 
-Only the modules of this package use it; no other code starts git.
+Only the modules in this package use this module; no other code starts git.
 """
 
 import os
@@ -18,8 +18,9 @@ from rekindle.system.processes import program_search
 from rekindle.thresholds.storage import GIT_ERROR_CHARACTERS, GIT_KILL_SECONDS
 
 ENVIRONMENT = (
-    # Variables for finding git and the user's choice of safe folders. GIT_DIR, GIT_INDEX_FILE and
-    # the like must not be among them: a git hook that runs Rekindle would pass them down.
+    # Variables needed to find git and the user's choice of safe folders. GIT_DIR, GIT_INDEX_FILE
+    # and similar variables must not be included, because a git hook that runs Rekindle would pass
+    # them down.
     "PATH",
     "HOME",
     "XDG_CONFIG_HOME",
@@ -31,7 +32,7 @@ ENVIRONMENT = (
     "TMPDIR",
 )
 LOCKED = re.compile(r"Unable to create '([^']+\.lock)': File exists")
-"""Git's message about a lock file that exists."""
+"""Git's error message if a lock file already exists."""
 OWN_ENVIRONMENT = {
     "LC_ALL": "C",
     "GIT_AUTHOR_NAME": "Rekindle",
@@ -48,7 +49,7 @@ OWN_ENVIRONMENT = {
     "GIT_TRACE2_PERF": "0",
 }
 SAFE_SETTINGS = {
-    "core.hooksPath": "/dev/null",  # update-ref runs reference-transaction
+    "core.hooksPath": "/dev/null",  # update-ref runs the reference-transaction hook
     "core.fsmonitor": "false",
     "core.sshCommand": "false",
     "core.askPass": "false",
@@ -58,7 +59,7 @@ SAFE_SETTINGS = {
     "core.logAllRefUpdates": "false",
     "i18n.logOutputEncoding": "UTF-8",
     "color.ui": "false",
-    # After a power loss, a ref to missing objects would break the user's repository.
+    # If a power loss left a ref to missing objects, the user's repository would be broken.
     "core.fsync": "loose-object,reference",
 }
 
@@ -74,7 +75,7 @@ class GitResult(msgspec.Struct, frozen=True):
 
 
 def find_git() -> str | None:
-    """Return the path of git; None if it is not installed."""
+    """Return the path of git, or None if git is not installed."""
     return program_search.find_executable("git")
 
 
@@ -88,7 +89,7 @@ def run_git(
     timeout: float,
     stdin: bytes = b"",
 ) -> GitResult:
-    """Run git and wait; raise TimeoutError, or OSError if it cannot be started."""
+    """Run git and wait for it; raise TimeoutError, or OSError if it cannot be started."""
     options = [word for key, value in settings.items() for word in ("-c", f"{key}={value}")]
     process = subprocess.Popen(  # noqa: S603 - argv, no shell, a program found beforehand
         [program, "--no-pager", *options, *arguments],
@@ -118,7 +119,7 @@ def inherit_variables(names: Sequence[str]) -> dict[str, str]:
 
 
 def render_settings(settings: Mapping[str, str]) -> dict[str, str]:
-    """Return settings as environment variables, which allow names that `-c` does not."""
+    """Return settings as environment variables, which allow setting names that `-c` does not."""
     more = {"GIT_CONFIG_COUNT": str(len(settings))} if settings else {}
     for number, (name, value) in enumerate(settings.items()):
         more |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
@@ -126,7 +127,7 @@ def render_settings(settings: Mapping[str, str]) -> dict[str, str]:
 
 
 def find_reason(complaint: str) -> str:
-    """Return the line that states the failure, without warnings before and advice after it."""
+    """Return the line that states why git failed, without the warnings and advice around it."""
     lines = [line for line in complaint.splitlines() if line.strip()]
     failed = [line for line in lines if line.startswith(("error: ", "fatal: "))]
     stated = to_one_line([*failed, *lines, ""][0], GIT_ERROR_CHARACTERS)
@@ -134,12 +135,12 @@ def find_reason(complaint: str) -> str:
 
 
 def _end_process(process: "subprocess.Popen[bytes]") -> None:
-    """End a hanging git; SIGTERM first, so that it removes its lock files. Never waits for long."""
+    """End a hanging git without waiting long; send SIGTERM first, so that it removes its locks."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         with suppress(ProcessLookupError):
             os.killpg(
                 process.pid, number
-            )  # it leads its own session, so this includes its children
+            )  # git leads its own session, so this includes its children
         with suppress(subprocess.TimeoutExpired):
             process.communicate(timeout=GIT_KILL_SECONDS)
             return

@@ -1,13 +1,13 @@
-"""Run git on a repository with a configuration of Rekindle's own.
+"""Run git on a repository with Rekindle's own configuration.
 
-An agent can write its repository's configuration, and git runs the programs that it names: filters,
-fsmonitor, textconv, hooks, signing, pagers. So git never reads that configuration. It reads one in
-the user's Rekindle folder instead (GIT_COMMON_DIR), with links to the repository's refs, and gets
-only the settings in `KEPT_SETTINGS`. An agent that changes its configuration meanwhile has no
-effect.
+An agent can write its repository's configuration, and git runs the programs that the configuration
+names: filters, fsmonitor, textconv, hooks, signing, pagers. So git never reads that configuration.
+It reads one in the user's Rekindle folder instead (GIT_COMMON_DIR), with links to the repository's
+refs, and gets only the settings in `KEPT_SETTINGS`. If an agent changes its configuration
+meanwhile, this has no effect.
 
-The repository is the one of the nearest `.git`. A folder that only looks like a bare repository is
-ignored, and `core.worktree` does not choose the work tree.
+The repository is found through the nearest `.git`. A folder that only looks like a bare repository
+is ignored, and `core.worktree` does not determine the work tree.
 """
 
 import errno
@@ -44,10 +44,10 @@ _FORMATS = {"extensions.objectformat": {"sha256"}, "extensions.refstorage": {"re
 
 
 class RepositoryPlace(msgspec.Struct, frozen=True):
-    """A repository's folders, and the settings that Rekindle passes on to git."""
+    """The folders of a repository, and the settings that Rekindle passes on to git."""
 
     top: Path
-    """The work tree; the repository itself if it is bare."""
+    """The top folder of the work tree; the repository itself if it is bare."""
     git_folder: Path
     common_folder: Path
     object_format: str
@@ -55,7 +55,7 @@ class RepositoryPlace(msgspec.Struct, frozen=True):
     """Content of the configuration file that git reads."""
     settings: dict[str, str]
     worktree: str
-    """The setting `core.worktree`, which a submodule has; empty if there is none."""
+    """The value of `core.worktree`, which submodules set; empty if it is not set."""
 
     def make_environment(self) -> dict[str, str]:
         """Return the variables that make git use this repository with Rekindle's configuration."""
@@ -81,9 +81,9 @@ class RepositoryPlace(msgspec.Struct, frozen=True):
         written = [
             objects,
             self.common_folder / "refs",
-            self.common_folder / "packed-refs",  # git follows it, and replaces the file it names
+            self.common_folder / "packed-refs",  # git follows a link and replaces its target
             self.git_folder / "logs",
-            self.git_folder / "logs/HEAD",  # git appends to it if it exists
+            self.git_folder / "logs/HEAD",  # git appends to this file if it exists
             self.git_folder / "index",
             *(self.common_folder / above for ref in refs for above in Path(ref).parents),
         ]
@@ -94,7 +94,7 @@ class RepositoryPlace(msgspec.Struct, frozen=True):
             return next((Path(entry.path) for entry in entries if entry.is_symlink()), None)
 
     def explain_link(self, link: Path) -> tuple[str, str]:
-        """Return why a write is refused for a link, and the hint for it."""
+        """Return why a write is refused because of a link, and a hint for the user."""
         is_named = link.name == ".git" and link.is_file() and not link.is_symlink()
         return (
             f"{link} points outside the repository, and Rekindle does not write there",
@@ -106,7 +106,7 @@ class RepositoryPlace(msgspec.Struct, frozen=True):
         )
 
     def _read_common_folder(self) -> Path:
-        """Return the folder that `commondir` names now; without the file, the repository's own."""
+        """Return the folder that `commondir` names now, or the repository's own without it."""
         try:
             named = (self.git_folder / "commondir").read_bytes()
         except FileNotFoundError:
@@ -114,12 +114,12 @@ class RepositoryPlace(msgspec.Struct, frozen=True):
         return (self.git_folder / os.fsdecode(named).rstrip("\n")).resolve()
 
     def _is_own_git_folder(self) -> bool:
-        """Return whether `.git` belongs to this work tree: it is below it, or points back to it."""
+        """Return whether `.git` belongs to this work tree: it is inside, or points back to it."""
         named = self.top / ".git"
         if named.is_symlink():
             return False
         if self.top in self.git_folder.parents:
-            return not self.git_folder.is_file()  # it may have been replaced since
+            return not self.git_folder.is_file()  # it may have been replaced meanwhile
         try:
             back = (self.git_folder / "gitdir").read_bytes()[: os.pathconf("/", "PC_PATH_MAX")]
         except OSError:
@@ -132,7 +132,7 @@ class RepositoryPlace(msgspec.Struct, frozen=True):
 def find_top(folder: Path) -> Path | None:
     """Return the nearest folder with a `.git`, from this one upwards, or None.
 
-    An empty folder of that name does not count: sandboxes leave one behind.
+    An empty `.git` folder does not count, because sandboxes leave one behind.
     """
     real = folder.resolve()
     return next((place for place in (real, *real.parents) if _has_repository(place)), None)
@@ -141,7 +141,7 @@ def find_top(folder: Path) -> Path | None:
 def find_place(top: Path, call: Callable[[Sequence[str]], bytes]) -> RepositoryPlace:
     """Return the repository at exactly this folder; `call` runs git in it and raises errors.
 
-    Neither command reads a file of the work tree or starts a program.
+    Neither of the two git commands reads a file of the work tree or starts a program.
     """
     asked = ("rev-parse", "--show-object-format", "--absolute-git-dir", "--git-common-dir")
     lines = os.fsdecode(call(asked)).split("\n")
@@ -166,7 +166,7 @@ def find_place(top: Path, call: Callable[[Sequence[str]], bytes]) -> RepositoryP
 
 
 def _parse_settings(listed: bytes) -> dict[str, str]:
-    """Return each setting's last value; a setting without a value is `true`."""
+    """Return the last value of each setting; a setting without a value is `true`."""
     settings = {}
     for entry in os.fsdecode(listed).split("\0")[:-1]:
         name, has_value, value = entry.partition("\n")
@@ -207,7 +207,7 @@ def _make_common_folder(place: RepositoryPlace) -> Path:
 
 
 def _has_repository(folder: Path) -> bool:
-    """Return whether `.git` is a file or a repository; a folder that cannot be read has none."""
+    """Return whether `.git` is a file or a repository; return False if it is unreadable."""
     named = folder / ".git"
     try:
         return not stat.S_ISDIR(named.stat().st_mode) or bool((named / "HEAD").lstat())

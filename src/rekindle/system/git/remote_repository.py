@@ -2,8 +2,8 @@
 
 These calls may use the network as the user has configured it: ssh, its agent, credential helpers.
 They run in a separate, empty repository that only borrows the objects, so that an agent's changes
-to its repository's configuration cannot start a program or redirect a push. No hook runs, there are
-no prompts, and messages never contain the login part of a URL.
+to its repository's configuration cannot start a program or redirect a push. No hooks are run, git
+never prompts, and messages never contain the credentials in a URL.
 """
 
 import shutil
@@ -32,7 +32,7 @@ from rekindle.system.git.tree_snapshot import (
 )
 
 _NETWORK = (
-    # The user's own access to their remote, without anything that prompts on a screen.
+    # Variables for the user's access to their remote, except those that would open a prompt.
     *("SSH_AUTH_SOCK", "SSH_AGENT_PID", "GIT_SSH", "GIT_SSH_COMMAND", "GIT_SSH_VARIANT"),
     *("GIT_ASKPASS", "XDG_RUNTIME_DIR", "XDG_CACHE_HOME", "DBUS_SESSION_BUS_ADDRESS"),
     *("USER", "LOGNAME", "SSL_CERT_FILE", "SSL_CERT_DIR", "GIT_SSL_CAINFO", "GIT_SSL_CAPATH"),
@@ -49,8 +49,8 @@ _SETTINGS = {
     "core.fsync": "objects,reference",  # fetched objects arrive as a pack
 }
 _NOT_OF_AGENTS = "^refs/heads/rekindle/*"
-"""Refspec that excludes the agents' branches, of which there may be hundreds. `git clone` alone
-would ignore it.
+"""Refspec that excludes the agents' branches, of which there may be hundreds. A plain `git clone`
+would ignore the refspec.
 """
 _ALL_BRANCHES = "+refs/heads/*:refs/remotes/origin/*"
 
@@ -59,11 +59,11 @@ class RemoteState(msgspec.Struct, frozen=True):
     """The state that a remote reports."""
 
     branch: str
-    """Its default branch; empty if it does not report one."""
+    """The remote's default branch; empty if the remote does not report one."""
     head: str
-    """The commit of the default branch; empty if nothing was ever pushed."""
+    """The commit at the tip of the default branch; empty if nothing was ever pushed."""
     work: str
-    """The commit of the work branch; empty if there is none."""
+    """The commit at the tip of the work branch; empty if there is no work branch."""
 
 
 class RemoteRepository:
@@ -77,7 +77,7 @@ class RemoteRepository:
         return RemoteState(branch, at.get("HEAD", ""), at.get(self._ref, ""))
 
     def look_up_default(self) -> RemoteState:
-        """Return the remote's state with its default branch resolved, for a first start from it."""
+        """Return the remote's state with its default branch resolved, for a first start."""
         seen = self.look()
         if seen.head:
             return seen
@@ -95,10 +95,11 @@ class RemoteRepository:
         return seen
 
     def clone(self, folder: Path) -> None:
-        """Create a folder's repository atomically; the work tree is not touched."""
+        """Create a folder's repository atomically, without changing the work tree."""
         half_made = folder.with_name(f".{folder.name}.arriving")
         with translate_os_errors(folder):
-            # This name does not look like a workspace: after a kill, the clone starts over.
+            # The temporary name is not a workspace's name: if the process is killed, the next clone
+            # starts over.
             if half_made.exists():
                 shutil.rmtree(half_made)
             if (folder / ".git").exists():
@@ -116,16 +117,16 @@ class RemoteRepository:
             half_made.rmdir()
 
     def fetch(self, copy: WorkingCopy, *what: str) -> None:
-        """Fetch the objects of some refs or commits; no ref is changed."""
+        """Fetch the objects of the given refs or commits, without changing any ref."""
         wanted = [f"+{ref}:refs/fetched/{number}" for number, ref in enumerate(what)]
         quiet = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance")
         with self._borrow_objects(copy) as place:
-            # With these refs, git fetches only objects that are missing here.
+            # With these refs, git fetches only the objects that are missing locally.
             (place / "packed-refs").write_bytes(copy.refs())
             self._call_git(("fetch", *quiet, "--", self._url, *wanted), folder=place, borrowed=copy)
 
     def push(self, copy: WorkingCopy, commit: str, expected: str) -> bool:
-        """Move the work branch if it is still at `expected`; if that is empty, create it."""
+        """Move the work branch if it is still at `expected`, or create it if that is empty."""
         lease = f"--force-with-lease={self._ref}:{expected}"
         command = ("push", "--quiet", "--porcelain", "--no-verify", lease, "--", self._url)
         with self._borrow_objects(copy) as place:
@@ -145,7 +146,7 @@ class RemoteRepository:
         return True
 
     def _list_refs(self, option: str, *names: str) -> tuple[dict[str, str], dict[str, str]]:
-        """Return the commits of refs, and the targets of symbolic ones."""
+        """Return the commits that refs point to, and the targets of symbolic refs."""
         command = ("ls-remote", option, "--", self._url, *names)
         with _make_empty_folder() as place:
             output = self._call_git(command, folder=place).out.decode(errors="replace")
@@ -160,7 +161,7 @@ class RemoteRepository:
 
     @contextmanager
     def _borrow_objects(self, copy: WorkingCopy) -> Iterator[Path]:
-        """Create a repository with another one's objects and only the user's configuration."""
+        """Create a repository with another one's objects but only the user's configuration."""
         copy.refuse_link()
         with _make_empty_folder() as place:
             (place / "refs").mkdir()
@@ -212,8 +213,8 @@ class RemoteRepository:
 def _make_empty_folder() -> Iterator[Path]:
     """Create a folder for one git call.
 
-    It is not in /tmp, where a sandboxed agent may write: git would run programs that a
-    configuration there names.
+    The folder is not in /tmp, where a sandboxed agent may write: git would run the programs named
+    in a configuration that the agent puts there.
     """
     above = user_folder.make_user_folder("git")
     with translate_os_errors(above), tempfile.TemporaryDirectory(dir=above) as made:

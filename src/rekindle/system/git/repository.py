@@ -26,7 +26,7 @@ _UPGRADE = "pip install --upgrade rekindle-agents"
 _KINDS = {"commit": 1, "tree": 2, "blob": 3}
 _IN_THE_WAY = re.compile(r"'refs/heads/([^']+)' exists; cannot create")
 _REFUSALS = (
-    # Git's message, the cause, Rekindle's message (empty: git's own), and the hint.
+    # Git's message, the cause, Rekindle's message (if empty, git's own is shown), and the hint.
     ("not a git repository", "outside", "", "create one: git init"),
     (
         "dubious ownership",
@@ -50,7 +50,7 @@ class BranchTip(msgspec.Struct, frozen=True):
     symref: str
     """The ref that a symbolic branch points to; empty for an ordinary branch."""
     checked_out: str
-    """The work tree that has it checked out; empty if there is none."""
+    """The work tree in which the branch is checked out; empty if there is none."""
 
 
 class GitCommit(msgspec.Struct, frozen=True):
@@ -101,7 +101,7 @@ class Repository:
         return None
 
     def is_checked_out(self, ref: str) -> bool:
-        """Return whether a work tree is on this branch, even if it has no commit yet."""
+        """Return whether a work tree is on this branch, even if the branch has no commit yet."""
         return f"branch {ref}" in self._run_git("worktree", "list", "--porcelain").splitlines()
 
     def history(self, ref: str) -> list[GitCommit]:
@@ -117,14 +117,14 @@ class Repository:
         return commits
 
     def read(self, oid: str, path: str) -> bytes:
-        """Return a file of a commit as stored, without filters or textconv."""
+        """Return a file's content in a commit as stored, without filters or textconv."""
         return self._call(("cat-file", "blob", f"{oid}:{path}"))
 
     def versions(self, path: str) -> list[FileVersion]:
-        """Return each version of a file, along first parents, oldest first.
+        """Return each version of a file along first parents, oldest first.
 
-        The path is relative to this folder, and taken literally. Commits that removed the file are
-        left out.
+        The path is relative to this folder, and is not treated as a pattern. Commits that removed
+        the file are left out.
         """
         prefix = os.fsdecode(self._call(("rev-parse", "--show-prefix")).removesuffix(b"\n"))
         full_path = posixpath.normpath(prefix + path)
@@ -142,7 +142,7 @@ class Repository:
         ]
 
     def new_pack(self, like: str = "") -> "GitPack":
-        """Return an empty pack in the repository's object format; `like` is one of its ids."""
+        """Return an empty pack in the repository's object format, which the id `like` shows."""
         if like:
             return GitPack("sha256" if len(like) == hashlib.sha256().digest_size * 2 else "sha1")
         object_format = self._run_git("rev-parse", "--show-object-format").strip()
@@ -155,12 +155,12 @@ class Repository:
         return GitPack(object_format)
 
     def add(self, pack: "GitPack", ref: str) -> None:
-        """Write the objects of a pack for a ref; objects that exist stay unchanged."""
+        """Write the objects of a pack for a ref; existing objects stay unchanged."""
         self._refuse_link(ref)
         self._call(("unpack-objects", "-q"), stdin=pack.data())
 
     def move(self, ref: str, new: str, old: str) -> bool:
-        """Move a ref that is still at `old`, or create it if `old` is empty; return success."""
+        """Move a ref from `old`, or create it if `old` is empty; return False if it has moved."""
         self._refuse_link(ref)
         try:
             self._call(("update-ref", "--no-deref", ref, new, old))
@@ -178,7 +178,7 @@ class Repository:
         return output.decode(errors="surrogateescape")
 
     def _refuse_link(self, ref: str) -> None:
-        """Raise AuditError if a link, made by an agent, would redirect a write of `ref`."""
+        """Raise AuditError if a link that an agent created would redirect a write of `ref`."""
         try:
             place = self._find_place()
             link = place.find_link(ref)
@@ -207,7 +207,7 @@ class Repository:
             own = self._find_place().make_environment()
             return self._start_git(arguments, self._folder, {**own, **(more or {})}, stdin=stdin)
         except AuditError:
-            self._place = None  # the repository may be another one by now
+            self._place = None  # the repository may have been replaced
             raise
         except (RekindleError, OSError) as error:
             raise AuditError("broken", str(error), hint="rekindle doctor") from error
@@ -255,7 +255,7 @@ class Repository:
 
 
 class GitPack:
-    """A pack of objects for one call of unpack-objects, instead of one git call for each."""
+    """A pack of objects, so that one unpack-objects call writes all of them."""
 
     def __init__(self, object_format: str) -> None:
         self._hash = object_format
@@ -265,7 +265,7 @@ class GitPack:
         return self._add_object("blob", data)
 
     def tree(self, files: Mapping[str, str]) -> str:
-        """Add a flat tree of plain files: name → blob."""
+        """Add a flat tree of plain files, given as a mapping from name to blob."""
         return self._add_object(
             "tree",
             b"".join(
@@ -291,7 +291,7 @@ class GitPack:
         return pack + self._digest(pack)
 
     def _add_object(self, kind: str, data: bytes) -> str:
-        # Size encoding: four bits beside the kind, then seven per byte, lowest first.
+        # The size is encoded as four bits next to the kind, then seven bits per byte, lowest first.
         size, byte = len(data) >> 4, _KINDS[kind] << 4 | len(data) & 0x0F
         head = bytearray()
         while size:
@@ -306,7 +306,7 @@ class GitPack:
 
 
 def _parse_blobs(batch: bytes) -> list[bytes | None]:
-    """Parse the output of `cat-file --batch`, in order; None for a missing object or a non-file."""
+    """Parse the output of `cat-file --batch` in order; None for a missing object or a non-file."""
     blobs: list[bytes | None] = []
     position = 0
     while position < len(batch):
@@ -323,7 +323,7 @@ def _parse_blobs(batch: bytes) -> list[bytes | None]:
 
 
 def _make_refusal(command: str, complaint: str) -> AuditError:
-    """Return git's message as an error, with a command that fixes it if there is one."""
+    """Return git's message as an error, with a command that fixes the problem if there is one."""
     stated = git_process.find_reason(complaint)
     if match := _IN_THE_WAY.search(complaint):
         branch = match[1]

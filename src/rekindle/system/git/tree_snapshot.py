@@ -1,7 +1,7 @@
-"""A fleet agent's working copy, captured as a git tree or replaced by another, with plumbing.
+"""A fleet agent's working copy, captured as a git tree or replaced by another tree.
 
-The work tree is captured with a separate index, so that the user's own is only read. Git has a
-configuration of Rekindle's own (`own_configuration`), without filters: no configured program runs,
+The work tree is captured with a separate index, so that the user's own index is only read. Git uses
+Rekindle's own configuration (`own_configuration`), without filters: no configured program is run,
 and LFS files are transferred as they are on disk.
 """
 
@@ -24,7 +24,7 @@ from rekindle.system.git.git_process import GitResult
 from rekindle.system.git.own_configuration import RepositoryPlace
 
 OWN_FOLDER = ".rekindle"
-# A pattern, because git refuses to exclude an ignored path by its plain name.
+# This is a pattern, because git refuses to exclude an ignored path by its plain name.
 _OURS_BY_PATTERN = f"{OWN_FOLDER[:-1]}[{OWN_FOLDER[-1]}]"
 _ALL_BUT_OURS = (
     ":/",
@@ -35,7 +35,7 @@ _SETTINGS = {
     "advice.addEmbeddedRepo": "false",
     "core.safecrlf": "false",
     "core.splitIndex": "false",
-    "core.fsyncMethod": "batch",  # one flush for all files of a snapshot
+    "core.fsyncMethod": "batch",  # one flush for all files in a snapshot
     "submodule.recurse": "false",
     "i18n.commitEncoding": "UTF-8",
 }
@@ -61,7 +61,7 @@ class RefCommit(msgspec.Struct, frozen=True):
 
 
 class WorkingCopy:
-    """The work tree and the repository in one folder."""
+    """A folder with a work tree and its repository."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder.absolute()
@@ -82,7 +82,7 @@ class WorkingCopy:
 
     @property
     def has_index(self) -> bool:
-        """Whether anything was ever checked out or added here."""
+        """Whether any files have ever been checked out or added here."""
         return self._index.exists()
 
     def read_head(self) -> HeadPosition:
@@ -91,7 +91,7 @@ class WorkingCopy:
         return HeadPosition(head, branch.removeprefix("refs/heads/"))
 
     def find_ref(self, ref: str) -> RefCommit | None:
-        """Return the commit at the ref with exactly this name."""
+        """Return the commit at the ref with exactly this name, or None."""
         output = self._read_git("for-each-ref", f"--format={_REF}", ref)
         if not output:
             return None
@@ -110,14 +110,14 @@ class WorkingCopy:
         return self._read_git("cat-file", "commit", oid).partition("\n\n")[2]
 
     def find_tree(self, commit: str) -> str:
-        """Return a commit's tree, without `.rekindle` if that was committed."""
+        """Return a commit's tree, without `.rekindle` in case that was committed."""
         return self.strip_own_folder(self._read_git("rev-parse", "--verify", f"{commit}^{{tree}}"))
 
     def has_file(self, tree: str, path: str) -> bool:
         return bool(self.call("ls-tree", "-z", tree, "--", path))
 
     def count_differing(self, commit: str, tree: str) -> int:
-        """Return how many files of a tree differ from a commit, or its file count without one."""
+        """Return how many files in a tree differ from a commit; without a commit, count all."""
         before = f"{commit}^{{tree}}" if commit else self._read_git("mktree")
         query = ("diff-tree", "-r", "-z", "--no-renames", "--name-only", before, tree)
         return self.call(*query).count(b"\0")
@@ -132,21 +132,21 @@ class WorkingCopy:
         self.call("update-ref", "--no-deref", ref, new)
 
     def is_kept(self, commits: Sequence[str], by: Sequence[str]) -> bool:
-        """Return whether each of `commits` is one of `by` or an ancestor of one."""
+        """Return whether each commit in `commits` is in `by` or an ancestor of a commit in `by`."""
         wanted = [*filter(None, commits)]
         if not wanted:
             return True
         return not self._read_git("rev-list", "-n", "1", *wanted, "--not", *filter(None, by), "--")
 
     def sweep(self) -> None:
-        """Remove temporary indexes of killed processes; only for the workspace's owner."""
+        """Remove temporary indexes of killed processes; only the workspace's owner may do this."""
         self.refuse_link()
         for leftover in self.git_folder.glob(f"{_TEMPORARY}*"):
             shutil.rmtree(leftover, ignore_errors=True)
 
     @contextmanager
     def capture(self) -> Iterator["CapturedTree"]:
-        """Capture the work tree: with untracked files, without ignored ones and `.rekindle`."""
+        """Capture the work tree with untracked files, but without ignored files and `.rekindle`."""
         self.refuse_link()
         with (
             translate_os_errors(self.git_folder),
@@ -154,12 +154,13 @@ class WorkingCopy:
         ):
             index = Path(place) / "index"
             with suppress(FileNotFoundError):
-                # copy2 keeps the file times: git reads files again that are as new as the index.
+                # copy2 preserves the index's file time: git would read files again that are as new
+                # as the index.
                 shutil.copy2(self._index, index)
             yield CapturedTree(self, index)
 
     def set_head(self, standing: HeadPosition) -> None:
-        """Set HEAD, after the caller has updated the work tree and the index."""
+        """Set HEAD; the caller must have updated the work tree and the index."""
         ref = f"refs/heads/{standing.branch}"
         self.refuse_link(ref)
         for name in _HALF_DONE:  # an unfinished merge belongs to another history
@@ -170,17 +171,17 @@ class WorkingCopy:
             self.move(ref, standing.head)
         else:
             self.call("update-ref", "--no-deref", "-d", ref)
-        if standing.branch:  # last: HEAD shows whether all of this is done
+        if standing.branch:  # last, so that HEAD shows whether every step is done
             self.call("symbolic-ref", "HEAD", ref)
 
     def refresh(self) -> None:
-        """Refresh the index, so that git need not read the files again; failures are ignored."""
+        """Refresh the index so that git need not read the files again; ignore failures."""
         with suppress(WorkspaceError):
             self.call("update-index", "-q", "--refresh", may_fail_with=1)
 
     def install_index(self, index: Path) -> None:
-        # Without git's lock: one left by a killed git would block the agent forever, and no other
-        # process works in this folder now.
+        # This does not use git's lock: a lock left by a killed git would block the agent forever,
+        # and no other process is working in this folder.
         index.replace(self._index)
 
     def strip_own_folder(self, tree: str) -> str:
@@ -209,9 +210,9 @@ class WorkingCopy:
         return ended.out
 
     def refuse_link(self, *refs: str) -> None:
-        """Raise WorkspaceError if a link, made by the agent, leads out of the repository.
+        """Raise WorkspaceError if a link that the agent created leads out of the repository.
 
-        Reads are refused too: a push would publish another repository's commits.
+        Reads are refused too, because a push would publish another repository's commits.
         """
         if self._place is None:
             return
@@ -250,8 +251,8 @@ class CapturedTree:
     def put(self, tree: str, head: str) -> None:
         """Replace the work tree with another tree, and set the user's index to the future HEAD.
 
-        Identical files are not touched. The index comes first: after a kill in between, the next
-        try still sees that the work tree differs.
+        Identical files are not touched. The index is set first: if the process is killed in
+        between, the next attempt still sees that the work tree differs.
         """
         other = self._index.with_name("other")
         shutil.copy2(self._index, other)
@@ -275,14 +276,14 @@ class CapturedTree:
             self.tree = self._take_paths("-A", "-f", *listed, stdin=os.fsencode(given))
 
     def would_lose_files(self, tree: str) -> bool:
-        """Return whether another tree lacks a file of this one, or has it with other content."""
+        """Return whether another tree lacks a file of this one, or has different content for it."""
         query = ("diff-tree", "-r", "--no-renames", "--name-only", "--diff-filter=MDT")
         return bool(self._run_git(*query, self.tree, tree))
 
     def _take_paths(self, *what: str, stdin: bytes = b"") -> str:
         ended = self._copy.ask("add", "--ignore-errors", *what, stdin=stdin, index=self._index)
         complaints = [line for line in ended.complaint.splitlines() if line.startswith("error: ")]
-        # A nested repository without a commit is left out; every other failure is an error.
+        # Nested repositories without a commit are left out; every other failure is an error.
         if ended.code and not (complaints and all(_UNBORN in line for line in complaints)):
             raise make_refusal("add", ended)
         return self._copy.strip_own_folder(os.fsdecode(self._run_git("write-tree")).strip())
@@ -300,7 +301,7 @@ def start_git(
     timeout: float,
     stdin: bytes = b"",
 ) -> GitResult:
-    """Run git for a workspace; a failed start or a timeout becomes a typed error."""
+    """Run git for a workspace; raise a typed error if it cannot be started or times out."""
     program = git_process.find_git()
     if program is None:
         raise WorkspaceError(
@@ -332,7 +333,7 @@ def make_refusal(command: str, ended: GitResult) -> WorkspaceError:
 
 
 def _find_obstacle(root: Path, name: str) -> str:
-    """Return the path that blocks a file: an entry of its name, or a non-folder above it."""
+    """Return the path that blocks a file: an entry with its name, or a non-folder above it."""
     parts = name.split("/")
     for length in range(1, len(parts) + 1):
         prefix = "/".join(parts[:length])

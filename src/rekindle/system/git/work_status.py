@@ -1,4 +1,4 @@
-"""The work done in a folder, according to git. Read-only; no configured program is run."""
+"""The work done in a folder, according to git. Only reads, and runs no configured program."""
 
 from collections.abc import Iterable
 from contextlib import suppress
@@ -21,7 +21,7 @@ _STATUS = (
 
 
 class GitStatus:
-    """Read access to a folder's git status; empty results if git is absent or too slow."""
+    """Read access to a folder's git status; results are empty if git is missing or too slow."""
 
     def __init__(self, folder: str) -> None:
         self._repository: Repository | None = None
@@ -33,7 +33,7 @@ class GitStatus:
         return self._read_git("rev-parse", "--verify", "--quiet", "HEAD^{commit}").strip()
 
     def commit(self, named: str) -> str:
-        """Return the commit that a person named; empty if there is none."""
+        """Return the commit that the user named; empty if there is none."""
         wanted = ("--verify", "--quiet", "--end-of-options", f"{named}^{{commit}}")
         return self._read_git("rev-parse", *wanted).strip()
 
@@ -43,11 +43,11 @@ class GitStatus:
         return self._repository is not None
 
     def root(self) -> str:
-        """Return the folder that all names are relative to; empty if unknown."""
+        """Return the folder to which all file names are relative; empty if unknown."""
         return self._read_git("rev-parse", "--show-toplevel").rstrip("\n")
 
     def fingerprint(self) -> str:
-        """Return a hash that changes with everything visible to git; empty if unknown."""
+        """Return a hash of everything that git sees in the folder; empty if unknown."""
         if self._repository is None:
             return ""
         try:
@@ -65,7 +65,7 @@ class GitStatus:
         return _list_files(entry[3:] for entry in status.split("\0"))
 
     def committed(self, since: str) -> tuple[str, ...]:
-        """Return the files changed by the commits after `since`; by all commits if it is empty."""
+        """Return the files changed by commits after `since`, or by all commits if it is empty."""
         if not since and not self.head():
             return ()
         wanted = f"{since}..HEAD" if since else "HEAD"
@@ -119,6 +119,6 @@ def _make_stamp(file: Path) -> str:
 
 
 def _list_files(names: Iterable[str]) -> tuple[str, ...]:
-    """Return the names in order, each once and on one line."""
+    """Return the file names in order, without duplicates, each on one line."""
     unique = dict.fromkeys(to_one_line(name.strip("\n"), PATH_CHARACTERS) for name in names)
     return tuple(name for name in unique if name)[:WORKTREE_NAMES]
