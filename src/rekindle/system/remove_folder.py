@@ -13,7 +13,7 @@ _FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def remove_folder(path: Path) -> None:
-    """Remove a folder, file or link; a folder that is a mount point is only emptied.
+    """Remove a folder, file or link; if a folder is a mount point, only empty it.
 
     The folder is opened once. If another process replaces it with a link meanwhile, the removal
     continues in the folder that was opened.

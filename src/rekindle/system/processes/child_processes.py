@@ -1,4 +1,4 @@
-"""Child processes, each in its own process group; they end when the supervisor does."""
+"""Child processes, each in its own process group; they end when the supervisor exits."""
 
 import contextlib
 import errno
@@ -34,7 +34,7 @@ from rekindle.thresholds.supervision import (
 )
 
 _PIPE_BYTES = 1024 * 1024
-"""The most bytes that a pipe can hold."""
+"""Maximum number of bytes that a pipe can hold."""
 
 
 class Interruption:
@@ -45,7 +45,7 @@ class Interruption:
     def __init__(self) -> None:
         self.count = 0
         self.by_hand = False
-        """Whether the operator asked for it, with Ctrl-C or with `rekindle stop`."""
+        """Whether the operator requested the stop, with Ctrl-C or with `rekindle stop`."""
         self._before: dict[signal.Signals, object] = {}
 
     def __enter__(self) -> Self:
@@ -65,7 +65,7 @@ class Interruption:
 
 
 class ChildProcess:
-    """A program in its own process group; it ends when this process does."""
+    """A program in its own process group; it ends when this process exits."""
 
     def __init__(
         self,
@@ -82,7 +82,8 @@ class ChildProcess:
         self._errors = bytearray()
         self._code: int | None = None
         with tempfile.TemporaryFile() as stdin:
-            # A file, not a pipe: a long prompt must not block on a program that does not read it.
+            # The prompt is in a file, not a pipe: a long prompt must not block if the program does
+            # not read it.
             stdin.write(prompt.encode("utf-8", "replace"))
             stdin.seek(0)
             with explain_start_errors(argv[0], folder), launch_processes.START_LOCK:
@@ -116,7 +117,7 @@ class ChildProcess:
         return self._errors.decode("utf-8", "replace")
 
     def follow(self, every: float) -> Generator[bytes | None, None, None]:
-        """Yield lines as they arrive, and None after each interval without one, until it exits."""
+        """Yield lines as they arrive, and None after each idle interval, until the exit."""
         out, err = self._popen.stdout, self._popen.stderr
         if out is None or err is None:
             raise AgentError("the agent's output is not a pipe")
@@ -137,7 +138,8 @@ class ChildProcess:
                 if self._adopts:
                     launch_processes.reap_adopted(but=self._popen.pid)
                 yield None
-            # Read only what is available: processes that it left behind may hold the streams open.
+            # Read only what is available: processes that the program left behind may hold the
+            # streams open.
             yield from self._read_ready([out, err], lines, watched)
             if lines.rest:
                 yield lines.rest
@@ -150,7 +152,7 @@ class ChildProcess:
     def _read_ready(
         self, ready: Sequence[object], lines: "_LineBuffer", watched: selectors.BaseSelector
     ) -> Iterator[bytes]:
-        """Yield only the lines available now: a process may write into the streams without end."""
+        """Yield only the lines available now: a process may write to the streams endlessly."""
         for stream in (self._popen.stdout, self._popen.stderr):
             if stream is None or stream not in ready:
                 continue
@@ -164,7 +166,7 @@ class ChildProcess:
                 del self._errors[:-STDERR_BYTES]
 
     def _has_ended(self) -> bool:
-        """Return whether it has exited, without reaping it if possible: the pid stays reserved."""
+        """Return whether the program exited; if possible, keep it unreaped to reserve its pid."""
         if not hasattr(os, "waitid"):  # macOS, before Python 3.13
             return self._popen.poll() is not None
         flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
@@ -177,7 +179,7 @@ class ChildProcess:
         self._signal_group(signal.SIGKILL)
 
     def _signal_group(self, number: signal.Signals) -> None:
-        """Signal the whole group; its leader is not reaped yet, so the pid cannot be reused."""
+        """Signal the whole group; its leader has not been reaped, so the pid cannot be reused."""
         if self._code is None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 launch_processes.signal_group(self._popen.pid, number, self._keep)
@@ -186,7 +188,7 @@ class ChildProcess:
         if not self._has_ended():
             self.kill()  # the caller has stopped following
         else:
-            self._signal_group(signal.SIGKILL)  # the rest of its group
+            self._signal_group(signal.SIGKILL)  # the rest of the group
         self._code = self._popen.wait()
         launch_processes.UNRELATED_CHILDREN.discard(self._popen.pid)
         for stream in (self._popen.stdout, self._popen.stderr):
@@ -200,8 +202,8 @@ class HostProcesses:
     def __init__(self, *, keep: Sequence[str] = (), adopts: bool = False) -> None:
         """Start programs that may leave processes behind; `keep` lists patterns of those to spare.
 
-        `adopts` is for a process that runs one agent and nothing else. It becomes the parent of
-        every orphan of the agent (Linux), and ends those with the launch.
+        Set `adopts` in a process that only runs one agent. This process then becomes the parent of
+        every orphan of the agent (Linux), and ends the orphans with the launch.
         """
         self._keep, self._adopts = tuple(keep), adopts
         self._before: frozenset[ProcessIdentity] | None = None
@@ -220,7 +222,7 @@ class HostProcesses:
         )
 
     def _prepare(self) -> None:
-        """Record the processes already below this one: they are not the agent's."""
+        """Record the current descendants of this process, which do not belong to the agent."""
         if self._adopts:
             process_api.here.adopt_orphans()
             self._before = launch_processes.list_descendants()
@@ -290,7 +292,7 @@ class _LineBuffer:
 
     @property
     def rest(self) -> bytes:
-        """The last line, if it has no newline yet."""
+        """The last line, if it does not have a newline yet."""
         return bytes(self._rest)
 
     def add(self, piece: bytes) -> Iterator[bytes]:
@@ -305,7 +307,7 @@ class _LineBuffer:
 
 @contextlib.contextmanager
 def explain_start_errors(program: str, folder: str) -> Iterator[None]:
-    """Turn a failure to start a program into an error with a helpful reason."""
+    """Turn a failure to start a program into an error that explains the reason."""
     try:
         yield
     except OSError as error:

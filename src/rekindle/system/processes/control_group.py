@@ -2,8 +2,8 @@
 
 A process can leave its session, its parent and its environment behind, but it does not leave its
 control group by accident. So the processes of a launch are found even if the supervisor was killed
-before it recorded them. Without a delegated group, they are found by the mark, their parents and
-the record.
+before it recorded them. Without a delegated group, they are found by the launch's mark in their
+environment, by their parents, and by the supervisor's record.
 """
 
 import os
@@ -17,7 +17,7 @@ _UNIFIED = b"0::"
 
 
 def make_group(mark: str) -> str:
-    """Create the group of a launch; return the file through which a process enters it, or ""."""
+    """Create a launch's group; return the file with which a process joins it, or "" without one."""
     parent = _find_own_group()
     if parent is None:
         return ""
@@ -32,7 +32,7 @@ def make_group(mark: str) -> str:
 
 
 def enter_group(file: str) -> None:
-    """Move the calling process into a group; it stays where it is if the host refuses."""
+    """Move the calling process into a group; do nothing if the host refuses."""
     with suppress(OSError):
         number = os.open(file, os.O_WRONLY | os.O_CLOEXEC)
         try:
@@ -42,7 +42,7 @@ def enter_group(file: str) -> None:
 
 
 def is_in_group(listed: bytes, mark: str) -> bool:
-    """Return whether a process is in a launch's group, given its /proc/PID/cgroup."""
+    """Return whether a process is in a launch's group, given its /proc/PID/cgroup content."""
     name = f"{_PREFIX}{mark}".encode()
     return any(
         name in line.split(b"/") for line in listed.splitlines() if line.startswith(_UNIFIED)

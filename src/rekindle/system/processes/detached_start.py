@@ -24,10 +24,10 @@ from rekindle.thresholds.supervision import (
 def start_detached_program(
     argv: Sequence[str], *, environment: Mapping[str, str], folder: str, output: Path
 ) -> int:
-    """Start a program and return its pid, once it is running; OSError if it could not start.
+    """Start a program and return its pid once it is running; raise OSError if it cannot start.
 
-    It is started by a child that exits at once, so the system's first process becomes its parent
-    and reaps it. It never becomes a zombie of this process.
+    The program is started by a child that exits at once, so that the system's first process becomes
+    its parent and reaps it. It never becomes a zombie of this process.
     """
     output_fd = open_output(output)
 
@@ -63,7 +63,7 @@ def start_detached_program(
 
 
 def open_output(path: Path) -> int:
-    """Open a file for a program's output; a long file is cut to its end."""
+    """Open a file for a program's output; if the file is long, keep only its end."""
     with translate_os_errors(path):
         fd = durable_files.open_plain(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
         try:
@@ -78,9 +78,9 @@ def open_output(path: Path) -> int:
 def _keep_end(fd: int) -> None:
     """Cut the file to its end, starting at a complete line.
 
-    The file is cut in place, so that a program that is still writing continues in it; its output
-    between read and truncation is lost. That is acceptable: this output is only for people, and the
-    log is authoritative.
+    The file is cut in place, so that a program that is still writing can continue to use it; output
+    written between the read and the truncation is lost. That is acceptable, because this output is
+    only for people, and the log is authoritative.
     """
     size = os.fstat(fd).st_size
     if size > OUTPUT_BYTES:

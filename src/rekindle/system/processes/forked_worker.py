@@ -1,7 +1,7 @@
 """Forked children that report line by line, and that their parent can kill at any time.
 
-A child is killed by its pid only while it has not been reaped: until then, no other process can
-have that pid.
+A child is killed by its pid only if it has not been reaped, because no other process can have that
+pid until then.
 """
 
 import os
@@ -28,7 +28,7 @@ class ForkedChild:
         os.close(report)
 
     def read_lines(self, lines: int, wait: float) -> list[str]:
-        """Wait for this many lines, for the exit or for a timeout; return all lines so far."""
+        """Wait for this many lines, the exit or the timeout; return all lines received so far."""
         deadline = time.monotonic() + wait
         while self._received.count(b"\n") < lines and (rest := deadline - time.monotonic()) > 0:
             if not select.select([self._pipe], [], [], rest)[0]:
@@ -42,12 +42,12 @@ class ForkedChild:
 
     @property
     def error(self) -> str:
-        """The error message that stopped it; empty if there is none."""
+        """The message of the error that stopped the child; empty if there is none."""
         return self._read_stop_cause()[1]
 
     @property
     def errno(self) -> int:
-        """The errno of the system error that stopped it, or 0."""
+        """The errno of the system error that stopped the child, or 0 if there is none."""
         return self._read_stop_cause()[0]
 
     def _read_stop_cause(self) -> tuple[int, str]:
@@ -57,7 +57,7 @@ class ForkedChild:
         return int(number), message
 
     def kill(self) -> None:
-        """Kill it, if it has not exited; it reports nothing more."""
+        """Kill the child if it has not exited; it reports nothing more."""
         # A signal between reaping the child and forgetting its pid would make the cleanup kill it
         # again, and by then the pid may belong to another process.
         with stop_signals.defer_signals():
@@ -78,7 +78,7 @@ class ForkedChild:
 
 
 def _run_child(work: Callable[[LineReporter], None], report: int) -> None:
-    """Run the whole child; it never returns into its parent's code."""
+    """Run the child's task and exit; this never returns into the parent's code."""
 
     def say(line: str) -> None:
         os.write(report, f"{line}\n".encode())

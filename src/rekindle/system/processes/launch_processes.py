@@ -1,12 +1,13 @@
 """Processes that a launch started and did not end: found, identified and ended.
 
-A killed program leaves its tools running: they have their own sessions, so a signal to its group
-does not reach them, and they would keep writing next to the next launch. They are found
+A killed program leaves its tools running: they have their own sessions, so a signal to the
+program's group does not reach them, and they would keep writing alongside the next launch. They are
+found
 
 - below the supervisor, which adopts every orphan of its launches (Linux);
 - by the mark inherited in their environment, regardless of their current parent;
 - by the control group of the launch, if the host delegates one to the supervisor (Linux);
-- by the record of those that have cleared their environment, if the supervisor was killed;
+- if the supervisor was killed, by its record of processes that have cleared their environment;
 - below any of these.
 
 Only processes of our own user are ended. Those that match a `keep:` pattern are spared, with
@@ -41,15 +42,15 @@ from rekindle.system.processes.process_tree import (
 from rekindle.thresholds.supervision import ORPHAN_ROUNDS
 
 _FACTS_OF_BIRTH = 3
-"""Number of the facts that make a pid unique: start time, boot and namespace."""
+"""Number of facts that, with a pid, identify a process: start time, boot and namespace."""
 _ABOVE = 2
-"""Levels between an agent's folder and its project's."""
+"""Number of folder levels between an agent's folder and its project's folder."""
 
 
 UNRELATED_CHILDREN: set[int] = set()
-"""Children that this process runs for its own queries; they do not belong to the agent."""
+"""Pids of children that this process runs for its own queries; they do not belong to the agent."""
 START_LOCK = Lock()
-"""Lock that keeps a sweep from ending such a child before `UNRELATED_CHILDREN` has it."""
+"""Lock that keeps a sweep from ending a child before it is added to `UNRELATED_CHILDREN`."""
 
 
 def _list_table() -> ProcessTable:
@@ -62,13 +63,17 @@ class LaunchProcesses(msgspec.Struct, frozen=True):
 
     mark: str
     uptime: float
-    """The host's uptime when the launch began; older processes do not belong to it."""
+    """The host's uptime in seconds when the launch began; older processes do not belong to it."""
     before: frozenset[ProcessIdentity] | None = None
-    """Processes below us when the launch began; None if another process launched it."""
+    """Descendants of this process when the launch began; None if another process started the
+    launch.
+    """
     recorded: Sequence[str] = ()
     keep: Sequence[str] = ()
     program: str = ""
-    """The agent's own program, which no pattern spares: its arguments may contain the prompt."""
+    """Identity of the agent's own program, which is never spared: its arguments may contain the
+    prompt, and the prompt may match a `keep` pattern.
+    """
 
     def find(self, table: ProcessTable) -> set[int]:
         """Return the live processes of the launch, including those to keep."""
@@ -85,7 +90,7 @@ class LaunchProcesses(msgspec.Struct, frozen=True):
         return pids
 
     def kept(self, pids: Collection[int], table: ProcessTable) -> set[int]:
-        """Return the processes in `pids` that match a `keep` pattern, without those below them."""
+        """Return the processes in `pids` that match a `keep` pattern, without their descendants."""
         if not self.keep:
             return set()
         return {
@@ -103,24 +108,25 @@ def list_descendants() -> frozenset[ProcessIdentity]:
 
 
 def identify_boot() -> str:
-    """Return an identifier of the current boot; empty if it is not available."""
+    """Return an identifier for the current boot; empty if it is not available."""
     return process_api.here.this_boot()
 
 
 def read_uptime() -> float:
-    """Return the seconds since boot, including sleep."""
+    """Return the number of seconds since boot, including time asleep."""
     return process_api.here.uptime()
 
 
 def end_launch(of: LaunchProcesses, *, boot: str, patience: float) -> SweptProcesses:
-    """End every process of a launch that is not kept, and return those found.
+    """End every process of a launch that is not kept, and return the processes found.
 
-    Each is sent SIGTERM, and SIGKILL if it has not exited within `patience` seconds. The search is
-    repeated until nothing is found, because a process that is being ended may still fork. Only the
-    first round sends SIGTERM: a process that answers it by starting another would never be gone.
+    Each process is sent SIGTERM, and SIGKILL if it has not exited within `patience` seconds. The
+    search is repeated until nothing is found, because a process that is being ended may still fork.
+    Only the first round sends SIGTERM: if a process reacted to each SIGTERM by starting another
+    process, the search would never end.
     """
     if boot != identify_boot():
-        return SweptProcesses()  # the host has rebooted since: no process of the launch is left
+        return SweptProcesses()  # the host has rebooted since: no process can be left
 
     def to_end(table: ProcessTable) -> set[int]:
         pids = of.find(table)
@@ -131,18 +137,20 @@ def end_launch(of: LaunchProcesses, *, boot: str, patience: float) -> SweptProce
 
 
 class LivingLaunch(msgspec.Struct, frozen=True):
-    """A launch with at least one live process."""
+    """A launch of which at least one process is still running."""
 
     project: Path
-    """The path as seen from here: the other process may have another root, as in a container."""
+    """The project's path as seen from this process; the launch may have another root, as in a
+    container.
+    """
     agent: str
     mark: str
 
 
 def find_launches() -> list[LivingLaunch]:
-    """Return the launches with live processes, according to the processes' environments.
+    """Return the launches that still have processes, according to the processes' environments.
 
-    Nothing in a workspace is read: an agent can rewrite the log that names its launches.
+    No file in a workspace is read, because an agent can rewrite the log that names its launches.
     """
     launches = []
     for pid in _list_table():
@@ -156,7 +164,7 @@ def find_launches() -> list[LivingLaunch]:
 
 
 def find_marks(project: Path, agent: str) -> set[str]:
-    """Return the marks of an agent's launches that have live processes."""
+    """Return the marks of an agent's launches that still have processes."""
     return {
         launch.mark
         for launch in find_launches()
@@ -173,7 +181,7 @@ def is_of(launch: LivingLaunch, project: Path) -> bool:
 
 
 def end_processes(names: Collection[str], *, patience: float) -> SweptProcesses:
-    """End these processes and everything below them, and return those found."""
+    """End these processes and all their descendants, and return the processes found."""
 
     def to_end(table: ProcessTable) -> set[int]:
         pids = {pid for name in names if (pid := _find_pid(name, table))}
@@ -207,7 +215,7 @@ def _end_matching(
 
 
 def list_background(of: LaunchProcesses) -> tuple[BackgroundProcess, ...]:
-    """Return the processes of a launch that are kept, or that lack its mark."""
+    """Return the processes of a launch that are kept, or that do not have the launch's mark."""
     table = _list_table()
     pids = of.find(table)
     kept = of.kept(pids, table)
@@ -220,7 +228,7 @@ def list_background(of: LaunchProcesses) -> tuple[BackgroundProcess, ...]:
 
 
 def signal_group(group: int, number: signal.Signals, keep: Sequence[str]) -> None:
-    """Signal a process group, except the members that are kept."""
+    """Signal the members of a process group, except those that are kept."""
     if not keep:
         os.killpg(group, number)
         return
@@ -232,9 +240,9 @@ def signal_group(group: int, number: signal.Signals, keep: Sequence[str]) -> Non
 
 
 def reap_adopted(but: int = 0) -> None:
-    """Reap adopted orphans that have exited; the caller waits for `but` itself.
+    """Reap adopted orphans that have exited, except `but`, which the caller reaps itself.
 
-    Only for a process whose other children are all in `UNRELATED_CHILDREN` at this moment.
+    All other children of this process must be in `UNRELATED_CHILDREN` when this is called.
     """
     flags = os.WEXITED | os.WNOHANG
     with START_LOCK, suppress(ChildProcessError):  # there may be no child
@@ -244,7 +252,7 @@ def reap_adopted(but: int = 0) -> None:
 
 
 def measure_launch(pid: int, mark: str, *, boot: str, uptime: float) -> ProcessVitals | None:
-    """Return the state of a launch's process and of others with its mark; None if it is gone."""
+    """Return the state of a launch's process and its other processes; None if it has exited."""
     return process_api.here.vitals(pid, mark, uptime) if boot == identify_boot() else None
 
 
@@ -259,20 +267,20 @@ def list_ancestors() -> list[int]:
 
 
 def identify(pid: int) -> str | None:
-    """Return an identity of a process that stays unique when its pid is reused; None if gone."""
+    """Return an identity that stays unique if the pid is reused, or None if the process exited."""
     born = process_api.here.born(pid)
     return None if born is None else _make_identity(pid, born)
 
 
 def identify_self() -> str:
-    """Return this process's identity, in the form of `identify`."""
+    """Return this process's identity, in the format of `identify`."""
     return identify(os.getpid()) or str(os.getpid())
 
 
 def is_alive(process: str) -> bool:
-    """Return whether a process is alive: its pid and, if known, its start and boot must match.
+    """Return whether a process is running: its pid and, if known, its start and boot must match.
 
-    A process in another namespace, as in a container, cannot be checked and counts as alive.
+    A process in another namespace, as in a container, cannot be checked and counts as running.
     """
     pid, *born = process.split(".")
     if not pid.isdecimal():
@@ -285,7 +293,7 @@ def is_alive(process: str) -> bool:
 
 
 def is_here(process: str) -> bool:
-    """Return whether a process of this namespace is alive, by its identity."""
+    """Return whether the process with this identity is running in this namespace."""
     pid = process.partition(".")[0]
     return pid.isdecimal() and identify(int(pid)) == process
 
@@ -309,7 +317,7 @@ def _make_name(pid: int, table: ProcessTable) -> str:
 
 
 def _find_pid(name: str, table: ProcessTable) -> int | None:
-    """Return the pid of the process with this identity; None if it is gone."""
+    """Return the pid of the process with this identity, or None if it is no longer running."""
     number = name.partition(".")[0]
     pid = int(number) if number.isdecimal() else 0
     return pid if pid in table and _make_name(pid, table) == name else None

@@ -1,4 +1,4 @@
-"""Processes on Linux: /proc, and pidfds that hold a process.
+"""Processes on Linux, through /proc and pidfds.
 
 While a pidfd is open, a signal sent through it cannot reach another process, even if the pid is
 reused.
@@ -25,7 +25,7 @@ _PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG
 _CHILD_SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
 _TICK = 1 / os.sysconf("SC_CLK_TCK")
 
-# Positions in /proc/PID/stat, after the name in brackets.
+# Positions of fields in /proc/PID/stat, counted after the process name in brackets.
 _STATE = 0
 _PARENT = 1
 _GROUP = 2
@@ -35,7 +35,7 @@ _START_TIME = 19
 
 
 def this_boot() -> str:
-    """Return an identifier of the current boot; empty if it is not available."""
+    """Return an identifier for the current boot; empty if it is not available."""
     try:
         return (_PROC / "sys/kernel/random/boot_id").read_text(encoding="ascii")[:8]
     except OSError:
@@ -43,7 +43,7 @@ def this_boot() -> str:
 
 
 def uptime() -> float:
-    """Return the seconds since boot, including sleep."""
+    """Return the number of seconds since boot, including time asleep."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
@@ -56,13 +56,13 @@ def read_namespace() -> str:
 
 
 def born(pid: int) -> int | None:
-    """Return a process's start time in ticks since boot; None if it is gone or a zombie."""
+    """Return a process's start time in ticks since boot, or None if it has exited."""
     stat = _read_stat(pid)
     return None if stat is None else int(stat[_START_TIME])
 
 
 def vitals(pid: int, mark: str, uptime: float) -> ProcessVitals | None:
-    """Measure a launch's process and its other processes; None if it is gone."""
+    """Measure a launch's process and its other processes; return None if it has exited."""
     stat = _read_stat(pid)
     if stat is None:
         return None
@@ -72,7 +72,7 @@ def vitals(pid: int, mark: str, uptime: float) -> ProcessVitals | None:
         stopped=stat[_STATE] == b"T",
         cpu_seconds=_to_seconds(stat[_OWN_CPU]),
         tools=len(tools),
-        # The time of reaped children is counted by the process that reaped them.
+        # The CPU time of reaped children is counted for the process that reaped them.
         tools_cpu_seconds=_to_seconds(stat[_CHILDREN_CPU])
         + sum(_to_seconds(fields[_OWN_CPU] + fields[_CHILDREN_CPU]) for fields in tools),
         moved_bytes=_count_moved_bytes(pid),
@@ -81,7 +81,7 @@ def vitals(pid: int, mark: str, uptime: float) -> ProcessVitals | None:
 
 
 def table() -> dict[int, ProcessRow]:
-    """Return every live process, without zombies."""
+    """Return every running process, without zombies."""
     rows: dict[int, ProcessRow] = {}
     for name in os.listdir(_PROC) if _PROC.is_dir() else ():  # noqa: PTH208 - delays a restart
         if name.isdecimal() and (stat := _read_stat(int(name))) is not None:
@@ -92,15 +92,15 @@ def table() -> dict[int, ProcessRow]:
 
 
 def has_mark(pid: int, mark: str, uptime: float) -> bool:
-    """Return whether a process of our user belongs to a launch by its mark or its control group.
+    """Return whether a process of our user has a launch's mark or is in its control group.
 
-    A process older than the launch never does.
+    A process older than the launch never counts.
     """
     return _match_mark(pid, mark, _find_earliest(uptime)) is not None
 
 
 def environment(pid: int) -> dict[str, str]:
-    """Return the environment that a process was started with; empty if it is not readable."""
+    """Return the environment that a process was started with; empty if it cannot be read."""
     try:
         words = _read(f"{_PROC}/{pid}/environ").split(b"\0")
     except OSError:
@@ -109,12 +109,12 @@ def environment(pid: int) -> dict[str, str]:
 
 
 def locate(pid: int, path: Path) -> Path:
-    """Return a process's path as seen from here; its root may differ, as in a container."""
+    """Return a path of a process as seen from this one: their roots may differ in a container."""
     return Path(f"{_PROC}/{pid}/root{path}")
 
 
 def command(pid: int) -> str:
-    """Return the command line of a process; empty if it is gone."""
+    """Return the command line of a process; empty if the process has exited."""
     try:
         words = _read(f"{_PROC}/{pid}/cmdline").split(b"\0")
     except OSError:
@@ -137,7 +137,7 @@ def has_open(pid: int, path: Path) -> bool:
 
 
 def open_files(pid: int) -> list[str]:
-    """Return the paths of the files that a process has open; empty if they are not readable."""
+    """Return the paths of the files that a process has open; empty if they cannot be read."""
     paths = []
     with contextlib.suppress(OSError):
         for number in os.listdir(f"{_PROC}/{pid}/fd"):  # noqa: PTH208 - only names are needed
@@ -147,13 +147,13 @@ def open_files(pid: int) -> list[str]:
 
 
 def parent(pid: int) -> int:
-    """Return the parent of a process; 0 if none is visible."""
+    """Return the pid of a process's parent, or 0 if no parent is visible."""
     stat = _read_stat(pid)
     return 0 if stat is None else int(stat[_PARENT])
 
 
 def hold(pid: int, start: int) -> int | None:
-    """Hold a process, so that its pid cannot refer to another one; None if it is gone."""
+    """Hold a process, so that its pid cannot refer to another one; None if it has exited."""
     try:
         held = os.pidfd_open(pid)
     except OSError:
@@ -165,7 +165,7 @@ def hold(pid: int, start: int) -> int | None:
 
 
 def send(pid: int, start: int, number: signal.Signals) -> None:
-    """Send a signal to a process, unless it is gone."""
+    """Send a signal to a process, unless it has exited."""
     held = hold(pid, start)
     if held is not None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -186,7 +186,7 @@ def adopt_orphans() -> bool:
 
 
 def end(held: Mapping[int, int], patience: float | None) -> None:
-    """Send SIGTERM, then SIGKILL after `patience` (None: at once); return when all are gone."""
+    """Send SIGTERM, then SIGKILL after `patience` (None: at once); return when all have exited."""
     asking = ((signal.SIGTERM, patience),) if patience is not None else ()
     poller = select.poll()
     remaining = set(held.values())
@@ -223,16 +223,16 @@ def signal_if(pid: int, number: signal.Signals, is_meant: Callable[[], bool]) ->
 
 
 def watch_exit(pid: int) -> int | None:
-    """Return a descriptor that is readable once the process exits; None if not supported."""
+    """Return a descriptor that becomes readable when the process exits; None if not supported."""
     return os.pidfd_open(pid) if hasattr(os, "pidfd_open") else None
 
 
 def end_with_parent(mark: str = "") -> Callable[[], None] | None:
     """Return a function that a child calls before it becomes the program.
 
-    It asks the kernel for SIGTERM when the supervisor dies, and enters the control group of the
-    launch `mark`, if possible. The signal is tied to the parent's thread, so a launch must come
-    from the main thread.
+    The function asks the kernel to send SIGTERM when the supervisor dies, and enters the control
+    group of the launch `mark`, if possible. The signal is tied to the parent's thread, so a launch
+    must be started from the main thread.
     """
     import ctypes  # noqa: PLC0415 - only needed to start an agent
 
@@ -253,8 +253,8 @@ def end_with_parent(mark: str = "") -> Callable[[], None] | None:
 def _find_others(pid: int, mark: str, uptime: float) -> dict[int, list[bytes]]:
     """Return the launch's processes except `pid`: those with its mark, and all descendants.
 
-    A descendant may have lost the mark (`env -i`, `sudo`), and a marked one may have lost its
-    parent.
+    A descendant may have lost the mark (`env -i`, `sudo`), and a process with the mark may have
+    lost its parent.
     """
     numbers = [int(name) for name in os.listdir(_PROC) if name.isdecimal()]  # noqa: PTH208 - as below
     stats = {number: stat for number in numbers if (stat := _read_stat(number)) is not None}
@@ -265,12 +265,12 @@ def _find_others(pid: int, mark: str, uptime: float) -> dict[int, list[bytes]]:
 
 
 def _count_moved_bytes(pid: int) -> int:
-    """Return how many bytes a process has read and written; 0 if the kernel does not report it."""
+    """Return how many bytes a process has read and written, or 0 if the kernel does not tell."""
     try:
         counts = _read(f"{_PROC}/{pid}/io").split()
     except OSError:
         return 0
-    return int(counts[1]) + int(counts[3])  # rchar and wchar, each after its name
+    return int(counts[1]) + int(counts[3])  # the values of rchar and wchar
 
 
 def _find_bearing(mark: str, uptime: float) -> Iterator[tuple[int, list[bytes]]]:
@@ -285,7 +285,7 @@ def _find_bearing(mark: str, uptime: float) -> Iterator[tuple[int, list[bytes]]]
 
 
 def _match_mark(pid: int, mark: str, earliest: float) -> list[bytes] | None:
-    """Return the stat fields of a process if it is ours and part of the launch, else None."""
+    """Return a process's stat fields if it is ours and part of the launch, or None otherwise."""
     try:
         if os.stat(f"{_PROC}/{pid}").st_uid != os.geteuid():  # noqa: PTH116 - called often, delays a restart
             return None
@@ -300,7 +300,7 @@ def _match_mark(pid: int, mark: str, earliest: float) -> list[bytes] | None:
 
 
 def _is_ours(pid: int) -> bool:
-    """Return whether we may end a process: one of our user's, or any if we are root."""
+    """Return whether we may end a process: it belongs to our user, or we are root."""
     try:
         return os.geteuid() in {0, os.stat(f"{_PROC}/{pid}").st_uid}  # noqa: PTH116 - as above
     except OSError:

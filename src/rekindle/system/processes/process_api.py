@@ -1,4 +1,4 @@
-"""The process functions for this host: `here` is one of two modules, chosen only here.
+"""The process functions for this host: `here` is one of two modules, chosen in this file.
 
 Both modules have the same functions; the tests run both on Linux.
 """

@@ -24,7 +24,8 @@ def is_in_workspace(path: str | Path) -> bool:
     """Return whether an agent could change the file at this path."""
     given = Path(path)
     real = given.resolve()
-    # Looks up the path's parents, not all workspaces: a worker has thousands, and checks often.
+    # Look up the path's parents instead of searching all workspaces: a worker may have thousands of
+    # workspaces, and checks paths often.
     above = [given, *given.parents, real, *real.parents]
     return not given.is_absolute() or not _workspaces.isdisjoint(above)
 
@@ -37,7 +38,7 @@ def make_safe_path(path: str | None = None) -> str:
 
 
 def order_path(path: str, is_last: Callable[[str], bool] = is_in_workspace) -> str:
-    """Return a PATH without relative folders, and with some (default: a workspace's) moved last.
+    """Return a PATH without relative folders, with some (default: workspace folders) moved last.
 
     A CLI starts programs itself, outside its sandbox: git, its interpreter, a shell. These must not
     be found in the workspace first; programs that only the workspace has are still found.
@@ -47,7 +48,7 @@ def order_path(path: str, is_last: Callable[[str], bool] = is_in_workspace) -> s
 
 
 def find_executable(name: str, path: str | None = None) -> str | None:
-    """Return the absolute path of a program; None if no folder outside a workspace has it."""
+    """Return a program's absolute path, or None if no folder outside a workspace contains it."""
     from shutil import which  # noqa: PLC0415 - slows every start
 
     program = which(name, path=make_safe_path(path))
@@ -82,14 +83,14 @@ def resolve_command(argv: Sequence[str], path: str | None = None) -> tuple[str, 
     wanted = first.removeprefix(_SHEBANG).decode("utf-8", "replace").split()
     if not first.startswith(_SHEBANG) or len(wanted) != 1:
         return (program, *words)
-    # `env` would search the whole PATH passed to the program.
+    # `env` would search the whole PATH that is passed to the program.
     return (find_executable(wanted[0], path) or wanted[0], program, *words)
 
 
 def find_missing_interpreter(program: str, folder: str) -> str:
-    """Return the interpreter that a script names if it is not installed; else empty.
+    """Return the interpreter that a script names if it is not installed, or "" otherwise.
 
-    The system reports only that "the file" is missing, which here does not mean the script.
+    The system only reports that "the file" is missing, which in this case is not the script.
     """
     try:
         with open(Path(folder) / program, "rb") as file:  # noqa: PTH123 - as above

@@ -1,15 +1,15 @@
-"""Processes through psutil, for systems other than Linux; macOS is the supported one.
+"""Processes through psutil, for systems other than Linux; only macOS is supported.
 
 Differences from Linux:
 
 - A process cannot be held. Its pid is looked up again right before each signal; see
   `_send_signal`.
-- The agent is not notified when its supervisor dies. The next launch ends its processes, like
-  everything else with the mark.
+- The agent is not notified when its supervisor dies. The next launch ends the agent's processes,
+  like everything else with the mark.
 - macOS hides the environment of its own programs (/bin/sh, /bin/sleep). They are not found by their
   mark, but other programs that they started are.
-- Orphans go to the first process of the system, never to the supervisor. An orphan that has cleared
-  its environment is found only if the supervisor recorded it while its parent was alive.
+- Orphans are adopted by the system's first process, never by the supervisor. An orphan that has
+  cleared its environment is found only if the supervisor recorded it while its parent was running.
 """
 
 import contextlib
@@ -37,10 +37,10 @@ from rekindle.thresholds.supervision import (
 
 @cache
 def this_boot() -> str:
-    """Return an identifier of the current boot.
+    """Return an identifier for the current boot.
 
-    On macOS each boot has an id. Elsewhere it is the boot time, which moves when the clock is set,
-    so it is read only once in a process.
+    On macOS each boot has an id. Elsewhere the boot time is used. It shifts when the clock is set,
+    so each process reads it only once.
     """
     argv = ["/usr/sbin/sysctl", "-n", "kern.bootsessionuuid"]
     boot_id = ""
@@ -52,8 +52,8 @@ def this_boot() -> str:
 
 
 def uptime() -> float:
-    """Return the seconds since boot, including sleep."""
-    # CLOCK_MONOTONIC on macOS; on Linux, used in tests, that would exclude sleep.
+    """Return the number of seconds since boot, including time asleep."""
+    # macOS uses CLOCK_MONOTONIC; on Linux, where tests run, that clock would exclude time asleep.
     clock = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
     return time.clock_gettime(clock)
 
@@ -64,13 +64,13 @@ def read_namespace() -> str:
 
 
 def born(pid: int) -> int | None:
-    """Return an identifying start time of a process; None if it is gone or a zombie."""
+    """Return a start time that identifies a process, or None if it has exited."""
     process = _find_process(pid)
     return None if process is None else _read_birth(process)
 
 
 def vitals(pid: int, mark: str, uptime: float) -> ProcessVitals | None:
-    """Measure a launch's process and its other processes; None if it is gone."""
+    """Measure a launch's process and its other processes; return None if it has exited."""
     process = _find_process(pid)
     if process is None:
         return None
@@ -81,7 +81,7 @@ def vitals(pid: int, mark: str, uptime: float) -> ProcessVitals | None:
         return None
     tools, seconds, moved = 0, cpu.children_user + cpu.children_system, 0
     for other in {*_find_bearing(mark, uptime), *_list_descendants(process)} - {process}:
-        with contextlib.suppress(psutil.Error):  # it has just exited
+        with contextlib.suppress(psutil.Error):  # the process has just exited
             seconds += sum(other.cpu_times()[:4])
             tools += 1
             moved += _count_moved_bytes(other)
@@ -96,7 +96,7 @@ def vitals(pid: int, mark: str, uptime: float) -> ProcessVitals | None:
 
 
 def table() -> dict[int, ProcessRow]:
-    """Return every live process, without zombies."""
+    """Return every running process, without zombies."""
     rows: dict[int, ProcessRow] = {}
     for pid in psutil.pids():
         if (process := _find_process(pid)) is None or (start := _read_birth(process)) is None:
@@ -113,7 +113,7 @@ def has_mark(pid: int, mark: str, uptime: float) -> bool:
 
 
 def environment(pid: int) -> dict[str, str]:
-    """Return the environment that a process was started with; empty if it is not readable."""
+    """Return the environment that a process was started with; empty if it cannot be read."""
     try:
         return psutil.Process(pid).environ()
     except (psutil.Error, OSError):
@@ -121,12 +121,12 @@ def environment(pid: int) -> dict[str, str]:
 
 
 def locate(pid: int, path: Path) -> Path:  # noqa: ARG001 - as on Linux
-    """Return a process's path as seen from here; here every process has the same root."""
+    """Return a path of a process unchanged, because all processes have the same root here."""
     return path
 
 
 def command(pid: int) -> str:
-    """Return the command line of a process; empty if it is gone."""
+    """Return the command line of a process; empty if the process has exited."""
     try:
         return " ".join(psutil.Process(pid).cmdline()).strip()
     except (psutil.Error, OSError):
@@ -142,7 +142,7 @@ def has_open(pid: int, path: Path) -> bool:
 
 
 def open_files(pid: int) -> list[str]:
-    """Return the paths of the files that a process has open; empty if they are not readable."""
+    """Return the paths of the files that a process has open; empty if they cannot be read."""
     try:
         return [file.path for file in psutil.Process(pid).open_files()]
     except (psutil.Error, OSError):
@@ -150,7 +150,7 @@ def open_files(pid: int) -> list[str]:
 
 
 def parent(pid: int) -> int:
-    """Return the parent of a process; 0 if none is visible."""
+    """Return the pid of a process's parent, or 0 if no parent is visible."""
     try:
         return psutil.Process(pid).ppid()
     except psutil.Error:
@@ -158,7 +158,7 @@ def parent(pid: int) -> int:
 
 
 def hold(pid: int, start: int) -> psutil.Process | None:
-    """Return a process with its start time, which each signal checks; None if it is gone."""
+    """Return a process with its start time, which each signal checks; None if it has exited."""
     process = _find_process(pid)
     if process is None or _read_birth(process) != start:
         return None
@@ -169,26 +169,26 @@ def hold(pid: int, start: int) -> psutil.Process | None:
 
 
 def send(pid: int, start: int, number: signal.Signals) -> None:
-    """Send a signal to a process, unless it is gone."""
+    """Send a signal to a process, unless it has exited."""
     process = hold(pid, start)
     if process is not None:
         _send_signal(process, number)
 
 
 def adopt_orphans() -> bool:
-    """Return False: this system gives orphans only to its first process."""
+    """Return False, because on this system only the first process adopts orphans."""
     return False
 
 
 def end(held: Mapping[int, psutil.Process], patience: float | None) -> None:
-    """Send SIGTERM, then SIGKILL after `patience` (None: at once); return when all are gone."""
+    """Send SIGTERM, then SIGKILL after `patience` (None: at once); return when all have exited."""
     asking = ((signal.SIGTERM, patience),) if patience is not None else ()
     remaining = [process for process in held.values() if _is_alive(process)]
     for number, seconds in (*asking, (signal.SIGKILL, KILLED_SECONDS)):
         for process in remaining:
             _send_signal(process, number)
         deadline = time.monotonic() + seconds
-        # Not psutil's own wait: it would reap a child of ours and take its exit code.
+        # psutil's own wait is not used, because it would reap our child and take its exit code.
         while (
             remaining := [process for process in remaining if _is_alive(process)]
         ) and time.monotonic() < deadline:
@@ -205,7 +205,7 @@ def signal_if(pid: int, number: signal.Signals, is_meant: Callable[[], bool]) ->
 
 
 def watch_exit(pid: int) -> int | None:  # noqa: ARG001 - as on Linux
-    """Return None: an exit cannot be waited for along with streams here, and must be polled."""
+    """Return None, because an exit cannot be awaited along with streams and must be polled."""
     return None
 
 
@@ -234,12 +234,12 @@ def _list_descendants(process: psutil.Process) -> list[psutil.Process]:
 
 
 def _count_moved_bytes(process: psutil.Process) -> int:
-    """Return how many bytes a process has read and written; 0 on macOS, which does not count."""
+    """Return how many bytes a process has read and written; 0 on macOS, which counts none."""
     try:
         counts = process.io_counters()
     except (AttributeError, psutil.Error):
         return 0
-    # All bytes read and written; systems other than Linux count only those that reached a disk.
+    # Linux counts all bytes read and written; other systems count only those that reached a disk.
     read = getattr(counts, "read_chars", counts.read_bytes)
     return int(read + getattr(counts, "write_chars", counts.write_bytes))
 
@@ -257,13 +257,14 @@ def _match_mark(process: psutil.Process, mark: str, earliest: float) -> bool:
 
 
 def _read_birth(process: psutil.Process) -> int | None:
-    # Not `create_time`: it shifts when the clock is set, and would suggest another process.
+    # `create_time` is not used: it shifts when the clock is set, so the process would look like
+    # another one.
     _, birth = process._ident  # type: ignore[attr-defined]  # noqa: SLF001 - see above
     return None if birth is None else round(birth * 1_000_000)
 
 
 def _find_process(pid: int) -> psutil.Process | None:
-    """Return a process with its start time; None if it is gone or a zombie."""
+    """Return a process with its start time, or None if it has exited or is a zombie."""
     try:
         process = psutil.Process(pid)
     except (psutil.Error, ValueError, OverflowError):
@@ -272,7 +273,7 @@ def _find_process(pid: int) -> psutil.Process | None:
 
 
 def _is_alive(process: psutil.Process) -> bool:
-    """Return whether it exists, is the same process, and is not a zombie."""
+    """Return whether a process is still the same one, and is not a zombie."""
     try:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.Error:
@@ -280,10 +281,10 @@ def _is_alive(process: psutil.Process) -> bool:
 
 
 def _send_signal(process: psutil.Process, number: signal.Signals) -> None:
-    """Signal it if it is still the same process; psutil checks its start time first.
+    """Signal a process if it is still the same one; psutil checks its start time first.
 
     A race remains: between the check and the signal, the process could exit, be reaped, and its pid
-    be reused. Pids are assigned in turn, so a whole round would have to fit in between.
+    be reused. Pids are assigned in order, so all other pids would have to be used up in between.
     """
     with contextlib.suppress(psutil.Error):
         process.send_signal(number)

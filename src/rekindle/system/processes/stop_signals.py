@@ -1,4 +1,4 @@
-"""Requests to end this process: Ctrl-C, a `kill`, or a closed terminal."""
+"""Requests to end this process: Ctrl-C, `kill`, or a closed terminal."""
 
 import fcntl
 import os
@@ -12,7 +12,8 @@ ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 STOP_SIGNAL = signal.SIGUSR1
 """The signal that `rekindle stop` sends to a supervisor if it cannot write the stop to any disk.
 
-Not SIGINT, which a shell's `&` ignores, and not SIGTERM, which does not show the intention.
+SIGINT is not used, because background jobs of a shell (`&`) ignore it. SIGTERM is not used, because
+it does not show that the operator requested the stop.
 """
 
 
@@ -25,7 +26,7 @@ def raise_keyboard_interrupt() -> Iterator[None]:
             signal.signal(number, signal.SIG_IGN)  # no further signal interrupts the cleanup
         raise KeyboardInterrupt
 
-    # Ignored signals stay ignored: `nohup` and a shell's `&` set them on purpose.
+    # Ignored signals stay ignored, because `nohup` and a shell's `&` ignore them on purpose.
     before = {
         number: handler
         for number in ENDING_SIGNALS
@@ -42,7 +43,7 @@ def raise_keyboard_interrupt() -> Iterator[None]:
 
 @contextmanager
 def defer_signals() -> Iterator[None]:
-    """Delay ending signals while the body runs; they take effect right afterwards."""
+    """Delay ending signals while the body is running; they take effect right afterwards."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING_SIGNALS)
     try:
         yield
@@ -51,7 +52,7 @@ def defer_signals() -> Iterator[None]:
 
 
 def reset_signals() -> None:
-    """Restore the default signals in a child that has nothing to clean up."""
+    """Restore the default signal handlers in a child that has nothing to clean up."""
     for number in ENDING_SIGNALS:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, signal.SIG_DFL)
@@ -64,4 +65,4 @@ def end_with_pipe(line: int) -> None:
     fcntl.fcntl(line, fcntl.F_SETOWN, os.getpid())
     fcntl.fcntl(line, fcntl.F_SETFL, fcntl.fcntl(line, fcntl.F_GETFL) | os.O_ASYNC)
     if select.select([line], [], [], 0)[0]:
-        raise SystemExit(1)  # it was closed before the request
+        raise SystemExit(1)  # the pipe was closed before the request
