@@ -1,1 +1,1 @@
-"""Terminals: run a program in one, read its keyboard, open tmux windows."""
+"""Terminals: run a program in a terminal, read its keyboard, open tmux windows."""

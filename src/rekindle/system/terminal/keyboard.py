@@ -9,13 +9,13 @@ from collections.abc import Callable
 
 class Keyboard:
     def __init__(self, on_text: Callable[[], None] = lambda: None) -> None:
-        """Watch the terminal; `on_text` is called after a line with text, which is ignored."""
+        """Watch the terminal; `on_text` is called if a line contains text, which is ignored."""
         self._on_text = on_text
         self._is_there = sys.stdin is not None and sys.stdin.isatty()
         self._pressed = False
 
     def rest(self, seconds: float) -> None:
-        """Sleep until the time is over or Enter is pressed; without a terminal, just sleep."""
+        """Sleep for `seconds`, or until Enter is pressed if there is a terminal."""
         if not self._is_there or not self._is_ours():
             time.sleep(seconds)
             return
@@ -40,5 +40,5 @@ class Keyboard:
 
     @staticmethod
     def _is_ours() -> bool:
-        """Return whether we are in the foreground; in the background, reading would suspend us."""
+        """Return whether we are in the foreground; reading in the background would suspend us."""
         return os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()

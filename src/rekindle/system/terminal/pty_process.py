@@ -1,7 +1,7 @@
-"""Run a program on its own terminal and relay it to ours, so that the operator uses it directly.
+"""Run a program on its own terminal and connect it to ours, so that the operator can use it.
 
-Typed input goes to the program as bytes, including Ctrl-C and Ctrl-Z: its own terminal turns them
-into signals, for the program and not for us.
+Typed input is passed to the program as bytes, including Ctrl-C and Ctrl-Z. The program's own
+terminal turns these into signals, which reach the program and not us.
 """
 
 import contextlib
@@ -33,7 +33,7 @@ from rekindle.thresholds.supervision import (
 )
 
 _PIECE_BYTES = 64 * 1024
-_SIZE_BYTES = 8  # struct winsize: rows, columns, and both in pixels
+_SIZE_BYTES = 8  # struct winsize: rows, columns, and the size in pixels
 _CALM = (
     b"\x1b[?47l\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1004l\x1b[?1006l\x1b[?2004l\x1b[?25h\x1b[0m"
 )
@@ -41,12 +41,12 @@ _CALM = (
 focus and paste reports, a hidden cursor, colours.
 """
 _DRAWN = re.compile(r"\x1b\[[0-9;]*[A-HJKSTdf]")
-"""Escape sequences that move the cursor or clear a part of the screen."""
+"""Escape sequences that move the cursor or clear part of the screen."""
 _ESCAPES = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)|[ -/]*[0-~])")
 
 
 class TerminalChild:
-    """A program in the foreground of its own terminal; it ends when this process does."""
+    """A program in the foreground of its own terminal; it ends when this process exits."""
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class TerminalChild:
 
     @property
     def pid(self) -> int:
-        """The pid of the session leader, which stops and exits like the program."""
+        """The pid of the session leader, which stops and exits when the program does."""
         return self._popen.pid
 
     @property
@@ -99,15 +99,15 @@ class TerminalChild:
 
     @property
     def errors(self) -> str:
-        """The text after all screen drawing: why a program cannot start or continue.
+        """The text printed after all screen drawing: why a program could not start or continue.
 
-        The drawn screen is a conversation, and does not say how the program ended.
+        The drawn screen shows a conversation, and does not say how the program ended.
         """
         tail = _DRAWN.split(self._shown.last.decode("utf-8", "replace"))[-1]
         return _ESCAPES.sub("", tail).replace("\r", "")
 
     def follow(self, every: float) -> Generator[None, None, None]:
-        """Yield None repeatedly until it exits; meanwhile the program has our terminal."""
+        """Yield None repeatedly until the program exits; meanwhile it uses our terminal."""
         try:
             with _SignalPipe() as noticed, self._lend_terminal():
                 while not (status := session_leader.poll_child(self._popen.pid)) or _is_stopped(
@@ -118,7 +118,7 @@ class TerminalChild:
                     self._copy_bytes(noticed, every)
                     received = noticed.take()
                     if signal.SIGCONT in received:
-                        self._take_terminal()  # another process may have changed its mode meanwhile
+                        self._take_terminal()  # another process may have changed the mode
                     if received & {signal.SIGCONT, signal.SIGWINCH}:
                         self._forward_size()
                     if received & noticed.ending:
@@ -140,7 +140,7 @@ class TerminalChild:
 
     def _copy_bytes(self, noticed: "_SignalPipe", every: float) -> None:
         ways = (self._typed, self._shown)
-        # Not `poll`: on macOS it does not support terminals.
+        # `poll` is not used, because it does not support terminals on macOS.
         readable, writable, _ = select.select(
             [noticed.pipe, *(way.source for way in ways if way.has_room_for_more)],
             [way.sink for way in ways if way.rest],
@@ -154,12 +154,12 @@ class TerminalChild:
                 way.write()
 
     def _suspend_with_child(self) -> None:
-        """After Ctrl-Z, return the terminal to the process that started us, until `fg`."""
+        """Give the terminal back to the process that started us, after Ctrl-Z and until `fg`."""
         self._shown.drain(TERMINAL_DRAIN_SECONDS)
         self._return_terminal()
-        # The whole group, as Ctrl-Z would do: a shell waits for all of a job. This process stops
-        # here. If no process could continue us, the kernel ignores the signal, and the program
-        # continues.
+        # Signal the whole group, as Ctrl-Z would do, because a shell waits for every process of a
+        # job. This process stops here. If no process could continue us, the kernel ignores the
+        # signal, and the program continues.
         os.killpg(os.getpgrp(), signal.SIGTSTP)
         self._take_terminal()
         self._forward_size()
@@ -174,22 +174,25 @@ class TerminalChild:
             self._return_terminal()
 
     def _take_terminal(self) -> None:
-        """Read every byte as it is typed. In the background, this suspends us until `fg`."""
-        with contextlib.suppress(termios.error):  # our terminal is gone: SIGHUP follows
+        """Switch our terminal to raw mode; in the background, this suspends us until `fg`."""
+        with contextlib.suppress(termios.error):  # our terminal was closed: SIGHUP follows
             tty.setraw(self._ours, termios.TCSANOW)
 
     def _return_terminal(self) -> None:
-        with contextlib.suppress(termios.error):  # as above
+        with contextlib.suppress(termios.error):  # our terminal was closed
             termios.tcsetattr(self._ours, termios.TCSANOW, self._before)
 
     def _forward_size(self) -> None:
-        """Copy our terminal's size; the kernel notifies the program if it changed."""
-        with contextlib.suppress(OSError):  # as above
+        """Copy our terminal's size; the kernel notifies the program if the size changed."""
+        with contextlib.suppress(OSError):  # our terminal was closed
             size = fcntl.ioctl(self._ours, termios.TIOCGWINSZ, bytes(_SIZE_BYTES))
             fcntl.ioctl(self._its, termios.TIOCSWINSZ, size)
 
     def _signal_leader(self, number: signal.Signals) -> None:
-        """Signal the leader, even a stopped one; it is not reaped, so its pid is still its own."""
+        """Signal the leader, even if it is stopped.
+
+        It has not been reaped, so its pid cannot have been reused.
+        """
         if self._code is None:
             for to_send in (number, signal.SIGCONT):
                 os.kill(self._popen.pid, to_send)
@@ -206,7 +209,7 @@ class TerminalChild:
 
 
 class TerminalProcesses(HostProcesses):
-    """Host processes whose program gets our terminal; its prompt is among its arguments.
+    """Host processes whose program gets our terminal; the prompt is passed as an argument.
 
     Raises:
         AgentError: There is no terminal; raised before anything is started.
@@ -231,7 +234,7 @@ class TerminalProcesses(HostProcesses):
 
 
 class _ByteCopier:
-    """A copier of bytes in one direction, which reads no more than the sink has room for."""
+    """Copies bytes in one direction, and reads no more than the sink has room for."""
 
     def __init__(self, source: int, sink: int) -> None:
         self.source, self.sink = source, sink
@@ -259,7 +262,7 @@ class _ByteCopier:
             self.rest = self.rest[os.write(self.sink, self.rest) :]
         except BlockingIOError:
             return
-        except OSError:  # the terminal is gone, so its bytes are dropped
+        except OSError:  # the terminal was closed, so its bytes are dropped
             self.rest = b""
 
     def drain(self, seconds: float) -> None:
@@ -275,7 +278,7 @@ class _ByteCopier:
                 return
 
     def say(self, words: bytes, seconds: float) -> None:
-        """Write bytes of Rekindle's own after everything else."""
+        """Write Rekindle's own bytes after everything else."""
         self.rest += words
         self._is_over = True
         self.drain(seconds)
@@ -322,7 +325,7 @@ def _is_stopped(status: os.waitid_result) -> bool:
 
 
 def _open_terminal() -> int:
-    """Return a new descriptor of the terminal, non-blocking; the inherited one is shared."""
+    """Return a new non-blocking descriptor for the terminal; the inherited one is shared."""
     if os.isatty(0) and os.isatty(1):
         with contextlib.suppress(OSError):
             return os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)

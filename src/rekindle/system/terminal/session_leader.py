@@ -1,9 +1,9 @@
-"""A separate session for a program on a terminal, and the process that leads it.
+"""A separate session for a program on a terminal, and the process that leads the session.
 
 The leader is between this process and the program. If the program were our direct child, its group
 would be alone in its session, and the kernel does not let Ctrl-Z stop such an orphaned group. The
-leader mirrors the program: it stops when the program stops and exits as the program exited, so
-waiting for the leader is enough.
+leader mirrors the program: it stops when the program stops, and exits in the same way as the
+program, so waiting for the leader is enough.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ from rekindle.system.processes import (
 )
 
 END_SIGNAL, KILL_SIGNAL = signal.SIGTERM, signal.SIGUSR1
-"""Signals to the leader that make it end the program with SIGTERM, or kill it."""
+"""Signals that make the leader end the program with SIGTERM, or kill it."""
 
 _PASSED_ON = {END_SIGNAL: signal.SIGTERM, signal.SIGHUP: signal.SIGHUP, KILL_SIGNAL: signal.SIGKILL}
 _AWAITED = frozenset({signal.SIGCHLD, *_PASSED_ON})
@@ -31,23 +31,25 @@ _AWAITED = frozenset({signal.SIGCHLD, *_PASSED_ON})
 def make_session_leader(keep: Sequence[str] = ()) -> Callable[[], None]:
     """Return a function that a child in a new session calls before it becomes the program.
 
-    The child stays as the leader. The function returns in a child of the leader, which becomes the
-    program, in the foreground of the terminal on its standard input. `keep` lists patterns of
-    processes that signals to the group must spare.
+    The calling child remains as the leader. The function returns in a child of the leader, which
+    becomes the program, in the foreground of the terminal on its standard input. `keep` lists
+    patterns of processes that signals to the group must spare.
     """
     end_with_us = _end_with_parent()
 
     def begin() -> None:
         end_with_us()
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-        # Blocked and waited for, not handled: a signal between two instructions could be missed.
+        # Signals are blocked and waited for instead of handled, because a signal that arrives
+        # between two instructions could be missed.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, _AWAITED)
         end_with_leader = _end_with_parent()
         if program := os.fork():
             _run_leader(program, keep)
         stop_signals.reset_signals()
         os.setpgid(0, 0)
-        # The program is still in the background here, and the kernel would stop it for tcsetpgrp.
+        # The program is still in the background here, and the kernel would stop it for calling
+        # tcsetpgrp.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTTOU})
         os.tcsetpgrp(0, os.getpgrp())
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
@@ -63,38 +65,40 @@ def _end_with_parent() -> Callable[[], None]:
 def poll_child(child: int) -> os.waitid_result | None:
     """Return that a child has exited, or has stopped since the last call; None if it is running.
 
-    The exit is not reaped, so that the pid stays reserved.
+    An exited child is not reaped, so that its pid stays reserved.
     """
     flags = os.WEXITED | os.WSTOPPED | os.WNOHANG
     status = os.waitid(os.P_PID, child, flags | os.WNOWAIT)
     if status and status.si_code == os.CLD_STOPPED:
         with contextlib.suppress(
             ChildProcessError
-        ):  # it was killed meanwhile: the next call reports that
+        ):  # the child was killed meanwhile: the next call reports it
             os.waitid(os.P_PID, child, os.WSTOPPED | os.WNOHANG)
     return status
 
 
 def _run_leader(program: int, keep: Sequence[str]) -> NoReturn:
     try:
-        # This includes our locks, which must not outlive us. The terminal stays open: otherwise its
-        # other side would read end-of-file while the program is still running.
+        # Close inherited descriptors, including our locks, which must not outlive us. The terminal
+        # stays open: otherwise its other side would read end-of-file while the program is still
+        # running.
         os.closerange(3, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
-        # Ignored by default, and not every system lets a process wait for an ignored signal.
+        # SIGCHLD is ignored by default, and not every system lets a process wait for an ignored
+        # signal.
         signal.signal(signal.SIGCHLD, lambda *_: None)
-        with contextlib.suppress(OSError):  # the child may have done it
+        with contextlib.suppress(OSError):  # the child may have done this already
             os.setpgid(program, program)
         while True:
             number = signal.sigwait(_AWAITED)
             if number in _PASSED_ON:
                 _send_signal(program, _PASSED_ON[signal.Signals(number)], keep)
-                _send_signal(program, signal.SIGCONT)  # or a stopped one would not react
+                _send_signal(program, signal.SIGCONT)  # a stopped program would not react otherwise
             elif (status := poll_child(program)) and status.si_code == os.CLD_STOPPED:
                 os.kill(os.getpid(), signal.SIGSTOP)  # until it is continued
                 _send_signal(program, signal.SIGCONT)
             elif status:
-                # Kill the rest of its group; the program is not reaped yet, so its pid cannot be
-                # reused.
+                # Kill the rest of the program's group; the program has not been reaped, so its pid
+                # cannot have been reused.
                 _send_signal(program, signal.SIGKILL, keep)
                 os.waitpid(program, 0)
                 _end_like(status)
@@ -113,7 +117,7 @@ def _end_like(ended: os.waitid_result) -> None:
     resource.setrlimit(
         resource.RLIMIT_CORE, (0, 0)
     )  # the program has already written its core dump, if any
-    with contextlib.suppress(OSError):  # SIGKILL cannot be set, and always has this effect
+    with contextlib.suppress(OSError):  # SIGKILL cannot have a handler
         signal.signal(ended.si_status, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {ended.si_status})
     os.kill(os.getpid(), ended.si_status)

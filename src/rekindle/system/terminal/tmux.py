@@ -1,7 +1,7 @@
-"""Windows for agents in tmux, controlled through the `tmux` command.
+"""Tmux windows for agents, controlled through the `tmux` command.
 
-The socket is in the user's Rekindle folder. The default socket is in /tmp, where a sandboxed agent
-could start its own server and receive the operator's environment, including keys.
+The socket is in the user's Rekindle folder. Tmux's default socket is in /tmp, where a sandboxed
+agent could start its own server and receive the operator's environment, including keys.
 """
 
 import hashlib
@@ -20,23 +20,23 @@ from rekindle.thresholds.supervision import TMUX_SECONDS
 
 _FOLDER = "tmux"
 _SOCKET_BYTES = 103
-"""Longest path of a socket that every system accepts: macOS 103, Linux 107."""
+"""Maximum length of a socket's path in bytes that every system accepts: macOS 103, Linux 107."""
 _INSTEAD = "start the agent yourself, with `rekindle run`"
 
 
 def find_socket() -> Path:
-    """Return the socket of the tmux server that has the agents' windows."""
-    # Hosts can share a home directory, and each has its own server.
+    """Return the socket path of the tmux server that runs the agents' windows."""
+    # Hosts can share a home directory, but each host has its own server.
     name = hashlib.blake2b(host.identify_host().encode(), digest_size=4).hexdigest()
     return user_folder.find_user_folder() / _FOLDER / name
 
 
 def render_attach_command(session: str) -> str:
-    """Return the shell command that shows the windows."""
+    """Return the shell command that shows the agents' windows."""
     path = find_socket()
     try:
         shown = "~/" + shlex.quote(str(path.relative_to(Path.home())))
-    except (ValueError, RuntimeError):  # HOME is elsewhere, or unknown
+    except (ValueError, RuntimeError):  # the socket is not below HOME, or HOME is unknown
         shown = shlex.quote(str(path))
     return f"tmux -S {shown} attach -t {session}"
 
@@ -46,9 +46,10 @@ def open_window(
 ) -> int:
     """Run a program in a new window, and return its pid; create the session if needed.
 
-    The command is passed as separate words, so tmux starts the program without a shell. Without an
-    explicit environment, the program would get the tmux server's, which may be old or foreign. The
-    environment goes through a pipe, because it holds keys and any user can read a command line.
+    The command is passed as separate words, so that tmux starts the program without a shell.
+    Without an explicit environment, the program would get the tmux server's, which may be outdated
+    or belong to another session. The environment is passed through a pipe, because it contains keys
+    and any user can read a command line.
     """
     tmux = program_search.find_executable("tmux")
     if tmux is None:
@@ -81,7 +82,7 @@ def open_window(
 def find_window(session: str, name: str, folder: str) -> str | None:
     """Return the id of the window in which a program was started in this folder, or None.
 
-    Windows of several projects can have the same name.
+    Windows of different projects can have the same name.
     """
     tmux = program_search.find_executable("tmux")
     if tmux is None:
@@ -92,25 +93,25 @@ def find_window(session: str, name: str, folder: str) -> str | None:
     )
     for line in listed.stdout.decode("utf-8", "replace").splitlines():
         window, window_name, path = line.split("\t", 2)
-        # tmux before 3.3 does not report the path: then the name must suffice.
+        # tmux before 3.3 does not report the path, so only the name is compared.
         if window_name == name and path in {folder, ""}:
             return window
     return None
 
 
 def attach_window(window: str, environment: Mapping[str, str]) -> NoReturn:
-    """Replace this process with a tmux that shows a window in its terminal."""
+    """Replace this process with a tmux client that shows a window in this terminal."""
     tmux, path = program_search.find_executable("tmux") or "tmux", str(find_socket())
     if environment.get("TMUX", "").split(",")[0] == path:
-        # The terminal is in a window of the same server: switch it.
+        # The terminal is in a window of the same server, so switch the client to the new window.
         os.execve(tmux, [tmux, "-S", path, "switch-client", "-t", window], environment)  # noqa: S606 - no shell
-    # Inside another server, tmux refuses to attach while this variable is set.
+    # Inside a window of another server, tmux refuses to attach while TMUX is set.
     outer = {key: value for key, value in environment.items() if key != "TMUX"}
     os.execve(tmux, [tmux, "-S", path, "attach-session", "-t", window], outer)  # noqa: S606 - no shell
 
 
 def _quote_word(word: str) -> str:
-    """Quote a word for tmux, where single quotes make everything literal."""
+    """Quote a word for tmux, in which single quotes make everything literal."""
     return "'" + word.replace("'", "'\\''") + "'"
 
 
