@@ -1,1 +1,1 @@
-"""Storage of the agents' state."""
+"""Storage for the agents' state."""

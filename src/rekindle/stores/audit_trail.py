@@ -52,7 +52,7 @@ def make_branch_name(agent: str) -> str:
 
 
 class AuditObstacle(msgspec.Struct, frozen=True):
-    """An obstacle that was already reported to the user."""
+    """An obstacle that has already been reported to the user."""
 
     cause: str
     ts: datetime

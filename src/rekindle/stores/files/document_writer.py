@@ -1,4 +1,4 @@
-"""Commits of documents: the relay, the checkpoint and the brief, with a copy in the archive."""
+"""Commit documents: the relay, the checkpoint and the brief, each with a copy in the archive."""
 
 import os
 from collections.abc import Sequence
@@ -40,7 +40,7 @@ class DocumentWriter(LogWriter):
     """A writer that also commits documents; a commit is complete once its event is in the log."""
 
     def commit_relay(self, relay: Relay, *, by: str, at: str = "") -> CommittedDocument:
-        """Make a relay the current one, trimmed to its maximum size; archive what is trimmed."""
+        """Make a relay the current one, trimmed to its limit; archive the trimmed text first."""
         written = relays.render(relay)
         relay = relays.parse(self._redaction.text(written).encode())
         cap = self._settings.runtime.relay.max_relay_tokens

@@ -223,7 +223,7 @@ def _find_defect(record: InboxRecord, harnesses: HookParsers) -> str:
         return ""
     else:
         is_newer = isinstance(event, UnknownEvent)
-    # If such a record is in the workspace's inbox, the next fold sets it aside.
+    # In the workspace's inbox, a record that needs a newer Rekindle is set aside by the next fold.
     return "newer" if is_newer and record.is_from_operator else ""
 
 

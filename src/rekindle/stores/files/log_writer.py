@@ -153,7 +153,7 @@ class LogWriter:
         then = ChainPosition(
             self._end + sum(len(line) for line in ends), seal.extend_chain(self._chain, ends)
         )
-        if self._has_leftover:  # cut it off first: the promise does not cover it
+        if self._has_leftover:  # cut off the leftover first: the promise does not cover it
             durable_files.truncate_file(self.folder.log, self._end)
         seal.promise_append(private.seal, base, then)
         self._has_leftover = True  # until the append is done

@@ -36,7 +36,8 @@ def receive_agent(
         if lock is None:
             raise BusyError(folder.name, STOP_SECONDS)
         previous = _read_known(folder)
-        # Removed first, so that a partial copy is not mistaken for a complete one.
+        # The snapshot and state.json are removed first, so that a partial copy is not mistaken for
+        # a complete one.
         for path in (folder.snapshot, folder.state):
             durable_files.remove_file(path)
         if durable_files.path_exists(folder.log):

@@ -105,7 +105,10 @@ class SupervisedFolders:
             held.check()
 
     def has_lost_folder(self, agent: str) -> bool:
-        """Return whether a running supervisor's folder was wiped or replaced; it exits soon."""
+        """Return whether a running supervisor's folder was wiped or replaced.
+
+        Such a supervisor notices the loss and exits soon.
+        """
         if not self.is_outer_lock_held(agent):
             return False
         try:

@@ -63,7 +63,7 @@ class OuterLock(msgspec.Struct, frozen=True):
         return is_sent
 
     def resume_holder(self) -> bool:
-        """Continue the lock's holder, because a suspended process does not read commands."""
+        """Continue the lock's holder if it is suspended, so that it reads commands again."""
         return self._signal_process(signal.SIGCONT)
 
     def kill_holder(self) -> bool:

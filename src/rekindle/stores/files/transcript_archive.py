@@ -166,7 +166,7 @@ class TranscriptArchive:
             return durable_files.path_exists(path) and path.stat().st_size >= transcript.size
 
     def turns(self, transcript: ArchivedTranscript, start: int = 0) -> Iterator[Turn]:
-        """Yield the turns; with `start`, an earlier end of the transcript, only later turns.
+        """Yield the turns; with `start`, only those after that offset, an earlier end of the file.
 
         Raises:
             StoreError: The file is damaged; the turns before the damage were yielded.

@@ -97,7 +97,7 @@ def list_trusted(now: datetime) -> list[Path]:
     """Return the folders that the user accepted and that have not been replaced since."""
     folders = []
     for folder in list_recorded():
-        with suppress(StoreError):  # the folder is gone, or on a disk that is not mounted
+        with suppress(StoreError):  # the folder was removed, or its disk is not mounted
             if is_trusted(private_files.find_private_project(folder), now):
                 folders.append(folder)
     return folders

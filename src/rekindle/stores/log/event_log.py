@@ -116,7 +116,7 @@ def read_batches(  # noqa: C901, PLR0917 - one argument per known value
             bad.append(BadLine(offset, f"generation {event.gen} was taken over by {gen}"))
             continue
         if isinstance(event, AgentReceived):
-            losses.clear()  # this event includes everything before it
+            losses.clear()  # this event contains the state of all events before it
         elif event.seq > seq + 1:
             losses.append(LostEvents(seq, event.seq))
         gen, seq = event.gen, max(seq, event.seq)

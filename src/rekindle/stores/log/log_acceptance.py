@@ -38,7 +38,7 @@ from rekindle.system.files import durable_files
 
 _DECISIONS = (
     *events.OPERATOR_COMMANDS,
-    events.QuestionAsked,  # its default becomes the answer at the deadline
+    events.QuestionAsked,  # its default answer takes effect at the deadline
     events.AgentReceived,  # includes events of all these kinds
     events.UnknownEvent,  # may be one of these kinds in a later version
 )

@@ -119,7 +119,7 @@ class RepositoryPlace(msgspec.Struct, frozen=True):
         if named.is_symlink():
             return False
         if self.top in self.git_folder.parents:
-            return not self.git_folder.is_file()  # it may have been replaced meanwhile
+            return not self.git_folder.is_file()  # the folder may have been replaced
         try:
             back = (self.git_folder / "gitdir").read_bytes()[: os.pathconf("/", "PC_PATH_MAX")]
         except OSError:

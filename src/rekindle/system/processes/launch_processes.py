@@ -177,7 +177,7 @@ def is_of(launch: LivingLaunch, project: Path) -> bool:
     try:
         return launch.project.samefile(project)
     except OSError:
-        return False  # its process has exited, or its project is gone
+        return False  # its process has exited, or its project was removed
 
 
 def end_processes(names: Collection[str], *, patience: float) -> SweptProcesses:

@@ -103,7 +103,7 @@ def attach_window(window: str, environment: Mapping[str, str]) -> NoReturn:
     """Replace this process with a tmux client that shows a window in this terminal."""
     tmux, path = program_search.find_executable("tmux") or "tmux", str(find_socket())
     if environment.get("TMUX", "").split(",")[0] == path:
-        # The terminal is in a window of the same server, so switch the client to the new window.
+        # The terminal is in a window of the same server, so switch its client to the other window.
         os.execve(tmux, [tmux, "-S", path, "switch-client", "-t", window], environment)  # noqa: S606 - no shell
     # Inside a window of another server, tmux refuses to attach while TMUX is set.
     outer = {key: value for key, value in environment.items() if key != "TMUX"}
