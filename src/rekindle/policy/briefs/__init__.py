@@ -1,1 +1,1 @@
-"""Decide when a brief is due, and compose its requests, its page and its changes of loops."""
+"""Decide when a brief is due, build its requests and its page, and update the open loops."""

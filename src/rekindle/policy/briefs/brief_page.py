@@ -1,8 +1,10 @@
 """Compose the page of a brief: changes, open loops and the next step, within a token limit.
 
-If the page is too long, whole lines are dropped in this order: numbers, all risks but one, the
-oldest changes and the newest loops beyond a few, then the remaining ones. The next step always
-stays. Dropped lines are not lost: the state has every loop, and the archive has every brief.
+If the page is too long, whole lines are dropped in this order: all numbers, all risks but one, all
+but a few changes and open loops, the last risk, and then the remaining changes and loops. Of the
+changes, the oldest are dropped first; of the loops, the newest. The next step is never dropped,
+only shortened. Dropped lines are not lost: the state has every loop, and the archive has every
+brief.
 """
 
 import re
@@ -53,12 +55,14 @@ class BriefContent(msgspec.Struct, frozen=True, kw_only=True):
     changed: tuple[str, ...] = ()
     """Changes, oldest first."""
     more: int = 0
-    """Number of changes that an earlier brief of the same page left out."""
+    """Number of changes that an earlier brief for the same morning left out."""
     next: str = ""
     risk: tuple[str, ...] = ()
     open: tuple[OpenLoop, ...] = ()
     claimed: Mapping[str, str] = {}
-    """Reasons, by loop id, of loops that were called resolved without support in a turn."""
+    """Reasons given for loops that were reported as resolved although no turn supports it, by loop
+    id.
+    """
     numbers: Mapping[str, str] = {}
 
 
@@ -81,10 +85,10 @@ def select_numbers(
     turns: Iterable[Turn],
     sources: SourceTexts,
 ) -> dict[str, str]:
-    """Return the known numbers with their new values, and new ones up to the maximum.
+    """Return the new values of known numbers, and new numbers up to the maximum.
 
-    A number counts only if the person or the agent stated it in words that did not come from a
-    tool.
+    A number counts only if the person or the agent stated it in a sentence that does not repeat
+    tool output.
     """
     stated = [
         (find_significant_words(sentence.casefold()), frozenset(_DIGITS.findall(sentence)))
@@ -107,7 +111,7 @@ _DIGITS = re.compile(r"\d+(?:[.,:]\d+)*")
 def _is_number_stated(
     name: str, value: str, stated: Iterable[tuple[frozenset[str], frozenset[str]]]
 ) -> bool:
-    """Return whether one sentence has a word of the name and all digits of the value."""
+    """Return whether one sentence contains a word of the name and all numbers of the value."""
     digits, words = frozenset(_DIGITS.findall(value)), find_significant_words(name.casefold())
     if not digits or max(len(name), len(value)) > BRIEF_NUMBER_CHARACTERS:
         return False
@@ -123,7 +127,7 @@ _UNIT_WORDS = 2
 
 
 def merge_changes(before: Brief | None, changed: Iterable[str]) -> tuple[str, ...]:
-    """Return the changes of an earlier brief of the page and the new ones, without duplicates."""
+    """Return the changes from an earlier brief and the new ones, without duplicates."""
     merged: dict[str, str] = {}
     earlier = list_carried_items(before.content(BriefLabel.CHANGED) or "") if before else ()
     for line in (*earlier, *changed):
@@ -135,7 +139,7 @@ def merge_changes(before: Brief | None, changed: Iterable[str]) -> tuple[str, ..
 
 
 def count_left_out(before: Brief | None) -> int:
-    """Return how many changes an earlier brief left out."""
+    """Return the number of changes that an earlier brief left out."""
     lines = list_carried_items(before.content(BriefLabel.CHANGED) or "") if before else ()
     return sum(int(match[1]) for line in lines if (match := _MORE.fullmatch(line)))
 

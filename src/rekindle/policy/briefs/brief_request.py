@@ -1,8 +1,8 @@
-"""Build the requests of a brief to a summarizer, and merge the answers.
+"""Build the requests that ask a summarizer for a brief, and merge its answers.
 
-A day that fits into one request is summarized at once. A longer one is split into pieces, each with
-a request about its own turns; an answer is never summarized again. The number of pieces is limited:
-the oldest turns beyond it are left out and counted.
+A day that fits into one request is summarized with one request. A longer day is split into pieces,
+with one request for each piece; an answer is never summarized again. The number of pieces is
+limited. If a day has too many turns, the oldest ones are left out and counted.
 """
 
 from collections import deque
@@ -69,7 +69,7 @@ _WHAT = {
 
 
 class KnownState(msgspec.Struct, frozen=True):
-    """Records from before the day."""
+    """Loops and numbers that were recorded before the day being summarized."""
 
     open: tuple[OpenLoop, ...] = ()
     resolved: tuple[Resolution, ...] = ()
@@ -79,7 +79,7 @@ class KnownState(msgspec.Struct, frozen=True):
 class BriefRequests(msgspec.Struct, frozen=True):
     requests: tuple[SummaryRequest, ...]
     left_out: int = 0
-    """Number of turns, the oldest, that no request contains."""
+    """Number of oldest turns that are not in any request."""
 
 
 def build_brief_requests(
@@ -93,8 +93,8 @@ def build_brief_requests(
 ) -> BriefRequests:
     """Return the requests for a day's turns, oldest first, each within `cap` tokens.
 
-    Tool output is cut as little as necessary to fit the day into one request. A day that never fits
-    shows the least of it.
+    Tool output is cut only as far as necessary to fit the day into one request. If the day does not
+    fit even then, it is split into several requests with little tool output.
 
     Raises:
         OverBudgetError: The cap leaves no room for a turn.
@@ -130,7 +130,7 @@ def build_brief_requests(
 
 
 def _render_records(before: KnownState, room: float) -> list[str]:
-    """Return the records that fit, one line each; the brief does not change the others."""
+    """Return the records that fit, one line each. The brief leaves all other records unchanged."""
     lines = [f"open: {record.id}: {record.text} (since {record.added})" for record in before.open]
     lines += [f"resolved: {record.id}: {record.reason}" for record in before.resolved]
     lines += [f"number: {name}: {value}" for name, value in before.numbers.items()]
@@ -139,7 +139,7 @@ def _render_records(before: KnownState, room: float) -> list[str]:
 
 
 def _select_newest(turns: Iterable[Turn], room: float, most: int) -> tuple[list[Turn], int]:
-    """Return the newest turns that fit with the least tool output, and the number of others."""
+    """Return the newest turns that fit with minimal tool output, and the number of omitted turns."""
     kept: deque[tuple[Turn, float]] = deque()
     size, left_out = 0.0, 0
     for turn in turns:
@@ -155,7 +155,7 @@ def _select_newest(turns: Iterable[Turn], room: float, most: int) -> tuple[list[
 def _split_turns(
     turns: list[Turn], room: float, most: int, shows: Iterable[int]
 ) -> list[list[Turn]]:
-    """Return at most `most` pieces, with as much tool output as fits; empty if too many."""
+    """Return at most `most` pieces with as much tool output as fits, or [] if they do not fit."""
     for characters in shows:
         pieces: list[list[Turn]] = []
         for piece in _pack_turns(turns, room, characters):
@@ -182,7 +182,10 @@ def _pack_turns(turns: list[Turn], room: float, characters: int) -> Iterator[lis
 
 
 def _shrink_turn(turn: Turn, room: float) -> tuple[Turn, float]:
-    """Return the turn and its size; one too large for a request loses its calls, then its end."""
+    """Return the turn, shortened to fit into one request, and its size in tokens.
+
+    Tool output is removed first, then calls, then the end of the text.
+    """
     size = weigh_turn(turn)
     if size > room:
         turn = limit_tool_output(turn, 0)
@@ -215,7 +218,7 @@ def _render_prompt(turns: Iterable[Turn], records: Sequence[str], nonce: str) ->
 
 
 def merge_days(parts: Sequence[DaySummary]) -> DaySummary:
-    """Return one summary of a day from those of its pieces, oldest first."""
+    """Merge the summaries of a day's pieces, given oldest first, into one summary."""
     return DaySummary(
         changed=_deduplicate(item for part in parts for item in part.changed),
         next=next((part.next for part in reversed(parts) if part.next), ()),

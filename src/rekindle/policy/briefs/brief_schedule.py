@@ -1,9 +1,10 @@
 """Decide when a brief is due, and for which morning.
 
-The brief of a morning is due once a day, at a fixed time in the operator's time zone, also on days
-with a daylight saving change. Every brief written after that time is for the next morning and
-repeats the earlier ones of that morning; the one that is written when due closes the morning. A
-host that was off at that time, even for a week, writes one brief when it is back.
+A morning's brief is due once a day, at a fixed time in the operator's time zone, also on days with
+a daylight saving change. The brief written at the due time closes its morning. Every brief written
+after the due time is for the next morning, and repeats the changes from earlier briefs for that
+morning. If the host was off at the due time, even for a week, one brief is written when the host is
+running again.
 """
 
 from collections.abc import Iterable
@@ -40,29 +41,29 @@ class TranscriptPosition(msgspec.Struct, frozen=True):
 
 
 class ClosedMorning(msgspec.Struct, frozen=True, order=True):
-    """The last morning whose brief was written when due, and the log position of that brief."""
+    """The last morning that was closed by its due brief, and the log position of that brief."""
 
     seq: int = 0
     morning: str = ""
 
 
 class BriefState(msgspec.Struct, frozen=True):
-    """State of the briefs of an agent, computed from its log."""
+    """State of an agent's briefs, computed from the agent's log."""
 
     seq: int = 0
     ts: datetime | None = None
-    """Time up to which the last brief reports."""
+    """Time up to which the last brief covers the agent's work."""
     morning: str = ""
     closed: ClosedMorning = ClosedMorning()
     failed: int = 0
-    """Number of briefs in a row, up to the last, for which no model was available."""
+    """Number of consecutive briefs, up to the last one, for which no model was available."""
     unusable: int = 0
-    """Number of briefs in a row, up to the last, for which the model's answer was unusable."""
+    """Number of consecutive briefs, up to the last one, with an unusable answer from the model."""
     until: datetime | None = None
-    """Time up to which the last brief reports for which a model was available or not needed."""
+    """Value of `ts` for the last brief for which a model was available or not needed."""
     until_seq: int = 0
     until_morning: str = ""
-    """Morning of that brief."""
+    """Morning of the last brief for which a model was available or not needed."""
     resolved: int = 0
     """Log position up to which resolved.jsonl was moved to the archive."""
     claimed: dict[str, str] = {}
@@ -107,7 +108,7 @@ def _position_order(place: TranscriptPosition) -> tuple[int, datetime, int, int,
 
 
 def prune_brief_state(briefed: BriefState) -> BriefState:
-    """Return the state to keep in a snapshot, without transcripts that were covered long ago."""
+    """Return the state to store in a snapshot, without transcripts that were covered long ago."""
     if briefed.ts is None:
         return briefed
     since = briefed.ts - _DAY * BRIEF_TOLD_DAYS
@@ -119,11 +120,11 @@ def prune_brief_state(briefed: BriefState) -> BriefState:
 class DueBrief(msgspec.Struct, frozen=True):
     morning: str
     closes: bool
-    """Whether it is the final brief of that morning, not an earlier one."""
+    """Whether this is the final brief for the morning."""
 
 
 def find_next_morning(now: datetime, at: str, zone: tzinfo) -> str:
-    """Return the next morning: the day of the first due time after `now`."""
+    """Return the date of the next morning: the day of the first due time after `now`."""
     today = now.astimezone(zone).date()
     days = (today + _DAY * ahead for ahead in (-1, 0, 1, 2))
     return next(
@@ -141,12 +142,12 @@ def find_due_brief(
     attempts: LaunchRecords,
     last_active: datetime | None,
 ) -> DueBrief | None:
-    """Return the brief to write now, or None.
+    """Return the brief to write now, or None if no brief is due.
 
-    A morning without work since the last brief needs none. Work that starts after the due time is
-    for the next morning.
+    If there was no work since the last brief, no brief is due. Work that starts after the due time
+    belongs to the next morning.
     """
-    # A brief from the future was written before the clock was set back. Ignore it.
+    # A brief with a future time was written before the clock was set back. Ignore its time.
     covered = briefed.ts if briefed.ts is not None and briefed.ts <= now else None
     # For a program without hooks, launches are the only evidence of work.
     signs = [
@@ -176,7 +177,7 @@ def _has_worked(
     attempts: LaunchRecords,
     last_active: datetime | None,
 ) -> bool:
-    """Return whether a session or a launch was active after `covered` and not after `due`."""
+    """Return whether a session or launch started by `due` and was active after `covered`."""
     began = list(_list_start_times(lives, attempts))
     # The last sign of life belongs to the session or launch that started last.
     active = last_active if all(one <= due for one in began) else None
@@ -191,7 +192,10 @@ def _has_worked(
 
 
 def resolve_time_of_day(day: date, at: str, zone: tzinfo) -> datetime:
-    """Return a local time of day as UTC; one that daylight saving skips uses the earlier offset."""
+    """Return a local time of day as UTC.
+
+    A time that daylight saving skips is converted with the offset from before the change.
+    """
     hour = time.fromisoformat("06:00" if at == NEVER else at)
     return datetime.combine(day, hour, zone).astimezone(UTC)
 

@@ -34,12 +34,12 @@ _PATHLIKE = re.compile(r"[\w.-]+/|[A-Za-z_-]\w*\.(?=\w*[A-Za-z])\w{1,6}$")
 
 
 class GitWork(msgspec.Struct, frozen=True):
-    """Work of a day according to git."""
+    """Changes that git recorded on one day."""
 
     changed: tuple[str, ...] = ()
-    """Changed files, committed or not."""
+    """Changed files, whether committed or not."""
     commits: tuple[str, ...] = ()
-    """Subjects of the commits."""
+    """Subject lines of the commits."""
 
 
 def is_claim_supported(claim: str, turns: Sequence[Turn], work: GitWork) -> bool:
@@ -49,8 +49,8 @@ def is_claim_supported(claim: str, turns: Sequence[Turn], work: GitWork) -> bool
         any(_is_same_file(named, changed) for changed in work.changed) for named in files
     )
     if _ABOUT_TESTS.search(claim) and _RESULT.search(claim):
-        # A claim that also names a changed file may be about that file alone, unless it says that
-        # tests pass.
+        # A claim that also names a changed file may be about that file only, unless it says that
+        # the tests pass.
         return _tests_agree(claim, turns) or (is_changed and not _PASS.search(claim))
     if is_changed:
         return True

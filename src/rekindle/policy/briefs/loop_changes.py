@@ -1,19 +1,19 @@
 """Apply a summarizer's answer to the open loops.
 
-The answer may open, reword, close or reopen a loop, but only as far as turns support it. Loops that
-it does not mention stay unchanged.
+The answer may open, reword, close or reopen a loop, but only if turns support the change. Loops
+that the answer does not mention stay unchanged.
 
-- To close a loop, the answer must name its id, a reason, and a turn in which the person or the
-  agent says in their own words that it is done; no later turn may contradict that. Without such a
-  turn the loop stays open, and the brief shows the claim.
-- A resolved loop that is listed again counts as a repetition. Only a turn after its resolution that
-  speaks of it as open reopens it.
+- To close a loop, the answer must give the loop's id, a reason, and a turn in which the person or
+  the agent says in their own words that the loop is done. No later turn may contradict that turn.
+  Without such a turn the loop stays open, and the brief shows the claim.
+- A resolved loop that is listed again counts as a repetition. It is reopened only if a turn after
+  its resolution mentions it as open.
 
-So neither a careless answer nor tool output can lose a loop or bring one back.
+Therefore neither a careless answer nor tool output can lose a loop or reopen one.
 
-A loop is matched by its id, or by nearly the same text. If the two disagree, the text decides: the
-text of another loop means that loop, and a text that shares nothing with the loop of that id is a
-new loop.
+A loop is matched by its id or by nearly identical text. If id and text point to different loops,
+the text decides. If the text has nothing in common with the loop that has this id, it is a new
+loop.
 """
 
 import re
@@ -73,22 +73,24 @@ _WORDS = re.compile(r"[^\w\s]|_")
 class LoopChanges(msgspec.Struct, frozen=True):
     events: tuple[LoopAdded | LoopResolved, ...] = ()
     claimed: dict[str, str] = {}
-    """Reasons given for loops that the answer calls resolved but that stay open, by loop id."""
+    """Reasons given for loops that the answer reports as resolved but that stay open, by loop id."""
 
 
 class AnswerSources(msgspec.Struct, frozen=True):
-    """Turns and loops that the answer is about."""
+    """Turns and loops that the summarizer's answer refers to."""
 
     turns: Mapping[int, Turn]
     sources: SourceTexts
     texts: Mapping[str, str]
-    """Open loops as shown to the summarizer, by id. A text changed since then is not reworded."""
+    """Open loops as shown to the summarizer, by id. A loop whose text has changed since is not
+    reworded.
+    """
 
 
 def settle_loops(
     loops: LoopMap, day: DaySummary, given: AnswerSources, now: datetime
 ) -> LoopChanges:
-    """Return the events that follow from an answer, given the current loops."""
+    """Return the events that apply a summarizer's answer to the current loops."""
     return _LoopSettler(loops, given, now).settle(day)
 
 
@@ -125,7 +127,7 @@ class _LoopSettler:
         return LoopChanges((*opened.values(), *closed.values()), claimed)
 
     def _is_loop_done(self, loop: Loop, statement: LoopStatement) -> bool:
-        """Return whether a named turn says that the loop is done and no later turn denies it."""
+        """Return whether a cited turn says that the loop is done and no later turn contradicts it."""
         name = LoopName(loop.id, loop.text)
         done = [
             number
@@ -139,7 +141,7 @@ class _LoopSettler:
         )
 
     def _is_mentioned_since(self, name: LoopName, statement: LoopStatement, then: datetime) -> bool:
-        """Return whether a named turn after `then` speaks of the loop as open."""
+        """Return whether a cited turn after `then` mentions the loop as open."""
         return any(
             self._is_after(number, then) and self._find_turn_mention(name, number) == "open"
             for number in statement.turns
@@ -155,7 +157,7 @@ class _LoopSettler:
         return time is not None and time > then
 
     def _make_opened(self, statement: LoopStatement, taken: set[str]) -> LoopAdded | None:
-        """Return the event for a reported loop; None if it changes nothing or lacks support."""
+        """Return the event for a reported loop, or None if nothing changes or support is missing."""
         loop = self._find_known(statement)
         text = self._given.sources.attribute_instruction(statement.text, statement.turns)
         if loop is None:
@@ -172,7 +174,11 @@ class _LoopSettler:
         )
 
     def _may_reword(self, loop: Loop, statement: LoopStatement) -> bool:
-        """Return whether a new text is original and has the same subject as the old one."""
+        """Return whether a statement may replace a loop's text.
+
+        It must be about the same subject and must not be copied from tool output. The loop must be
+        short, and must still have the text that the summarizer was shown.
+        """
         is_as_shown = self._given.texts.get(loop.id, loop.text) == loop.text
         is_short = len(loop.text) <= ITEM_CHARACTERS
         names_it = find_naming_words(LoopName(loop.id, loop.text)) <= find_significant_words(
@@ -184,13 +190,13 @@ class _LoopSettler:
         return bool(statement.text) and is_as_shown and is_short and names_it and is_own
 
     def _is_own_wording(self, statement: LoopStatement, also: str = "") -> bool:
-        """Return whether a text is neither a copy nor a paraphrase of data from a tool."""
+        """Return whether a text is neither a copy nor a paraphrase of tool output."""
         sources = self._given.sources
         is_copy = sources.repeats_data(statement.text)
         return not is_copy and not sources.find_data_source(statement.text, statement.turns, also)
 
     def _make_unknown(self, statement: LoopStatement, text: str) -> LoopAdded | None:
-        """Return the event of a new loop, or of a resolved one that is listed in other words."""
+        """Return the event that adds a loop, or reopens a resolved one listed in other words."""
         repeated = [
             (measure_mention(statement.text, LoopName(loop.id, loop.text)), loop.id)
             for loop in self._loops.values()
@@ -221,7 +227,7 @@ class _LoopSettler:
         return policy.propose_loop(self._loops, identity, text, self._now)
 
     def _make_new_id(self, statement: LoopStatement) -> str:
-        """Return the id of a new loop: the given one if it is free and not copied from data."""
+        """Return the stated id if it is free and not copied from tool output, else a derived one."""
         sources, is_own = self._given.sources, self._is_own_wording(statement)
         is_free = statement.id not in self._loops and statement.id not in self._new and is_own
         if (
@@ -235,7 +241,7 @@ class _LoopSettler:
         return derive_id(statement.text)
 
     def _find_known(self, statement: LoopStatement) -> Loop | None:
-        """Return the existing loop that a statement is about, or None."""
+        """Return the existing loop that a statement is about, or None if there is none."""
         plain = normalize_text(statement.text)
         same_id = self._loops.get(statement.id)
         similar = self._find_most_similar(plain)
@@ -248,7 +254,7 @@ class _LoopSettler:
         return None if plain and (is_alien or is_kin) else same_id
 
     def _find_most_similar(self, plain: str) -> str:
-        """Return the loop with nearly the same text, open ones first; empty if there is none."""
+        """Return the id of the loop with the most similar text, preferring open loops, or ""."""
         similar = [
             (loop.is_open, measure_likeness(plain, self._plain[identity]), identity)
             for identity, loop in self._loops.items()
@@ -264,7 +270,8 @@ def normalize_text(text: str) -> str:
 def is_same_text(one: str, other: str) -> bool:
     """Return whether two normalized texts differ only in wording.
 
-    They are different if a word was replaced, if each has a word of its own, or if numbers differ.
+    They count as different if a word was replaced, if each has words that the other lacks, or if
+    their numbers differ.
     """
     if one == other:
         return True

@@ -1,7 +1,7 @@
-"""Find what turns say about a loop, independently of the summarizer.
+"""Find what the turns say about a loop, independently of the summarizer.
 
-Only the person and the agent, in their own words, can show that a loop is done or open again. Text
-of a tool, a file or a page is data, and so is a sentence that repeats it.
+Only statements by the person or the agent, in their own words, can show that a loop is done or open
+again. Text from a tool, a file or a web page is data, and so is a sentence that repeats such text.
 """
 
 import re
@@ -47,15 +47,15 @@ _NOT_DONE = re.compile(
     r"(?![a-z])|n't(?![a-z])|\?|未|没|尚|待|之后|仍|如果|需要|还|不|别|请|一半|部分|回滚|撤销|吗",
     re.IGNORECASE,
 )
-"""Words that contradict completion. In doubt a loop stays open: a brief shows it again, but a lost
-one never comes back.
+"""Words that contradict completion. When in doubt, the loop stays open: the next brief shows an
+open loop again, but a loop that was closed by mistake is lost.
 """
 _REPAIRED = re.compile(
     r"works again|(?:no longer|never again|does(?:n't| not)) (?:fail|happen|occur|break|crash)s?"
     r"(?: any ?more)?|(?:is|are) (?:now )?(?:working|connected|live)(?! on)",
     re.IGNORECASE,
 )
-"""Phrases that report completion although single words of them would contradict it."""
+"""Phrases that report completion, although they contain words that would otherwise contradict it."""
 _WITHOUT_FAULT = re.compile(
     r"(?<![a-z])(?:no|without|zero|0)(?: (?:a|any|more|further|other|new|single))*"
     r" (?:errors?|failures?|problems?|issues?|regressions?|warnings?|complaints?)(?![a-z])",
@@ -85,18 +85,18 @@ _FILLER = re.compile(
 
 
 _APOSTROPHES = str.maketrans(dict.fromkeys("\u2018\u2019\u02bc\u02b9\u2032\u00b4\u0060", "'"))
-"""Replacements for characters that are typed instead of the apostrophe in a negation."""
+"""Characters that are often typed instead of an apostrophe, each mapped to the apostrophe."""
 _WISH = re.compile(
     r"\W*(?:(?:and|now|then|ok|okay|so|just|also|first)\W+)*(?:have|mark|call|close|see|keep|go|do"
     r"|finish|fix|resolve|solve|settle|answer|confirm|merge|ship|release|deploy|complete"
     r"|i'd|i need)(?![a-z])",
     re.IGNORECASE,
 )
-"""Beginnings of a request by a person."""
+"""Words with which a person's request begins."""
 
 
 class LoopName(msgspec.Struct, frozen=True):
-    """Identity of a loop that a sentence may mention."""
+    """Id and text of a loop that a sentence may mention."""
 
     id: str
     text: str
@@ -105,9 +105,9 @@ class LoopName(msgspec.Struct, frozen=True):
 def find_mention(
     turn: Turn, name: LoopName, rivals: Iterable[LoopName], sources: SourceTexts
 ) -> Mention:
-    """Return how the person or the agent speaks of a loop in a turn; empty if they do not.
+    """Return whether the person or agent calls a loop done or open in a turn, or "" for neither.
 
-    A sentence that names a rival at least as well is not about this loop.
+    A sentence that matches another loop (`rivals`) at least as well is ignored.
     """
     if turn.thread or turn.who not in {"person", "agent"}:
         return ""
@@ -118,7 +118,7 @@ def find_mention(
             continue
         if any(measure_mention(sentence, rival) >= share for rival in rivals):
             continue
-        # Contradictory sentences count as open: a loop must not be lost.
+        # If sentences contradict each other, the loop counts as open, so that it is not lost.
         if not _says_done(sentence, by_person=turn.who == "person"):
             return "open"
         mention = "done"
@@ -130,7 +130,7 @@ def split_sentences(text: str) -> Iterator[str]:
 
 
 def measure_mention(sentence: str, name: LoopName) -> float:
-    """Return the share of a loop's words that a sentence has, 0 to 1; 2 if it has the loop's id."""
+    """Return the share of a loop's words in a sentence, from 0 to 1, or 2 if its id is mentioned."""
     plain = sentence.casefold()
     identity = name.id.casefold()
     if identity in plain and re.search(rf"(?<![\w-]){re.escape(identity)}(?![\w-])", plain):
@@ -142,18 +142,19 @@ def measure_mention(sentence: str, name: LoopName) -> float:
 
 
 def find_naming_words(name: LoopName) -> frozenset[str]:
-    """Return the words that a sentence must have to name the loop: those in both its text and id.
+    """Return the words that a sentence must contain to mention the loop.
 
-    If text and id share fewer than two words, all words of the text are required.
+    These are the words that occur in both its text and its id. If there are fewer than two of them,
+    all significant words of the text are required.
     """
     wanted = find_core_words(name.text)
     shared = wanted & find_core_words(name.id.replace("-", " "))
     return shared if len(shared) > 1 else wanted
 
 
-@lru_cache(maxsize=16_384)  # every loop is compared with every other
+@lru_cache(maxsize=16_384)  # each loop is compared with all others
 def find_core_words(text: str) -> frozenset[str]:
-    """Return the words that identify a loop's subject, or all words if all are common ones."""
+    """Return the words that identify a loop's subject, or all words if all are common."""
     words = find_significant_words(strip_quotation(text).casefold())
     return frozenset(word for word in words if not _FILLER.fullmatch(word)) or words
 

@@ -1,4 +1,4 @@
-"""Summarize the events of an agent between two mornings as a short timeline."""
+"""Summarize an agent's events between two mornings as a short timeline."""
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, tzinfo
@@ -29,13 +29,13 @@ MomentKind = Literal["crash", "resume", "handoff", "wait", "refused", "cycle", "
 
 
 class TimelineMoment(msgspec.Struct, frozen=True):
-    """An event of an agent, or several similar ones in a row."""
+    """One event in an agent's timeline, or several similar events in a row."""
 
     at: datetime
     kind: MomentKind
     texts: tuple[str, ...]
     key: str = ""
-    """Key of moments that may be merged; empty if this one may not."""
+    """Key shared by moments that may be merged; empty if this moment must not be merged."""
     count: int = 1
 
     @property
@@ -57,9 +57,9 @@ class TimelineMoment(msgspec.Struct, frozen=True):
 def make_timeline(
     happened: Sequence[AnyEvent | UnknownEvent], now: datetime, zone: tzinfo | None = None
 ) -> list[TimelineMoment]:
-    """Return the timeline of events in log order.
+    """Return the timeline for a sequence of events, given in log order.
 
-    Repetitions are merged into one moment, even if a resume follows each of them.
+    Repeated moments are merged into one, even if the agent was resumed after each of them.
     """
     moments: list[TimelineMoment] = []
     for moment in _read_moments(happened, now, zone):
@@ -125,7 +125,7 @@ def _describe_resume(event: events.LaunchStarted) -> TimelineMoment:
 def _describe_wait(
     event: events.WaitStarted, end: datetime | None, now: datetime, zone: tzinfo | None
 ) -> TimelineMoment:
-    """Return a wait with its duration, or with its end if it is not over."""
+    """Return a finished wait with its duration, or a current one with its planned end."""
     cause = reason_text.explain_reason(event.why)
     if end is None and now < event.until:
         until = reason_text.render_until(event.until, now, zone)
@@ -165,7 +165,7 @@ def _read_other(event: AnyEvent | UnknownEvent) -> Iterator[TimelineMoment]:
 
 
 class _SpendCounter:
-    """Money and tokens spent since the last call of `take`."""
+    """Counter of the money and tokens spent since the last call to `take`."""
 
     def __init__(self) -> None:
         self._usd, self._tokens = 0.0, 0

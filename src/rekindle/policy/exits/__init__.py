@@ -1,1 +1,1 @@
-"""Decide the reaction to a process exit: restart, wait, pause or stop."""
+"""Decide how to react when a process exits: restart, wait, pause or stop."""

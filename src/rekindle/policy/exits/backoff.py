@@ -1,4 +1,4 @@
-"""Compute doubling pauses: the one formula for retries of any kind."""
+"""Compute pauses with exponential backoff, with one formula for all kinds of retry."""
 
 from rekindle.policy.settings.runtime_settings import (
     LIMIT_PROBE_SECONDS,
@@ -7,19 +7,21 @@ from rekindle.policy.settings.runtime_settings import (
 )
 
 _MOST_DOUBLINGS = 60
-"""Enough for any pause. More would overflow, and counts can come from files that an agent wrote."""
+"""Maximum number of doublings. A higher count would overflow a float, and counts can come from
+files that an agent wrote.
+"""
 
 
 def compute_backoff(limits: RestartSettings, doublings: int) -> float:
-    """Return the seconds to pause after a failure: the cooldown, doubled `doublings` times."""
+    """Return the pause after a failure, in seconds: the cooldown, doubled `doublings` times."""
     return double_pause(limits.cooldown, doublings, limits.max_cooldown)
 
 
 def compute_probe_pause(doublings: int) -> float:
-    """Return the seconds before the next probe of a condition whose end is unknown."""
+    """Return the pause before the next probe of a condition with an unknown end, in seconds."""
     return double_pause(LIMIT_PROBE_SECONDS, doublings, MAX_LIMIT_PROBE_SECONDS)
 
 
 def double_pause(first: float, doublings: int, most: float) -> float:
-    """Return the pause `first`, doubled `doublings` times, but at most `most`."""
+    """Return `first` doubled `doublings` times, but at most `most`; all pauses are in seconds."""
     return min(first * 2.0 ** min(max(doublings, 0), _MOST_DOUBLINGS), most)

@@ -1,4 +1,4 @@
-"""Describe stop reasons to the operator: the cause, the wait, and the command that continues."""
+"""Describe stop reasons to the operator: the cause, the wait, and the command to continue."""
 
 from datetime import datetime, tzinfo
 
@@ -11,20 +11,20 @@ from rekindle.policy.exits.stop_reasons import (
 )
 
 TEXT_ARGUMENT = '"TEXT"'
-"""Place of the operator's own words in a command."""
+"""Placeholder for the operator's own words in a command."""
 
 
 def explain_reason(why: str, words: str = "") -> str:
-    """Return a description of the reason: the recorded words, or those of the table."""
+    """Return a description of the reason: the recorded words, or the text from the table."""
     return words or (STOP_REASONS[parse_reason(why)].text if why else "")
 
 
 def explain_wait(
     why: str, until: datetime, now: datetime, zone: tzinfo | None = None, words: str = ""
 ) -> str:
-    """Return the reason and the end of a wait, in the operator's time zone.
+    """Return why the agent is waiting and until when, in the operator's time zone.
 
-    `words` describes the end of the last launch. It is shown if that is the reason for the wait.
+    `words` describes how the last launch ended. It is shown only if that exit caused the wait.
     """
     moment = f"until {render_until(until, now, zone)}"
     if why not in EXIT_KINDS or not REACTIONS[find_reaction(why)].counts:
@@ -33,7 +33,7 @@ def explain_wait(
 
 
 def render_until(until: datetime, now: datetime, zone: tzinfo | None = None) -> str:
-    """Return a time in the operator's zone, with the date if it is not today."""
+    """Return a time in the operator's time zone, with the date unless it is today."""
     local_until, local_now = until.astimezone(zone), now.astimezone(zone)
     return (
         f"{local_until:%H:%M}"
@@ -43,16 +43,17 @@ def render_until(until: datetime, now: datetime, zone: tzinfo | None = None) -> 
 
 
 def render_answer(name: str, choice: str = "") -> str:
-    """Return the command that answers an agent or a question; without a choice, with a text."""
+    """Return the command that answers an agent or a question, with a choice or a placeholder."""
     return f"rekindle answer {name} {choice or TEXT_ARGUMENT}"
 
 
 def render_continue_command(
     why: str, name: str, *, is_safe: bool = False, is_supervised: bool = True
 ) -> str:
-    """Return the command that continues an agent. `is_safe` means that it is in safe mode.
+    """Return the command that continues an agent. `is_safe` means that the agent is in safe mode.
 
-    `restart` ends safe mode or a finished run, but only a supervisor starts the agent.
+    `rekindle restart` ends safe mode or reopens a finished run, but only a supervisor starts the
+    agent.
     """
     row = STOP_REASONS[parse_reason(why)]
     if row.command == "answer":
@@ -75,8 +76,8 @@ def render_hint(
 ) -> str:
     """Return the operator's next step, with the command that continues the agent.
 
-    `answer` is the command that answers the agent's question, if there is one; `takes_enter` means
-    that Enter at the terminal does the same.
+    `answer` is the command that answers the agent's question, or empty if there is none.
+    `takes_enter` means that pressing Enter at the terminal gives the same answer.
     """
     row = STOP_REASONS[parse_reason(why)]
     command = answer or render_continue_command(

@@ -1,7 +1,8 @@
-"""Explain in one line why a cycle does not end the run.
+"""Explain in one line why the run does not end after a cycle.
 
-The log stores the failure of `until:` as a text for the next cycle: how the command failed, then
-the end of its output. `render_failure` writes that text, and `explain_refusal` parses it.
+The log stores the failure of the `until:` command as a text for the next cycle: how the command
+failed, then the end of its output. `render_failure` writes that text, and `explain_refusal` parses
+it.
 """
 
 from collections.abc import Sequence
@@ -17,13 +18,13 @@ _SILENT = " It printed nothing."
 
 
 def render_failure(command: str, how: str, output: Sequence[str]) -> str:
-    """Return how an `until:` command failed, with the last lines of its output."""
+    """Return a text that says how an `until:` command failed, with the last lines of its output."""
     shown = "".join(f"\n    {line}" for line in output)
     return f"`{command}` {how}.{_OUTPUT + shown if shown else _SILENT}"
 
 
 def explain_failure(words: str) -> str:
-    """Return in one line how `until:` failed, with its last output or why it did not start."""
+    """Return one line that says how `until:` failed, with its last output or why it did not start."""
     head, _, output = words.partition("\n")
     how = head.removesuffix(_OUTPUT).removesuffix(_SILENT).removesuffix(".")
     _, is_missing, reason = how.partition(f"` {NOT_STARTED}")
@@ -34,7 +35,7 @@ def explain_failure(words: str) -> str:
 
 
 def explain_refusal(ended: CycleEnded) -> str:
-    """Return why a cycle does not end the run; empty if neither `until:` nor a review objects."""
+    """Return why the run does not end after a cycle, or "" if neither `until:` nor a review failed."""
     if ended.until == "failed":
         return explain_failure(ended.until_words)
     if ended.review == "failed":

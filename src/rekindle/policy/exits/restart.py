@@ -1,8 +1,8 @@
-"""Decide whether to start again after an exit: at once, later, or only after a person decides.
+"""Decide whether to restart an agent after an exit: at once, later, or only if a person decides.
 
-`stop_reasons.STOP_REASONS` is the table, and the diagram in the documentation is generated from it.
-External causes, such as an overloaded model or a lost network, do not count as crashes of the run
-and are retried without a person.
+The decisions follow the table `stop_reasons.STOP_REASONS`, from which the diagram in the
+documentation is generated. External causes, such as an overloaded model or a lost network
+connection, do not count as crashes and are retried without asking a person.
 """
 
 from collections.abc import Sequence
@@ -25,32 +25,32 @@ from rekindle.policy.settings.runtime_settings import (
 )
 
 LOST_EXIT = "lost"
-"""Exit of a launch whose supervisor was gone before it ended."""
+"""Exit kind of a launch whose supervisor stopped running before the launch ended."""
 
 HANDOFF_EXIT = "handoff"
-"""Exit of a launch that was stopped because its window is full; a fresh session continues."""
+"""Exit kind of a launch that was stopped at a full window, to continue in a fresh session."""
 
 
 class WaitUntil(msgspec.Struct, frozen=True):
-    """Start nothing before a given time."""
+    """Decision to start nothing before a given time."""
 
     until: datetime
     why: StopReason
     after: int
     """Log position of the launch that caused the wait."""
     probe: bool = False
-    """Whether the next launch is a probe, because earlier ones failed for an unknown reason."""
+    """Whether the next launch is a probe, because earlier launches failed for an unknown reason."""
 
 
 class EnterSafeMode(msgspec.Struct, frozen=True):
-    """Stay alive, run nothing, wait for a person."""
+    """Decision to keep the supervisor running, start nothing, and wait for a person."""
 
     why: StopReason
     words: str = ""
 
 
 class StopRun(msgspec.Struct, frozen=True):
-    """End the run."""
+    """Decision to end the run."""
 
     why: StopReason
     words: str = ""
@@ -65,10 +65,11 @@ def decide_restart(
     stopped: int = 0,
     resumes_count: bool = False,
 ) -> WaitUntil | EnterSafeMode | StopRun | None:
-    """Return the wait, safe mode or end that prevents another start, or None.
+    """Return the decision that prevents a restart now, or None to restart at once.
 
-    `stopped` is the log position of the operator's last stop; pauses count only later launches.
-    With `resumes_count`, resumes that the CLI refused count as crashes, as in earlier versions.
+    `stopped` is the log position of the operator's last stop; only later launches count towards
+    pauses. With `resumes_count`, resumes that the CLI refused count as crashes, as in earlier
+    versions.
     """
     is_refused = bool(tried) and _is_refused_resume(tried[-1]) and not resumes_count
     if not resumes_count:
@@ -109,7 +110,7 @@ def _is_refused_resume(launch: LaunchRecord) -> bool:
 
 
 def count_crashes(tried: Sequence[LaunchRecord], now: datetime, limits: RestartSettings) -> int:
-    """Return the number of crashes within the window and since the last healthy launch."""
+    """Return the number of crashes within the time window, since the last healthy launch."""
     return sum(
         REACTIONS[stop_reasons.find_reaction(launch.exit)].counts
         and launch.ended is not None
@@ -119,9 +120,10 @@ def count_crashes(tried: Sequence[LaunchRecord], now: datetime, limits: RestartS
 
 
 def count_instant_failures(tried: Sequence[LaunchRecord]) -> int:
-    """Return how many launches in a row, up to the last, crashed soon after their start.
+    """Return the number of consecutive launches, up to the last, that crashed soon after starting.
 
-    A lost supervisor is not the agent's fault: it neither counts nor ends the series.
+    Launches that ended because the supervisor was lost are skipped, because the agent did not cause
+    them.
     """
     count = 0
     for launch in reversed(tried):
@@ -135,7 +137,7 @@ def count_instant_failures(tried: Sequence[LaunchRecord]) -> int:
 
 
 def _count_refreshes(tried: Sequence[LaunchRecord]) -> int:
-    """Return how often a window was full, regardless of other exits in between."""
+    """Return the number of launches that ended with a full window, regardless of other exits."""
     return sum(stop_reasons.find_reaction(launch.exit) == "refresh" for launch in tried)
 
 
@@ -147,15 +149,16 @@ def _find_pause_end(
     limits: RestartSettings,
 ) -> datetime:
     last = tried[-1]
-    # A clock that was set back must not prolong the pause.
+    # If the clock was set back, the launch may have ended in the future. That must not prolong the
+    # pause.
     ended = min(last.ended or now, now)
     if reaction == "wait":
         return _find_limit_end(tried, ended, limits)
     if not REACTIONS[reaction].pauses:
         return ended
     failed = _count_in_a_row(_select_since_healthy(counted, limits), reaction)
-    # The first crash of a healthy agent is retried at once. An outage does not end within a moment.
-    # Killed supervisors are not the agent's fault.
+    # Number of retries without a pause: one after a crash, none during an outage, which will not
+    # end within moments, and several after a lost supervisor, which the agent did not cause.
     free = {"retry": 0, "resume": limits.max_crashes or PROBED_CRASHES}.get(reaction, 1)
     if failed <= free:
         return ended
@@ -165,9 +168,10 @@ def _find_pause_end(
 def _find_limit_end(
     tried: Sequence[LaunchRecord], ended: datetime, limits: RestartSettings
 ) -> datetime:
-    """Return when the limit has passed; if unknown, probe at growing intervals.
+    """Return when to retry after a usage limit: at its reported end, or after growing pauses.
 
-    A limit that is always about to end, as in "try again in 1 s", is retried after doubling pauses.
+    If the CLI keeps reporting that the limit is about to end, as in "try again in 1 s", each pause
+    is twice as long as the one before.
     """
     limits_in_a_row = 0
     for launch in reversed(tried):
@@ -179,7 +183,7 @@ def _find_limit_end(
     if reported is None:
         return ended + probe
     reset_time = datetime.fromtimestamp(reported, UTC)
-    # The reported time has passed and the limit remains, so the report is unreliable.
+    # The reported time has passed but the limit still applies, so the report is unreliable.
     if reset_time <= ended and limits_in_a_row > 1:
         return ended + probe
     pause = compute_backoff(limits, limits_in_a_row - 2) if limits_in_a_row > 1 else 0.0
@@ -189,7 +193,7 @@ def _find_limit_end(
 def _select_since_healthy(
     tried: Sequence[LaunchRecord], limits: RestartSettings
 ) -> Sequence[LaunchRecord]:
-    """Return the launches since the last healthy one, which is included."""
+    """Return the last healthy launch and all later ones, or all launches if none was healthy."""
     for position in range(len(tried) - 1, -1, -1):
         if tried[position].seconds >= limits.healthy_after:
             return tried[position:]
@@ -197,9 +201,10 @@ def _select_since_healthy(
 
 
 def _count_in_a_row(tried: Sequence[LaunchRecord], reaction: Reaction) -> int:
-    """Return how many launches in a row, up to the last, ended in a way that requires a pause.
+    """Return the number of consecutive launches, up to the last, whose exits require a pause.
 
-    A lost supervisor is not the agent's fault: it neither counts in other series nor ends them.
+    Exits caused by a lost supervisor are counted only among themselves. Among other exits they are
+    skipped, because the agent did not cause them.
     """
     count = 0
     for launch in reversed(tried):

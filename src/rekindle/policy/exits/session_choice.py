@@ -1,8 +1,8 @@
-"""Choose the session with which a cycle continues, from its launches so far.
+"""Choose the session in which a cycle continues, based on the cycle's launches so far.
 
-A resumable session is resumed. A fresh, primed session takes over if the CLI refuses to resume, if
-it crashed twice without opening the session, or if the window is full. `restart` decides whether
-and when to start anything at all.
+A session that can be resumed is resumed. A fresh session with a primer takes over if the CLI
+refuses to resume, if the CLI crashed twice without opening the session, or if the window is full.
+The module `restart` decides whether and when anything is started.
 """
 
 from collections.abc import Sequence
@@ -19,22 +19,22 @@ from rekindle.policy.settings.runtime_settings import (
 
 
 class StartFresh(msgspec.Struct, frozen=True):
-    """Start a new session."""
+    """Decision to start a new session."""
 
     recovery: bool
-    """Whether it takes over from an interrupted session."""
+    """Whether the new session takes over from an interrupted one."""
     why: str = ""
-    """Why a new session is started although there was one to resume."""
+    """Reason for starting a new session instead of resuming the previous one."""
 
 
 class ResumeSession(msgspec.Struct, frozen=True):
-    """Continue an existing session."""
+    """Decision to resume an existing session."""
 
     session: str
 
 
 def choose_session(tried: Sequence[LaunchRecord]) -> StartFresh | ResumeSession:
-    """Return the session to start after the launches of an open cycle."""
+    """Return whether an open cycle continues in a fresh session or resumes the last one."""
     if not tried:
         return StartFresh(recovery=False)
     last = tried[-1]
@@ -46,7 +46,7 @@ def choose_session(tried: Sequence[LaunchRecord]) -> StartFresh | ResumeSession:
         return StartFresh(recovery=True, why="resuming it failed")
     if last.session and _has_opened_session(tried, last.session):
         return ResumeSession(last.session)
-    # A program that could not be started has not interrupted anything.
+    # If the program could not be started, there is no interrupted session to recover.
     return StartFresh(
         recovery=any(
             launch.resumes or _has_opened_session(tried, launch.session) for launch in tried
@@ -55,21 +55,21 @@ def choose_session(tried: Sequence[LaunchRecord]) -> StartFresh | ResumeSession:
 
 
 def _count_failed_resumes(tried: Sequence[LaunchRecord]) -> int:
-    """Return how often in a row, up to now, a session could not be resumed."""
+    """Return the number of consecutive failed attempts, up to the last, to resume the session."""
     count = 0
     for launch in reversed(tried):
         if not launch.resumes or launch.session != tried[-1].session:
             break
         if not launch.started:
-            continue  # a missing program proves nothing about the session
+            continue  # the program did not start, so this says nothing about the session
         if launch.opened and launch.exit != "resume-failed":
-            break  # it was resumed, and something else happened later
-        # A CLI that lacks the session, or cannot read it, will not find it on a retry.
+            break  # the session was resumed, and the launch failed later
+        # If the CLI does not have the session or cannot read it, a retry will fail too.
         is_final = find_reaction(launch.exit) == "replace"
         count += RESUME_TRIES if is_final else REACTIONS[find_reaction(launch.exit)].counts
     return count
 
 
 def _has_opened_session(tried: Sequence[LaunchRecord], session: str) -> bool:
-    """Return whether a launch has opened this session, so that it can be resumed."""
+    """Return whether any launch has opened this session, so that it can be resumed."""
     return any(launch.session == session and launch.opened for launch in tried)

@@ -1,12 +1,12 @@
 """The table of stop reasons: how a launch exits, why a run stops, and the outcome for the operator.
 
 `STOP_REASONS` has one row for each kind of exit and for each other reason to stop, pause or wait.
-`REACTIONS` and `OUTCOMES` define the values of its columns. A kind without a row, or a row without
-a kind, fails the import. Other modules have no tables of their own and use only:
+`REACTIONS` and `OUTCOMES` define the values of its columns. If a kind has no row, or a row has no
+kind, the import fails. Other modules do not define such tables. They use only:
 
-- `EXIT_KINDS`: the kinds of exit that a log may hold, in the order of the table;
+- `EXIT_KINDS`: the kinds of exit that a log may contain, in the order of the table;
 - `find_reaction(exit_kind)`: the `Reaction` of the restart policy, explained in `REACTIONS`;
-- `parse_reason(why)`: a recorded reason as a `StopReason`; an unknown one counts as a crash;
+- `parse_reason(why)`: a recorded reason as a `StopReason`; an unknown reason counts as a crash;
 - `find_outcome(why)`: the `OutcomeRow` of a run that stops, or pauses in safe mode.
 
 `reason_text` describes a reason to the operator; `policy.operator.notification_kinds` has the title
@@ -49,7 +49,9 @@ SupervisorReason = Literal[
     "tampered",
     "host",
 ]
-"""Reasons that no program exits with. `lost` is recorded if the supervisor was gone."""
+"""Reasons that are not exits of a program. `lost` means that the supervisor stopped before the
+launch.
+"""
 StopReason = ExitKind | SupervisorReason
 Outcome = Literal[
     "done",
@@ -69,15 +71,15 @@ class ReactionRow(msgspec.Struct, frozen=True, kw_only=True):
 
     meaning: str
     counts: bool = False
-    """Whether it counts against the crashes that a run may have."""
+    """Whether the exit counts as one of the crashes that a run may have."""
     checkpoints: bool = False
     """Whether a checkpoint is written before the next launch."""
     pauses: bool = False
-    """Whether pauses follow if it happens several times in a row."""
+    """Whether repeated exits of this kind are followed by a pause."""
     is_intended: bool = False
-    """Whether the exit is not a failure."""
+    """Whether the exit is intended and not a failure."""
     is_outside: bool = False
-    """Whether the cause is external, so that another launch cannot end it sooner."""
+    """Whether the cause is external, so that another launch would not remove it."""
 
 
 REACTIONS: dict[Reaction, ReactionRow] = {
@@ -130,11 +132,11 @@ class OutcomeRow(msgspec.Struct, frozen=True, kw_only=True):
     """Exit code of `rekindle run`."""
     meaning: str
     state: AgentState
-    """State of the agent afterwards, on every screen."""
+    """State of the agent that all screens show after the run."""
     severity: Severity | None = None
-    """Severity of the notification; None to send none."""
+    """Severity of the notification; None if no notification is sent."""
     asks: bool = False
-    """Whether a run that ends this way asks the operator a question."""
+    """Whether the operator is asked a question when a run ends with this outcome."""
 
 
 OUTCOMES: dict[Outcome, OutcomeRow] = {
@@ -204,24 +206,25 @@ class ReasonRow(msgspec.Struct, frozen=True, kw_only=True):
     outcome: Outcome = "needs-person"
     """Outcome of a run that stops or pauses for this reason."""
     state: Literal["broken"] | None = None
-    """State of the agent on every screen, instead of the outcome's state."""
+    """State of the agent that all screens show instead of the outcome's state."""
     fix: str = ""
     """What the operator must do before the agent can continue."""
     command: Literal["run", "restart", "answer"] = "run"
     """Command that continues the agent; see `render_continue_command`."""
     reaction: Reaction | None = None
-    """Reaction of the restart policy; None if no launch exits this way."""
+    """Reaction of the restart policy; None if this is not a kind of exit."""
     between: bool = False
-    """Whether it stops a run between two cycles; the next `rekindle run` starts a new run."""
+    """Whether the run stops between two cycles, so that `rekindle run` starts a new run."""
     choices: tuple[str, ...] = ("retry", "stop")
-    """The operator's possible answers if the agent stops or pauses; the last is the default.
+    """Answers that the operator may give if the agent stops or pauses; the last one is the default.
 
-    `policy.operator.answers` defines their effects, and its import fails for an undefined one.
+    `policy.operator.answers` defines the effect of each answer. Its import fails if one is not
+    defined.
     """
     needs_edit: bool = False
-    """Whether the agent stops again unless rekindle.yaml is edited."""
+    """Whether the agent will stop again unless the operator edits rekindle.yaml."""
     off_switch: str = ""
-    """Setting that switches such a pause off."""
+    """Setting that disables pauses for this reason."""
 
 
 _EVENTS = "look at what it did (`rekindle events -a {name}`)"
@@ -328,7 +331,7 @@ STOP_REASONS: dict[StopReason, ReasonRow] = {
     ),
     "host": ReasonRow(text="no host can start it", fix="check the hosts of its pool"),
 }
-"""Kinds of exit come first; the documentation uses the same order."""
+"""All stop reasons, kinds of exit first. The documentation lists them in the same order."""
 
 
 EXIT_KINDS = tuple(why for why, one in STOP_REASONS.items() if one.reaction)
@@ -339,20 +342,20 @@ require_rows(set(EXIT_KINDS) - {"lost"}, ExitKind)
 
 
 def parse_reason(why: str) -> StopReason:
-    """Return a recorded reason. An unknown one, as from a newer version, counts as a crash."""
+    """Parse a recorded reason. An unknown one, for example from a newer version, counts as a crash."""
     return why if why in STOP_REASONS else "crash"
 
 
 def find_reaction(exit_kind: str) -> Reaction:
-    """Return the reaction to a recorded exit."""
+    """Return the reaction to a recorded kind of exit."""
     return STOP_REASONS[parse_reason(exit_kind)].reaction or "restart"
 
 
 def needs_checkpoint(exit_kind: str) -> bool:
-    """Return whether a checkpoint is written after a recorded exit."""
+    """Return whether a checkpoint is written after a recorded kind of exit."""
     return bool(exit_kind) and REACTIONS[find_reaction(exit_kind)].checkpoints
 
 
 def find_outcome(why: str) -> OutcomeRow:
-    """Return the outcome of a run that stops or pauses for a reason."""
+    """Return the outcome of a run that stops or pauses for the given reason."""
     return OUTCOMES[STOP_REASONS[parse_reason(why)].outcome]

@@ -1,13 +1,14 @@
 """Parse the end of a usage limit from a CLI's message.
 
-An agent that is woken early only hits its limit again. Therefore, in doubt, the later time counts,
-and a message that is not understood or contradicts itself gives None, never a guess.
+An agent that is restarted too early hits its limit again. Therefore the later time is used in case
+of doubt, and a message that is not understood or contradicts itself gives None, never a guess.
 
-- A clock time is truncated to minutes and a duration to its last unit, so a margin is added.
-- A clock time without a date is its next occurrence; one that has just passed means tomorrow.
-- A date without a year is the nearest one; None if it has passed or has no clock time.
-- An hour that is skipped or repeated by daylight saving is read both ways, and the later counts.
-- The latest of several times counts. An epoch outranks them, because it needs no time zone.
+- CLIs round clock times down to minutes and durations to their last unit, so a margin is added.
+- A clock time without a date means its next occurrence; if it has just passed, that is tomorrow.
+- A date without a year means the nearest one. If it has passed or has no clock time, the result is
+  None.
+- If daylight saving skips or repeats an hour, both readings are computed and the later one is used.
+- Of several times, the latest is used. Epoch times take precedence, because they need no time zone.
 """
 
 import re
@@ -22,7 +23,7 @@ from rekindle.policy.settings.runtime_settings import (
 )
 
 ResetTime = datetime | None
-"""The meaning of a time expression; None if it cannot be determined."""
+"""Time at which a usage limit ends; None if it cannot be determined."""
 
 _MONTHS = {
     "jan": 1, "feb": 2, "mar": 3, "apr": 4, "may": 5, "jun": 6,
@@ -30,7 +31,7 @@ _MONTHS = {
     "fev": 2, "abr": 4, "mai": 5, "ago": 8, "set": 9, "out": 10, "dez": 12,
     "ene": 1, "dic": 12,
 }  # fmt: skip
-"""Prefixes of the names of the months, in English, Portuguese and Spanish."""
+"""Month numbers by the first three letters of the month's name in English, Portuguese or Spanish."""
 _WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _WORDS = {"midnight": time(0), "noon": time(12)}
 _ABBREVIATIONS = {
@@ -40,17 +41,20 @@ _ABBREVIATIONS = {
     "WEST": 1, "CET": 1, "CEST": 2, "EET": 2, "EEST": 3, "MSK": 3,
     "SGT": 8, "HKT": 8, "JST": 9, "KST": 9, "AEST": 10, "AEDT": 11, "NZST": 12, "NZDT": 13,
 }  # fmt: skip
-"""Abbreviations as `Intl` writes them in en-US, which names American zones and uses GMT±n for most
-others: CST is not China's. Ambiguous ones (IST, BST) are left out on purpose.
+"""UTC offsets in hours, by time zone abbreviation as `Intl` prints it in en-US. American zones have
+names there, and most others are printed as GMT±n, so CST does not mean China Standard Time.
+Ambiguous abbreviations (IST, BST) are omitted on purpose.
 """
 _SECONDS = {"w": 604_800, "d": 86_400, "h": 3_600, "m": 60, "s": 1, "ms": 0.001}
 _FINE = {"s", "ms"}
 
-# Every repetition below is bounded, so a hostile text of any length is parsed in linear time.
+# All repetitions below are bounded, so that even malicious text is parsed in linear time.
 _ESCAPES = re.compile(r"\\+(?:[nrt]|u[0-9a-f]{4})?")
 _EDGES = " \t│┃⎿■✕✗⚡⏺*"
 _NEVER = re.compile(r"\blimit\W{1,4}0(?![.,]?\d)", re.IGNORECASE)
-"""A limit of 0: the plan does not include the model, and the reported delay is meaningless."""
+"""A limit of 0. It means that the plan does not include the model, so a reported delay is
+meaningless.
+"""
 _LONG_WINDOW = re.compile(r"weekly|daily|monthly|per[ _-]?(?:day|week|month)", re.IGNORECASE)
 
 _EPOCH = re.compile(r"(?:\bresets_?at\W{1,6}|\|) ?(\d{10})\b", re.IGNORECASE)
@@ -61,10 +65,10 @@ _UNIT = (
 _SPAN = re.compile(rf"({_COUNT}) ?{_UNIT}", re.IGNORECASE)
 _RELATIVE = re.compile(
     r"(?:\b(?:again|resets?|retry) (?:in|after) |\bwait (?:for )?|\bretrydelay\W{1,6}"
-    r"|\bretrying in (?=\d{1,4} ?h)"  # shorter ones are the CLI's own pauses
+    r"|\bretrying in (?=\d{1,4} ?h)"  # shorter delays are the CLI's own retries
     r"|\b(?P<counted>resets_in_seconds)\W{1,6})"
     rf"(?P<span>(?(counted)\d{{1,9}}\b|(?:{_COUNT} ?{_UNIT}(?:,| and)? ?){{1,6}}))"
-    r"(?![a-z ,]{0,12}\d|…)",  # the rest is on the next line, or cut off
+    r"(?![a-z ,]{0,12}\d|…)",  # the rest of the duration is on the next line, or was cut off
     re.IGNORECASE,
 )
 _ANCHOR = re.compile(
@@ -99,18 +103,21 @@ _IANA = re.compile(r"(?!posix|right)[A-Za-z]{2,15}(?:/[\w+-]{1,40}){1,2}", re.AS
 def parse_reset_time(hint: str, *, now: datetime, zone: tzinfo) -> datetime | None:
     """Return when the limit in this message ends, in UTC, or None if it is unclear.
 
-    `zone` is that of the process that printed the message. The result is always after `now`, and
-    never before the intended reset.
+    `zone` is the time zone of the process that printed the message. The result is always after
+    `now`, and never before the reset that the message means.
     """
     try:
         times = [_find_latest(text, now.astimezone(UTC), zone) for text in _unwrap_lines(hint)]
-    except (OverflowError, ValueError):  # out of the calendar's range
+    except (OverflowError, ValueError):  # outside the range of datetime
         return None
     return max((instant for instant in times if instant), default=None)
 
 
 def _unwrap_lines(hint: str) -> set[str]:
-    """Return the text joined in two ways: a terminal breaks lines between and inside words."""
+    """Return the text with its lines joined by spaces, and joined without any.
+
+    A terminal wraps lines between words or inside a word, so both variants are parsed.
+    """
     lines = [line.strip(_EDGES) for line in _ESCAPES.sub(" ", hint).splitlines()]
     return {" ".join(glue.join(lines).split()) for glue in (" ", "")}
 
@@ -123,7 +130,7 @@ def _find_latest(text: str, now: datetime, zone: tzinfo) -> ResetTime:
     ]
     times = times or [*_find_relative_times(text, now), *_find_absolute_times(text, now, zone)]
     future = [instant for instant in times if instant and instant > now]
-    # A past or unclear time makes the others doubtful.
+    # If one of the times is past or unclear, the others are unreliable too.
     return max(future) if future and len(future) == len(times) else None
 
 
@@ -158,7 +165,7 @@ def _find_absolute_times(text: str, now: datetime, zone: tzinfo) -> Iterator[Res
 
 
 def _parse_clock(clock: re.Match[str], *, whole_day: bool) -> time | None:
-    """Return a time of day; None if it may be morning or evening."""
+    """Return the time of day, or None if it is invalid or may mean morning or evening."""
     noon = 12
     if clock["word"]:
         return _WORDS[clock["word"].lower()]
@@ -193,18 +200,18 @@ def _make_date(year: int, month: int, day: int) -> date | None:
 
 
 def _make_moment(day: date, at: time, zone: tzinfo) -> datetime:
-    """Return the later of the two instants that an ambiguous wall-clock time can mean."""
+    """Return a wall-clock time as UTC; if it is ambiguous, the later of its two meanings."""
     wall = datetime.combine(day, at, zone)
     return max(wall.replace(fold=fold).astimezone(UTC) for fold in (0, 1))
 
 
 def _find_zone(text: str, start: int, default: tzinfo) -> tzinfo | None:
-    """Return the zone that follows a clock time; None if it is unknown, instead of a guess."""
+    """Return the time zone given after a clock time, `default` without one, or None if unknown."""
     match = _ZONE.match(text, start)
     if not match:
         return default
     if match["inside"] is not None and text[match.end() : match.end() + 1] != ")":
-        return None  # cut off
+        return None  # the name of the zone was cut off
     return _look_up_zone("".join((match["inside"] or match["bare"] or "").split()))
 
 

@@ -1,1 +1,1 @@
-"""The state of an agent on a fleet: leases, commits, and checks of the connection."""
+"""The state of an agent in a fleet: leases, commits, and checks of the connection settings."""

@@ -1,9 +1,9 @@
-"""The engine's record of an agent on a fleet: the end of its log, its projection, its documents.
+"""The engine's record of an agent in a fleet: the end of its log, its projection, its documents.
 
-The host that runs the agent holds its lease. Each lease has a number, the generation. Events are
-accepted one commit after the other, only under the current lease, and get their log position here.
-The operator's commands need no lease. All functions are pure, because the engine runs them again
-when it replays its history.
+The host that runs the agent holds its lease. Each lease has a number, the generation. Commits are
+accepted one after another, only under the current lease, and their events get their log positions
+here. The operator's commands do not need a lease. All functions are pure, because the engine calls
+them again when it replays its history.
 """
 
 import re
@@ -47,29 +47,29 @@ OPERATOR_EVENTS = (
     events.QuestionAnswered,
     events.HandoffRequested,
 )
-"""Events that an operator may send; all others need a lease."""
+"""Events that an operator may send without a lease; all other events need one."""
 _ARCHIVED = re.compile(r"memories/archive/[A-Za-z0-9][A-Za-z0-9._-]*")
-"""Permitted paths of a document below an agent's folder: a host writes to the path that it gets."""
+"""Permitted document paths, relative to the agent's folder. Hosts write to these paths unchecked."""
 
 
 class AgentDefinition(msgspec.Struct, frozen=True, kw_only=True):
-    """Definition of an agent, independent of its host."""
+    """Definition of an agent, independent of the host that runs it."""
 
     manifest: str
     """Text of rekindle.yaml."""
     files: dict[str, str] = {}
-    """Contents of the files that the manifest names, by their path relative to it."""
+    """Contents of the files that the manifest names, by path relative to the manifest."""
     limits: AgentLimits = AgentLimits()
     pool: str
     heartbeat_seconds: float
     remote: str = ""
-    """Git remote to which the workspace is pushed; empty if it exists only on the host."""
+    """Git remote to which the workspace is pushed; empty if the workspace exists only on the host."""
     notifies: bool = False
     """Whether a notification is sent when the agent needs a person."""
     within: str = ""
-    """Folder of that repository in which the agent works."""
+    """Folder of the repository in which the agent works."""
     project: str = ""
-    """Name of the project's folder, for notifications; empty if defined by an older version."""
+    """Name of the project folder, for notifications; empty if an older version defined the agent."""
 
 
 class RegisteredAgent(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,30 +77,31 @@ class RegisteredAgent(msgspec.Struct, frozen=True, kw_only=True):
     definition: AgentDefinition
     projection: Projection
     documents: dict[str, str] = {}
-    """Documents that a host may still need, by their path below the agent's folder."""
+    """Documents that a host may still need, by path relative to the agent's folder."""
     tail: tuple[str, ...] = ()
     """Last lines of the log."""
     generation: int = 0
     is_leased: bool = False
     host: str = ""
-    """Host that holds the lease or held it last; empty if any host may take it."""
+    """Host that holds the lease or was the last to hold it; empty if any host may take it."""
     answered: dict[str, "CommitResult"] = {}
-    """Results of the last commits, by commit id."""
+    """Results of the most recent commits, by commit id."""
     most_events: int = FLEET_HISTORY_EVENTS
-    """Events in the engine's history before it starts a new one. Stored with the agent, so that a
-    version with another limit still replays this history in the same way.
+    """Maximum number of events in the engine's history before the engine starts a new one. The
+    number is stored with the agent, so that a version with another limit replays this history in
+    the same way.
     """
 
 
 class ReplicaState(msgspec.Struct, frozen=True):
-    """State that a host needs to continue an agent."""
+    """State that a host needs in order to continue an agent."""
 
     projection: Projection
     documents: dict[str, str]
 
 
 class LeaseRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """Request of a host to open the lease that it was granted."""
+    """Request by a host to open a lease that was granted to it."""
 
     generation: int
     host: str
@@ -113,29 +114,30 @@ class LeaseRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 class OpenLease(msgspec.Struct, frozen=True, kw_only=True):
     kept: ReplicaState | None
-    """State to continue from; None if the host's own state is current."""
+    """State to continue from; None if the host's copy is current."""
     definition: AgentDefinition | None
-    """Definition of the agent; None if the host's own is current."""
+    """Definition of the agent; None if the host's copy is current."""
 
 
 class CommitRequest(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     generation: int
     known: int
-    """Position of the last event that the sender has."""
+    """Log position of the last event that the sender has."""
     lines: tuple[str, ...] = ()
     documents: dict[str, str] = {}
 
 
 class CommitResult(msgspec.Struct, frozen=True):
     lines: tuple[str, ...]
-    """All events after the position that the sender had."""
+    """All events after the sender's last known position, including the committed ones."""
 
 
 def hash_projection(projection: Projection) -> str:
-    """Return a hash that is equal for equal projections.
+    """Return a hash that is the same for equal projections.
 
-    Positions in a host's inbox are excluded, because only that host uses them.
+    Inbox offsets and recent hook reports are excluded, because only the host that recorded them
+    uses them.
     """
     own = msgspec.structs.replace(prune_projection(projection), cursors={}, seen={})
     return _hash_value(own)
@@ -146,23 +148,23 @@ def hash_definition(definition: AgentDefinition) -> str:
 
 
 def _hash_value(value: object) -> str:
-    """Return a hash that does not depend on the order of keys, which may be numbers."""
+    """Return a hash that does not depend on the order of keys; keys may be numbers."""
     plain = msgspec.json.decode(validation.encode_json(value))
     return hash_bytes(msgspec.json.encode(plain, order="deterministic"))
 
 
 def grant_lease(agent: RegisteredAgent) -> RegisteredAgent:
-    """Return the agent with a new lease that no host has opened; the previous lease is void."""
+    """Return the agent with a new lease, which no host has opened yet. The previous lease is void."""
     return msgspec.structs.replace(agent, generation=agent.generation + 1, is_leased=True)
 
 
 def release_lease(agent: RegisteredAgent, *, is_gone: bool) -> RegisteredAgent:
-    """Return the agent without a lease; with `is_gone`, any host may take the next one."""
+    """Return the agent without a lease. If `is_gone` is set, any host may take the next lease."""
     return msgspec.structs.replace(agent, is_leased=False, host="" if is_gone else agent.host)
 
 
 def explain_refused_lease(agent: RegisteredAgent, generation: int) -> str:
-    """Return why a lease of this generation is void; empty if it is valid."""
+    """Return why the lease with this generation is void, or "" if it is valid."""
     if generation != agent.generation:
         return f"generation {generation} was followed by {agent.generation}"
     return "" if agent.is_leased else f"the lease of generation {generation} has ended"
@@ -171,7 +173,7 @@ def explain_refused_lease(agent: RegisteredAgent, generation: int) -> str:
 def open_lease(
     agent: RegisteredAgent, request: LeaseRequest, now: datetime
 ) -> tuple[RegisteredAgent, OpenLease]:
-    """Open the lease for a host. A change of host is recorded in the log."""
+    """Open the lease for a host, and record a change of host in the log."""
     previous = agent.host or agent.projection.moved.host
     if previous and previous != request.host:
         unpushed = agent.projection.unpushed
@@ -194,7 +196,7 @@ def open_lease(
 
 
 def explain_unfit_commit(agent: RegisteredAgent, commit: CommitRequest) -> str:
-    """Return why a commit is invalid, regardless of the lease; empty if it is valid."""
+    """Return why a commit is invalid, regardless of its lease, or "" if it is valid."""
     missing = agent.projection.seq - commit.known
     if missing < 0:
         return f"has event {commit.known}, but the log ends at {agent.projection.seq}"
@@ -223,13 +225,13 @@ def _require_document(path: str, text: str) -> None:
 def _require_event(line: str) -> None:
     if len(line.encode()) > FLEET_COMMIT_BYTES:
         raise DocumentError("event", "is too long")
-    # This event replaces the whole projection. It belongs only in the log of a folder.
+    # This event replaces the whole projection. It is valid only in the log in an agent's folder.
     if isinstance(events.parse(line.encode()), events.AgentReceived):
         raise DocumentError("event", "would replace the whole state of the agent")
 
 
 def explain_refused_command(lines: Iterable[str]) -> str:
-    """Return why an operator may not send these events; empty if all are permitted."""
+    """Return why an operator may not send these events, or "" if all are permitted."""
     try:
         for line in lines:
             _parse_command(line)
@@ -241,7 +243,7 @@ def explain_refused_command(lines: Iterable[str]) -> str:
 def commit_events(
     agent: RegisteredAgent, commit: CommitRequest
 ) -> tuple[RegisteredAgent, CommitResult]:
-    """Accept the events of a commit; a repeated commit, as after a lost answer, counts once."""
+    """Accept the events in a commit. A commit repeated after a lost answer is counted only once."""
     earlier = agent.answered.get(commit.id)
     if earlier is not None:
         return agent, earlier
@@ -254,7 +256,7 @@ def commit_events(
 
 
 def record_commands(agent: RegisteredAgent, lines: Sequence[str]) -> RegisteredAgent:
-    """Record the operator's commands; their position in the log is assigned here."""
+    """Return the agent with the operator's commands recorded at the next log positions."""
     for line in lines:
         event = _parse_command(line)
         if isinstance(event, events.QuestionAnswered):
@@ -264,19 +266,19 @@ def record_commands(agent: RegisteredAgent, lines: Sequence[str]) -> RegisteredA
 
 
 def append_events(agent: RegisteredAgent, *new: AnyEvent) -> RegisteredAgent:
-    """Append events of the engine itself, such as a wait or the start of a run."""
+    """Return the agent with events from the engine itself, such as a wait or the start of a run."""
     return _number_events(
         agent, [events.render(event).decode() for event in new], agent.generation
     )[0]
 
 
 def drop_answers(agent: RegisteredAgent) -> RegisteredAgent:
-    """Return the agent without the results of past commits, for a new history."""
+    """Return the agent without the results of past commits, to start a new history."""
     return msgspec.structs.replace(agent, answered={})
 
 
 def compact_agent(agent: RegisteredAgent) -> RegisteredAgent:
-    """Return the agent for a new history, without old entries."""
+    """Return the agent without old entries, to start a new history."""
     small = prune_projection(agent.projection)
     cursors = dict([*small.cursors.items()][-FLEET_CURSORS_KEPT:])
     seen = keep_newest_reports(small.seen, FLEET_CURSORS_KEPT)
@@ -294,7 +296,7 @@ def _parse_command(line: str) -> events.Event:
 def _number_events(
     agent: RegisteredAgent, lines: Sequence[str], generation: int
 ) -> tuple[RegisteredAgent, tuple[str, ...]]:
-    """Return the agent with the new events, and their lines with log positions."""
+    """Return the agent with the new events applied, and the event lines with log positions."""
     first = agent.projection.seq + 1
     stamped = [_stamp_event(line, first + place, generation) for place, line in enumerate(lines)]
     projection = fold_events(agent.projection, [event for _, event in stamped])
@@ -309,7 +311,7 @@ def _number_events(
 
 
 def _select_newest_lines(lines: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the last lines to keep; the state of an agent must fit into one message."""
+    """Return the newest lines to keep, because an agent's state must fit into one message."""
     room, count = FLEET_TAIL_BYTES, 0
     for line in reversed(lines[-FLEET_EVENTS_KEPT:]):
         room -= len(line)
@@ -320,7 +322,7 @@ def _select_newest_lines(lines: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _stamp_event(line: str, seq: int, gen: int) -> tuple[str, AnyEvent | UnknownEvent]:
-    """Return an event with its log position; events of unknown kinds keep all their fields."""
+    """Return an event with its log position. Events of unknown kinds keep all their fields."""
     fields = msgspec.json.decode(line) | {"seq": seq, "gen": gen}
     if fields["kind"] == _PROMPT:
         fields["text"] = fields.get("text", "")[:FLEET_PROMPT_CHARACTERS]
@@ -329,12 +331,12 @@ def _stamp_event(line: str, seq: int, gen: int) -> tuple[str, AnyEvent | Unknown
 
 
 def make_draft_name(cycle: int) -> str:
-    """Return the path of the relay that an agent has written in a cycle that has not ended yet."""
+    """Return the archive path of the relay draft for a cycle that has not ended yet."""
     return f"memories/archive/draft-{cycle:08d}.md"
 
 
 def list_needed_documents(projection: Projection) -> set[str]:
-    """Return the paths of documents that a host may need, to continue or to compare."""
+    """Return the paths of documents that a host may need to continue, or to compare relays."""
     current = [
         path
         for document in projection.documents.values()

@@ -1,6 +1,6 @@
 """Check that the `fleet:` settings are valid and safe.
 
-An agent's documents are sent to the engine and stored there. They leave this host in plain text
+An agent's documents are sent to the engine and stored there. They leave this host as plain text
 only if `tls: false` permits it, and a manifest never contains a key.
 """
 
@@ -32,14 +32,14 @@ _PORTS = range(1, 65_536)
 
 
 class FleetWarning(msgspec.Struct, frozen=True):
-    """A setting that works but should be changed."""
+    """Warning about a setting that works but should be changed."""
 
     what: str
     fix: str
 
 
 def require_valid_fleet(fleet: FleetSettings, marked: MarkedData) -> None:
-    """Raise ManifestError with the line of the first invalid setting."""
+    """Raise ManifestError, with the line number, for the first invalid setting."""
     _require_address(fleet, marked)
     if not AGENT_NAME.match(fleet.pool):
         raise _make_refusal(
@@ -60,7 +60,7 @@ def require_valid_fleet(fleet: FleetSettings, marked: MarkedData) -> None:
 
 
 def find_fleet_warnings(fleet: FleetSettings) -> list[FleetWarning]:
-    """Return the warnings of `doctor` about valid settings."""
+    """Return the warnings that `rekindle doctor` shows about valid but unsafe settings."""
     warnings = []
     if not (fleet.codec.keys or fleet.codec.key_files):
         warnings.append(
@@ -114,7 +114,7 @@ def _require_tls(fleet: FleetSettings, marked: MarkedData) -> None:
 
 
 def _require_variables(fleet: FleetSettings, marked: MarkedData) -> None:
-    """Raise ManifestError for a value that is not a variable, without showing a possible secret."""
+    """Raise ManifestError for a key that is not a variable, without printing a possible secret."""
     places: list[tuple[KeyPath, str]] = [
         (("fleet", "codec", "keys", at), word) for at, word in enumerate(fleet.codec.keys)
     ]

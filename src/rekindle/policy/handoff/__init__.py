@@ -1,1 +1,1 @@
-"""Decide when to replace a session because its window is full."""
+"""Decide when to replace a session because its context window is full."""

@@ -1,9 +1,10 @@
 """Decide when a session's window is so full that a fresh session continues from a checkpoint.
 
-Without a known window size there is no handoff. A session is handed off once, and its reading does
-not apply to the next session. Handoffs halt if they would repeat without end: a session above the
-threshold from its first turn, or two handoffs in a row that free hardly any room. They also halt if
-the sessions of a cycle leave no visible work, or if there are too many of them to run unattended.
+Without a known window size there is no handoff. A session is handed off only once, and its fill
+level does not apply to the next session. Handoffs are halted if they would repeat endlessly: if a
+session is above the threshold from its first turn, or if several handoffs in a row free hardly any
+room. They are also halted if the sessions of a cycle produce no visible work, or if there are too
+many handoffs in a cycle to continue unattended.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -34,24 +35,30 @@ from rekindle.policy.settings.runtime_settings import (
 )
 
 HANDOFF_REASON: Final = "handoff"
-"""Reason of the safe mode after halted handoffs."""
+"""Reason for safe mode when handoffs are halted."""
 _AT_ONCE = "0"
 _OFF = "(switch handoffs off: `handover: {compaction: off}`)"
 
 
 class BrakeRule(msgspec.Struct, frozen=True):
-    """Rule with which the hook of a launch decides when to stop it."""
+    """Rule by which a launch's hook decides when to stop the CLI."""
 
     brake: Brake
     limit: str
-    """Tokens; with `%`, percent of the window that the line reports; 0 to stop at once."""
+    """Number of tokens at which the CLI is stopped, or with `%` the percentage of the window size
+    in the transcript; 0 to stop at once.
+    """
     transcript: str = ""
-    """The session's own transcript, to ignore those of subagents; empty if not known yet."""
+    """Transcript of the session itself, used to ignore those of subagents; empty if not known yet."""
     limits: tuple[tuple[str, int], ...] = ()
-    """Tokens by model, if the line names it; other models have no known window."""
+    """Model names with their limits in tokens, for transcripts that name the model. The window
+    sizes of other models are unknown.
+    """
 
     def render(self) -> bytes:
-        """Return the rule as lines of keyword and value, which the hook reads for any CLI."""
+        """Return the rule as lines with a keyword and a value, a format that is the same for all
+        CLIs.
+        """
         brake = self.brake
         values_by_word = {
             "event": [brake.event],
@@ -81,7 +88,7 @@ class BrakeRule(msgspec.Struct, frozen=True):
 
 
 def find_threshold(handover: Handover | None, relay: RelaySettings) -> int | None:
-    """Return how full a window may be, in percent; None if handoffs are off."""
+    """Return how full a window may become, in percent, or None if handoffs are disabled."""
     compaction = handover.compaction if handover else None
     if compaction is False:
         return None
@@ -99,10 +106,10 @@ def make_brake_rule(
     transcript: str,
     asked: bool,
 ) -> BrakeRule | None:
-    """Return the rule for the hook of a launch; None if it must never stop it.
+    """Return the rule for a launch's hook, or None if the hook must never stop the CLI.
 
-    `windows` are the known window sizes by model. `window` is that of the current model, for
-    transcripts that do not name it.
+    `windows` contains the known window sizes in tokens, by model. `window` is the size for the
+    current model, used if transcripts do not name the model.
     """
     if asked:
         return BrakeRule(brake, _AT_ONCE, transcript)
@@ -117,7 +124,7 @@ def make_brake_rule(
 
 
 def _count_tokens_at(window: int, at: int) -> int:
-    """Return the fewest tokens that are at least `at` percent of a window."""
+    """Return the smallest number of tokens that fills at least `at` percent of a window."""
     return -(-window * at // 100)
 
 
@@ -130,10 +137,11 @@ def is_handoff_due(reading: WindowUsage | None, at: int | None) -> bool:
 def decide_halt(
     tried: Sequence[LaunchRecord], at: int | None, *, stays: bool = False
 ) -> EnterSafeMode | None:
-    """Return safe mode if another handoff would be useless, or None.
+    """Return the decision to enter safe mode if another handoff would be useless, or None.
 
-    `tried` are the launches of the cycle since the operator's last command; the last one was handed
-    off. A person at the terminal can see the progress, so some checks are skipped then.
+    `tried` contains the launches of the cycle since the operator's last command; the last one was
+    handed off. With `stays`, a person at the terminal can see the progress, so some checks are
+    skipped.
     """
     last = tried[-1]
     if last.handed_by != "threshold":
@@ -145,7 +153,7 @@ def decide_halt(
 
 
 def _describe_crowding(tried: Sequence[LaunchRecord], at: int) -> str:
-    """Return why there is no room for work; empty if there is room, or if it is unknown."""
+    """Return why a fresh window has no room for work, or "" if it has room or this is unknown."""
     first = tried[-1].first_percent
     if first is None:
         return ""
@@ -164,7 +172,7 @@ def _describe_crowding(tried: Sequence[LaunchRecord], at: int) -> str:
 
 
 def _describe_spiral(tried: Sequence[LaunchRecord]) -> str:
-    """Return why windows are filled without results; empty if they are not."""
+    """Return why handoffs should not continue without a person, or "" if they may."""
     handed = [launch for launch in tried if launch.handed_by == "threshold"]
     idle = 0
     for before, after in pairwise(reversed(handed)):
@@ -186,7 +194,7 @@ def _describe_spiral(tried: Sequence[LaunchRecord]) -> str:
 
 
 def _count_vain_handoffs(tried: Sequence[LaunchRecord], at: int) -> int:
-    """Return how many handoffs in a row, up to the last, left hardly any room."""
+    """Return the number of consecutive handoffs, up to the last, that freed hardly any room."""
     handed = [launch for launch in tried if launch.exit == HANDOFF_EXIT]
     count = 0
     for after in reversed(handed[1:]):
@@ -197,17 +205,17 @@ def _count_vain_handoffs(tried: Sequence[LaunchRecord], at: int) -> int:
 
 
 def count_handoffs(tried: Iterable[LaunchRecord]) -> int:
-    """Return how often the work of a cycle was handed off."""
+    """Return the number of launches that continued from the checkpoint of a handoff."""
     return sum(launch.goes_on for launch in tried)
 
 
 def is_too_many(count: int) -> bool:
-    """Return whether this many handoffs in one cycle mean that it is too large."""
+    """Return whether a cycle with this number of handoffs is too large."""
     return count > HANDOFFS_MANY
 
 
 def describe_too_many(before: int) -> str:
-    """Return the notification if one more handoff is the first above the limit, or ""."""
+    """Return a notification if the next handoff is the first one above the limit, or ""."""
     if not is_too_many(before + 1) or is_too_many(before):
         return ""
     return f"{before + 1} handoffs in one cycle: split this work, it has outgrown one window"

@@ -1,1 +1,1 @@
-"""The operator's view of an agent: rows of the screens, notifications and questions."""
+"""The operator's view of an agent: its row on the screens, notifications and questions."""

@@ -1,8 +1,8 @@
-"""Answers of a person: which ones a question accepts, and what each of them does.
+"""Define which answers a question accepts from a person, and what each answer does.
 
 Only one answer counts: the writer, which holds the agent's lock, marks every later one as refused.
-The effect of an answer follows from the recorded event alone, so nothing is lost or done twice if
-the supervisor is killed at any point.
+The effect of an answer depends only on the recorded event, so nothing is lost or done twice if the
+supervisor is killed at any point.
 """
 
 import math
@@ -39,7 +39,7 @@ RAISE_ANSWER = "raise AMOUNT"
 
 
 class AnswerRow(msgspec.Struct, frozen=True):
-    """Effect of an answer."""
+    """Effect of an answer, and its meaning for the operator."""
 
     effect: AnswerEffect
     meaning: str
@@ -56,12 +56,12 @@ ANSWERS: dict[str, AnswerRow] = {
     "allow": AnswerRow("note", "tells the next cycle, and prints the permission to add"),
     "deny": AnswerRow("note", "tells the next cycle to continue without the call"),
 }
-"""Effect of each answer. `STOP_REASONS` lists the choices of each question."""
+"""Effect of each possible answer. `STOP_REASONS` lists the choices for each question."""
 DISPUTED = "disputed"
 ANSWERS_ABOUT: dict[tuple[str, str], AnswerRow] = {
     (DISPUTED, ACCEPT): AnswerRow("finish", "ends the run as done, as the agent reports"),
 }
-"""Effects that differ for questions about a certain reason, by reason and answer."""
+"""Effects that differ from `ANSWERS` for questions with a certain reason, by reason and answer."""
 APPROVALS = ("allow", "accept", "retry")
 DENIALS = ("deny", "stop")
 require_same(
@@ -75,13 +75,13 @@ _NOTES = {
 
 
 def apply_defaults(projection: Projection, now: datetime) -> list[QuestionAnswered]:
-    """Return the default answers of questions whose deadline has passed."""
+    """Return the default answers to questions whose deadline has passed."""
     answers = []
     for question in projection.questions.values():
         is_late = find_question_state(projection, question, now) == "unanswered"
         if is_late and question.question not in projection.answers:
             answer = make_answer(projection, question, question.default, now)
-            # A text is passed to the agent as the words of a person, so leave it empty.
+            # The agent would read a text as the words of a person, so leave it empty.
             answers.append(msgspec.structs.replace(answer, origin=DEADLINE, text=""))
     return answers
 
@@ -128,7 +128,7 @@ def make_answer(
 
 
 def require_own_words(text: str) -> None:
-    """Raise UsageError for the placeholder of a command that was pasted as it is."""
+    """Raise UsageError if a command was pasted without replacing its placeholder."""
     if text == TEXT_ANSWER:
         raise UsageError("TEXT is a placeholder", hint="write your own words in its place")
 
@@ -165,7 +165,7 @@ def judge_answer(
 
 
 def explain_closed(projection: Projection, question: QuestionAsked, now: datetime) -> str:
-    """Return why a question no longer accepts an answer; empty if it does."""
+    """Return why a question no longer accepts an answer, or "" if it still does."""
     answer = projection.answers.get(question.question)
     match find_question_state(projection, question, now):
         case "answered" if answer is not None:
@@ -187,14 +187,14 @@ def accepts_enter(question: QuestionAsked) -> bool:
 
 
 def render_answer_command(question: QuestionAsked) -> str:
-    """Return the command that answers a question, with a choice or with the place of a text."""
+    """Return the command that answers a question, with a choice or a placeholder for a text."""
     if question.about == PERMISSION:
         return f"rekindle approve {question.question}"
     return reason_text.render_answer(question.question, _find_first_answer(question))
 
 
 def list_other_answers(question: QuestionAsked) -> tuple[str, ...]:
-    """Return the other answers, to show next to the command of `render_answer_command`."""
+    """Return the answers that `render_answer_command` does not show."""
     if question.about == PERMISSION:
         return (f"rekindle deny {question.question}",)
     first = _find_first_answer(question) or TEXT_ANSWER
@@ -202,7 +202,7 @@ def list_other_answers(question: QuestionAsked) -> tuple[str, ...]:
 
 
 def _find_first_answer(question: QuestionAsked) -> str:
-    """Return the first complete choice that is not the default; empty if there is none."""
+    """Return the first choice that is neither the default nor a free text, or ""."""
     for choice in question.choices[:-1]:
         if choice == RAISE_ANSWER:
             return f"raise {max(1, math.ceil(2 * _find_least_cap(question)))}"
@@ -212,7 +212,7 @@ def _find_first_answer(question: QuestionAsked) -> str:
 
 
 def find_permission_rule(question: QuestionAsked, allowed: Sequence[str]) -> str:
-    """Return the rule for `allowed_tools` that permits a refused call."""
+    """Return the rule to add to `allowed_tools` so that a refused call is permitted."""
     request = question.request
     tool = str(request.get("permission") or request.get("tool", ""))
     return find_rule(tool, request.get("arguments", {}), allowed)

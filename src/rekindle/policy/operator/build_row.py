@@ -1,6 +1,6 @@
-"""Build the row of an agent, from its log and its locks or from the engine of a fleet.
+"""Build an agent's row from its log and locks, or from the engine of a fleet.
 
-All screens use this module to describe the state of an agent, so that they never disagree.
+All screens use this module to describe an agent's state, so that they never disagree.
 """
 
 from collections.abc import Callable
@@ -29,7 +29,7 @@ from rekindle.policy.settings.runtime_settings import LoopSettings
 from rekindle.policy.supervision.budget import raise_caps
 
 DOCTOR = "rekindle doctor"
-"""First command to run if an agent is broken."""
+"""Command that the operator should run first if an agent is broken."""
 _SOURCES: dict[str, FigureSource] = {
     "reported": "reported",
     "exact": "reported",
@@ -43,9 +43,11 @@ class RowInputs(msgspec.Struct, frozen=True):
     now: datetime
     is_supervised: bool = False
     is_alive: Callable[[str], bool] = lambda _: False
-    """Function that returns whether the process of a person's own session is still running."""
+    """Function that returns whether the process of a session that a person started is still
+    running.
+    """
     zone: tzinfo | None = None
-    """The operator's time zone; None for that of this process."""
+    """The operator's time zone; None to use the time zone of this process."""
     budget: Budget | None = None
     loops: LoopSettings = LoopSettings()
 
@@ -59,7 +61,7 @@ class _AgentStanding(msgspec.Struct, frozen=True):
 
 
 def build_row(projection: Projection, around: RowInputs, harness: str = "") -> AgentRow:
-    """Return the row of an agent whose log could be read."""
+    """Return the row of an agent whose log is readable."""
     standing = _find_standing(projection, around)
     opened = open_loops.list_open_loops(projection.loops, around.now, around.loops)
     relay = projection.documents.get("relay")
@@ -88,7 +90,7 @@ def build_row(projection: Projection, around: RowInputs, harness: str = "") -> A
 
 
 def build_new_row(agent: str, harness: str = "") -> AgentRow:
-    """Return the row of an agent that was never started."""
+    """Return the row of an agent that has never been started."""
     return AgentRow(
         agent=agent,
         harness=harness,
@@ -118,13 +120,13 @@ _LISTED: dict[str, tuple[AgentState, str]] = {
     "stopped": ("stopped", "by you"),
     "over": ("stopped", "its run is over"),
 }
-"""State and reason for each entry of the engine's list, used if the list has no reason."""
+"""State and reason for each status in the engine's list, used if the list gives no reason."""
 
 
 def build_listed_row(agent: str, harness: str, listed: str, cycle: int, why: str = "") -> AgentRow:
-    """Return the row of an agent for which only the engine's list is available.
+    """Return the row of an agent that is known only from the engine's list.
 
-    `why` is the reason of a run that is over or in safe mode, if the list has it.
+    `why` is the reason why the run ended or is in safe mode, or empty if the list has none.
     """
     state, reason = _LISTED.get(listed, ("broken", f"the engine lists it as {listed}"))
     outcome: Outcome | None = None
@@ -147,7 +149,7 @@ def build_listed_row(agent: str, harness: str, listed: str, cycle: int, why: str
 
 
 def _find_last_activity(projection: Projection) -> datetime | None:
-    """Return the time of the last report or the last launch, whichever is later."""
+    """Return the time of the last report or the start of the last launch, whichever is later."""
     began = (launch.began for launch in projection.attempts.values())
     return max(filter(None, (projection.last_active, *began)), default=None)
 
@@ -182,7 +184,7 @@ def _describe_safe_mode(projection: Projection, around: RowInputs) -> _AgentStan
 
 
 def explain_safe_mode(projection: Projection) -> str:
-    """Return why an agent is in safe mode; for crashes, also their number in the cycle."""
+    """Return why an agent is in safe mode; after crashes, with the number of crashes in the cycle."""
     safe = projection.run.safe
     if safe.why != "crash":
         return reason_text.explain_reason(safe.why, safe.words)
@@ -196,7 +198,7 @@ def explain_safe_mode(projection: Projection) -> str:
 
 
 def _describe_manual_session(projection: Projection, around: RowInputs) -> _AgentStanding:
-    """Return the state of an agent whose sessions a person starts without a supervisor."""
+    """Return the state of an agent whose sessions are started by a person, without a supervisor."""
     lives = [life for life in projection.lives.values() if life.started]
     if not lives:
         return _AgentStanding("stopped", "not started yet", f"rekindle run {projection.agent}")
@@ -231,7 +233,8 @@ def _describe_unsupervised(
             reason_text.explain_reason(why, run.ended.words),
         )
         state = OUTCOMES[outcome].state
-        # A later stop, for example as an answer, settles the question of the run.
+        # If the operator stopped the agent later, for example as an answer, its question is
+        # settled.
         if state in {"done", "stopped"} or run.desired != "stopped":
             command, others = (
                 ("", ()) if state == "done" else find_next_command(projection, around.now, why)
@@ -250,9 +253,9 @@ def _describe_unsupervised(
 def find_next_command(
     projection: Projection, now: datetime, why: str, *, is_supervised: bool = False
 ) -> tuple[str, tuple[str, ...]]:
-    """Return the command that answers the open question, or else the one that continues the agent.
+    """Return the command that answers the open question, or the one that continues the agent.
 
-    The second value lists the other answers to the question.
+    The second value lists the other possible answers to the question.
     """
     if projection.questions:
         from rekindle.policy.operator import answers, questions  # noqa: PLC0415 - few agents have any
@@ -287,7 +290,10 @@ def _build_window(projection: Projection) -> WindowFigures:
 
 
 def _find_token_source(projection: Projection) -> FigureSource:
-    """Return whether the CLI reports its tokens; it may do so without reporting its window size."""
+    """Return whether token counts are reported by the CLI or estimated.
+
+    A CLI may report its tokens without its window size.
+    """
     fill = projection.window
     is_estimated = fill.known == "estimated" or not fill.tokens
     return "estimated" if is_estimated and not fill.window else "reported"

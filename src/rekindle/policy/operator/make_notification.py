@@ -7,7 +7,7 @@ from rekindle.policy.operator import notification_kinds
 from rekindle.policy.operator.notification_kinds import NotificationKind
 
 _COMMAND = "→ "
-"""Beginning of the line with the command to type."""
+"""Prefix of the line that contains the command to type."""
 
 
 class NotificationText(msgspec.Struct, frozen=True):
@@ -19,10 +19,10 @@ class NotificationText(msgspec.Struct, frozen=True):
 def make_notice(
     agent: str, what: StopReason | NotificationKind, words: str, *, project: str, host: str
 ) -> NotificationText:
-    """Return a notification: what happened, the command to type, and where the agent is.
+    """Return a notification: what happened, the command to type, and where the agent is running.
 
-    `what` is a reason to stop, or another kind of notification. If `words` has no command, the
-    notification ends with the one that shows the agent.
+    `what` is a stop reason or another kind of notification. If `words` contains no command,
+    `rekindle status` is added.
     """
     title, severity = notification_kinds.describe_notification(what)
     has_command = any(line.startswith(_COMMAND) for line in words.splitlines())

@@ -1,6 +1,6 @@
 """Kinds of notification, with their titles and severities.
 
-A notification is about a stop reason, or about one of the other events in `NotificationKind`.
+A notification is sent for a stop reason, or for one of the other events in `NotificationKind`.
 """
 
 from typing import Literal
@@ -17,7 +17,7 @@ NotificationKind = Literal[
     "folder lost",
     "does not come up",
 ]
-"""Kinds of notification other than exits; each is its own title."""
+"""Kinds of notification that are not stop reasons; each name is also the title."""
 SEVERITIES: dict[NotificationKind, Severity] = {
     "no progress": "warning",
     "handoffs": "warning",
@@ -35,14 +35,14 @@ NOTIFICATIONS: dict[StopReason | NotificationKind, tuple[str, Severity]] = {
         for why, row in STOP_REASONS.items()
     },
 }
-"""Title and severity of each notification."""
+"""Title and severity for each kind of notification."""
 
 
 def parse_notification(what: str) -> StopReason | NotificationKind:
-    """Return the subject of a notification from a fleet; an unknown one counts as a crash."""
+    """Parse the kind of a notification from a fleet. An unknown kind counts as a crash."""
     return what if what in NOTIFICATIONS else "crash"
 
 
 def describe_notification(what: StopReason | NotificationKind) -> tuple[str, Severity]:
-    """Return the title and severity of a notification."""
+    """Return the title and severity for a kind of notification."""
     return NOTIFICATIONS[what]

@@ -1,7 +1,7 @@
-"""Ask a person: when to ask, and which questions are open.
+"""Decide when to ask a person a question, and which questions are open.
 
-A question is recorded in the same write as the event that it is about. `answers` defines which
-answers it accepts and what each of them does.
+A question is recorded in the same write as the event that it is about. The module `answers` defines
+which answers are accepted and what each of them does.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -29,44 +29,46 @@ from rekindle.thresholds.supervision import (
 from rekindle.thresholds.texts import ABOUT_CHARACTERS
 
 QuestionState = Literal["open", "answered", "unanswered", "withdrawn"]
-"""`unanswered`: its deadline has passed; `withdrawn`: another command has settled it."""
+"""State of a question. `unanswered` means that its deadline has passed, and `withdrawn` that
+another command has settled it.
+"""
 
 PERMISSION = "permission"
 BUDGET = "budget"
 WAITING = "waiting"
 DEADLINE = "deadline"
-"""Origin of an answer that was given by the deadline, not by a person."""
+"""Origin of a default answer that was recorded because the deadline passed."""
 REFUSED_CALL_PREFIX = "permission for a call that was refused: "
-"""Beginning of the text of a question about a refused call."""
+"""Prefix of the text of a question about a refused call."""
 
 
 PERMISSION_CHOICES = ("allow", "deny")
 
 
 class QuestionTerms(msgspec.Struct, frozen=True):
-    """Conditions for asking, in addition to the state of the agent."""
+    """Inputs for asking a question, in addition to the state of the agent."""
 
     now: datetime
     seconds: float
-    """Seconds until the deadline; infinite if there is none."""
+    """Seconds until the deadline; infinity if there is no deadline."""
     cap: Budget | None = None
     last_number: Callable[[], int] = lambda: 0
-    """Function that returns the number of the last question, even if the log has lost it; called
-    only before a question is asked.
+    """Function that returns the number of the last question, even if that question is missing from
+    the log. It is called only if a question is about to be asked.
     """
 
     @property
     def deadline(self) -> datetime | None:
         try:
             return self.now + timedelta(seconds=self.seconds)
-        except OverflowError:  # also for infinite seconds
+        except OverflowError:  # also raised for infinity
             return None
 
 
 def add_questions(
     projection: Projection, new: Sequence[events.AnyEvent], asking: QuestionTerms
 ) -> list[events.AnyEvent]:
-    """Return the events, with a question after each one that needs a person."""
+    """Return the events, with a question after each event that requires a person's decision."""
     result: list[events.AnyEvent] = []
     number, last = 0, projection.last_ended_cycle
     for event in new:
@@ -82,7 +84,7 @@ def add_questions(
 
 
 def ask_about_safe_mode(projection: Projection, asking: QuestionTerms) -> QuestionAsked | None:
-    """Return the question for an agent in safe mode; None if one is open or it is not needed."""
+    """Return a question for an agent in safe mode, or None if it is not needed or already asked."""
     if not projection.run.is_safe or find_blocking_question(projection, asking.now) is not None:
         return None
     safe = projection.run.safe
@@ -94,7 +96,7 @@ def ask_about_safe_mode(projection: Projection, asking: QuestionTerms) -> Questi
 def ask_about_calls(
     projection: Projection, refused: Iterable[RefusedCall], launch: str, asking: QuestionTerms
 ) -> list[QuestionAsked]:
-    """Return a question for each new refused call of the run, up to the maximum for one launch."""
+    """Return a question for each newly refused call, up to the maximum for one launch."""
     seen = [
         earlier.request
         for earlier in projection.questions.values()
@@ -116,7 +118,7 @@ def ask_about_calls(
 
 
 def _shorten_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments; if they are too long, only their beginning and the file's path."""
+    """Return the arguments; if they are too long, only the beginning and the file path."""
     encoded = msgspec.json.encode(arguments).decode()
     if len(encoded) <= QUESTION_CHARACTERS:
         return dict(arguments)
@@ -136,7 +138,7 @@ def _find_subject(event: events.AnyEvent) -> tuple[str, str]:
 
 
 def _find_last_number(projection: Projection, asking: QuestionTerms) -> int:
-    """Return the number of the last question; numbers are never reused."""
+    """Return the number of the last question. Numbers are never reused."""
     return max(
         (asking.last_number(), *(question.number for question in projection.questions.values()))
     )
@@ -158,7 +160,7 @@ def _make_question(
         if reached is not None:
             request = {"unit": reached.unit, "cap": reached.cap, "spent": reached.spent}
         elif cap is not None and cap.usd is not None:
-            # The CLI counted its own spending and stopped before our count reached the cap.
+            # The CLI tracks its own spending, and stopped before Rekindle's count reached the cap.
             request = {"unit": "usd", "cap": cap.usd, "spent": spent.usd}
         else:
             choices = STOP_REASONS["crash"].choices
@@ -176,7 +178,7 @@ def _make_question(
 
 
 def find_blocking_question(projection: Projection, now: datetime) -> QuestionAsked | None:
-    """Return the open question that blocks the agent, or None."""
+    """Return the open question that blocks the agent, or None if there is none."""
     blocking = [
         question
         for question in list_open_questions(projection, now)
@@ -194,7 +196,7 @@ def list_open_questions(projection: Projection, now: datetime) -> list[QuestionA
 
 
 def find_next_deadline(projection: Projection, now: datetime) -> datetime | None:
-    """Return the first deadline of the open questions, or None."""
+    """Return the earliest deadline of the open questions, or None if they have none."""
     return min(
         (
             question.deadline
@@ -219,9 +221,11 @@ def find_question_state(
 
 
 def _is_still_relevant(run: RunState, question: QuestionAsked) -> bool:
-    """Return whether the agent is not stopped and still in the state of the question."""
+    """Return whether the agent was not stopped and is still in the state that the question is
+    about.
+    """
     if run.desired == "stopped" or run.stopped > question.seq:
-        return False  # also by a stop in the inbox, which has no log position yet
+        return False  # a stop that is still in the inbox has no log position yet
     return (run.is_safe and question.seq > run.safe.seq) or (
         run.is_over and question.seq > run.ended.seq
     )

@@ -1,1 +1,1 @@
-"""Decide whether a launch or a cycle made progress, and pace launches that did not."""
+"""Decide whether a launch or cycle made progress, and delay launches after work without progress."""

@@ -1,4 +1,4 @@
-"""Distinguish results of the work from other changed files."""
+"""Distinguish changed files that are results of the agent's work from other changed files."""
 
 import re
 
@@ -14,12 +14,12 @@ _DEPENDENCIES = {"node_modules", "__pycache__", "venv"}
 
 
 def may_hold_artefacts(name: str) -> bool:
-    """Return whether an untracked file or folder of this name may contain results."""
+    """Return whether an untracked file or folder with this name may contain results."""
     return not name.startswith(".") and name not in _DEPENDENCIES
 
 
 def is_artefact(path: str) -> bool:
-    """Return whether a changed file is a result, and not a relay, a log or Rekindle's own file."""
+    """Return whether a changed file is a result, and not a relay, a log or one of Rekindle's files."""
     *folders, name = path.replace("\\", "/").casefold().rstrip("/").split("/")
     if not name or not {".rekindle", ".git"}.isdisjoint([*folders, name]):
         return False
@@ -28,5 +28,5 @@ def is_artefact(path: str) -> bool:
     if folders[-2:] == ["memories", "archive"]:
         return False
     stem, dot, ending = name.rpartition(".")
-    # Code may be in a folder named "logs", but a text there is a log.
+    # A folder named "logs" may contain code, but a text file in such a folder is a log.
     return _LOG_FOLDERS.isdisjoint(folders) or (dot + ending if stem else "") not in _OF_LOGS

@@ -1,4 +1,4 @@
-"""Measure and pace work without progress, and decide when a run pauses for it."""
+"""Measure work without progress, delay further launches, and decide when to pause the run."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
@@ -26,26 +26,26 @@ from rekindle.policy.settings.runtime_settings import (
 )
 
 NO_PROGRESS_REASON: Final = "no-progress"
-"""Reason of the pause in safe mode."""
+"""Reason for pausing a run in safe mode when it makes no progress."""
 IDLE_REASON: Final = "idle"
-"""Reason of the wait before a launch."""
+"""Reason for waiting before the next launch when there is no progress."""
 LIFTED_BY = "`rekindle run --budget none` lifts this bound"
 
 
 class IdleWork(msgspec.Struct, frozen=True):
-    """Launches since the last progress, or since the operator restarted the agent."""
+    """Totals for the launches since the last progress or the operator's last command."""
 
     launches: int = 0
     seconds: float = 0.0
-    """Working time of the launches."""
+    """Total duration of the launches, in seconds."""
     usd: float = 0.0
     billed: bool = False
-    """Whether the CLI shows that the account is billed per token."""
+    """Whether the CLI's output shows that the account is billed per token."""
     failing: datetime | None = None
-    """End of the first failure in the current series; None if the last launch did not fail."""
+    """End time of the first of the current failures in a row; None if the last launch did not fail."""
     last: LaunchRecord | None = None
     signs: tuple[WorkSigns, ...] = ()
-    """Signs of work of the launches, oldest first."""
+    """Signs of work from each launch, oldest first."""
 
 
 _NONE = IdleWork()
@@ -59,11 +59,11 @@ def sum_idle_launches(
     heeded: int,
     stopped: int = 0,
 ) -> IdleWork:
-    """Return the work without progress since the start of the run and the last command.
+    """Return the work without progress since the run started or the operator's last command.
 
-    `began`, `heeded` and `stopped` (the operator's last stop) are log positions. Only launches
-    after that stop count, because the operator ended the earlier ones. Hours and money count from
-    the start in any case.
+    `began` (start of the run), `heeded` (last command) and `stopped` (last stop) are log positions.
+    Launches before the last stop are not counted, because the operator ended them. Their hours and
+    money are counted anyway.
     """
     since = max(began, heeded)
     ends: list[LaunchRecord | CycleEnded] = [
@@ -107,9 +107,9 @@ def _add_launch(idle: IdleWork, launch: LaunchRecord, usd: float, *, counts: boo
 def find_reached_bound(
     idle: IdleWork, bounds: ProgressSettings, *, seconds: float = 0.0, usd: float = 0.0
 ) -> str:
-    """Return a description of the reached bound; empty if there is none.
+    """Return a description of the bound that was reached, or "" if none was.
 
-    `seconds` and `usd` are those of the running launch.
+    `seconds` and `usd` are the duration and cost of the current launch so far.
     """
     hours = (idle.seconds + seconds) / SECONDS_AN_HOUR
     dollars = idle.usd + usd
@@ -123,30 +123,31 @@ def find_reached_bound(
 
 
 def decide_pause(idle: IdleWork, bounds: ProgressSettings) -> EnterSafeMode | None:
-    """Return the pause that is due, or None."""
+    """Return the decision to pause the run in safe mode if a bound was reached, or None."""
     words = find_reached_bound(idle, bounds)
     last = f"; the last one: {idle.last.words}" if idle.last and idle.last.words else ""
     return EnterSafeMode(NO_PROGRESS_REASON, f"{words}{last}; {LIFTED_BY}") if words else None
 
 
 def decide_pace(idle: IdleWork, bounds: ProgressSettings, now: datetime) -> WaitUntil | None:
-    """Return the wait before the next launch without progress, or None.
+    """Return the wait before the next launch if there was no progress lately, or None.
 
-    It applies to all kinds of exit, and even if the operator has lifted the bounds.
+    The wait applies after every kind of exit, even if the operator has lifted the bounds.
     """
     late = idle.launches - bounds.paced_after
     if idle.last is None or late < 0:
         return None
-    # A clock that was set back must not prolong the wait.
+    # If the clock was set back, the launch may have ended in the future. That must not prolong the
+    # wait.
     until = min(idle.last.ended or now, now) + timedelta(seconds=compute_probe_pause(late))
     return WaitUntil(until, IDLE_REASON, idle.last.seq, probe=True) if until > now else None
 
 
 def render_idle_notice(idle: IdleWork, now: datetime, wait: WaitUntil | None = None) -> str:
-    """Return the notification before a wait or a launch; empty if there is none.
+    """Return the notification to send before a wait or a launch, or "" if none is due.
 
-    A probe is announced at once, other retries before they have lasted for an hour. A usage limit
-    has a separate notification.
+    For a probe the notification is due at once; for other retries, as soon as they will have lasted
+    for an hour. A usage limit has a separate notification.
     """
     if idle.failing is None or idle.last is None or (wait and wait.why == "limit"):
         return ""
@@ -159,10 +160,10 @@ def render_idle_notice(idle: IdleWork, now: datetime, wait: WaitUntil | None = N
 
 
 def describe_bounds(bounds: ProgressSettings, *, lifted: bool = False) -> str:
-    """Return the bounds on work without progress, in one line.
+    """Return a one-line description of the bounds on work without progress.
 
-    `lifted` means that the operator has lifted those that pause a run; launches are paced even
-    then.
+    `lifted` means that the operator has lifted the bounds that pause a run. Launches are delayed
+    even then.
     """
     first = bounds.paced_after + 1
     ending = (
@@ -181,6 +182,6 @@ def describe_bounds(bounds: ProgressSettings, *, lifted: bool = False) -> str:
 
 
 def describe_next_launch(wait: WaitUntil, last: str) -> str:
-    """Return when the next launch is due after no progress, with the last launch's words."""
+    """Return a text that says when the next launch is due and how the last one ended."""
     due = f"no progress lately, the next launch is due at {wait.until:%Y-%m-%d %H:%M} UTC"
     return f"{due}; the last one: {last}" if last else due

@@ -1,7 +1,7 @@
-"""Define progress: whether the work of a launch or a cycle moved forward.
+"""Define progress: whether a launch or a cycle moved the work forward.
 
-Restarts, pauses, spending, the verdict on a cycle and the stall ladder all use this definition.
-`PROGRESS_TABLE` is the table, and the documentation prints it.
+Restarts, pauses, spending, the verdict on a cycle and the stall ladder all use this definition. The
+documentation includes `PROGRESS_TABLE`.
 """
 
 import re
@@ -23,7 +23,7 @@ _HEX_ID = re.compile(
     re.IGNORECASE,
 )
 _STAMP = re.compile(r"\d{4}|(?<!\d)\d\d([-_.:])\d\d\1\d\d(?!\d)")
-"""A year, a long number, or a date or time of two digits each."""
+"""A number with four or more digits, or a date or time with two digits per part."""
 
 
 class ProgressRow(msgspec.Struct, frozen=True):
@@ -32,11 +32,12 @@ class ProgressRow(msgspec.Struct, frozen=True):
 
 
 def find_constant_artefacts(names: Iterable[str], before: Sequence[WorkSigns]) -> set[str]:
-    """Return the changed artefacts that change every time, which are not progress.
+    """Return the changed artefacts that change in every launch, and so do not count as progress.
 
-    Numbered files count as the same only after many times: each may be a new result, but an agent
-    that writes nothing else must be bounded. A launch without changes is skipped. Otherwise one
-    failure in between would make a file that is always appended to count as progress.
+    A series of numbered files counts as one artefact only after many launches: each file may be a
+    new result, but an agent that writes nothing else must be stopped at some point. Launches
+    without changes are skipped. Otherwise, after one failed launch, a file that every launch
+    appends to would count as progress.
     """
     same = _find_common_names(
         [earlier.artefacts for earlier in before if earlier.artefacts], PROGRESS_SAME - 1
@@ -46,10 +47,10 @@ def find_constant_artefacts(names: Iterable[str], before: Sequence[WorkSigns]) -
 
 
 def name_series(signs: WorkSigns, before: Sequence[WorkSigns]) -> WorkSigns:
-    """Return the signs to record, with a long series of files replaced by its name.
+    """Return the signs to record, with the files of a long series replaced by the series name.
 
-    A snapshot holds few launches. Without the name, the first of them would count as progress
-    again.
+    A snapshot contains only a few launches. Without the series name, the first of them would count
+    as progress again.
     """
     series = _find_constant_series(before)
     names = {
@@ -65,12 +66,12 @@ def _find_constant_series(before: Sequence[WorkSigns]) -> set[str]:
 
 
 def _find_common_names(earlier: Sequence[Iterable[str]], times: int) -> set[str]:
-    """Return the names common to the last `times` entries; empty if there are fewer."""
+    """Return the names in all of the last `times` entries; empty if there are fewer entries."""
     return set.intersection(*map(set, earlier[-times:])) if len(earlier) >= times else set()
 
 
 def _find_series(name: str) -> str:
-    """Return the common name of numbered files."""
+    """Return the name of the series that a numbered file belongs to."""
     return _NUMBER.sub("#", name)
 
 
@@ -91,9 +92,9 @@ PROGRESS_TABLE = (
 
 
 def find_progress(signs: WorkSigns | None, before: Sequence[WorkSigns] = ()) -> str:
-    """Return the kind of progress that the signs show, or "".
+    """Return the kind of progress that the signs show, or "" if they show none.
 
-    `before` are the signs of the previous launches or cycles, oldest first.
+    `before` contains the signs from the previous launches or cycles, oldest first.
     """
     if signs is None:
         return ""
@@ -103,7 +104,8 @@ def find_progress(signs: WorkSigns | None, before: Sequence[WorkSigns] = ()) -> 
 def describe_work(signs: WorkSigns, before: Sequence[WorkSigns] = ()) -> str:
     """Return a description of the progress outside the relay, or "".
 
-    It is empty if `find_progress` finds nothing, or only that the relay asks for something else.
+    It is empty if there was no progress, or if the only progress is that the relay asks for
+    something else.
     """
     counts = {
         "commit": signs.commits,
@@ -117,9 +119,9 @@ def describe_work(signs: WorkSigns, before: Sequence[WorkSigns] = ()) -> str:
 
 
 def list_artefact_names(paths: Iterable[str]) -> tuple[str, ...]:
-    """Return the names by which changed results are compared, limited for the log.
+    """Return the names by which changed results are compared, up to a maximum number for the log.
 
-    Numbered files must not displace others, so the last one of each series comes first.
+    The last file of each series is selected first, so that numbered files do not displace others.
     """
     series: dict[str, list[str]] = {}
     for name in {make_artefact_name(path) for path in paths if is_artefact(path)}:
@@ -133,10 +135,10 @@ def list_artefact_names(paths: Iterable[str]) -> tuple[str, ...]:
 
 
 def make_artefact_name(path: str) -> str:
-    """Return the name by which one changed result is compared.
+    """Return the name by which a changed result is compared with earlier ones.
 
-    Dates, long numbers and hex ids are ignored: `run-2026-11-17.txt` after `run-2026-11-16.txt` is
-    the same result, but `chapter-2.md` after `chapter-1.md` is a new one.
+    Dates, long numbers and hex ids are ignored: `run-2026-11-17.txt` counts as the same result as
+    `run-2026-11-16.txt`, but `chapter-2.md` is a new result after `chapter-1.md`.
     """
     return "/".join(map(_strip_stamps, path.split("/")))
 
