@@ -139,7 +139,7 @@ def _render_records(before: KnownState, room: float) -> list[str]:
 
 
 def _select_newest(turns: Iterable[Turn], room: float, most: int) -> tuple[list[Turn], int]:
-    """Return the newest turns that fit with minimal tool output, and the number of omitted turns."""
+    """Return the newest turns that fit with minimal tool output, and the number of omitted ones."""
     kept: deque[tuple[Turn, float]] = deque()
     size, left_out = 0.0, 0
     for turn in turns:

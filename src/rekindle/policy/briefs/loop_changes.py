@@ -73,7 +73,7 @@ _WORDS = re.compile(r"[^\w\s]|_")
 class LoopChanges(msgspec.Struct, frozen=True):
     events: tuple[LoopAdded | LoopResolved, ...] = ()
     claimed: dict[str, str] = {}
-    """Reasons given for loops that the answer reports as resolved but that stay open, by loop id."""
+    """Reasons given for loops that the answer calls resolved but that stay open, by loop id."""
 
 
 class AnswerSources(msgspec.Struct, frozen=True):
@@ -127,7 +127,7 @@ class _LoopSettler:
         return LoopChanges((*opened.values(), *closed.values()), claimed)
 
     def _is_loop_done(self, loop: Loop, statement: LoopStatement) -> bool:
-        """Return whether a cited turn says that the loop is done and no later turn contradicts it."""
+        """Return whether a cited turn says that the loop is done and no later turn denies it."""
         name = LoopName(loop.id, loop.text)
         done = [
             number
@@ -157,7 +157,7 @@ class _LoopSettler:
         return time is not None and time > then
 
     def _make_opened(self, statement: LoopStatement, taken: set[str]) -> LoopAdded | None:
-        """Return the event for a reported loop, or None if nothing changes or support is missing."""
+        """Return the event for a reported loop, or None if it is unchanged or unsupported."""
         loop = self._find_known(statement)
         text = self._given.sources.attribute_instruction(statement.text, statement.turns)
         if loop is None:
@@ -227,7 +227,7 @@ class _LoopSettler:
         return policy.propose_loop(self._loops, identity, text, self._now)
 
     def _make_new_id(self, statement: LoopStatement) -> str:
-        """Return the stated id if it is free and not copied from tool output, else a derived one."""
+        """Return the stated id if it is free and not copied from a tool, else a derived id."""
         sources, is_own = self._given.sources, self._is_own_wording(statement)
         is_free = statement.id not in self._loops and statement.id not in self._new and is_own
         if (

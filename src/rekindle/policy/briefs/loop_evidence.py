@@ -55,7 +55,7 @@ _REPAIRED = re.compile(
     r"(?: any ?more)?|(?:is|are) (?:now )?(?:working|connected|live)(?! on)",
     re.IGNORECASE,
 )
-"""Phrases that report completion, although they contain words that would otherwise contradict it."""
+"""Phrases that report completion, although they contain words that usually contradict it."""
 _WITHOUT_FAULT = re.compile(
     r"(?<![a-z])(?:no|without|zero|0)(?: (?:a|any|more|further|other|new|single))*"
     r" (?:errors?|failures?|problems?|issues?|regressions?|warnings?|complaints?)(?![a-z])",
@@ -130,7 +130,7 @@ def split_sentences(text: str) -> Iterator[str]:
 
 
 def measure_mention(sentence: str, name: LoopName) -> float:
-    """Return the share of a loop's words in a sentence, from 0 to 1, or 2 if its id is mentioned."""
+    """Return the share of a loop's words in a sentence, from 0 to 1, or 2 if it has the id."""
     plain = sentence.casefold()
     identity = name.id.casefold()
     if identity in plain and re.search(rf"(?<![\w-]){re.escape(identity)}(?![\w-])", plain):

@@ -52,8 +52,8 @@ def render_continue_command(
 ) -> str:
     """Return the command that continues an agent. `is_safe` means that the agent is in safe mode.
 
-    `rekindle restart` ends safe mode or reopens a finished run, but only a supervisor starts the
-    agent.
+    `rekindle restart` ends safe mode, or permits another start after a finished run, but only a
+    supervisor starts the agent.
     """
     row = STOP_REASONS[parse_reason(why)]
     if row.command == "answer":

@@ -24,7 +24,7 @@ def render_failure(command: str, how: str, output: Sequence[str]) -> str:
 
 
 def explain_failure(words: str) -> str:
-    """Return one line that says how `until:` failed, with its last output or why it did not start."""
+    """Return one line that says how `until:` failed, or why it could not be started."""
     head, _, output = words.partition("\n")
     how = head.removesuffix(_OUTPUT).removesuffix(_SILENT).removesuffix(".")
     _, is_missing, reason = how.partition(f"` {NOT_STARTED}")
@@ -35,7 +35,7 @@ def explain_failure(words: str) -> str:
 
 
 def explain_refusal(ended: CycleEnded) -> str:
-    """Return why the run does not end after a cycle, or "" if neither `until:` nor a review failed."""
+    """Return why `until:` or the review keeps the run from ending, or "" if neither failed."""
     if ended.until == "failed":
         return explain_failure(ended.until_words)
     if ended.review == "failed":

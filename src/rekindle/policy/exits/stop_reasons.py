@@ -49,8 +49,8 @@ SupervisorReason = Literal[
     "tampered",
     "host",
 ]
-"""Reasons that are not exits of a program. `lost` means that the supervisor stopped before the
-launch.
+"""Reasons other than the exit of a program. `lost` means that the supervisor stopped running before
+the launch ended.
 """
 StopReason = ExitKind | SupervisorReason
 Outcome = Literal[
@@ -342,7 +342,7 @@ require_rows(set(EXIT_KINDS) - {"lost"}, ExitKind)
 
 
 def parse_reason(why: str) -> StopReason:
-    """Parse a recorded reason. An unknown one, for example from a newer version, counts as a crash."""
+    """Parse a recorded reason. An unknown one, as from a newer version, counts as a crash."""
     return why if why in STOP_REASONS else "crash"
 
 

@@ -31,7 +31,7 @@ _MONTHS = {
     "fev": 2, "abr": 4, "mai": 5, "ago": 8, "set": 9, "out": 10, "dez": 12,
     "ene": 1, "dic": 12,
 }  # fmt: skip
-"""Month numbers by the first three letters of the month's name in English, Portuguese or Spanish."""
+"""Month numbers by the first three letters of the name in English, Portuguese or Spanish."""
 _WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _WORDS = {"midnight": time(0), "noon": time(12)}
 _ABBREVIATIONS = {

@@ -49,7 +49,9 @@ OPERATOR_EVENTS = (
 )
 """Events that an operator may send without a lease; all other events need one."""
 _ARCHIVED = re.compile(r"memories/archive/[A-Za-z0-9][A-Za-z0-9._-]*")
-"""Permitted document paths, relative to the agent's folder. Hosts write to these paths unchecked."""
+"""Permitted document paths, relative to the agent's folder. They are limited because a host writes
+to the path that it receives.
+"""
 
 
 class AgentDefinition(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,13 +65,13 @@ class AgentDefinition(msgspec.Struct, frozen=True, kw_only=True):
     pool: str
     heartbeat_seconds: float
     remote: str = ""
-    """Git remote to which the workspace is pushed; empty if the workspace exists only on the host."""
+    """Git remote to which the workspace is pushed; empty if it is not pushed."""
     notifies: bool = False
     """Whether a notification is sent when the agent needs a person."""
     within: str = ""
     """Folder of the repository in which the agent works."""
     project: str = ""
-    """Name of the project folder, for notifications; empty if an older version defined the agent."""
+    """Name of the project folder, for notifications; empty if set up by an older version."""
 
 
 class RegisteredAgent(msgspec.Struct, frozen=True, kw_only=True):
@@ -154,7 +156,7 @@ def _hash_value(value: object) -> str:
 
 
 def grant_lease(agent: RegisteredAgent) -> RegisteredAgent:
-    """Return the agent with a new lease, which no host has opened yet. The previous lease is void."""
+    """Return the agent with a new lease that no host has opened. The previous lease is void."""
     return msgspec.structs.replace(agent, generation=agent.generation + 1, is_leased=True)
 
 

@@ -49,16 +49,14 @@ class BrakeRule(msgspec.Struct, frozen=True):
     in the transcript; 0 to stop at once.
     """
     transcript: str = ""
-    """Transcript of the session itself, used to ignore those of subagents; empty if not known yet."""
+    """The session's own transcript, used to ignore those of subagents; empty if not known yet."""
     limits: tuple[tuple[str, int], ...] = ()
     """Model names with their limits in tokens, for transcripts that name the model. The window
     sizes of other models are unknown.
     """
 
     def render(self) -> bytes:
-        """Return the rule as lines with a keyword and a value, a format that is the same for all
-        CLIs.
-        """
+        """Return the rule as lines of keyword and value, in the same format for all CLIs."""
         brake = self.brake
         values_by_word = {
             "event": [brake.event],

@@ -184,7 +184,7 @@ def _describe_safe_mode(projection: Projection, around: RowInputs) -> _AgentStan
 
 
 def explain_safe_mode(projection: Projection) -> str:
-    """Return why an agent is in safe mode; after crashes, with the number of crashes in the cycle."""
+    """Return why an agent is in safe mode; after crashes, with their number in the cycle."""
     safe = projection.run.safe
     if safe.why != "crash":
         return reason_text.explain_reason(safe.why, safe.words)

@@ -19,7 +19,7 @@ class NotificationText(msgspec.Struct, frozen=True):
 def make_notice(
     agent: str, what: StopReason | NotificationKind, words: str, *, project: str, host: str
 ) -> NotificationText:
-    """Return a notification: what happened, the command to type, and where the agent is running.
+    """Return a notification: what happened, the command to type, the project and the host.
 
     `what` is a stop reason or another kind of notification. If `words` contains no command,
     `rekindle status` is added.

@@ -221,9 +221,7 @@ def find_question_state(
 
 
 def _is_still_relevant(run: RunState, question: QuestionAsked) -> bool:
-    """Return whether the agent was not stopped and is still in the state that the question is
-    about.
-    """
+    """Return whether the agent was not stopped and is still in the state asked about."""
     if run.desired == "stopped" or run.stopped > question.seq:
         return False  # a stop that is still in the inbox has no log position yet
     return (run.is_safe and question.seq > run.safe.seq) or (

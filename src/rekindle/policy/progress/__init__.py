@@ -1,1 +1,1 @@
-"""Decide whether a launch or cycle made progress, and delay launches after work without progress."""
+"""Decide whether a launch or a cycle made progress, and delay launches if there is none."""

@@ -19,7 +19,7 @@ def may_hold_artefacts(name: str) -> bool:
 
 
 def is_artefact(path: str) -> bool:
-    """Return whether a changed file is a result, and not a relay, a log or one of Rekindle's files."""
+    """Return whether a changed file is a result, not a relay, a log or one of Rekindle's files."""
     *folders, name = path.replace("\\", "/").casefold().rstrip("/").split("/")
     if not name or not {".rekindle", ".git"}.isdisjoint([*folders, name]):
         return False

@@ -42,7 +42,7 @@ class IdleWork(msgspec.Struct, frozen=True):
     billed: bool = False
     """Whether the CLI's output shows that the account is billed per token."""
     failing: datetime | None = None
-    """End time of the first of the current failures in a row; None if the last launch did not fail."""
+    """End of the first of the current failures in a row; None if the last launch did not fail."""
     last: LaunchRecord | None = None
     signs: tuple[WorkSigns, ...] = ()
     """Signs of work from each launch, oldest first."""

@@ -1,1 +1,1 @@
-"""The state computed from the log: sessions, open loops, the run."""
+"""The state of an agent, computed from its log: sessions, open loops and the run."""

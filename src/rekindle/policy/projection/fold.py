@@ -1,8 +1,8 @@
 """Fold a sequence of events into a projection.
 
 The result depends only on the set of events, not on their order or on duplicates: loops are sets of
-marks, everything else is the latest by time or by position in the log. Therefore readers can add
-the inbox to the log without a lock, and a crashed fold can be repeated.
+marks, and of all other values the latest is kept, by time or by log position. Therefore readers can
+add the inbox to the log without a lock, and a fold that crashed can be repeated.
 """
 
 from collections.abc import Iterable
@@ -47,18 +47,18 @@ SessionEvent = (
 
 
 def fold_events(before: Projection, happened: Iterable[AnyEvent | UnknownEvent]) -> Projection:
-    """Return the projection with more events."""
+    """Return the projection with the given events applied."""
     now = _start_building(before)
     for event in happened:
         if isinstance(event, events.AgentReceived) and event.seq >= now.seq:
-            # The event contains everything before it.
+            # This event contains the whole projection up to it.
             now = _start_building(msgspec.convert(event.known, Projection, str_keys=True))
         now.apply(event)
     return Projection(*msgspec.structs.astuple(now))
 
 
 def _start_building(before: Projection) -> "_ProjectionBuilder":
-    """Return a mutable copy; its dictionaries are copied once, not per event."""
+    """Return a mutable copy, so that dictionaries are copied once and not for every event."""
     values: list[Any] = [
         dict(value) if isinstance(value, dict) else value
         for value in msgspec.structs.astuple(before)
@@ -105,7 +105,7 @@ class _ProjectionBuilder(ProjectionFields):
     def _apply_question(
         self, event: events.QuestionAsked | events.QuestionAnswered | events.PersonAnswered
     ) -> None:
-        """Store the first question of an id and its first answer, by position in the log."""
+        """Store the first question with each id and its first answer, by log position."""
         match event:
             case events.QuestionAsked():
                 question = self.questions.get(event.question)
@@ -115,7 +115,7 @@ class _ProjectionBuilder(ProjectionFields):
                 answer = self.answers.get(event.question)
                 if answer is None or 0 < event.seq < answer.seq:
                     self.answers[event.question] = event
-                if event.seq or answer is None:  # of several answers in the inbox, use the first
+                if event.seq or answer is None:  # use only the first answer in the inbox
                     self.run = runs.apply_answer(self.run, event)
             case events.PersonAnswered():
                 self.answer = max(self.answer, LastAnswer(event.seq, event.text, event.asked))
@@ -175,7 +175,7 @@ class _ProjectionBuilder(ProjectionFields):
     def _apply_place(
         self, event: events.OwnerChanged | events.WorkspacePushed | events.WorkspacePushFailed
     ) -> None:
-        """Apply the agent's host and workspace, each by position in the log."""
+        """Store the agent's latest host and workspace, by log position."""
         pushed = self.workspace.seq if self.workspace else 0
         unpushed = self.unpushed.seq if self.unpushed else 0
         match event:
@@ -224,7 +224,7 @@ class _ProjectionBuilder(ProjectionFields):
 
     def _apply_session(self, event: SessionEvent) -> None:
         if event.visitor:
-            return  # a person's separate session: not a sign of life, and never recovered
+            return  # a person's separate session is not a sign of life and is never recovered
         match event:
             case events.SessionStarted():
                 sessions.record_session_start(self.lives, event)
@@ -303,5 +303,5 @@ def _keep_latest(known: dict[str, TimedValue], new: dict[str, Any], ts: datetime
 
 
 def _order_value(ts: datetime, value: Any) -> tuple[datetime, bytes]:
-    """Return the sort key of a value: by time, then by content, never by order of arrival."""
+    """Return a value's sort key: by time, then by content, never by order of arrival."""
     return ts, open_loops.encode_value(value)

@@ -1,4 +1,4 @@
-"""Recognize hook reports that several installed hooks send for the same event."""
+"""Recognize duplicate reports that several installed hooks send for the same event."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -9,7 +9,7 @@ from rekindle.thresholds.supervision import REPORTS_KEPT, SAME_START_SECONDS
 
 
 def make_report_key(event: AnyEvent | UnknownEvent) -> str:  # noqa: PLR0911 - one for each kind of report
-    """Return the key that identical reports of hooks share; empty if every report counts."""
+    """Return the key that duplicate hook reports share, or "" if every report counts."""
     match event:
         case events.Heartbeat() if event.call:
             return f"call {event.session} {event.call}"
@@ -28,10 +28,11 @@ def make_report_key(event: AnyEvent | UnknownEvent) -> str:  # noqa: PLR0911 - o
 
 
 def is_repeated(seen: Mapping[str, datetime], event: AnyEvent | UnknownEvent) -> bool:
-    """Return whether another hook has reported the same event; hooks may exist at three levels.
+    """Return whether another hook has already reported the same event.
 
-    A session can be compacted, and end after a resume, more than once. For these, only reports
-    within moments of each other are the same.
+    Hooks may be installed at three levels. A session can be compacted several times, and can end
+    again after a resume. Reports of such events are duplicates only if they arrive within moments
+    of each other.
     """
     before = seen.get(make_report_key(event))
     if before is None:
@@ -49,6 +50,6 @@ def is_repeated(seen: Mapping[str, datetime], event: AnyEvent | UnknownEvent) ->
 
 
 def keep_newest_reports(seen: dict[str, datetime], most: int = REPORTS_KEPT) -> dict[str, datetime]:
-    """Return the newest reports. Duplicates arrive within moments, so older ones are not needed."""
+    """Return the newest reports. Older ones are not needed, as duplicates arrive in moments."""
     newest = sorted(seen.items(), key=lambda item: (item[1], item[0]))[-most:]
     return dict(newest)

@@ -1,12 +1,12 @@
 """Open loops: the items that an agent must not forget, and their resolutions.
 
-A loop is the set of its marks, each of which opens or closes it at a time. Sets merge in any order
-and any number of times, so two writers, a replay or a duplicate can neither lose a loop nor reopen
-a resolved one. The last mark decides: only an explicit resolution closes a loop, and a later
-opening reopens it, with its history.
+A loop is a set of marks, each of which opens or closes the loop at a certain time. Sets can be
+merged in any order and any number of times, so two writers, a replay or a duplicate can neither
+lose a loop nor reopen a resolved one. The last mark decides: only an explicit resolution closes a
+loop, and a later opening reopens it and keeps its history.
 
-A writer stamps its mark later than every mark it has seen, even if the clock was set back.
-Otherwise a resolution could be ignored because of an earlier mark with a future time.
+A writer gives its mark a later time than every mark that it has seen, even if the clock was set
+back. Otherwise an earlier mark with a future time could hide a resolution.
 """
 
 from bisect import bisect_left
@@ -50,21 +50,21 @@ def select_resolving_events(happened: Iterable[AnyEvent | UnknownEvent]) -> list
 class LoopMark(msgspec.Struct, frozen=True, omit_defaults=True):
     ts: datetime
     text: str
-    """The loop's text, or the reason for closing it."""
+    """Text of the loop, or the reason for closing it."""
     closes: bool = False
     corrects: datetime | None = None
-    """Time of the correction if this mark corrects the previous one's text; it neither opens nor
-    closes.
+    """Time of the correction, if this mark only corrects the text of the mark before it and neither
+    opens nor closes the loop; otherwise None.
     """
     added: str = ""
     extra: dict[str, Any] | None = None
-    """Unknown fields; None if the writer did not mention them, so the old ones remain."""
+    """Unknown fields; None if the writer did not give any, so that the previous ones are kept."""
 
     @property
     def order(self) -> tuple[datetime, int, datetime, str, str, bytes]:
-        """Sort key: by time, and an opening last at equal times, so that no loop is lost."""
+        """Sort key: by time; at equal times an opening is last, so that no loop is lost."""
         extra = b"" if self.extra is None else encode_value(self.extra)
-        # A correction sorts before other marks of its time, the newest correction last.
+        # Corrections sort before other marks with the same time, and the newest correction is last.
         rank = 0 if self.corrects else 1 if self.closes else 2
         return (self.ts, rank, self.corrects or self.ts, self.text, self.added, extra)
 
@@ -87,7 +87,7 @@ class Loop(msgspec.Struct, frozen=True):
 
     @property
     def added(self) -> str:
-        """Date of the current opening; a reopened loop counts from its reopening."""
+        """Date on which the loop was opened, or last reopened."""
         date_given = ""
         first = self.marks[-1]
         for mark in reversed(self.marks):
@@ -99,7 +99,7 @@ class Loop(msgspec.Struct, frozen=True):
 
     @property
     def opened_at(self) -> datetime:
-        """Time of the current opening; later rewordings do not count."""
+        """Time at which the loop was opened, or last reopened; rewording does not change it."""
         first = self.marks[-1]
         for mark in reversed(self.marks):
             if mark.closes:
@@ -130,11 +130,11 @@ LoopMap = Mapping[str, Loop]
 
 
 def add_mark(loops: dict[str, Loop], identity: str, mark: LoopMark) -> None:
-    """Add a mark to a loop, unless it has the mark already."""
+    """Add a mark to a loop, unless the loop already has it."""
     loop = loops.get(identity)
     marks = loop.marks if loop else ()
     position = len(marks)
-    if marks and mark.order <= marks[-1].order:  # most marks come last, so search only for others
+    if marks and mark.order <= marks[-1].order:  # most marks are appended at the end
         position = bisect_left(marks, mark.order, key=lambda existing: existing.order)
         if marks[position].order == mark.order:
             return
@@ -142,7 +142,7 @@ def add_mark(loops: dict[str, Loop], identity: str, mark: LoopMark) -> None:
 
 
 def is_stale(added: str, today: date, after_days: int) -> bool:
-    """Return whether a date is more than `after_days` ago; False if it is invalid or ahead."""
+    """Return whether a date is more than `after_days` days ago; False if it is invalid."""
     try:
         return (today - date.fromisoformat(added)).days > after_days
     except ValueError:
@@ -150,7 +150,7 @@ def is_stale(added: str, today: date, after_days: int) -> bool:
 
 
 def propose_loop(loops: LoopMap, identity: str, text: str, now: datetime) -> LoopAdded | None:
-    """Return the event that opens, rewords or reopens a loop; None if it is open with this text."""
+    """Return the event that opens, rewords or reopens a loop, or None if nothing changes."""
     identity = require_loop_id(identity)
     line = to_one_line(text)
     if not line:
@@ -160,14 +160,14 @@ def propose_loop(loops: LoopMap, identity: str, text: str, now: datetime) -> Loo
 
 
 def reopen_loop(loop: Loop, line: str, now: datetime) -> LoopAdded | None:
-    """Return the event that reopens or rewords a loop; None if it is open with this text."""
+    """Return the event that reopens or rewords a loop, or None if it is open with this text."""
     if loop.is_open and loop.text == line:
         return None
     return LoopAdded(ts=_stamp_after_marks(now, loop), id=loop.id, text=line)
 
 
 def resolve_loop(loops: LoopMap, identity: str, reason: str, now: datetime) -> LoopResolved | None:
-    """Return the event that closes a loop; None if it is already closed."""
+    """Return the event that closes a loop, or None if it is already closed."""
     loop = loops.get(identity)
     if loop is None:
         similar = get_close_matches(identity, loops, n=1)
@@ -188,8 +188,8 @@ def resolve_loop(loops: LoopMap, identity: str, reason: str, now: datetime) -> L
 def adopt_loops(loops: LoopMap, edited: State, now: datetime) -> StateAdopted:
     """Return the event that adopts an edit of state.json. Omitted loops stay unchanged.
 
-    `loops` are those that the file was written from. A loop that it already listed was only
-    reworded: if it was resolved meanwhile, it stays resolved.
+    `loops` contains the loops from which the file was written. If the file already listed a loop as
+    open, the edit only rewords it: if the loop was resolved in the meantime, it stays resolved.
     """
     written = [_keep_text(loops.get(loop.id), loop) for loop in edited.open_loops]
     changed = [loop for loop in written if _has_news(loops.get(loop.id), loop)]
@@ -236,7 +236,7 @@ def render_loop_line(loop: OpenLoop, *more: str) -> str:
 def list_recently_resolved(
     loops: LoopMap, now: datetime, limits: runtime_settings.LoopSettings
 ) -> tuple[Resolution, ...]:
-    """Return the resolutions that state.json still shows, newest first."""
+    """Return the resolutions that are recent enough for state.json, newest first."""
     resolved = [
         loop
         for loop in loops.values()
@@ -247,17 +247,17 @@ def list_recently_resolved(
 
 
 def encode_value(value: Any) -> bytes:
-    """Return a value in its JSON form, because Python treats 1, 1.0 and True as equal."""
+    """Return a value as JSON for comparison, because Python treats 1, 1.0 and True as equal."""
     return json_codec.encode(value, "state.json")
 
 
 def stamp_after(now: datetime, *seen: datetime) -> datetime:
-    """Return the current time, or one just after the latest seen if the clock was set back."""
+    """Return the current time, or a time just after the latest in `seen` if that is later."""
     return max([now, *(ts + _TICK for ts in seen)])
 
 
 def _keep_text(known: Loop | None, loop: OpenLoop) -> OpenLoop:
-    """Return the loop with its old text if the editor wrote only its id."""
+    """Return the edited loop, with the known text if the edit has none."""
     return msgspec.structs.replace(loop, text=loop.text or (known.text if known else ""))
 
 
@@ -288,7 +288,7 @@ def _correct_resolution(known: Loop, item: Resolution) -> LoopCorrection:
 
 
 def _find_correction_time(known: Loop) -> datetime:
-    """Return the time just after the last opening or closing; corrections never move it."""
+    """Return the time just after the last opening or closing. Corrections do not change it."""
     return next(mark.ts for mark in reversed(known.marks) if not mark.corrects) + _TICK
 
 

@@ -20,7 +20,7 @@ from rekindle.thresholds.supervision import QUESTIONS_KEPT
 
 
 class TimedValue(msgspec.Struct, frozen=True):
-    """The latest value of one key."""
+    """The latest value for a key, and its time."""
 
     ts: datetime
     value: Any
@@ -40,17 +40,17 @@ class CommittedDocument(msgspec.Struct, frozen=True):
     trimmed: str = ""
     over_cap: bool = False
     is_said: bool = False
-    """Whether a person set it with a command."""
+    """Whether a person set the document with a command."""
     session: str = ""
-    """For a checkpoint, the only session that may use it; empty for any."""
+    """The only session that may use the checkpoint; empty if any session may."""
 
 
 class LastActivity(msgspec.Struct, frozen=True, order=True):
-    """The last report of a session, by its position in the log, regardless of the clock."""
+    """The last report from a session, by log position, regardless of the clock."""
 
     seq: int = 0
     at: float = 0.0
-    """Unix time."""
+    """Unix time in seconds."""
 
 
 class KnownWindow(msgspec.Struct, frozen=True, order=True):
@@ -59,12 +59,12 @@ class KnownWindow(msgspec.Struct, frozen=True, order=True):
 
 
 class WindowFill(msgspec.Struct, frozen=True, order=True):
-    """How full the window of the last session was when it was last measured."""
+    """How full the window was at the last measurement."""
 
     seq: int = 0
     tokens: int = 0
     window: int = 0
-    """Size in tokens; 0 if unknown."""
+    """Window size in tokens; 0 if unknown."""
     known: str = "unknown"
 
 
@@ -81,13 +81,15 @@ class LostEvents(msgspec.Struct, frozen=True):
     """Events that were in the log and can no longer be read."""
 
     after: int
-    """Sequence number of the last event before them."""
+    """Sequence number of the last event before the lost ones."""
     before: int = 0
-    """Sequence number of the next readable event; 0 if there is no gap in the numbers."""
+    """Sequence number of the first readable event after the lost ones; 0 if the numbers have no
+    gap.
+    """
 
 
 class ProjectionFields(msgspec.Struct):
-    """Fields of a projection, shared with the mutable copy that a fold works on."""
+    """Fields of a projection, shared with the mutable copy that is used while folding."""
 
     agent: str
     seq: int = 0
@@ -98,45 +100,45 @@ class ProjectionFields(msgspec.Struct):
     extra: dict[str, TimedValue] = {}
     documents: dict[str, CommittedDocument] = {}
     cursors: dict[str, int] = {}
-    """Offset up to which each inbox segment was folded into the log."""
+    """Offset up to which each inbox segment has been added to the log."""
     seen: dict[str, datetime] = {}
-    """Recent reports of hooks, with their times. Hooks that are installed twice report everything
-    twice.
+    """Times of recent hook reports, by report key. Hooks that are installed twice report every
+    event twice.
     """
     lives: dict[str, SessionRecord] = {}
     attempts: dict[str, LaunchRecord] = {}
     cycle: int = 0
-    """The last started cycle."""
+    """Number of the last cycle that was started."""
     cycle_ended: int = 0
     run: RunState = RunState()
     heard: LastActivity = LastActivity()
     began: CycleBeginning = CycleBeginning()
     ended: dict[int, CycleEnded] = {}
-    """The last ended cycles, by number."""
+    """The most recently ended cycles, by number."""
     answer: LastAnswer = LastAnswer()
     windows: dict[str, dict[str, KnownWindow]] = {}
-    """Window size of each model, by harness, as its CLI last reported."""
+    """Window sizes that each CLI last reported, by harness and model."""
     handoff_asked: int = 0
     """Log position of the last request for a handoff."""
     briefed: BriefState = BriefState()
     moved: OwnerMove = OwnerMove()
     workspace: events.WorkspacePushed | None = None
     unpushed: events.WorkspacePushFailed | None = None
-    """Why the current work exists only on its host; None if it was pushed."""
+    """The failed push, if the current work exists only on its host; None if it was pushed."""
     fresh_asked: int = 0
     """Log position of the last request for a fresh session."""
     loss: LostEvents | None = None
-    """The last loss of events."""
+    """The most recently lost events; None if no events were lost."""
     questions: dict[str, events.QuestionAsked] = {}
-    """The last questions to a person, by id."""
+    """The most recent questions to a person, by id."""
     answers: dict[str, events.QuestionAnswered] = {}
-    """The valid answer to each question, by id."""
+    """The valid answer to each question, by question id."""
     window: WindowFill = WindowFill()
     reviewed: ladder.LastReview = ladder.LastReview()
 
     @property
     def may_miss_stop(self) -> bool:
-        """Whether the agent should run, but lost events may contain a later stop."""
+        """Whether the agent is supposed to run, but lost events may include a later stop."""
         word = max(self.run.wanted, self.run.restarted)
         is_wanted = self.run.desired == "running"
         return is_wanted and self.loss is not None and word <= self.loss.after
@@ -147,17 +149,17 @@ class ProjectionFields(msgspec.Struct):
 
     @property
     def current_cycle(self) -> int:
-        """The open cycle, or the next one."""
+        """Number of the open cycle, or of the next one if no cycle is open."""
         return self.cycle if self.is_cycle_open else self.cycle + 1
 
     @property
     def last_ended_cycle(self) -> CycleEnded | None:
-        """The last ended cycle, or None."""
+        """The cycle that ended last, or None if no cycle has ended."""
         return self.ended[max(self.ended)] if self.ended else None
 
     @property
     def new_answers(self) -> list[LastAnswer]:
-        """Answers of a person since the last ended cycle, which no cycle has used yet."""
+        """Answers that a person has given since the last cycle ended."""
         last = self.last_ended_cycle
         recorded = [
             LastAnswer(answer.seq, answer.text, answer.asked)
@@ -170,11 +172,11 @@ class ProjectionFields(msgspec.Struct):
 
 
 class Projection(ProjectionFields, frozen=True):  # type: ignore[misc]  # msgspec permits it
-    """The state of an agent after an event of its log."""
+    """The state of an agent at a position in its log."""
 
 
 def prune_projection(projection: Projection) -> Projection:
-    """Return the projection for a snapshot, without old entries."""
+    """Return the projection without old entries, to store it in a snapshot."""
     return msgspec.structs.replace(
         projection,
         seen=keep_newest_reports(projection.seen),

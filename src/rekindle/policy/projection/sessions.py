@@ -1,7 +1,7 @@
-"""Sessions and launches as recorded in the log: which are open, which were lost.
+"""Sessions and launches recorded in the log: which are open, and which were lost.
 
-Like every projection, it depends on the set of events and not on their order. The position in the
-log decides which event is last, because the clock may have been set back in between.
+Like every projection, these records depend only on the set of events, not on their order. The log
+position decides which event is last, because the clock may have been set back in between.
 """
 
 from collections.abc import Mapping
@@ -13,16 +13,16 @@ from rekindle.documents import events
 from rekindle.thresholds.supervision import SESSIONS_KEPT
 
 NOT_IN_LOG = 2**62
-"""Position of events that are not in the log yet; it sorts after all others."""
+"""Position given to events that are not in the log yet, so that they sort after all others."""
 
 
 class SubmittedPrompt(msgspec.Struct, frozen=True):
-    """The last prompt of a session."""
+    """The last prompt that was submitted to a session."""
 
     ts: datetime
     text: str
     call: str = ""
-    """The prompt's id, which its transcript may contain; empty if it has none."""
+    """Id of the prompt, which the transcript may contain; empty if the prompt has no id."""
     seq: int = 0
 
 
@@ -41,14 +41,14 @@ class SessionRecord(msgspec.Struct, frozen=True):
 
     @property
     def is_open(self) -> bool:
-        """Whether it has no recorded end: it is running, or it was killed."""
+        """Whether the session has no recorded end, because it is running or was killed."""
         if self.started is None or self.ended is None:
             return self.started is not None
         return (self.ended_seq, self.ended) < (self.started_seq, self.started)
 
 
 class LaunchRecord(msgspec.Struct, frozen=True):
-    """A launch: one process for a session."""
+    """A launch: one process that runs a session."""
 
     cycle: int
     session: str
@@ -59,7 +59,7 @@ class LaunchRecord(msgspec.Struct, frozen=True):
     boot: str = ""
     uptime: float = 0.0
     exit: str = ""
-    """Kind of exit; empty if it is running or its supervisor was lost."""
+    """Kind of exit; empty if the launch is running or its supervisor was lost."""
     ended: datetime | None = None
     started: bool = True
     opened: bool = False
@@ -68,29 +68,29 @@ class LaunchRecord(msgspec.Struct, frozen=True):
     seconds: float = 0.0
     ended_seq: int = 0
     swept: tuple[str, ...] = ()
-    """Commands of its background processes, which were ended with it."""
+    """Commands of background processes that were ended together with the launch."""
     handed_by: str = ""
-    """Cause of the handoff, `threshold` or `person`; empty if there was none."""
+    """Cause of the handoff, `threshold` or `person`; empty if there was no handoff."""
     percent: float | None = None
-    """How full the window was at the handoff."""
+    """How full the window was at the handoff, in percent; None if unknown."""
     first_percent: float | None = None
-    """How full the window was at the first turn of the session."""
+    """How full the window was after the session's first turn, in percent; None if unknown."""
     work: str = ""
-    """Fingerprint of the visible work; two equal ones mean no visible work in between."""
+    """Fingerprint of the visible work; if two are equal, no visible work was done in between."""
     goes_on: bool = False
-    """Whether it began with the checkpoint of the previous launch."""
+    """Whether the launch began with the checkpoint of the previous launch."""
     head: str = ""
-    """The commit that was checked out when it began; empty if unknown."""
+    """Commit that was checked out when the launch began; empty if unknown."""
     run_usd: float = 0.0
-    """Spending of the whole run when it ended."""
+    """Total spending of the run when the launch ended, in US dollars."""
     billed: bool | None = None
     signs: events.WorkSigns | None = None
     fruitless: float | None = None
-    """Seconds between the last progress during the launch and its end; None without progress."""
+    """Seconds from the last progress in the launch to its end; None if there was no progress."""
 
 
 _START_FIELDS = ("process", "launch")
-"""Fields that the start event of a session sets."""
+"""Fields that are set from the start event of a session."""
 SessionRecords = Mapping[str, SessionRecord]
 LaunchRecords = Mapping[str, LaunchRecord]
 
@@ -104,7 +104,7 @@ def record_session_start(lives: dict[str, SessionRecord], event: events.SessionS
         lives[event.session] = msgspec.structs.replace(
             record, started=event.ts, started_seq=position, **fields
         )
-    # Separate, because a resume may not report it, and then it is unchanged.
+    # The transcript is stored separately, because a resume may not report it and must not clear it.
     record = lives.get(event.session, record)
     if event.transcript and (position, event.transcript) > (
         record.transcript_seq,
@@ -152,7 +152,7 @@ def record_launch_end(attempts: dict[str, LaunchRecord], event: events.LaunchEnd
     record = attempts.get(event.launch) or LaunchRecord(event.cycle, event.session, event.resumes)
     ended = msgspec.structs.replace(
         record,
-        # A CLI that names its own sessions reports the name only while running.
+        # A CLI that names its own sessions reports the name only while it is running.
         session=record.session or event.session,
         exit=event.exit,
         ended=event.ts,
@@ -173,7 +173,7 @@ def record_launch_end(attempts: dict[str, LaunchRecord], event: events.LaunchEnd
 
 
 def _order_end(record: LaunchRecord) -> tuple[object, ...]:
-    """Return the sort key of a launch's end, so that the order of duplicates does not matter."""
+    """Return the sort key for a launch's end, so that the order of duplicates does not matter."""
     return (
         record.ended,
         record.exit,
@@ -208,7 +208,7 @@ def record_handoff_resume(attempts: dict[str, LaunchRecord], event: events.Hando
 
 
 def select_cycle_launches(attempts: LaunchRecords, cycle: int) -> dict[str, LaunchRecord]:
-    """Return the launches of a cycle, in order."""
+    """Return the launches of a cycle, oldest first."""
     launches = {launch: record for launch, record in attempts.items() if record.cycle == cycle}
     return dict(sorted(launches.items(), key=lambda item: item[1].seq))
 
@@ -218,7 +218,7 @@ def find_newest_launch(attempts: LaunchRecords) -> LaunchRecord | None:
 
 
 def find_launched_session(lives: SessionRecords, launch: str) -> str:
-    """Return the session that a launch opened, as its hooks reported; empty if unknown."""
+    """Return the session that a launch's hooks reported, or "" if none did."""
     candidates = [
         (life.started_seq, str(life.started), name)
         for name, life in lives.items()
@@ -228,13 +228,13 @@ def find_launched_session(lives: SessionRecords, launch: str) -> str:
 
 
 def select_unended_sessions(lives: SessionRecords) -> dict[str, SessionRecord]:
-    """Return a person's own sessions without a recorded end, oldest first."""
+    """Return the sessions that a person started and that have no recorded end, oldest first."""
     unended = {name: life for name, life in lives.items() if life.is_open and not life.launch}
     return dict(sorted(unended.items(), key=lambda item: _find_latest_event(item[1])))
 
 
 def prune_sessions(lives: SessionRecords) -> dict[str, SessionRecord]:
-    """Return the sessions for a snapshot; those without an end are dropped last."""
+    """Return the sessions to store in a snapshot. Sessions without an end are dropped last."""
     order = sorted(
         lives.items(), key=lambda item: (item[1].is_open, _find_latest_event(item[1]), item[0])
     )

@@ -1,4 +1,4 @@
-"""Render a projection as state.json, and adopt edits of that file."""
+"""Render a projection as state.json, and adopt edits to that file."""
 
 from datetime import datetime
 from typing import Any
@@ -15,7 +15,7 @@ from rekindle.policy.settings import runtime_settings
 def make_state(
     projection: Projection, now: datetime, limits: runtime_settings.LoopSettings
 ) -> State:
-    """Return the projection as readers of state.json see it."""
+    """Return the content of state.json for a projection."""
     return State(
         agent=projection.agent,
         seq=projection.seq,
@@ -28,10 +28,10 @@ def make_state(
 
 
 def adopt_state(projection: Projection, edited: State, now: datetime) -> events.StateAdopted | None:
-    """Return the event that adopts an edit of state.json; None if nothing changed.
+    """Return the event that adopts an edit of state.json, or None if nothing changed.
 
-    `projection` is the one that the file was written from. With a newer one, every change since
-    would look like an edit that undoes it.
+    `projection` is the one from which the file was written. With a newer projection, every change
+    made since then would look like an edit that reverts it.
     """
     adopted_loops = open_loops.adopt_loops(projection.loops, edited, now)
     numbers = _find_changed_values(projection.numbers, edited.numbers)
