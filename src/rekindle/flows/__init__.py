@@ -1,1 +1,1 @@
-"""The steps of each operation, in order. Flows reach the outside world through ports."""
+"""The steps of each operation, in order. Flows access the outside world through ports."""

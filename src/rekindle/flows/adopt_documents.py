@@ -1,8 +1,9 @@
 """Adopt the documents of another agent loop as if a person had written them.
 
-The order of writes is state, brief, relay, and last the event that records the adoption. After a
-crash in between, the same command repeats the writes, and nothing is lost. Each source is adopted
-only once: a second adoption would undo the agent's work since the first.
+The documents are written in the order state, brief, relay, followed by the event that records the
+adoption. After a crash in between, running the same command again repeats the writes, and nothing
+is lost. Each source is adopted only once, because a second adoption would undo the agent's work
+since the first.
 """
 
 from datetime import datetime
@@ -29,10 +30,10 @@ BY_PERSON = "person"
 class AdoptionResult(msgspec.Struct, frozen=True):
     took: tuple[str, ...] = ()
     trimmed: str = ""
-    """Archive path of the text that was trimmed from the relay; empty if it fits the cap."""
+    """Archive path of the text trimmed from the relay; empty if the relay fits the size cap."""
     over_cap: bool = False
     is_known: bool = False
-    """Whether this source was adopted before."""
+    """Whether this source was already adopted before."""
 
 
 def adopt_documents(
@@ -77,7 +78,7 @@ def _is_known(store: FileStore, agent: str, sha256: str) -> bool:
 
 
 def _hash_committed(store: FileStore, relay: Relay, cap: int) -> str:
-    """Return the hash that a relay has after it is committed."""
+    """Return the hash that a relay will have once it is committed."""
     redacted = relays.parse(store.redaction.text(relays.render(relay)))
     return json_codec.hash_bytes(relays.render(trim.trim_relay(redacted, cap).relay).encode())
 

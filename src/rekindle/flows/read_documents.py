@@ -1,7 +1,7 @@
 """Read an agent's relay and brief from the store; None if missing or invalid.
 
-A document can be invalid because a person or the agent edited it. The next writer sets it aside and
-reports it.
+A document can be invalid because a person or the agent edited it. The next write moves the invalid
+document aside and reports it.
 """
 
 from rekindle.documents import brief as briefs
@@ -13,7 +13,7 @@ from rekindle.stores.files import FileStore
 
 
 def read_relay(store: FileStore, agent: str) -> Relay | None:
-    """Return the agent's current relay, or None."""
+    """Return the agent's current relay, or None if it is missing or invalid."""
     data = store.document(agent, "relay")
     try:
         return relays.parse(data) if data else None
@@ -22,7 +22,7 @@ def read_relay(store: FileStore, agent: str) -> Relay | None:
 
 
 def parse_brief(data: bytes | None) -> Brief | None:
-    """Return a brief from its stored bytes, or None."""
+    """Return a brief parsed from its stored bytes, or None if it is missing or invalid."""
     try:
         return briefs.parse(data) if data else None
     except DocumentError:

@@ -1,4 +1,4 @@
-"""The inputs of a supervisor: its agent, its ports, and the reports that it sends."""
+"""The inputs of a supervisor: its agent, its ports, and the reports it sends."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -19,7 +19,7 @@ from rekindle.stores.files import FileStore
 
 
 class AgentSpec(msgspec.Struct, frozen=True):
-    """Everything that an agent is started from."""
+    """Everything needed to start an agent."""
 
     name: str
     harness: Harness
@@ -34,36 +34,36 @@ class AgentSpec(msgspec.Struct, frozen=True):
     scratch: str = ""
     """Folder outside the workspace for the files that a launch passes to its CLI."""
     protected: tuple[str, ...] = ()
-    """Paths that the agent must not write, because they decide what runs outside a sandbox."""
+    """Paths the agent must not write to, because they control what runs outside the sandbox."""
     path: str = ""
     """PATH for the agent's commands; empty to use the CLI's own PATH."""
     program: tuple[str, ...] = ()
-    """Command that replaces the CLI's own program."""
+    """Command to run instead of the CLI's own program; empty to run the CLI itself."""
     instructions: str = ""
     """Text of the persona's system prompt."""
     budget: Budget | None = None
     prices: Mapping[str, ModelPrice] = {}
     stays: bool = False
-    """Whether a person works with the agent in its terminal."""
+    """Whether the agent runs in a terminal where a person works with it."""
     cycles: int = 1
-    """Cycles in a run; 0 means unlimited."""
+    """Maximum number of cycles in a run; 0 means unlimited."""
     until_claimed: bool = False
     """Whether `until:` runs only after the agent has reported that it is done."""
     converges: bool = False
-    """Whether each topic must go through options, a choice and work, in this order."""
+    """Whether each topic must go through three stages in order: options, a choice, and work."""
     threshold: int | None = None
-    """Percentage of the window at which a fresh session takes over; None for never."""
+    """Context-window usage, in percent, at which a fresh session takes over; None to disable."""
     keep: tuple[str, ...] = ()
-    """Patterns of command lines; matching processes outlive the launch that started them."""
+    """Command-line patterns; processes that match one outlive the launch that started them."""
     may_control: bool = False
-    """Whether commands called by the agent may start and stop agents of its project."""
+    """Whether commands run by the agent may start and stop other agents of its project."""
     drafts: bool = False
-    """Whether the agent is asked for the relay of the next cycle."""
+    """Whether the agent is asked to write the relay for the next cycle."""
     persona_name: str = "default"
     project: str = ""
-    """The folder of the manifest."""
+    """The folder that contains the manifest."""
     relay: str = ""
-    """Path of the agent's own relay file, relative to the manifest; empty if it has none."""
+    """Path of the agent's own relay file, relative to the manifest; empty if there is none."""
 
 
 class LaunchReport(msgspec.Struct, frozen=True):
@@ -82,9 +82,9 @@ class RefusedCallReport(msgspec.Struct, frozen=True):
     call: str
     """The tool and its arguments, in one line."""
     command: str = ""
-    """The command that answers the question about the call; empty if there is no question."""
+    """The command that answers the question about this call; empty if there is no question."""
     is_repeated: bool = False
-    """Whether the call was reported before, and has a question now."""
+    """Whether the call was reported before, and is reported again now that it has a question."""
 
 
 class ExitReport(msgspec.Struct, frozen=True):
@@ -98,9 +98,9 @@ class HandoffReport(msgspec.Struct, frozen=True):
     """A session has handed its work to the next one within a cycle."""
 
     how: str
-    """How the checkpoint was written: `headless` by a model, `mechanical` without one."""
+    """How the checkpoint was written: `headless` (by a model) or `mechanical` (without one)."""
     words: str = ""
-    """Why no model wrote the checkpoint."""
+    """Why the checkpoint was written without a model."""
 
 
 class CycleReport(msgspec.Struct, frozen=True):
@@ -115,33 +115,33 @@ class CycleReport(msgspec.Struct, frozen=True):
 
 
 class TroubleReport(msgspec.Struct, frozen=True):
-    """Rekindle had a problem that does not stop the agent."""
+    """Rekindle hit a problem that does not stop the agent."""
 
     words: str
 
 
 class HangReport(msgspec.Struct, frozen=True):
-    """A process shows no sign of life; the supervisor has ended it or left it alone."""
+    """A process shows no sign of life; the supervisor has either ended it or left it running."""
 
     words: str
     ended: bool
 
 
 class SettingsReport(msgspec.Struct, frozen=True):
-    """The operator's command accepts settings that differ from the last accepted ones."""
+    """The operator's command accepts settings that differ from those accepted before."""
 
     changes: list[str]
 
 
 class WaitReport(msgspec.Struct, frozen=True):
-    """Nothing is started before a given time."""
+    """The supervisor waits until a given time before it starts anything."""
 
     why: str
     until: datetime
 
 
 class SkippedWaitReport(msgspec.Struct, frozen=True):
-    """The agent is started before the end of a wait, because the operator stopped the wait."""
+    """A wait is skipped, because the operator stopped the agent and started it again."""
 
     why: str
     until: datetime
@@ -153,9 +153,9 @@ class SafeModeReport(msgspec.Struct, frozen=True):
     why: str
     words: str
     command: str = ""
-    """The command that answers its question; empty if there is no question."""
+    """The command that answers the safe-mode question; empty if there is no question."""
     takes_enter: bool = False
-    """Whether Enter at the terminal answers the question too."""
+    """Whether pressing Enter at the terminal also answers the question."""
 
 
 SupervisorReport = (
@@ -198,55 +198,55 @@ REPORT_KINDS: Mapping[type[SupervisorReport], str] = {
     cli_output.CompactionReport: "cli.compacted",
     cli_output.FinalReport: "cli.finished",
 }
-"""Names of the reports in a host's output; equal to the event kind if the log has the event."""
+"""Report names used in a host's output; same as the event kind if the log has such an event."""
 
 
 class SupervisorPorts(msgspec.Struct, frozen=True):
-    """The ports of a supervisor."""
+    """The ports that a supervisor uses."""
 
     store: FileStore
     processes: Processes
     settings: Settings
     clock: Callable[[], datetime]
     elapsed: Callable[[], float]
-    """Return the seconds on a monotonic clock that pauses while the host sleeps."""
+    """Return the time of a monotonic clock, in seconds; the clock pauses while the host sleeps."""
     rest: Callable[[float], None]
-    """Sleep for at most the given seconds."""
+    """Sleep for at most the given number of seconds."""
     interrupted: Callable[[], int]
-    """Return the number of stop signals received."""
+    """Return the number of stop signals received so far."""
     by_hand: Callable[[], bool]
-    """Return whether the stop came from a person at the terminal."""
+    """Return whether a person at the terminal requested the stop."""
     enter_pressed: Callable[[], bool]
     """Return whether a person at the terminal pressed Enter to continue."""
     tell: Callable[[SupervisorReport], None]
     notify: Callable[[StopReason | NotificationKind, str], None]
-    """Notify a person who is away, with the occasion and a text."""
+    """Notify a person who is not at the terminal; the arguments are the occasion and a text."""
     stops: Callable[[], bool] = bool
-    """Return whether to stop; polled while waiting for a program's answer."""
+    """Return whether to stop. Polled while the supervisor waits for a program's answer."""
     fold_every: float = FOLD_EVERY_SECONDS
-    """Seconds between two folds of the hooks' reports, at most."""
+    """Maximum interval between two folds of the hooks' reports into the log, in seconds."""
     windows: Callable[[], Mapping[str, int]] = dict
-    """Return the window sizes of the CLI's models, as the CLI reports them."""
+    """Return the context-window sizes of the CLI's models, in tokens, as reported by the CLI."""
     work: Callable[[], str] = str
-    """Return a fingerprint of the git state of the agent's folder; empty if unknown."""
+    """Return a fingerprint of the git state of the agent's folder, or "" if unknown."""
     signs: Callable[[str, float], WorkSigns | None] = lambda head, since: None  # noqa: ARG005 - unknown
-    """Return the work in the agent's folder since a commit and a Unix time."""
-    head: Callable[[], str] = str
-    """Return the current commit of the agent's folder; empty if unknown."""
-    unaccepted: Callable[[], str] = str
-    """Return why nothing may start: settings that the operator has not accepted; "" if there are
-    none.
+    """Return the work done in the agent's folder since a commit and a Unix time, or None if
+    unknown.
     """
+    head: Callable[[], str] = str
+    """Return the current commit in the agent's folder, or "" if unknown."""
+    unaccepted: Callable[[], str] = str
+    """Return a message about settings the operator has not accepted, or "" if all are accepted."""
     settings_stamp: Callable[[], object] = object
-    """Return a value that changes whenever the result of `unaccepted` may; cheap to compute."""
+    """Return a cheap value that changes whenever the result of `unaccepted` may have changed."""
     renewed: Callable[[], AgentSpec | None] = lambda: None
-    """Return the agent with its current settings; None if they have not changed."""
+    """Return the agent with its current settings, or None if they have not changed."""
 
     @contextmanager
     def report_trouble(
         self, kind: type[RekindleError] | tuple[type[RekindleError], ...] = RekindleError
     ) -> Iterator[None]:
-        """Report an error of this kind, and continue."""
+        """Report errors of type `kind` raised in the block instead of raising them."""
         try:
             yield
         except kind as error:

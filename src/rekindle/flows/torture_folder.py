@@ -1,8 +1,8 @@
 """Test whether a file system provides the guarantees that Rekindle relies on.
 
-All trials use the store's own code in a temporary folder, with child processes that are killed by
-their process id. A power loss cannot be simulated: whether a disk kept its confirmed writes shows
-only afterwards.
+All tests use the store's own code in a temporary folder, with child processes that are killed by
+process id. A power loss cannot be simulated: only a real one shows whether the disk keeps the
+writes that it has confirmed.
 """
 
 import errno
@@ -38,22 +38,22 @@ _BLOCK = 64 * 1024
 _PATIENCE_SECONDS = 20.0
 _LEAST_KILLS = 10
 _MOST_ACKNOWLEDGED = 6
-"""Upper limit of acknowledgements from a writer before it is killed."""
+"""Maximum number of acknowledgements from a writer before it is killed."""
 
 
 class PromiseResult(msgspec.Struct, frozen=True):
-    """One tested guarantee, the number of trials, and whether it held."""
+    """The result for one guarantee: the number of trials, and whether the guarantee held."""
 
     promise: str
     tried: str
     broken: str = ""
-    """The observed violation; empty if the guarantee held."""
+    """Description of the observed violation; empty if the guarantee held."""
     means: str = ""
-    """The consequence for an agent on this file system."""
+    """What a violation means for an agent on this file system."""
 
 
 class _BrokenError(Exception):
-    """A guarantee that was observed not to hold."""
+    """A guarantee was observed not to hold."""
 
 
 class _PromiseTrial(msgspec.Struct, frozen=True):
@@ -64,9 +64,9 @@ class _PromiseTrial(msgspec.Struct, frozen=True):
 
 
 def try_promises(folder: Path, *, seconds: float, seed: int) -> Iterator[PromiseResult]:
-    """Test one guarantee after another. The last test kills writers for the remaining time.
+    """Test the guarantees one by one. The last test kills writers for the remaining time.
 
-    A full disk violates no guarantee, but prevents the test, and raises a StoreError.
+    A full disk does not violate a guarantee, but makes testing impossible and raises StoreError.
     """
     deadline = time.monotonic() + seconds
     rng = random.Random(seed)  # noqa: S311 - the moment to kill at is not secret
@@ -148,7 +148,7 @@ def _try_appends(place: Path) -> str:
                 fd = durable_files.open_plain(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
                 for number in range(_LINES):
                     line = b"%d-%d %s\n" % (name, number, b"." * 200)
-                    while line:  # a full disk accepts a part, and refuses only the rest
+                    while line:  # a full disk may accept a part of the line and refuse the rest
                         line = line[os.write(fd, line) :]
 
         return work
@@ -199,7 +199,7 @@ def _try_killed_writers(place: Path, rng: random.Random, deadline: float) -> str
             took = time.monotonic()
             _read_lines(child, wanted)
             took = (time.monotonic() - took) / max(1, wanted)
-            time.sleep(rng.random() * min(took, 0.05))  # a random moment within the next record
+            time.sleep(rng.random() * min(took, 0.05))  # a random moment in the next record
             child.kill()
             acknowledged |= set(_read_lines(child, 10_000))
         kills += 1
@@ -243,7 +243,7 @@ def _require(held: bool, otherwise: str) -> None:  # noqa: FBT001 - reads as an 
 
 @contextmanager
 def _start_children(works: list[Callable[[LineReporter], None]]) -> Iterator[list[ForkedChild]]:
-    """Start children that do not outlive the trial, however it ends."""
+    """Start child processes, and make sure that they do not outlive the trial."""
     begun: list[ForkedChild] = []
     try:
         with stop_signals.defer_signals():  # a signal must not leave a child unregistered

@@ -1,4 +1,4 @@
-"""Record the failed attempts at a brief, so that retries are paced across processes."""
+"""Record failed attempts to write a brief, so that all processes wait before retrying."""
 
 from contextlib import suppress
 from datetime import datetime
@@ -12,10 +12,10 @@ from rekindle.system.files import durable_files
 
 
 class BriefAttempts(msgspec.Struct, frozen=True):
-    """Failed attempts at writing the next brief."""
+    """The failed attempts to write the next brief."""
 
     seq: int = 0
-    """Sequence number of the previous brief."""
+    """Event number of the previous brief."""
     tries: int = 0
     at: datetime | None = None
 
@@ -27,7 +27,7 @@ class BriefAttempts(msgspec.Struct, frozen=True):
 
 
 def read_attempts(file: Path, seq: int) -> BriefAttempts:
-    """Return the failed attempts since the brief with number `seq`."""
+    """Return the failed attempts since the brief with event number `seq`."""
     data = durable_files.read_bytes(file)
     with suppress(msgspec.MsgspecError):
         attempts = msgspec.json.decode(data or b"", type=BriefAttempts)
@@ -36,6 +36,6 @@ def read_attempts(file: Path, seq: int) -> BriefAttempts:
 
 
 def record_attempt(file: Path, seq: int, now: datetime) -> None:
-    """Record one more attempt at the brief after the one with number `seq`."""
+    """Record another attempt to write the brief that follows the one with event number `seq`."""
     attempts = BriefAttempts(seq, read_attempts(file, seq).tries + 1, now)
     durable_files.replace_file(file, msgspec.json.encode(attempts))

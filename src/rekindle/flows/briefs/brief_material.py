@@ -1,4 +1,4 @@
-"""Collect the material of a brief: the new turns, the work in git, and a summarizer's answer."""
+"""Collect the material for a brief: the new turns, the work in git, and a summarizer's answer."""
 
 import secrets
 from collections.abc import Callable
@@ -36,7 +36,7 @@ class BriefPorts(msgspec.Struct, frozen=True, kw_only=True):
     """The ports and settings that a brief writer needs."""
 
     ask: Callable[[SummaryRequest], OneShotAnswer] | None
-    """Ask the summarizer; None if no summarizer is configured."""
+    """Ask the summarizer's model; None if no summarizer is configured."""
     words: str = ""
     """Extra instructions for the summarizer's model."""
     archive: Callable[[], None]
@@ -49,7 +49,7 @@ class BriefPorts(msgspec.Struct, frozen=True, kw_only=True):
     task: str = ""
     """The task that the supervisor gives to every session."""
     asks: bool = True
-    """Whether the supervisor prompts the sessions; False if a person does."""
+    """Whether the supervisor writes the sessions' prompts; False if a person does."""
     nonce: Callable[[], str] = lambda: secrets.token_hex(16)
 
 
@@ -57,7 +57,7 @@ class BriefMaterial(msgspec.Struct, frozen=True, kw_only=True):
     """The new turns, and the summarizer's answer about them."""
 
     projection: Projection
-    """The projection at the time the material was collected."""
+    """The projection when the material was collected."""
     now: datetime
     due: DueBrief | None
     unreported: UnreportedTurns
@@ -81,14 +81,14 @@ class BriefMaterial(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MaterialCollector:
-    """Collects the material of one agent's briefs."""
+    """Collects the material for one agent's briefs."""
 
     def __init__(self, store: FileStore, agent: str, ports: BriefPorts) -> None:
         self._store, self._agent, self._ports = store, agent, ports
 
     def collect(self, due: DueBrief | None) -> BriefMaterial:
-        """Return the new turns, and the work that git shows since the first of them."""
-        # The next brief reports events after this moment.
+        """Return the new turns, and the work that git shows since the first new turn."""
+        # The next brief will report events after this time.
         now = self._ports.clock()
         projection = self._store.read(self._agent).projection
         archive = TranscriptArchive(self._store.folder(self._agent).transcripts)
@@ -115,7 +115,7 @@ class MaterialCollector:
     def ask_model(self, material: BriefMaterial) -> BriefMaterial:
         """Ask about each piece, newest first, and stop at the first piece without an answer.
 
-        Turns beyond the cost cap of a brief are left out and counted. Without a summarizer or
+        Turns that exceed a brief's cost cap are left out and counted. Without a summarizer or
         turns, return the material unchanged.
         """
         ask = self._ports.ask
@@ -132,7 +132,7 @@ class MaterialCollector:
             if usd >= whole.max_usd:
                 left_out += len(request.turns)
                 continue
-            # An answer may cost up to its own cap, but not more than the brief has left.
+            # An answer may cost up to its own cap, but not more than the brief's remaining budget.
             before = max(0.0, cap - (whole.max_usd - usd))
             capped = msgspec.structs.replace(request, spent=before)
             reply = ask_twice(ask, capped, partial(days.parse, turns=request.numbers))
@@ -168,7 +168,7 @@ class MaterialCollector:
         )
 
     def _count_room(self) -> int:
-        """Return the number of characters of turns that fit into the requests of a brief."""
+        """Return how many characters of turns fit into the requests for one brief."""
         cap = self._ports.runtime.relay.summarizer_max_input_tokens
         return cap * BRIEF_PIECES * BRIEF_TURN_CHARACTERS
 

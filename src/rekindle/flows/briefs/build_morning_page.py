@@ -32,7 +32,7 @@ from rekindle.thresholds.screens import MORNING_LOOPS, MORNING_MOMENTS
 
 _DAY = timedelta(days=1)
 _BACKDATED_EVENTS = (events.LoopAdded, events.LoopResolved, events.StateAdopted)
-"""Events that may be recorded long after they happened."""
+"""Events that may be recorded long after they occurred."""
 
 
 class MorningPageBuilder:
@@ -69,7 +69,7 @@ class MorningPageBuilder:
         return (last - _DAY).astimezone(self._zone)
 
     def _build_entry(self, row: AgentRow) -> MorningEntry:
-        """Return an agent's entry. An agent that cannot be read must not hide the others."""
+        """Return an agent's entry. An agent that cannot be read must not hide the other agents."""
         agent = row.agent
         try:
             if self._store.exists(agent):
@@ -130,7 +130,7 @@ class MorningPageBuilder:
                 yield PersonRequest(f"{loop.id}: open since {loop.added}: {loop.text}", command)
 
     def _open_loops(self, known: Projection) -> tuple[str, ...]:
-        """Return the open loops that need no answer from the operator, oldest first."""
+        """Return the open loops that do not need an answer from the operator, oldest first."""
         loops = [
             f"{loop.id}: {loop.text}"
             for loop in open_loops.list_open_loops(known.loops, self._now, self._runtime.loops)

@@ -1,4 +1,4 @@
-"""Compose the brief of an agent from the material and the open loops."""
+"""Compose an agent's brief from the collected material and the open loops."""
 
 from rekindle.documents.brief import Brief, BriefLabel
 from rekindle.documents.summaries.summary import list_carried_items, make_line
@@ -27,7 +27,7 @@ class BriefComposer:
         texts: SourceTexts,
         before: Brief | None,
     ) -> Brief:
-        """Return the brief after the projection changed from `known` to `after`."""
+        """Return the brief for a projection that changed from `known` to `after`."""
         limits, now = self._ports.runtime, material.now
         page = before if known.briefed.morning == after.briefed.morning else None
         is_told = known.briefed.until_morning == after.briefed.morning
@@ -54,7 +54,7 @@ class BriefComposer:
         return policy.compose_brief(self._agent, day, content, limits.brief.max_tokens)
 
     def _render_changes(self, material: BriefMaterial, texts: SourceTexts) -> tuple[list[str], str]:
-        """Return the changes and the next step; without turns, use the ended cycles."""
+        """Return the changes and the next step; based on the ended cycles if there are no turns."""
         if not material.turns:
             last_brief = material.projection.briefed.ts
             cycles = [
@@ -83,7 +83,7 @@ def is_given_up(known: Projection, material: BriefMaterial) -> bool:
 
 
 def explain_failures(known: Projection, material: BriefMaterial) -> list[str]:
-    """Return why no model wrote the brief, and whether the turns are given up."""
+    """Return why no model wrote the brief, and whether the turns will not be retried."""
     if not material.words:
         return []
     given_up = f"after {BRIEF_UNUSABLE} unusable answers, these turns are not read again"
@@ -105,7 +105,7 @@ def _render_notes(known: Projection, material: BriefMaterial) -> list[str]:
 
 
 def _render_outcome(known: Projection, material: BriefMaterial) -> list[str]:
-    """Return a line about the end of the run, if it is new or there are new turns."""
+    """Return a line about the end of the run if it is new or there are new turns, or ""."""
     run = known.run
     if not run.is_over or not (material.turns or run.ended.seq > known.briefed.seq):
         return []

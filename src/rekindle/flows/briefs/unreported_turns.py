@@ -1,8 +1,8 @@
 """Read the turns in archived transcripts that no brief has reported yet.
 
-The log records, with each brief, the position up to which it reported every transcript. Only the
-part after that position is read, and transcripts without new content are skipped. Prompts that
-Rekindle itself sent to a session do not count as statements of a person.
+With each brief, the log records the position in every transcript up to which it was reported. Only
+the part after that position is read, and transcripts without new content are skipped. Prompts that
+Rekindle itself sent to a session do not count as a person's statements.
 """
 
 from collections import deque
@@ -25,7 +25,7 @@ _DAY_SECONDS = 86_400.0
 
 
 class UnreportedTurns:
-    """The newest unreported turns, at most `room` characters, numbered from the oldest."""
+    """The newest unreported turns, at most `room` characters in total, numbered from the oldest."""
 
     def __init__(
         self,
@@ -37,11 +37,11 @@ class UnreportedTurns:
     ) -> None:
         self._archive, self._ours = archive, ours or SupervisedSessions()
         self.positions: dict[str, BriefedPosition] = {}
-        """New reported positions, by transcript."""
+        """Positions up to which each transcript is now reported, by transcript."""
         self.read_bytes = 0
         self.left_out = 0
         self.too_old: int
-        """Number of sessions that are too old for the first brief."""
+        """Number of sessions that are too old to be included in the first brief."""
         parts: list[deque[Turn]] = []
         horizon = _find_horizon(briefed, now)
         self._first = (
@@ -70,7 +70,7 @@ class UnreportedTurns:
         )
 
     def _drop_repeated_task(self, turns: Iterable[Turn]) -> Iterator[Turn]:
-        """Yield the turns, with all but the first copy of the task blanked."""
+        """Yield the turns, blanking every copy of the task except the first."""
         is_reported = False
         for turn in turns:
             is_task = turn.who == "person" and turn.text == self._ours.task
@@ -81,7 +81,7 @@ class UnreportedTurns:
     def _read_newest(
         self, transcript: ArchivedTranscript, before: BriefedPosition, room: int
     ) -> tuple[deque[Turn], int]:
-        """Return the newest turns that fit, and the remaining room."""
+        """Return the newest turns that fit, and the number of characters left."""
         start = before.at if before.at <= transcript.size else 0
         self.read_bytes += transcript.size - start
         turns: deque[Turn] = deque()
@@ -123,7 +123,7 @@ class SupervisedSessions(msgspec.Struct, frozen=True):
 def _find_horizon(briefed: BriefState, now: datetime) -> float:
     """Return the time before which transcripts need not be read.
 
-    Before the first brief this limits how much history is read. If the clock was set back,
+    Before the first brief, this limits how much history is read. If the clock was set back,
     everything is read.
     """
     if briefed.until is None:
@@ -142,7 +142,7 @@ def _measure_turn(turn: Turn) -> int:
 
 
 def _merge_by_time(parts: Iterable[Iterable[Turn]]) -> list[Turn]:
-    """Return all turns sorted by time. A turn without a time stays behind its predecessor."""
+    """Return all turns sorted by time. A turn without a time stays after its predecessor."""
     placed: list[tuple[str, int, Turn]] = []
     for turns in parts:
         at = ""

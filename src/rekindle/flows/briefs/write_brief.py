@@ -1,16 +1,16 @@
 """Write an agent's brief from the turns and changes since the last one.
 
-Only new parts of the archived transcripts are read. A summarizer is asked about them, and its
+Only the new parts of the archived transcripts are read. A summarizer is asked about them, and its
 answer is checked against the turns. The brief, the loops, the numbers, the reported positions and
 the cost are then appended to the log in one write. A crash before that write changes nothing; after
-it, the next brief continues from there.
+a crash following it, the next brief continues from the new positions.
 
-If no model is available, or its answer cannot be used, the loops stay unchanged, and the brief is
-assembled without a model and notes this. The next brief then reads the same turns again: without
-limit while no model answers, a few times if its answers are unusable.
+If no model is available, or its answer is unusable, the loops stay unchanged, and the brief is
+assembled without a model and says so. The next brief then reads the same turns again. This is
+repeated without limit while no model answers, but only a few times if the answers are unusable.
 
-No model is asked before the agent's log is writable. The cost is recorded even if the brief fails,
-and a failed brief is retried after a growing pause.
+No model is asked until the agent's log is known to be writable. The cost is recorded even if the
+brief fails, and a failed brief is retried after a growing pause.
 """
 
 from collections.abc import Iterable, Iterator
@@ -49,16 +49,16 @@ class BriefResult(msgspec.Struct, frozen=True, kw_only=True):
     how: str = ""
     """`headless` or `mechanical`; empty if there were no new turns."""
     words: str = ""
-    """Why no model wrote the brief."""
+    """Why the brief was written without a model."""
     turns: int = 0
     left_out: int = 0
     read_bytes: int = 0
-    """Bytes of archived transcripts that were read."""
+    """Size of the archived transcripts that were read, in bytes."""
     opened: tuple[str, ...] = ()
     resolved: tuple[str, ...] = ()
     claimed: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
-    """Loops that another tool resolved and that this agent does not have."""
+    """Loops that another tool resolved but that this agent does not have."""
     usd: float = 0.0
     tokens: int = 0
 
@@ -71,7 +71,7 @@ class BriefWriter:
         self._attempts_file = store.folder(agent).brief_tried
 
     def due(self) -> DueBrief | None:
-        """Return the brief that is due by the clock or after a session's end, or None."""
+        """Return the brief that is due on schedule or after the end of a session, or None."""
         projection, now = self._store.read(self._agent).projection, self._ports.clock()
         if read_attempts(self._attempts_file, projection.briefed.seq).is_resting(now):
             return None
@@ -86,10 +86,10 @@ class BriefWriter:
         )
 
     def write(self, due: DueBrief | None = None) -> BriefResult:
-        """Write a brief. Without `due`, the operator requested it.
+        """Write a brief. If `due` is None, the operator requested it.
 
         Raises:
-            NotFoundError: The operator requested a brief, and nothing is recorded for the agent.
+            NotFoundError: The operator requested a brief, but nothing is recorded for the agent.
         """
         with self._hold_lock():
             with suppress(BusyError):  # another process is archiving: use the archive as it is
@@ -112,7 +112,7 @@ class BriefWriter:
         """Check that the log is writable, and record the attempt.
 
         Raises:
-            RekindleError: The log is not writable. No model is asked.
+            RekindleError: The log is not writable, so no model is asked.
         """
         with self._store.writer(self._agent, wait=STOP_SECONDS) as writer:
             writer.fold()
@@ -131,7 +131,7 @@ class BriefWriter:
                 writer.append(_make_spend_event(material))
 
     def _require_content(self, material: BriefMaterial) -> None:
-        """Raise NotFoundError for an empty brief, because every session would be shown it."""
+        """Raise NotFoundError if the brief is empty, because every session would be shown it."""
         seen = material.projection
         content = seen.documents or seen.loops or seen.numbers or seen.run.refused_call_count()
         if not (material.turns or material.unreported.positions or content):
@@ -198,7 +198,7 @@ class BriefWriter:
     ) -> events.BriefMade:
         due, now, limits = material.due, material.now, self._ports.runtime.brief
         # If no model was available, the next brief reports these turns again. If a model's answer
-        # was unusable, it does so only a limited number of times.
+        # was unusable, the turns are reported again only a limited number of times.
         unusable = known.briefed.unusable + 1 if material.is_unusable else 0
         fails = bool(material.words) and not is_given_up(known, material)
         open_ids = {
@@ -252,14 +252,14 @@ def _list_loop_ids(
 def _resolve_foreign(
     known: Projection, closings: Iterable[ResolvedLine], now: datetime
 ) -> Iterator[events.LoopResolved]:
-    """Yield resolutions by other tools at their own time. A loop reopened later stays open."""
+    """Yield events for loops that other tools resolved. A loop reopened later stays open."""
     for closing in closings:
         loop = known.loops.get(closing.id)
         when = min(closing.when or now, now)
         if loop is None or not loop.is_open:
             continue
         began = loop.opened_at
-        # Tools write whole seconds, so a loop opened within the same second was opened first.
+        # Tools write whole seconds, so a loop opened in the same second counts as opened earlier.
         if when > began or when == began.replace(microsecond=0):
             later = max(when, began + timedelta(microseconds=1))
             yield events.LoopResolved(ts=later, id=closing.id, reason=closing.reason)

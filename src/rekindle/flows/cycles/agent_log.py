@@ -9,21 +9,21 @@ from rekindle.policy.settings.runtime_settings import STOP_SECONDS
 
 
 class AgentLog:
-    """The log of one agent. Only its supervisor uses it."""
+    """The log of one agent, used only by its supervisor."""
 
     def __init__(self, agent: AgentSpec, world: SupervisorPorts) -> None:
         self._agent, self._ports = agent.name, world
         self.person = QuestionAsker(agent, world)
 
     def known(self) -> Projection:
-        """Return the projection of the log, including events that other processes queued."""
+        """Return the projection of the log, including events queued by other processes."""
         seen = self._ports.store.read(self._agent)
         if seen.is_tampered:
             raise TamperedLogError(self._agent, seen.condition)
         if not seen.pending and seen.projection.run.said == seen.committed.run.said:
             return seen.committed
         # A full disk must not block a stop command. A step that starts a process appends to the log
-        # first, and fails there.
+        # first, so it fails at that point instead.
         with (
             self._ports.report_trouble(StoreError),
             self._ports.store.writer(self._agent, wait=STOP_SECONDS) as writer,
@@ -33,7 +33,7 @@ class AgentLog:
         return seen.projection
 
     def append(self, *new: events.AnyEvent) -> Projection:
-        """Append the events, each followed by its question if it needs a person."""
+        """Append the events, with a question after each event that needs a person."""
         with self._ports.store.writer(self._agent, wait=STOP_SECONDS) as writer:
             writer.fold()
             writer.append(*self.person.with_questions(writer.projection, new))

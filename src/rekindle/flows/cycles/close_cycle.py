@@ -1,8 +1,8 @@
 """Close a cycle: commit its relay, compare it with the previous one, and build the final event.
 
-The relay is the agent's draft, or its edit of the relay file. Otherwise it is a summary of the
-session, and as a last resort the old relay with the observed work. After a crash, the next
-supervisor starts over; the position in the log shows which relay is committed already, so no relay
+The relay is the agent's draft, or its edit of the relay file. If there is neither, it is a summary
+of the session, or as a last resort the old relay with the observed work added. After a crash, the
+next supervisor starts over; the log position shows whether a relay was already committed, so none
 is committed twice.
 """
 
@@ -40,22 +40,22 @@ from rekindle.summarizers.mechanical_summary import KnownWork, summarize_mechani
 from rekindle.system.files import durable_files
 
 RELAY_ORIGINS = {"agent": "draft", "summary": "summary", "carried": "carried"}
-"""Author of a committed relay -> name of its origin."""
+"""Names of relay origins, by the author of the committed relay."""
 _CONTINUE = "Continue the task."
 
 
 class CycleEndPorts(msgspec.Struct, frozen=True, kw_only=True):
-    """The ports that closing a cycle needs."""
+    """The ports used to close a cycle."""
 
     summarizer: Callable[[], Summarizer]
     checkpointer: Callable[[], Summarizer]
-    """Summarizer for checkpoints, which may use another persona."""
+    """Return the summarizer for checkpoints, which may use another persona."""
     known: Callable[[str], KnownWork]
-    """Return the work since a commit, without reading a transcript."""
+    """Return the work done since a commit, without reading a transcript."""
     until: Callable[[], UntilResult]
     """Run the `until:` command, which decides whether the work is done."""
     review: Callable[[int, str, RunSpending], events.ReviewMade | None] = lambda *_: None
-    """Have another persona verify a reported end from the relay; returns None if no review is set
+    """Have another persona verify a reported end from the relay; return None if no review is set
     up.
     """
 
@@ -67,10 +67,10 @@ class CycleCloser:
         self._own = OwnRelay(agent, world)
 
     def end(self, number: int) -> events.CycleEnded:
-        """Commit the relay of a cycle, and return its final event, which is not in the log yet.
+        """Commit the relay of a cycle, and return the final event, which is not in the log yet.
 
-        The caller appends it together with its consequences. Otherwise another supervisor could
-        continue between the two.
+        The caller appends the event together with its consequences. Otherwise another supervisor
+        could take over between the two writes.
         """
         with self._store.writer(self._agent.name, wait=STOP_SECONDS) as writer:
             writer.fold()
@@ -89,7 +89,7 @@ class CycleCloser:
         return self._judge.ended(number, now, how=how, until=until, claimed=claimed, review=review)
 
     def _review(self, number: int, now: Projection, relay: Relay | None) -> LastReview:
-        """Return the review of a reported end, from the log if it is there already."""
+        """Return the review of a reported end, from the log if it was already made."""
         if now.reviewed.cycle == number and now.reviewed.seq > now.began.seq:
             return now.reviewed
         text = relays.render(relay) if relay else ""
@@ -103,13 +103,13 @@ class CycleCloser:
         return record_review(review)
 
     def _find_committed(self, writer: Writer) -> str:
-        """Return the origin of the relay that an earlier supervisor committed here, or ""."""
+        """Return the origin of the relay already committed for this cycle, or "" if none."""
         committed = writer.projection.documents.get("relay")
         is_ours = committed is not None and committed.seq > writer.projection.began.seq
         return RELAY_ORIGINS.get(committed.by, "") if committed and is_ours else ""
 
     def _commit_draft(self, writer: Writer) -> str:
-        """Commit the agent's relay, and return its origin; set an invalid one aside."""
+        """Commit the agent's relay and return its origin; move an invalid draft aside."""
         path, committed = writer.folder.draft, writer.projection.documents.get("relay")
         is_new = committed is not None and committed.seq > writer.projection.began.seq
         draft = self._own.read_new() if self._agent.relay else self._read_draft(writer, path)
@@ -117,13 +117,13 @@ class CycleCloser:
             try:
                 relay = relays.parse(draft)
                 if committed and is_new and committed.is_said:
-                    # A person set the next action meanwhile, and the agent's draft does not have
+                    # A person set the next action meanwhile, and the agent's draft does not include
                     # it.
                     relay = _with_directive(relay, self._judge.relay(committed.path))
                 writer.commit_relay(relay, by="agent")
             except (DocumentError, CheckFailedError) as error:
                 if self._agent.relay:
-                    # Copied, so that it is set aside next to the other rejected drafts.
+                    # Copy the draft, so that it is kept next to the other rejected drafts.
                     durable_files.replace_file(path, draft)
                 self._reject_draft(writer, path, str(error))
             else:
@@ -133,7 +133,7 @@ class CycleCloser:
         return "edit" if is_new else ""
 
     def _read_draft(self, writer: Writer, path: Path) -> bytes | None:
-        """Return the draft. Set aside anything that is not a regular file of acceptable size."""
+        """Return the draft, or None. Move aside anything but a regular file of acceptable size."""
         try:
             status = path.lstat()
             if stat.S_ISREG(status.st_mode) and status.st_size <= RELAY_BYTES:
@@ -150,7 +150,7 @@ class CycleCloser:
         self._ports.tell(TroubleReport(f"the relay draft cannot be used, and was set aside: {why}"))
 
     def _commit_summary(self, number: int, before: Projection) -> str:
-        """Commit a summary of the cycle, or else the old relay with the work that was seen."""
+        """Commit a summary of the cycle, or else the old relay with the observed work."""
         turns = self._read_turns(number, before)
         known = self._ending.known(before.began.head)
         result = self._make_summary(turns, known)
@@ -182,12 +182,12 @@ class CycleCloser:
         old = self._judge.relay(committed.path) if committed else None
         relay = old or relays.compose({RelayField.NEXT_ACTION: _CONTINUE})
         if reports_all_done(relay):
-            # An earlier cycle reported the end; this one reported nothing.
+            # An earlier cycle reported that the work is done; this cycle reported nothing.
             relay = relay.with_content(RelayField.NEXT_ACTION, f"{_CONTINUE}\n\n")
         items = summarize_mechanically("relay", turns, known).sections[RelayField.WHAT_WE_DID]
         relay = relay.with_content(RelayField.WHAT_WE_DID, f"{summary.render_bullets(items)}\n\n")
         if answers := before.new_answers:
-            # No relay has used the answer yet, and the agent must not ask for it again.
+            # No relay has used the answers yet, and the agent must not ask the questions again.
             rendered = "\n".join(
                 primer.render_answer(answer.asked, answer.text) for answer in answers
             )
@@ -197,7 +197,7 @@ class CycleCloser:
         return relay
 
     def _read_turns(self, number: int, known: Projection) -> list[Turn]:
-        """Return the turns of the cycle's sessions since its last checkpoint."""
+        """Return the turns of the cycle's sessions since the cycle's last checkpoint."""
         tried = sessions.select_cycle_launches(known.attempts, number).values()
         checkpoint = known.documents.get("checkpoint")
         since = checkpoint.seq if checkpoint else 0

@@ -30,7 +30,7 @@ from rekindle.system.files import durable_files
 
 
 class CycleRunner:
-    """Runs the launches of one agent one after the other. Only its supervisor uses it."""
+    """Runs the launches of one agent one by one. Used only by the agent's supervisor."""
 
     def __init__(self, agent: AgentSpec, world: SupervisorPorts, log: AgentLog) -> None:
         self._agent, self._ports, self._log = agent, world, log
@@ -41,7 +41,7 @@ class CycleRunner:
         self._exits = ExitRecorder(agent, world, log, self._windows, self._background)
 
     def settle(self) -> None:
-        """Before a new launch, end the processes that a lost supervisor left running."""
+        """End the processes that a dead supervisor left running, before anything is launched."""
         projection = self._log.known()
         for mark, launch in projection.attempts.items():
             if launch.exit:
@@ -50,14 +50,14 @@ class CycleRunner:
             lost_exit = self._exits.record_lost(mark, launch, projection, swept)
             self._ports.tell(ExitReport(lost_exit, swept.processes))
         if projection.attempts:
-            self._archive_transcripts()  # the lost supervisor may have been killed before archiving
+            self._archive_transcripts()  # the dead supervisor may not have archived them
 
     def end_kept_processes(self) -> None:
         """End the kept background processes, because the run is over or was stopped."""
         self._background.end_kept_processes()
 
     def open(self) -> int:
-        """Return the number of the open cycle, after starting one if necessary."""
+        """Return the number of the open cycle; start a cycle if none is open."""
         projection = self._log.known()
         number = projection.current_cycle
         if projection.is_cycle_open:
@@ -72,13 +72,13 @@ class CycleRunner:
             head=self._ports.head(),
         )
         if self._agent.drafts:
-            # The draft is left over from an earlier cycle. This cycle has to write its own.
+            # The draft is left over from an earlier cycle. This cycle has to write a new one.
             self._ports.store.folder(self._agent.name).archive_draft()
         self._log.append(started)
         return number
 
     def write_progress_file(self) -> None:
-        """Write the progress file for people. A failure is reported and does not end the run."""
+        """Write the progress file for people. An error is reported, but does not end the run."""
         if not self._agent.drafts:
             return
         projection = self._log.known()
@@ -127,7 +127,7 @@ class CycleRunner:
         plan = self._prompts.make_launch_spec(step, cap, spent.usd, prompt)
         windows = self._windows.read(projection)
         if self._is_stopped_since(projection):
-            return  # the operator stopped it while the windows were measured
+            return  # the operator stopped the agent while the windows were measured
         launch = Launch(secrets.token_hex(8), agent, self._ports, plan, spent, windows=windows)
         launch.bound(measure_idle_work(projection), lifted=projection.run.bounds.lifted)
         origin = events.LaunchStarted(
@@ -143,8 +143,8 @@ class CycleRunner:
             uptime=self._ports.processes.uptime(),
             head=self._ports.head(),
         )
-        # Recorded before the process starts, so that a later supervisor that finds no end can look
-        # for leftover processes.
+        # Recorded before the process starts, so that a later supervisor that finds no end in the
+        # log can look for leftover processes.
         begun: list[events.AnyEvent] = [origin]
         if handed:
             begun.append(
@@ -157,7 +157,8 @@ class CycleRunner:
                 )
             )
         origin = msgspec.structs.replace(origin, seq=self._log.append(*begun).seq)
-        # Removed only now: after a crash before this line, the next session starts fresh as well.
+        # Remove the request only now. After a crash before this line, the next session is fresh
+        # too.
         folder.remove(fresh)
         self._ports.tell(
             LaunchReport(number, origin.session, origin.resumes, origin.recovery, origin.why)
@@ -168,7 +169,7 @@ class CycleRunner:
             # The agent's folder may have been lost during the run, but its processes must not
             # outlive the supervisor.
             self._background.end(origin)
-            # Nothing was started, and an open launch would look like a session to resume.
+            # Nothing was started, but a launch left open would look like a session to resume.
             with suppress(StoreError):  # the next run finds the launch open and settles it
                 self._exits.record(
                     number, launch, LaunchExit("crash", str(error)), SweptProcesses(), started=False
@@ -180,14 +181,14 @@ class CycleRunner:
         swept = self._background.end(origin)
         self.last = exited = self._exits.record(number, launch, exited, swept)
         self._ports.tell(ExitReport(exited, swept.processes))
-        # After a handoff the new session starts at once, and its launch archives both transcripts.
+        # After a handoff, the new session starts at once, and its launch archives both transcripts.
         if exited.kind != HANDOFF_EXIT:
             self._archive_transcripts()
 
     def _find_handed_checkpoint(
         self, known: Projection, step: StartFresh | ResumeSession, tried: list[LaunchRecord]
     ) -> str:
-        """Return the path of the checkpoint that a fresh session continues from, or ""."""
+        """Return the path of the checkpoint that a fresh session should continue from, or ""."""
         checkpoint = known.documents.get("checkpoint")
         if not isinstance(step, StartFresh) or checkpoint is None or not tried:
             return ""
@@ -202,23 +203,23 @@ class CycleRunner:
         return now.said != known.run.said and now.desired == "stopped"
 
     def _archive_transcripts(self) -> None:
-        """Archive the transcripts. A failure is reported and does not end the run."""
+        """Archive the transcripts. An error is reported, but does not end the run."""
         if not self._ports.settings.runtime.archive.transcripts:
             return
         with self._ports.report_trouble():
             TranscriptArchiver(self._ports.store, self._agent.name, [self._agent.harness]).all()
 
     def _can_resume(self, last: LaunchRecord) -> bool:
-        """Return whether the last session belongs to this CLI and its transcript is complete.
+        """Return whether the last session belongs to this CLI and its transcript is intact.
 
-        A CLI that looks sessions up by file name would accept a replaced transcript, or one that a
-        power loss has cut short. If there is no transcript, the CLI reports that itself.
+        A CLI that finds sessions by file name would accept a replaced transcript, or one truncated
+        by a power loss. If the transcript is missing, the CLI itself reports an error.
         """
         harness = self._agent.harness
         if not harness.CAN.resumes or last.harness != harness.NAME:
             return False
         if last.seq < self._log.known().moved.seq:
-            return False  # its transcript is on the previous host
+            return False  # the session's transcript is on the previous host
         life = self._ports.store.read(self._agent.name).projection.lives.get(last.session)
         ends = (
             transcript_files.read_both_ends(life.transcript)

@@ -1,4 +1,4 @@
-"""Judge a finished cycle by comparing its relay with the previous one and with the work done."""
+"""Judge a finished cycle by comparing its relay with the previous one and the work done."""
 
 import msgspec
 
@@ -47,8 +47,8 @@ class CycleJudge:
     ) -> CycleEnded:
         """Return the event that ends a cycle.
 
-        `how` is the origin of its relay, and `until` the result of the `until:` command. `claimed`
-        means that the relay reports the work as done.
+        `how` is the origin of the cycle's relay, and `until` the result of the `until:` command.
+        `claimed` means that the relay reports the work as done.
         """
         committed = now.documents.get("relay")
         before, after = self.relay(now.began.relay), self.read_current_relay(now)
@@ -63,12 +63,12 @@ class CycleJudge:
         work = describe_work(signs, earlier)
         is_literal = self._ports.settings.runtime.stall.identical and _is_identical(before, after)
         if is_literal:
-            work = ""  # by setting, an identical directive counts as a stall
+            work = ""  # with `stall.identical`, an unchanged directive is a stall
         names = [make_artefact_name(path) for path in files if is_artefact(path)]
         constant = set() if signs.commits else find_constant_artefacts(names, earlier)
         if how == "carried":
-            # The relay is the old one, or Rekindle wrote it, so progress can be seen from the work
-            # alone.
+            # The relay is the old one or was written by Rekindle, so only the work can show
+            # progress.
             judged = _judge_by_work(before, after, work, signs)
         else:
             judged = self._judge_relays(number, now, before, after, work)
@@ -80,8 +80,8 @@ class CycleJudge:
                 StallKind.STALLED, ("the same Next Action",), about, is_equal=True
             )
         elif judged is not None and not tree.is_known:
-            # Without git, some work such as a removed file is invisible, so an identical text
-            # proves less.
+            # Without git, some work, such as removing a file, is not visible, so an unchanged relay
+            # is weaker evidence of a stall.
             unseen = (*judged.reasons, "without git, some work is not visible")
             reasons = unseen if judged.is_stuck else judged.reasons
             judged = msgspec.structs.replace(judged, is_equal=False, reasons=reasons)
@@ -118,17 +118,17 @@ class CycleJudge:
         return self.relay(committed.path) if committed else None
 
     def relay(self, path: str) -> Relay | None:
-        """Return a relay from the archive; None if it is missing or cannot be parsed."""
+        """Return a relay from the archive, or None if it is missing or cannot be parsed."""
         data = self._ports.store.archived(self._agent.name, path) if path else None
         try:
             return relays.parse(data.decode("utf-8", "replace")) if data else None
         except DocumentError:
-            return None  # an agent can write to the archive
+            return None  # an agent can write to the archive, so the file may be invalid
 
     def _collect_work(
         self, now: Projection, tree: GitStatus, new_decisions: int
     ) -> tuple[list[str], WorkSigns]:
-        """Return the files that changed since the cycle began, and all signs of its work."""
+        """Return the files that changed since the cycle began, and all signs of work in it."""
         began = now.began
         files, committed = list_changed_files(tree, self._agent.folder, began.head, began.at)
         return files, WorkSigns(
@@ -146,17 +146,18 @@ class CycleJudge:
         after: Relay | None,
         work: str,
     ) -> StallVerdict | None:
-        """Return the verdict on the step between two relays; None if there was no relay before."""
+        """Return the verdict on the change between two relays, or None if there is no verdict."""
         if after is None:
             return None
         if before is None:
-            # There is nothing to compare, but even a first cycle can wait for a person.
+            # There is no earlier relay to compare with, but even a first cycle can wait for a
+            # person.
             alone = compare_relays(after, after, work)
             return alone if alone.verdict == StallKind.WAITING else None
         verdict = compare_relays(before, after, work)
         if verdict.verdict != StallKind.PROGRESS or work:
             return verdict
-        # Directives that alternate look like progress each time.
+        # Alternating directives would look like progress in every cycle.
         for back in range(2, STALL_TURNS + 1):
             earlier = now.ended.get(number - back)
             then = self.relay(earlier.relay) if earlier else None
@@ -176,7 +177,7 @@ class CycleJudge:
         *,
         constant: set[str],
     ) -> str:
-        """Return the requirement of the topic's stage that the cycle does not meet, or ""."""
+        """Return which requirement of the topic's current stage the cycle does not meet, or ""."""
         if not self._agent.converges or after is None:
             return ""
         stage = convergence.choose_next_stage(now.ended, topic)
@@ -185,7 +186,7 @@ class CycleJudge:
 
 
 def _is_identical(before: Relay | None, after: Relay | None) -> bool:
-    """Return whether two relays have the same directive, ignoring white space."""
+    """Return whether two relays have the same directive, ignoring whitespace."""
     pair = [
         " ".join((relay.next_action or "").split()) if relay else "" for relay in (before, after)
     ]
@@ -193,7 +194,7 @@ def _is_identical(before: Relay | None, after: Relay | None) -> bool:
 
 
 def _asks_else(before: Relay | None, after: Relay | None, verdict: StallVerdict | None) -> bool:
-    """Return whether the relay alone, without other work, asks for something new."""
+    """Return whether the relay by itself, regardless of the work done, asks for something new."""
     if after is None or after.next_action is None:
         return False
     if before is None:
@@ -205,7 +206,7 @@ def _asks_else(before: Relay | None, after: Relay | None, verdict: StallVerdict 
 def _judge_by_work(
     before: Relay | None, after: Relay | None, work: str, signs: WorkSigns
 ) -> StallVerdict | None:
-    """Return the verdict on a cycle without its own relay; None if there is nothing to compare."""
+    """Return the verdict on a cycle without its own relay, or None if there is no verdict."""
     if not work and (before is None or after is None):
         return None
     observation = (

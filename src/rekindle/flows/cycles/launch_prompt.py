@@ -1,4 +1,4 @@
-"""Compose the prompt and the specification of an agent's next launch."""
+"""Compose the prompt and the specification for an agent's next launch."""
 
 import uuid
 from pathlib import Path
@@ -15,13 +15,13 @@ from rekindle.policy.projection.sessions import LaunchRecord
 
 
 class LaunchPrompts:
-    """The prompts and specifications of one agent's launches."""
+    """Builds the prompts and specifications for one agent's launches."""
 
     def __init__(self, agent: AgentSpec, world: SupervisorPorts) -> None:
         self._agent, self._ports = agent, world
 
     def render_resume(self, tried: list[LaunchRecord]) -> str:
-        """Return the prompt of a resumed session, with the processes that were ended."""
+        """Return the prompt for a resumed session, which lists the processes that were ended."""
         notice = render_ended_notice(tried[-1].swept) if tried else ""
         return f"{primer.RESUME_PROMPT}\n{notice}\n" if notice else primer.RESUME_PROMPT
 
@@ -34,10 +34,10 @@ class LaunchPrompts:
         handed: str,
         interrupting: str,
     ) -> str:
-        """Return the prompt of a fresh session.
+        """Return the prompt for a fresh session.
 
-        `handed` is the path of the checkpoint that it continues from. `interrupting` is the
-        person's request at which the last session was stopped.
+        `handed` is the path of the checkpoint that the session continues from. `interrupting` is
+        the person's request that was interrupted when the last session was stopped.
         """
         asked = ""
         if handed and self._agent.stays:
@@ -59,7 +59,7 @@ class LaunchPrompts:
     def make_launch_spec(
         self, step: StartFresh | ResumeSession, cap: Budget | None, spent: float, prompt: str
     ) -> LaunchSpec:
-        """Return the specification of a launch. `cap` is its budget, `spent` the run's dollars."""
+        """Return the specification. `cap` is the budget, `spent` the dollars spent so far."""
         own = str(uuid.uuid4()) if self._agent.harness.CAN.names_sessions else ""
         usd = cap.usd if cap else None
         return LaunchSpec(
@@ -75,10 +75,10 @@ class LaunchPrompts:
         )
 
     def _find_request(self, known: Projection, last: LaunchRecord, interrupting: str) -> str:
-        """Return the person's request at which the last session was stopped for a handoff, or "".
+        """Return the person's request that the last handoff interrupted, or "".
 
-        The hook's copy is complete. After a crash of the supervisor, the shortened copy in the log
-        is used.
+        The hook stores the complete request. If the supervisor has crashed since, the shortened
+        copy in the log is used.
         """
         if interrupting:
             return primer.render_request(interrupting)
@@ -86,7 +86,7 @@ class LaunchPrompts:
         return primer.render_request(life.asked.text) if life is not None and life.asked else ""
 
     def _find_draft_path(self) -> str:
-        """Return the path where the agent writes its next relay; empty if it writes none."""
+        """Return the path where the agent writes its next relay, or "" if it does not write one."""
         is_asked = self._agent.drafts and self._agent.persona.writes and not self._agent.stays
         if is_asked and self._agent.relay:
             return str(Path(self._agent.project) / self._agent.relay)

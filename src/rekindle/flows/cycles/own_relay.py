@@ -1,10 +1,10 @@
 """Maintain the relay file inside the project that `relay:` names.
 
-It is meant for agents whose instructions already name such a file. When a cycle begins, the
-committed relay is written to the file. At the end of the cycle, its content is the agent's relay.
-An edit between two cycles is adopted when the next one begins. Its author is unknown, because a
-process that `keep:` names can write there too. Only an edit before the agent's first launch counts
-as the person's.
+This is for agents whose instructions already name such a file. When a cycle begins, the committed
+relay is written to the file. When the cycle ends, the file's content becomes the agent's relay. An
+edit made between two cycles is adopted when the next cycle begins. The author of such an edit is
+unknown, because a process kept by `keep:` can write to the file too. Only an edit made before the
+agent's first launch is attributed to a person.
 """
 
 from pathlib import Path
@@ -24,7 +24,7 @@ class OwnRelay:
         self._root, self._name = Path(agent.project), agent.relay
 
     def begin(self) -> None:
-        """Adopt an edit of the file, then write the current relay to it."""
+        """Adopt any edit of the file, then write the current relay to it."""
         if not self._name:
             return
         written = self.read_new()
@@ -42,23 +42,23 @@ class OwnRelay:
         """Write the committed relay to the file."""
         data = self._ports.store.document(self._agent.name, "relay")
         with self._ports.report_trouble():
-            # The CLI is given the file's path, so its folder has to exist.
+            # The CLI is given the file's path, so the file's folder has to exist.
             inside_folder.make_folder(self._root, self._name)
             if data is not None and data != inside_folder.read(self._root, self._name, RELAY_BYTES):
                 inside_folder.replace(self._root, self._name, data)
 
     def read_new(self) -> bytes | None:
-        """Return the file's content if no committed relay has this text, or None."""
+        """Return the file's content, or None if a committed relay has the same text."""
         data = None
         with self._ports.report_trouble():
             data = inside_folder.read(self._root, self._name, RELAY_BYTES)
         return None if data is None or not data.strip() or self._is_known(data) else data
 
     def _is_known(self, data: bytes) -> bool:
-        """Return whether the archive has this text, as it is or in its committed form.
+        """Return whether the archive has this text, either unchanged or in its committed form.
 
-        The names of archived documents end with a hash prefix of fixed length. An agent can add
-        files with other names there.
+        The names of archived documents end with a hash prefix of fixed length. Other files in the
+        archive may have been added by an agent.
         """
         texts = [data]
         try:

@@ -1,4 +1,4 @@
-"""Record in the log how launches ended: their exit, their cost and the signs of their work."""
+"""Record in the log how each launch ended: its exit, its cost and the signs of its work."""
 
 from datetime import datetime
 
@@ -40,7 +40,9 @@ class ExitRecorder:
         self._agent, self._ports, self._log = agent, world, log
         self._windows, self._background = windows, background
         self.interrupting_request = ""
-        """The person's request at which the last session was stopped for a handoff."""
+        """The person's request that was interrupted when the last session was stopped for a
+        handoff.
+        """
 
     def record(
         self,
@@ -51,17 +53,17 @@ class ExitRecorder:
         *,
         started: bool = True,
     ) -> LaunchExit:
-        """Record the exit of a launch, and return it, corrected if permissions were missing."""
+        """Record the exit of a launch and return it, corrected if permissions were missing."""
         watched, start = launch.watched, launch.start
         usage = launch.usage()
         final_windows = dict(watched.finished.windows) if watched.finished is not None else {}
         if usage is not None:
             usage = usage.within(launch.gauge.windows | final_windows)
         if self._agent.stays:
-            # Its output goes to the person's screen and is not read here.
+            # The output goes to the person's screen, so the session is known only from the hooks.
             watched.opened = self._find_opened_session(launch.mark)
         opened = watched.opened == (start.session or watched.opened) != ""
-        # A CLI that cannot resume never reports a session, but may have run all the same.
+        # A CLI that cannot resume never reports a session, but may have run nevertheless.
         ran = launch.code is not None and not self._agent.harness.CAN.resumes
         spent = launch.meter.spent(ended=True)
         now = self._ports.clock()
@@ -83,7 +85,7 @@ class ExitRecorder:
         if is_useless:
             exited = make_refused_exit(self._agent, refused.missing)
         reported = frozenset(launch.watched.reported_refusals)
-        # In safe mode, its own question is enough.
+        # In that case the agent enters safe mode, and the safe-mode question is enough.
         calls = () if is_useless else refused.missing
         asked = self._log.person.ask_about_refused_calls(self._log.known(), calls, launch.mark)
         self._log.person.report_refused_calls([*refused.missing, *refused.denied], asked, reported)
@@ -134,7 +136,7 @@ class ExitRecorder:
                 session=launch.session or reported,
                 exit=LOST_EXIT,
                 resumes=launch.resumes,
-                # Without launch hooks there is no record of whether the session opened.
+                # Without launch hooks, it is unknown whether the session was opened.
                 opened=bool(reported) or not self._agent.harness.CAN.launch_hooks,
                 words=lost_exit.words,
                 swept=swept.processes,
@@ -151,22 +153,22 @@ class ExitRecorder:
         return lost_exit
 
     def _read_signs(self, head: str, since: float) -> events.WorkSigns | None:
-        """Return the signs of work since a commit and a time."""
+        """Return the signs of work since a commit and a time, or None if unknown."""
         projection = self._log.known()
         signs = add_resolved(self._ports.signs(head, since), projection, since)
         return name_series(signs, measure_idle_work(projection).signs) if signs else None
 
     def _is_unpriced(self) -> bool:
-        """Return whether only the CLI's final report would have had the cost of the launch."""
+        """Return whether the CLI's final report is the only source of a launch's cost."""
         return self._agent.harness.CAN.reports_money and not self._agent.prices
 
     def _find_opened_session(self, mark: str) -> str:
-        """Return the session that hooks reported for a launch, including reports in the inbox."""
+        """Return the session that hooks reported for a launch, even if still in the inbox."""
         lives = self._ports.store.read(self._agent.name).projection.lives
         return sessions.find_launched_session(lives, mark)
 
     def _describe_work(self) -> str:
-        """Return a fingerprint of the visible work; empty if it cannot be determined."""
+        """Return a fingerprint of the visible work, or "" if it cannot be determined."""
         seen = self._ports.work()
         closed = sum(not loop.is_open for loop in self._log.known().loops.values())
         return f"{seen}-{closed}" if seen else ""
@@ -181,7 +183,7 @@ class ExitRecorder:
 
 
 def _find_reset_time(exited: LaunchExit, now: datetime) -> int | None:
-    """Return when a limit ends. Resolved once, because it depends on the time and zone."""
+    """Return when a usage limit ends. Called once, because the result depends on the clock."""
     if exited.resets_at is not None or exited.kind != "limit":
         return exited.resets_at
     zone = now.astimezone().tzinfo
@@ -190,7 +192,7 @@ def _find_reset_time(exited: LaunchExit, now: datetime) -> int | None:
 
 
 def _measure_work(launch: LaunchRecord, last: LastActivity) -> float:
-    """Return how long a launch without a recorded end worked, up to its last sign of life."""
+    """Return how long a launch without a recorded end was working, up to its last sign of life."""
     if launch.began is None or last.seq < launch.seq:
         return 0.0
     return max(0.0, last.at - launch.began.timestamp())

@@ -1,4 +1,4 @@
-"""Have another persona verify a reported end in one session before the end counts."""
+"""Have another persona verify an agent's report that it is done, before the run ends."""
 
 import uuid
 from collections.abc import Callable
@@ -29,17 +29,17 @@ from rekindle.thresholds.texts import (
 
 
 class EndReviewer:
-    """Reviews a reported end in one session in the agent's folder, without draft or hooks."""
+    """Verifies a reported end with one session in the agent's folder, without a draft or hooks."""
 
     def __init__(self, reviewer: Callable[[], AgentSpec], world: SupervisorPorts) -> None:
-        """`reviewer` returns the agent with the reviewer's persona and CLI."""
+        """Create a reviewer. `reviewer` returns the agent with the reviewing persona and CLI."""
         self._reviewer, self._ports = reviewer, world
 
     def make(self, number: int, relay: str, spent: RunSpending) -> events.ReviewMade:
-        """Return the review of a cycle. `spent` is the spending of the run so far.
+        """Return the review of a cycle. `spent` is the run's spending so far.
 
         Raises:
-            StoppedError: The operator stopped the agent. The review is made again later.
+            StoppedError: The operator stopped the agent. The review is repeated later.
         """
         began, after, persona = self._ports.elapsed(), spent, ""
         verdict: str = "unavailable"
@@ -54,7 +54,7 @@ class EndReviewer:
             raise
         except RekindleError as error:
             words = str(error)
-        # Redact before truncating, because half a secret is not recognized.
+        # Redact before truncating, because a truncated secret would not be recognized.
         redacted = self._ports.store.redaction.text(words[: UNTIL_CHARACTERS + MARGIN_CHARACTERS])
         return events.ReviewMade(
             ts=self._ports.clock(),
@@ -72,7 +72,7 @@ class EndReviewer:
 
 
 class ReviewSession:
-    """One process of a reviewer's CLI."""
+    """One process of the reviewer's CLI."""
 
     def __init__(self, reviewer: AgentSpec, world: SupervisorPorts, spent: RunSpending) -> None:
         self.reviewer, self._ports, self._spent = reviewer, world, spent
@@ -84,7 +84,7 @@ class ReviewSession:
         """Return the reviewer's answer.
 
         Raises:
-            AgentError: The reviewer gave no answer, or the budget of the run is spent.
+            AgentError: The reviewer gave no answer, or the run's budget is spent.
             StoppedError: The operator stopped the agent.
         """
         now = self._ports.clock()

@@ -17,12 +17,12 @@ from rekindle.thresholds.supervision import TICK_SECONDS
 from rekindle.thresholds.texts import MARGIN_CHARACTERS, UNTIL_CHARACTERS, UNTIL_LINES
 
 UNTIL_STOPPED = "stopped"
-"""Verdict if the supervisor was stopped: the cycle stays open, and the command runs later."""
+"""Verdict if the supervisor was stopped; the cycle stays open, and the command runs again later."""
 
 
 class UntilResult(msgspec.Struct, frozen=True):
     verdict: str = ""
-    """`passed`, `failed` or `stopped`; empty if there is no such command."""
+    """`passed`, `failed` or `stopped`; empty if no `until:` command is configured."""
     words: str = ""
     """How the command failed, with the end of its output."""
 
@@ -34,7 +34,7 @@ class UntilCommand:
         self._command, self._agent, self._ports = command, agent, world
 
     def ask(self) -> UntilResult:
-        """Run the command, and return whether it passed."""
+        """Run the command, and return its verdict."""
         if not self._command:
             return UntilResult()
         try:
@@ -68,7 +68,7 @@ class UntilCommand:
     def _make_failure(self, how: str, output: Iterable[bytes] = ()) -> UntilResult:
         command = to_one_line(shlex.join(self._command), UNTIL_CHARACTERS)
         text = b"\n".join(line.rstrip() for line in output).decode("utf-8", "replace").strip()
-        # Redact before truncating, because half a secret is not recognized.
+        # Redact before truncating, because a truncated secret would not be recognized.
         text = self._ports.store.redaction.text(text[-UNTIL_CHARACTERS - MARGIN_CHARACTERS :])
         tail = text[-UNTIL_CHARACTERS:].splitlines()[-UNTIL_LINES:]
         return UntilResult("failed", render_failure(command, how, list(map(strip_invisible, tail))))

@@ -1,4 +1,4 @@
-"""Keep the window sizes of a CLI's models in the agent's log."""
+"""Record the context-window sizes of a CLI's models in the agent's log."""
 
 from collections.abc import Mapping
 
@@ -13,9 +13,9 @@ class WindowSizes:
         self._agent, self._ports, self._log = agent, world, log
 
     def read(self, known: Projection) -> dict[str, int]:
-        """Return the window sizes of the CLI's models, asking the CLI once if none is recorded.
+        """Return the window sizes of the CLI's models; ask the CLI once if none is recorded.
 
-        The CLI's report at the end of each launch keeps the sizes up to date.
+        The CLI reports the sizes at the end of each launch, which keeps them up to date.
         """
         harness = self._agent.harness
         recorded = known.windows.get(harness.NAME, {})

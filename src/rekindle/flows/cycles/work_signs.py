@@ -1,4 +1,4 @@
-"""Find signs of work in an agent's folder, from git or else from the file system."""
+"""Find signs of work in an agent's folder, from git or, without git, from the file system."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from rekindle.system.git.work_status import GitStatus
 
 
 def read_work_signs(folder: str, head: str, since: float) -> WorkSigns:
-    """Return the work done since the commit `head` and the time `since`."""
+    """Return the work done since the commit `head` and the Unix time `since`."""
     tree = GitStatus(folder)
     files, committed = list_changed_files(tree, folder, head, since)
     return WorkSigns(
@@ -24,7 +24,7 @@ def read_work_signs(folder: str, head: str, since: float) -> WorkSigns:
 def list_changed_files(
     tree: GitStatus, folder: str, head: str, since: float
 ) -> tuple[list[str], tuple[str, ...]]:
-    """Return the changed files, and those of them that were committed."""
+    """Return the changed files, and which of them were committed."""
     if not tree.is_known:
         return list(list_changed(folder, since)), ()
     changed = tree.changed()
@@ -41,14 +41,14 @@ def count_commits(tree: GitStatus, head: str, committed: tuple[str, ...]) -> int
 
 
 def count_resolved(known: Projection, since: float) -> int:
-    """Return how many loops were resolved since a time."""
+    """Return the number of loops resolved since the given time."""
     return sum(
         not loop.is_open and loop.marks[-1].ts.timestamp() >= since for loop in known.loops.values()
     )
 
 
 def add_resolved(signs: WorkSigns | None, known: Projection, since: float) -> WorkSigns | None:
-    """Return the signs, with the number of loops that were resolved since a time."""
+    """Return the signs with the number of loops resolved since the given time."""
     resolved = count_resolved(known, since)
     if not resolved:
         return signs
@@ -59,5 +59,5 @@ def _is_newer(file: Path, since: float) -> bool:
     try:
         return file.lstat().st_mtime >= since
     except OSError:
-        # A removed file changed its folder's modification time.
+        # Removing a file updates the modification time of its folder.
         return file.parent.is_dir() and file.parent.stat().st_mtime >= since

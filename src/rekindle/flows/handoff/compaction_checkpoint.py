@@ -21,13 +21,13 @@ from rekindle.summarizers.mechanical_summary import KnownWork
 
 
 class CompactionCheckpointer(msgspec.Struct, frozen=True):
-    """Writes the checkpoint without a model, because the CLI waits for it before it compacts."""
+    """Writes the checkpoint without a model, because the CLI waits for it before compacting."""
 
     agent: str
     store: FileStore
     harness: Harness
     known: Callable[[str], KnownWork]
-    """Return the work since a commit."""
+    """Return the work done since a commit."""
     task: str = ""
     stays: bool = False
 
@@ -52,8 +52,8 @@ class CompactionCheckpointer(msgspec.Struct, frozen=True):
         with self.store.writer(self.agent, wait=LOCK_WAIT_SECONDS) as writer:
             writer.fold()
             writer.append(make_summary_event(result, ts=writer.now()))
-            # The checkpoint of a person's own session is only for that session. The person's next
-            # session is likely about something else.
+            # If a person started the session, the checkpoint is only for that session. The person's
+            # next session is probably about something else.
             only_session = "" if life.launch else compacted.session
             writer.commit_checkpoint(document, by="machine", session=only_session)
             writer.project()

@@ -1,4 +1,4 @@
-"""Ask a CLI for its models' window sizes, without using a model."""
+"""Ask a CLI for the context-window sizes of its models, without using a model."""
 
 import time
 from collections.abc import Callable
@@ -18,9 +18,9 @@ def measure_windows(
     stops: Callable[[], bool] = bool,
     elapsed: Callable[[], float] = time.monotonic,
 ) -> dict[str, int]:
-    """Return window sizes by model; empty if the CLI reports none, which disables handoffs.
+    """Return window sizes in tokens by model; empty if unknown, which disables handoffs.
 
-    `processes` must not be attached to a terminal, because a person may be using it.
+    `processes` must not be attached to a terminal, because a person may be using the terminal.
     """
     command = agent.harness.measure(agent.program)
     if command is None:

@@ -1,4 +1,4 @@
-"""Measure how full a launch's context window is, and write the rule by which its hook stops it."""
+"""Measure how full a launch's context window is, and write the rule for when its hook stops it."""
 
 from collections.abc import Mapping
 from threading import Thread
@@ -18,12 +18,12 @@ from rekindle.system.files import durable_files
 
 
 class WindowGauge:
-    """The window of one launch. The launch's hook reads the rule file at every turn boundary."""
+    """The context window of one launch. The hook reads the rule file at every turn boundary."""
 
     def __init__(
         self, agent: AgentSpec, world: SupervisorPorts, launch: str, windows: Mapping[str, int]
     ) -> None:
-        """`windows` holds the known window sizes by model, the most recently reported last."""
+        """Create a gauge. `windows` holds sizes in tokens by model, the latest reported last."""
         self._agent, self._ports, self.windows = agent, world, dict(windows)
         self._brake = agent.harness.brake(interactive=agent.stays)
         brakes = world.store.folder(agent.name).brakes(agent.scratch)
@@ -31,7 +31,7 @@ class WindowGauge:
         self._taken = brakes.taken(launch)
         self._measuring: Thread | None = None
         self._written: BrakeRule | None = None
-        # Until the CLI reports its model, assume the most recently used one.
+        # Until the CLI reports its model, assume the one that was reported last.
         self._window = [*windows.values()][-1] if windows else None
         self._known: UsageSource = "reported" if self._window else "unknown"
         self._transcript = ""
@@ -54,7 +54,7 @@ class WindowGauge:
 
     @property
     def needs_transcript(self) -> bool:
-        """Whether the transcript to measure is unknown until a hook reports it."""
+        """Whether the transcript is needed for measuring, but no hook has reported its path yet."""
         is_wanted = self._brake is not None and self._agent.threshold is not None
         return is_wanted and not self._transcript and self._agent.harness.CAN.hooks
 
@@ -68,12 +68,12 @@ class WindowGauge:
         self._write_rule()
 
     def opened(self, seen: SessionOpened) -> None:
-        """Apply the model that the CLI reports before the first request."""
+        """Use the window of the model that the CLI reports before its first request."""
         learnt = self.windows.get(seen.model)
         is_held = self._brake and self._brake.models and self._agent.threshold is not None
         if is_held and seen.model and not learnt:
-            # A new model: ask the CLI for its window in a thread, because that takes about a
-            # second.
+            # The model is new. Ask the CLI for its window size in a thread, because that takes
+            # about a second.
             self._measuring = Thread(target=self._update_limits, daemon=True)
             self._measuring.start()
         self._window = learnt or seen.window
@@ -89,7 +89,7 @@ class WindowGauge:
             self._write_rule()
 
     def ask(self) -> None:
-        """Request a stop at the next turn boundary, however full the window is."""
+        """Request a stop at the next turn boundary, no matter how full the window is."""
         self._is_asked = True
         self._write_rule()
 
@@ -108,7 +108,7 @@ class WindowGauge:
         return f"its window is {percent:.0f} % full: stopped; a fresh session continues"
 
     def take(self) -> bool:
-        """Accept the stop; return False if the hook has cancelled it meanwhile."""
+        """Accept the hook's stop; return False if the hook has cancelled it meanwhile."""
         try:
             self._mark.rename(self._taken)
         except FileNotFoundError:
@@ -116,23 +116,23 @@ class WindowGauge:
         return True
 
     def read_interrupting_request(self) -> str:
-        """Return the person's full request at which the session was stopped, or "" if unknown."""
+        """Return the full text of the request that the stop interrupted, or "" if unknown."""
         if self._brake is None:
             return ""
         _, _, payload = (durable_files.read_bytes(self._taken) or b"").partition(b"\n")
         try:
             prompt = msgspec.json.decode(payload, type=dict[str, Any]).get("prompt")
         except msgspec.DecodeError:
-            return ""  # the prompt is longer than the hook stores
+            return ""  # the prompt is too long for the hook to store
         return prompt if isinstance(prompt, str) else ""
 
     def cancel_stop(self) -> None:
-        """Cancel a stop that came too early. The hook stops again at a later boundary."""
+        """Cancel a stop that came too early. The hook stops the CLI at a later turn boundary."""
         for path in (self._mark, self._taken):
             path.unlink(missing_ok=True)
 
     def has_running_subagent(self, session: str) -> bool:
-        """Return whether a subagent is running whose calls would be cut off with the launch."""
+        """Return whether a running subagent would be cut off by ending the launch."""
         markers = [marker.encode() for marker in self._brake.beside] if self._brake else []
         subagents = self._agent.harness.asides(self._transcript, session)
         if not markers or not self._transcript or subagents is None:
@@ -169,7 +169,7 @@ class WindowGauge:
         )
 
     def _read_stop_usage(self) -> WindowUsage | None:
-        """Return the reading that made the hook stop; None if a handoff was requested."""
+        """Return the usage at which the hook stopped the CLI; None if a handoff was requested."""
         if self._brake is None:
             return None
         head, _, _ = (durable_files.read_bytes(self._taken) or b"").partition(b"\n")
@@ -177,13 +177,13 @@ class WindowGauge:
         used, size = (int(word) if word.isdecimal() else 0 for word in (*numbers, "0", "0")[:2])
         if not used:
             return None
-        # If transcript lines name the model, the last reading has that model's window.
+        # If transcript lines name the model, the last usage has the window size of that model.
         last = self._read_usage() if self._brake.models else None
         window, known = (last.window, last.known) if last else (self._window, self._known)
         return WindowUsage(used, size or window, "reported" if size else known)
 
     def measure(self, launch: str, before: WindowFill) -> events.WindowMeasured | None:
-        """Return an event if the window's fill changed by at least one percent, or None."""
+        """Return an event if the window usage changed by at least one percent, or None."""
         reading = self._read_usage()
         if reading is None:
             return None
@@ -220,7 +220,7 @@ class WindowGauge:
             self._agent.threshold,
             self.windows,
             window=self._window,
-            # Needed to tell the session's transcript from those of its subagents.
+            # Needed to distinguish the session's transcript from those of its subagents.
             transcript=self._transcript,
             asked=self._is_asked,
         )

@@ -1,7 +1,7 @@
-"""Write a checkpoint of a stopped session, from which a fresh session continues.
+"""Write a checkpoint of a stopped session, so that a fresh session can continue from it.
 
-The log records that a session was stopped. Until a checkpoint follows that event, the checkpoint is
-missing, so a crash in between only repeats the work.
+The log records that a session was stopped. The checkpoint counts as missing until one follows that
+event, so a crash in between only means that the work is repeated.
 """
 
 import msgspec
@@ -30,10 +30,10 @@ class CheckpointWriter:
         self._agent, self._ports, self._ending = agent, world, ending
 
     def write(self, launch: str, last: LaunchRecord) -> None:
-        """Write the checkpoint of the stopped session. `last` is its last launch.
+        """Write the checkpoint of the stopped session. `last` is the session's last launch.
 
         Only the session's own turns are read. Earlier unfinished work is in the checkpoint that the
-        session began with, and is carried over.
+        session started from, and is carried over.
 
         Raises:
             OverBudgetError: The turns exceed the summarizer's input cap.
@@ -62,7 +62,7 @@ class CheckpointWriter:
         self._ports.tell(HandoffReport(result.how, result.words))
 
     def _make_summary(self, turns: list[Turn], known: KnownWork) -> tuple[SummaryResult, str]:
-        """Return the summary, and the summarizer's error if it is mechanical because of one."""
+        """Return the summary, and the summarizer's error if that made the summary mechanical."""
         try:
             return self._ending.checkpointer().make("checkpoint", turns, known), ""
         except (OverBudgetError, StoppedError, StoreError):

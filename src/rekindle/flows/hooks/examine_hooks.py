@@ -1,4 +1,4 @@
-"""Examine whether Rekindle's hooks are installed in a settings file and can run."""
+"""Check whether Rekindle's hooks are installed in a settings file and can run."""
 
 import os
 import shlex

@@ -1,4 +1,4 @@
-"""Export the hooks as a package that a person installs in the CLI without editing settings."""
+"""Export the hooks as a package that can be installed in the CLI without editing settings."""
 
 import sys
 from pathlib import Path
@@ -18,11 +18,11 @@ _DESCRIPTION = (
 
 
 _PACKED = ("hooks.json", "hooks/hooks.json")
-"""Paths of the hooks file in a package, for any CLI."""
+"""Possible paths of the hooks file in a package, for all CLIs."""
 
 
 def export_hooks(harness: Harness, folder: Path) -> list[Path]:
-    """Write the package, and return its files. Its hooks find their agent when they run."""
+    """Write the package, and return its files. The hooks find their agent when they run."""
     files = harness.HOOK_FILES
     if files is None:
         raise UsageError(f"{harness.NAME} has no hooks", hint="`rekindle run` needs none")
@@ -58,7 +58,7 @@ def export_hooks(harness: Harness, folder: Path) -> list[Path]:
 
 
 def _find_packed(folder: Path) -> set[str]:
-    """Return the harnesses whose hooks are packed in the folder."""
+    """Return the harnesses for which the folder contains packaged hooks."""
     names = set()
     for path in (folder / name for name in _PACKED):
         try:

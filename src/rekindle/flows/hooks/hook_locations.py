@@ -1,4 +1,4 @@
-"""Locate the settings files in which a CLI looks for hooks, by level and folder."""
+"""Find the settings files where a CLI looks for hooks, by level and folder."""
 
 import os
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ HOOK_LEVELS: tuple[HookLevel, ...] = get_args(HookLevel)
 
 
 class HookLocation(msgspec.Struct, frozen=True):
-    """One settings file, and the folder that holds Rekindle's record of it."""
+    """A settings file, and the folder with Rekindle's record of its installed hooks."""
 
     harness: Harness
     level: HookLevel
@@ -27,19 +27,19 @@ class HookLocation(msgspec.Struct, frozen=True):
     settings: Path
     home: Path
     own: Path
-    """The CLI's folder with the user's own settings."""
+    """The CLI's configuration folder with the user's own settings."""
     folder: Path | None = None
-    """The folder whose sessions read these settings; None for all folders."""
+    """The folder whose sessions use these settings; None if all folders do."""
 
     @property
     def record(self) -> Path:
-        # A user may have several configuration folders, and a project several agents.
+        # A user may have several configuration folders, and a project may have several agents.
         if self.level == "user":
             name = json_codec.hash_bytes(os.fsencode(self.settings))[:12]
         else:
             name = f"{self.harness.NAME}-{self.level}"
             if self.folder and self.folder.resolve() != self.home.parent.resolve():
-                # Relative, because a project may be moved.
+                # The path is relative, because a project may be moved.
                 below = os.path.relpath(self.folder, self.home.parent)
                 name += f"-{json_codec.hash_bytes(os.fsencode(below))[:12]}"
         return self.home / f"hooks-{name}.json"
@@ -50,20 +50,21 @@ class HookLocation(msgspec.Struct, frozen=True):
 
     @property
     def target(self) -> Path:
-        """The settings file itself, after following links."""
-        # Path.resolve() would raise an error for a loop of links.
+        """The actual settings file, after links are resolved."""
+        # Path.resolve() would raise an error if the links form a loop.
         return Path(os.path.realpath(self.settings))
 
     @property
     def is_outside(self) -> bool:
-        """Whether links lead from a project's settings to a file outside the project."""
+        """Whether the project's settings file is a link to a file outside the project."""
         return self.level != "user" and self.root_of(self.target) is None
 
     def root_of(self, target: Path) -> Path | None:
-        """Return the project's or agent's folder that contains the settings file, or None.
+        """Return the folder of the project or agent that contains the settings file, or None.
 
         An agent or a cloned repository can create a link to a file elsewhere. None means that the
-        file is elsewhere, or that the settings are the user's own, which may link anywhere.
+        file is outside these folders, or that it holds the user's own settings, which may be a link
+        to any file.
         """
         if self.level == "user":
             return None
@@ -73,7 +74,7 @@ class HookLocation(msgspec.Struct, frozen=True):
 
 
 def list_levels(harness: Harness) -> tuple[HookLevel, ...]:
-    """Return the levels that a CLI has; the level that affects the fewest people comes first."""
+    """Return the settings levels of a CLI, starting with the one that affects the fewest people."""
     return tuple(level for level in HOOK_LEVELS if getattr(harness.HOOK_FILES, level, None))
 
 
@@ -97,7 +98,7 @@ def locate_hooks(
     environment: Mapping[str, str],
     folder: Path | None = None,
 ) -> HookLocation:
-    """Return the settings file of a level. `folder` is the agent's folder if it has its own."""
+    """Return the settings file for a level. `folder` is the agent's own folder, if it has one."""
     files = harness.HOOK_FILES
     if files is None:
         raise _make_no_hooks_error(harness)

@@ -1,9 +1,10 @@
 """Install and remove Rekindle's hooks in a CLI's settings files.
 
-A record of each settings file holds the previous text and the hash of the text that Rekindle wrote.
-If the file still has that hash, uninstalling restores the old bytes. If it was changed since, only
-Rekindle's entries are removed. A project's record is in its `.rekindle`, where an agent can write,
-so its text is used only if it equals the file without Rekindle's entries.
+For each settings file, a record holds its previous text and the hash of the text that Rekindle
+wrote. If the file still has that hash, uninstalling restores the previous bytes. If the file was
+changed since, only Rekindle's entries are removed. A project's record is in its `.rekindle` folder,
+where an agent can write, so the recorded text is used only if it equals the current file without
+Rekindle's entries.
 """
 
 import json
@@ -49,10 +50,10 @@ class HookChanges(msgspec.Struct, frozen=True):
 def install_hooks(
     place: HookLocation, folder: Path | None, others: Collection[Path] = ()
 ) -> HookChanges:
-    """Install the hooks, replacing older ones of Rekindle.
+    """Install the hooks, replacing any that Rekindle installed before.
 
     Raises:
-        UsageError: The installed hooks report for one of `others`, the folders of other agents.
+        UsageError: The installed hooks report for another agent, whose folder is in `others`.
     """
     hooks = _build_hooks(place, folder)
     with settings_file.hold_lock(place):
@@ -86,7 +87,7 @@ def install_hooks(
 
 
 def list_recorded_folders(project: Path) -> list[Path]:
-    """Return the project's folders with recorded hooks, even if `dir:` has changed since.
+    """Return the folders in the project with recorded hooks, even if `dir:` has changed since.
 
     An agent can write the records, so paths outside the project are ignored.
     """
@@ -103,7 +104,7 @@ def list_recorded_folders(project: Path) -> list[Path]:
 
 
 def _make_relative(place: HookLocation) -> str:
-    """Return the settings' folder relative to the project, or "" if it is not below it."""
+    """Return the settings folder relative to the project, or "" if it is not inside the project."""
     project = place.home.parent.resolve()
     folder = place.folder.resolve() if place.folder else project
     if folder == project or not folder.is_relative_to(project):
@@ -125,7 +126,7 @@ def _refuse_other(
 
 
 def is_installed(place: HookLocation) -> bool:
-    """Return whether the file contains Rekindle's hooks, or a record of it exists."""
+    """Return whether the file contains Rekindle's hooks, or a record says that it does."""
     return (
         bool(settings_file.find_installed(place, settings_file.read_settings(place)[0]))
         or place.record.exists()
@@ -133,7 +134,7 @@ def is_installed(place: HookLocation) -> bool:
 
 
 def uninstall_hooks(place: HookLocation) -> HookChanges:
-    """Remove the hooks, and keep all other content of the file, including later changes."""
+    """Remove the hooks, keeping everything else in the file, including later changes."""
     if not is_installed(place):
         return HookChanges(settings_changed=False)
     with settings_file.hold_lock(place):
@@ -160,7 +161,7 @@ def uninstall_hooks(place: HookLocation) -> HookChanges:
 
 
 def _build_hooks(place: HookLocation, folder: Path | None) -> HookEntries:
-    # Not resolved: a virtual environment is recognized by the path of its link to Python.
+    # The link is not resolved, because Python recognizes a virtual environment by the link's path.
     python = Path(sys.executable).absolute() if sys.executable else None
     words = [str(python), str(hook_program.find_hook_path()), str(folder or "")]
     if python is None or not python.is_file():
@@ -186,7 +187,7 @@ def _are_installed(installed: list[InstalledHook], hooks: HookEntries) -> bool:
 def _restore_text(
     place: HookLocation, text: str, current: bytes | None, record: _InstallRecord | None
 ) -> str:
-    """Return the text without Rekindle's hooks: the recorded one if valid, else the file's."""
+    """Return the settings without Rekindle's hooks: the recorded text if valid, else the file's."""
     before = record.before if record else ""
     comments = place.files.comments
     without = hook_settings.remove_hooks(text, place.shown, before, comments=comments)
@@ -195,7 +196,7 @@ def _restore_text(
 
 
 def _says_same(place: HookLocation, text: str, other: str) -> bool:
-    """Return whether two settings texts differ only in layout."""
+    """Return whether two settings texts differ only in formatting."""
     values = []
     for each in (text, other):
         bare = json_edit.blank_comments(each) if place.files.comments else each

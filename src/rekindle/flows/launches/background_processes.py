@@ -1,7 +1,7 @@
-"""Track an agent's background processes: record them while it runs, then end or keep them.
+"""Track an agent's background processes: record them while the agent runs, then end or keep them.
 
-The record is outside the workspace, because the supervisor ends the processes in it, and the agent
-must not be able to write it.
+The record is outside the workspace, because the supervisor ends the processes listed in it, and the
+agent must not be able to change the list.
 """
 
 from collections.abc import Callable
@@ -42,7 +42,7 @@ def _end_lost_launch(
     *,
     patience: float,
 ) -> SweptProcesses:
-    """End the processes of a launch whose exit no supervisor recorded."""
+    """End the processes of a launch whose exit was not recorded by a supervisor."""
     is_recorded = record.launch == mark
     recorded = [
         process.process for process in record.processes if is_recorded and not process.is_kept
@@ -69,7 +69,7 @@ class BackgroundProcesses:
         self._has_reported = False
 
     def watch(self, origin: LaunchStarted, program: int) -> Callable[[], None]:
-        """Record the launch's program, and return the function to call regularly while it runs."""
+        """Record the launch's program, and return a function to call regularly while it runs."""
         identity = self._ports.processes.identify(program)
         self._keep_record(self._make_record(self._list_kept(), origin.launch, identity))
         self._looked = self._ports.elapsed()
@@ -83,7 +83,7 @@ class BackgroundProcesses:
         return look
 
     def end(self, origin: LaunchStarted) -> SweptProcesses:
-        """End the processes that a launch left behind, and record those that are kept."""
+        """End the processes that a launch left running, and record the ones to keep."""
         self._record_current(origin.launch, origin.boot, origin.uptime)
         swept = self._ports.processes.end_launch_processes(
             origin.launch,
@@ -97,11 +97,11 @@ class BackgroundProcesses:
         return swept
 
     def settle(self, mark: str, *, boot: str, uptime: float) -> SweptProcesses:
-        """End the processes of a launch whose supervisor is gone."""
-        # Kept processes with this mark may not be recorded yet.
+        """End the processes of a launch whose supervisor is no longer running."""
+        # Some kept processes with this mark may not be recorded yet.
         self._record_current(mark, boot, uptime, before=self._record.processes)
-        # The agent itself may be among them. It was told to exit when its supervisor died, and may
-        # still be writing its transcript.
+        # The agent itself may be one of these processes. It was told to exit when its supervisor
+        # died, and may still be writing its transcript.
         swept = _end_lost_launch(
             self._ports.processes, self._record, mark, boot, uptime, patience=STOP_SECONDS
         )
@@ -118,13 +118,13 @@ class BackgroundProcesses:
         return swept
 
     def list_ended_commands(self, swept: SweptProcesses) -> tuple[str, ...]:
-        """Return the ended commands to report to the next session."""
+        """Return the ended commands that the next session should be told about."""
         return tuple(map(self._describe_command, swept.commands[:BACKGROUND_COMMANDS]))
 
     def _record_current(
         self, mark: str, boot: str, uptime: float, before: tuple[RecordedProcess, ...] = ()
     ) -> None:
-        """Record the launch's running background processes, with `before` and the kept ones."""
+        """Record the launch's running background processes, those in `before` and the kept ones."""
         program = self._record.program if self._record.launch == mark else ""
         running = self._ports.processes.background(mark, boot=boot, uptime=uptime, program=program)
         since = {process.process: process.since for process in self._record.processes}
@@ -154,7 +154,7 @@ class BackgroundProcesses:
         return to_one_line(self._ports.store.redaction.text(command), BACKGROUND_COMMAND_CHARACTERS)
 
     def _keep_record(self, record: BackgroundRecord) -> None:
-        """Write the record if it changed. For most agents it stays empty and is never written."""
+        """Write the record if it changed. For most agents it is always empty and never written."""
         is_empty = not (self._record.processes or record.processes or self._always_records)
         before, self._record = self._record, record
         if is_empty or record == before:
@@ -162,7 +162,7 @@ class BackgroundProcesses:
         try:
             self._ports.store.write_background_record(self._agent, record)
         except RekindleError as error:
-            # Work continues, because the record matters only if the supervisor is killed.
+            # The work continues, because the record matters only if the supervisor is killed.
             if not self._has_reported:
                 self._has_reported = True
                 self._ports.tell(TroubleReport(str(error)))

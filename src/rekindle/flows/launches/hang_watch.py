@@ -1,4 +1,4 @@
-"""Detect a process that hangs, from its silence and its use of processor and disk."""
+"""Detect a hanging process by its lack of output and its use of processor and disk."""
 
 import msgspec
 
@@ -40,9 +40,9 @@ class HangWatch:
         self._noticed = ""
 
     def check(self, now: float, transcript: str, *, is_ending: bool) -> LaunchExit | None:
-        """Return the exit of a process that hangs or only has to be ended, or None.
+        """Return the exit of a process to end because it hangs or has finished, or None.
 
-        Nothing is checked before the next check is due. A hang is recorded, and the operator is
+        Nothing is checked until the next check is due. A hang is recorded, and the operator is
         notified.
         """
         settings = self._ports.settings.runtime.watch
@@ -59,7 +59,8 @@ class HangWatch:
         signs = self._collect_signs(now, since)
         was_excused, self._is_excused = self._is_excused, hang.is_excused(signs)
         if was_excused and not self._is_excused and not signs.finished:
-            # It had no time for output yet since it was continued or its call returned.
+            # The process was just continued, or its call just returned, so it had no time for
+            # output.
             self.note_activity(now)
             signs = msgspec.structs.replace(signs, silent=0.0)
         judgement = hang.judge_silence(signs, settings)
@@ -112,7 +113,7 @@ class HangWatch:
                 signs,
                 stopped=vitals.stopped,
                 children=vitals.tools,
-                # The sums fall when a tool process ends, which is a sign of life too.
+                # The totals fall when a tool process exits, which is also a sign of life.
                 children_work=abs(vitals.tools_cpu_seconds - before.tools_cpu_seconds) > share
                 or abs(vitals.tools_moved_bytes - before.tools_moved_bytes) > most,
                 works=vitals.cpu_seconds - before.cpu_seconds > share

@@ -33,7 +33,7 @@ from rekindle.system.processes import program_search
 
 
 class Launch:
-    """One launch of an agent. Every process that it starts inherits its mark."""
+    """One launch of an agent. Every process started by the launch inherits its mark."""
 
     def __init__(
         self,
@@ -45,14 +45,14 @@ class Launch:
         *,
         windows: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
-        """`windows` holds the known window sizes by model."""
+        """Prepare a launch. `windows` holds the known context-window sizes by model, in tokens."""
         self.mark = mark
         self._agent = agent
         self._ports = world
         self.start = start
         self._folder = world.store.folder(agent.name)
-        # Built before anything is recorded: a command that the harness refuses does not count as a
-        # launch.
+        # Build the command before anything is recorded, so that a command refused by the harness
+        # does not count as a launch.
         self._scratch = Path(agent.scratch or self._folder.run)
         self._command = agent.harness.command(
             msgspec.structs.replace(
@@ -66,19 +66,19 @@ class Launch:
         )
         self.watched = ProcessOutput()
         self._transcribe: OutputTranscriber | None = None
-        """Used if the program has no hooks, and so reports no transcript."""
+        """Writes the transcript of a program without hooks; None for other programs."""
         self.meter = SpendMeter(spent or RunSpending(), agent.prices, start.usd_left)
         self.gauge = WindowGauge(agent, world, mark, windows)
         self.code: int | None = None
         self.seconds = 0.0
         self._idle, self._is_bounded = IdleWork(), False
         self.stretch = ("", 0.0)
-        """Commit and time since which no progress was seen."""
+        """Commit and Unix time since which no progress was seen."""
         self.fruitless: float | None = None
-        """Seconds from the last progress during the launch to its end; None if there was none."""
+        """Seconds from the last progress to the end of the launch; None if there was none."""
 
     def bound(self, idle: IdleWork, *, lifted: bool) -> None:
-        """Apply the bounds on work without progress. `idle` is that work before this launch."""
+        """Limit the work without progress. `idle` is such work in earlier launches."""
         self._idle, self._is_bounded = idle, not lifted
 
     def run(
@@ -87,9 +87,9 @@ class Launch:
         origin: LaunchStarted,
         background: BackgroundProcesses | None = None,
     ) -> LaunchExit:
-        """Start the process, follow it, and return how it ended. `origin` is its event in the log.
+        """Start the process, follow it, and return how it exited.
 
-        `background` records the processes that it leaves running.
+        `origin` is the log event of the launch. `background` records the processes left running.
         """
         began = self._ports.elapsed()
         self.stretch = (origin.head, origin.ts.timestamp())
@@ -138,7 +138,7 @@ class Launch:
         return self._classify_end(child, follow)
 
     def last_sign(self) -> Heartbeat | None:
-        """Return the last sign of life of a program without hooks: the time of its last output."""
+        """Return the time of the last output of a program without hooks, or None."""
         return self._transcribe.sign(is_last=True) if self._transcribe else None
 
     def _classify_end(self, child: ProcessHandle, follow: ProcessFollower) -> LaunchExit:
@@ -157,7 +157,8 @@ class Launch:
                 interactive=self.start.interactive,
             )
         )
-        # The reason for ending the process counts, unless it had finished by then.
+        # The reason for ending the process takes precedence, unless the process had already
+        # finished.
         was_done = exited.kind == "clean" and not follow.was_stopped
         if ending is not None and ending.kind != "clean" and not was_done:
             exited = ending
@@ -169,7 +170,7 @@ class Launch:
     def usage(self) -> WindowUsage | None:
         """Return the last known usage, from the output stream or else from the transcript.
 
-        For a program that reports neither, it is estimated from its input and output.
+        For a program that reports neither, the usage is estimated from its input and output.
         """
         if self.watched.usage is not None:
             return self.watched.usage
@@ -179,7 +180,7 @@ class Launch:
         return self._agent.harness.usage(tail, {}) if tail else None
 
     def transcript(self) -> str:
-        """Return the path of the session's transcript that its hooks reported, or ""."""
+        """Return the path of the session's transcript as reported by its hooks, or ""."""
         lives = self._ports.store.read(self._agent.name).projection.lives
         life = lives.get(self.start.session or self.watched.opened)
         return life.transcript if life is not None else ""
@@ -199,7 +200,7 @@ class Launch:
         environment = {**self._agent.environment, **command.environment, **own}
         argv = command.argv
         if not self._agent.program:
-            # Only programs outside the workspace count.
+            # Ignore programs inside the workspace.
             argv = program_search.resolve_command(argv, environment.get("PATH"))
         return self._ports.processes.start(
             argv,

@@ -1,4 +1,4 @@
-"""Report a launch's output as it comes, without secrets and without refused calls."""
+"""Report a launch's output as it arrives, without secrets and without refused calls."""
 
 import msgspec
 
@@ -24,14 +24,14 @@ class OutputReporter:
     def __init__(self, agent: AgentSpec, world: SupervisorPorts, watched: ProcessOutput) -> None:
         self._agent, self._ports, self._watched = agent, world, watched
         self._calls: dict[str, ToolCallStarted] = {}
-        """Started calls that are not reported yet."""
+        """Tool calls that have started but are not reported yet."""
         self._called_at = 0.0
         self._refused: set[str] = set()
 
     def report(self, item: OutputItem) -> None:
-        """Report an item of output; a call only once it is clear that it was not refused.
+        """Report an item of output. A tool call is held until it is clear that it was not refused.
 
-        A refusal comes at once, so a call that takes longer is reported while it runs.
+        Refusals arrive at once, so a call that takes longer is reported while it is running.
         """
         seen = self._redact(item)
         match seen:
@@ -49,15 +49,15 @@ class OutputReporter:
                     words = f"{call.tool} {call.about}"
                     self._watched.reported_refusals.append(words)
                     self._ports.tell(RefusedCallReport(words))
-                return  # others are reported when the launch has ended
+                return  # calls that are no longer held are reported when the launch ends
             case AssistantText() | WarningReport() | FinalReport():
-                self.report_calls()  # in the order in which it happened
+                self.report_calls()  # keep the order of events
             case _:
                 pass
         self._ports.tell(seen)
 
     def report_running_calls(self, now: float) -> None:
-        """Report the calls that run for so long that they were not refused."""
+        """Report the calls that have been running too long to have been refused."""
         if now - self._called_at > CALL_HELD_SECONDS:
             self.report_calls()
 
@@ -69,7 +69,7 @@ class OutputReporter:
         self._calls.clear()
 
     def _redact(self, seen: OutputItem) -> OutputItem:
-        """Return the item without secrets, because people see it and logs store it."""
+        """Return the item without secrets, because it is shown to people and stored in logs."""
         redacted = self._ports.store.redaction.text
         match seen:
             case AssistantText() | WarningReport():

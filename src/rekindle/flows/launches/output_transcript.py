@@ -1,7 +1,7 @@
 """Write the transcript of a program without hooks from its prompt and its output.
 
-The turns go straight into the agent's archive, normalized and redacted; no other copy is written to
-disk. The output is also the program's only sign of life.
+The turns are written directly to the agent's archive, normalized and redacted; there is no other
+copy on disk. The output is also the program's only sign of life.
 """
 
 from collections import deque
@@ -44,10 +44,10 @@ class OutputTranscriber:
         self._written_at = self._shown_at = world.elapsed()
         self._has_part = False
         self._is_shown = False
-        """Whether readers can see all output so far."""
+        """Whether readers can see all of the output so far."""
         self._has_failed = False
         self._printed_at: datetime | None = None
-        """Time of the last output that the log does not have as a sign of life yet."""
+        """Time of the last output not yet recorded in the log as a sign of life; None if all is."""
         self._signed_at = world.elapsed()
         is_wanted = world.settings.runtime.archive.transcripts
         self._is_kept = is_wanted and bool(STABLE_ID.match(session))
@@ -73,7 +73,7 @@ class OutputTranscriber:
             self.show()
 
     def show(self) -> None:
-        """Show pending output to readers, at most once a second, and archive it when due."""
+        """Show pending output to readers, at most once per second, and archive it when due."""
         now = self._ports.elapsed()
         if now - self._written_at >= TRANSCRIBED_EVERY_SECONDS:
             self.write()
@@ -91,7 +91,7 @@ class OutputTranscriber:
             self._archive.note(shown, is_durable=False)
 
     def sign(self, *, is_last: bool = False) -> Heartbeat | None:
-        """Return a sign of life for the log if there was new output and one is due."""
+        """Return a sign of life for the log if there was new output and one is due, or None."""
         now = self._ports.elapsed()
         is_due = is_last or now - self._signed_at >= TRANSCRIBED_EVERY_SECONDS
         if self._printed_at is None or not is_due:
@@ -112,7 +112,7 @@ class OutputTranscriber:
             self.write()
 
     def write(self, *, is_last: bool = False) -> None:
-        """Archive the pending turns. A failure is reported and does not end the agent's work."""
+        """Archive the pending turns. An error is reported, but does not end the agent's work."""
         self._written_at = self._ports.elapsed()
         if not self._is_kept or (self._is_full and not is_last):
             return
@@ -133,7 +133,7 @@ class OutputTranscriber:
                 self._ports.tell(TroubleReport(f"its output could not be archived: {error}"))
 
     def _begin_part(self) -> None:
-        """Start a new part if an earlier launch of the session has one."""
+        """Start a new part of the transcript if an earlier launch of the session wrote one."""
         if not self._has_part:
             before = self._archive.find(self._kept.session)
             part = before.part + 1 if before else 0
@@ -141,7 +141,7 @@ class OutputTranscriber:
             self._has_part = True
 
     def _is_inside_key(self) -> bool:
-        """Return whether the lines end inside a private key, which is redacted as a whole."""
+        """Return whether the pending lines end inside a private key, which is redacted whole."""
         if self._size >= 2 * TRANSCRIBED_TURN_CHARACTERS:
             return False
         text = "\n".join(self._lines)

@@ -1,4 +1,4 @@
-"""Follow a running process to its end: read its output, obey the operator, enforce budgets."""
+"""Follow a running process until it exits: read its output, obey the operator, enforce budgets."""
 
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
@@ -44,7 +44,7 @@ from rekindle.thresholds.supervision import (
 
 
 class ProcessFollower:
-    """Follows one process to its end, and ends it if necessary."""
+    """Follows one process until it exits, and ends it if necessary."""
 
     def __init__(
         self,
@@ -62,16 +62,16 @@ class ProcessFollower:
     ) -> None:
         """Follow the process `child`.
 
-        If `fruitless` is given, the process is ended after working too long without progress.
+        If `fruitless` is given, the process is ended when it works too long without progress.
         """
         self.fruitless, self._on_tick, self._transcribe = fruitless, on_tick, transcribe
         self._origin, self._agent, self._ports, self._child = origin, agent, world, child
         self._watched, self._meter, self._gauge = watched, meter, gauge
         self.ending: LaunchExit | None = None
-        """Why the process was asked to end."""
+        """Why the process was asked to exit; None if it was not asked."""
         self.was_stopped = False
-        """Whether its hook stopped it between two turns; then a clean exit does not mean that it
-        finished.
+        """Whether the hook stopped the process between two turns, so that a clean exit does not
+        mean that the work is finished.
         """
         self._is_end_requested = False
         self._asked_at = 0.0
@@ -82,7 +82,7 @@ class ProcessFollower:
         self._transcript = ""
         self._heard: object = None
         self._noted_turns = 0
-        """Number of the turns whose spending is in the log."""
+        """Number of turns whose spending is recorded in the log."""
         if origin.resumes:
             life = world.store.read(agent.name).projection.lives.get(origin.session)
             self._transcript = life.transcript if life is not None else ""
@@ -95,12 +95,12 @@ class ProcessFollower:
     def follow_to_end(self) -> None:
         waits = self._gauge.can_stop and not self._gauge.stops_itself
         tick = HELD_TICK_SECONDS if waits and not self._agent.stays else TICK_SECONDS
-        # Closed in any case: a traceback would keep a reference to the process, and the process
-        # would keep the person's terminal.
+        # Always close the stream. Otherwise a traceback would keep a reference to the process,
+        # which would keep the person's terminal.
         with closing(self._child.follow(tick)) as lines:
             self._follow_lines(lines)
         self._reporter.report_calls()
-        # The process may have ended between two checks.
+        # The process may have exited between two checks.
         self._handle_brake()
         self._turns.count(self._transcript)
 
@@ -128,9 +128,9 @@ class ProcessFollower:
             self._enforce_budget()
 
     def _handle_brake(self) -> None:
-        """End a process that its hook stopped, unless it exits by itself.
+        """End a process that its hook stopped, unless the process exits by itself.
 
-        A process with background work would wait for that work and start another turn.
+        A process with background work would wait for that work and then start another turn.
         """
         if self.ending is None and self._gauge.has_stopped():
             if self._gauge.has_running_subagent(self._origin.session or self._watched.opened):
@@ -145,7 +145,7 @@ class ProcessFollower:
         if self.was_stopped and self._watched.finished and self._gauge.is_kept:
             self._child.kill()
             return
-        # Most CLIs exit by themselves sooner than after a request, so the request comes late.
+        # Most CLIs exit sooner by themselves than when asked to, so ask only after a while.
         is_late = self._ports.elapsed() - self._asked_at > LEAVING_SECONDS
         if self.was_stopped and self._watched.finished and is_late and not self._is_end_requested:
             self._request_end()
@@ -168,20 +168,21 @@ class ProcessFollower:
     def _postpone_stop(self, now: float) -> None:
         """Cancel the stop if the process began another turn, so that its calls are not cut off.
 
-        Output right after the stop may still belong to the previous turn, because it is read late.
+        Output just after the stop may still belong to the previous turn, because the output is read
+        with a delay.
         """
         if now - self._asked_at > STREAM_LAG_SECONDS and not self._is_end_requested:
             self._gauge.cancel_stop()
             self.ending, self.was_stopped = None, False
 
     def _check_folder(self) -> None:
-        """End the process if its folder is gone or replaced, as another may be started."""
+        """End the process if its folder is missing or replaced, as another may be started."""
         try:
             self._ports.store.check_supervision(self._agent.name)
         except FolderLostError as error:
             self._end_process(LaunchExit("interrupted", str(error)))
         except StoreError as error:
-            self._report_trouble(error)  # the disk may answer at the next tick
+            self._report_trouble(error)  # the disk may work again at the next tick
 
     def _obey_commands(self) -> None:
         """End the process if a signal or a command in the log requests it."""
@@ -204,7 +205,7 @@ class ProcessFollower:
             self._request_end()
 
     def _end_process(self, why: LaunchExit, *, gently: bool = False) -> None:
-        """End the process. With `gently`, it gets time to exit by itself first."""
+        """End the process. With `gently`, the process first gets time to exit by itself."""
         if self.ending is None:
             self.ending = why
             self._asked_at = self._ports.elapsed()
@@ -217,7 +218,7 @@ class ProcessFollower:
         self._child.ask_to_end()
 
     def _enforce_budget(self) -> None:
-        """End the process if a cap is reached, but only between turns, so up to one turn late."""
+        """End the process if a cap is reached. Checked between turns, so up to one turn late."""
         if self._watched.calls or self._watched.finished:
             return
         if self.fruitless is not None and self.ending is None:
@@ -238,7 +239,7 @@ class ProcessFollower:
         return TICK_SECONDS if is_blind and not self._transcript else self._ports.fold_every
 
     def _fold_inbox(self, now: float) -> None:
-        """Fold the reports of hooks. A full disk must not end the agent's work."""
+        """Fold the hooks' reports into the log. A full disk must not end the agent's work."""
         try:
             with self._ports.store.writer(self._agent.name) as writer:
                 writer.fold()
@@ -252,7 +253,7 @@ class ProcessFollower:
             return
         except RekindleError as error:
             self._report_trouble(error)
-            self._read_run()  # the operator's commands count even if they cannot be folded
+            self._read_run()  # the operator's commands apply even if they cannot be folded
             return
         self._run = projection.run
         life = projection.lives.get(self._origin.session or self._watched.opened)
@@ -275,7 +276,7 @@ class ProcessFollower:
             self._ports.tell(TroubleReport(str(error)))
 
     def _check_handoff_request(self, known: Projection) -> None:
-        """Request a handoff if the operator wants one, or report that it is impossible."""
+        """Request a handoff if the operator asked for one, or report that it is not possible."""
         is_asked = known.handoff_asked > self._origin.seq
         if self._is_handoff_requested or not (is_asked or self._gauge.is_handoff_blocked()):
             return
@@ -298,7 +299,7 @@ class ProcessFollower:
         known: Projection,
         append: Callable[[events.SpendRecorded | events.WindowMeasured], object],
     ) -> None:
-        """Record spending and window regularly, in case the supervisor is killed."""
+        """Record the spending and window usage regularly, in case the supervisor is killed."""
         spent, before = self._meter.spent(), known.run.run_spending()
         is_new = self._meter.turns != self._noted_turns
         if not is_new and not budget.is_worth_recording(before, spent, self._agent.budget):

@@ -30,22 +30,22 @@ class ProcessOutput:
         self.last: deque[SpokenItem] = deque(maxlen=TELLING_KEPT)
         self.usage: WindowUsage | None = None
         self.estimated_tokens = 0
-        """Estimated tokens of input and output, for a program that reports no usage."""
+        """Estimated number of input and output tokens, for a program that reports no usage."""
         self.calls: dict[str, float] = {}
         """Start time of each running tool call."""
         self.refused_calls: list[RefusedCall] = []
-        """The first tool calls that the CLI refused, up to a limit."""
+        """The first tool calls that the CLI refused, up to a maximum number."""
         self.reported_refusals: list[str] = []
-        """Descriptions of the refusals that were reported while the process ran."""
+        """Descriptions of the refused calls that were reported while the process was running."""
         self.transcript_began = 0
-        """Size of a resumed session's transcript in bytes when the process began."""
+        """Size of a resumed session's transcript when the process started, in bytes."""
         self._begun: dict[str, ToolCallStarted] = {}
-        """The latest calls, by their id."""
+        """The most recent tool calls, by id."""
         self._turn = ""
         self._turn_calls: set[str] = set()
-        """Running calls whose turn was reported."""
+        """Ids of running calls whose turn was reported."""
         self._earlier_turn_calls: set[str] = set()
-        """Calls that were running one turn earlier, if turns are read from the transcript."""
+        """Ids of calls that were running one turn ago, if turns are read from the transcript."""
 
     def take(self, seen: OutputItem, now: float) -> None:
         if isinstance(seen, SpokenItem):
@@ -91,10 +91,10 @@ class ProcessOutput:
             self.refused_calls.append(refused)
 
     def _begin_turn(self, turn: str) -> None:
-        """Close the calls of earlier turns, because the model has their results by now.
+        """Close the calls of earlier turns, because the model already has their results.
 
-        Otherwise a call whose end was never reported would seem to run for ever. Calls since the
-        last report may belong to the same turn, which may be reported in several parts.
+        Otherwise a call whose end was never reported would seem to run forever. Calls since the
+        last report may belong to the same turn, because a turn may be reported in several parts.
         """
         if not turn or turn != self._turn:
             for call in self._turn_calls:
@@ -104,8 +104,8 @@ class ProcessOutput:
     def end_earlier_calls(self) -> None:
         """Close the calls that were running two turns ago, because the model has their results.
 
-        This is for turns read from the transcript. The stream may be one turn ahead of it, so a
-        call that was running at the last turn may belong to this one.
+        This is for turns read from the transcript. The output stream may be one turn ahead of the
+        transcript, so a call that was running at the last turn may belong to the current one.
         """
         for call in self._earlier_turn_calls:
             self.calls.pop(call, None)

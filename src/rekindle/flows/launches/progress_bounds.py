@@ -1,4 +1,4 @@
-"""Check whether a running launch exceeds the bounds on work without progress."""
+"""Check whether a running launch exceeds the limits on work without progress."""
 
 import msgspec
 
@@ -9,27 +9,27 @@ from rekindle.policy.progress.work_progress import find_progress
 
 
 class ProgressGuard:
-    """Checks the folder only when a bound is reached, because running git often is expensive."""
+    """Checks the folder for progress only when a limit is reached, because git is slow."""
 
     def __init__(
         self, world: SupervisorPorts, before: IdleWork, stretch: tuple[str, float]
     ) -> None:
-        """`before` is the work without progress of earlier launches."""
+        """Create a guard. `before` is the work without progress in earlier launches."""
         self._ports, self._idle = world, before
         self._before = list(before.signs)
         self._since, self._usd = world.elapsed(), 0.0
         self.has_progressed = False
         self.stretch = stretch
-        """Commit and time since which no progress was seen."""
+        """Commit and Unix time since which no progress was seen."""
 
     def seconds(self) -> float | None:
-        """Return the seconds since progress was seen, or None if it was never seen."""
+        """Return the seconds since the last progress, or None if there was no progress."""
         return self._ports.elapsed() - self._since if self.has_progressed else None
 
     def reached(self, usd: float, *, billed: bool | None) -> str:
-        """Return the description of a bound that is reached without progress, or "".
+        """Return a description of the limit that was reached without progress, or "".
 
-        `usd` is the cost of the launch so far.
+        `usd` is the cost of the launch so far, in dollars.
         """
         bounds = self._ports.settings.runtime.progress
         idle_work = self._idle

@@ -1,4 +1,4 @@
-"""Find the tool calls of a launch that its CLI refused, and make events and exits of them."""
+"""Find the tool calls that a launch's CLI refused, and build events and exits from them."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -20,12 +20,12 @@ class RefusedCalls(msgspec.Struct, frozen=True):
     """The refused calls of a launch."""
 
     missing: tuple[RefusedCall, ...] = ()
-    """Calls that a person may want to permit."""
+    """Refused calls that a person may want to permit."""
     denied: tuple[RefusedCall, ...] = ()
-    """Calls refused by the persona's own `deny` or by the protection of Rekindle's files."""
+    """Calls refused because of the persona's `deny` or the protection of Rekindle's files."""
 
     def record(self, launch: events.LaunchEnded, before: int) -> Iterator[events.CallRefused]:
-        """Yield the events of the refused calls, which follow the launch's end in the log."""
+        """Yield the events for the refused calls, which follow the end of the launch in the log."""
         calls = [(call, False) for call in self.missing] + [(call, True) for call in self.denied]
         for number, (call, denied) in enumerate(calls, before + 1):
             yield events.CallRefused(
@@ -43,8 +43,8 @@ class RefusedCalls(msgspec.Struct, frozen=True):
 def find_refused_calls(agent: AgentSpec, launch: Launch, redaction: Redaction) -> RefusedCalls:
     """Return the refused calls of a launch, redacted.
 
-    They are redacted before they are truncated, because half a secret is not recognized. An agent
-    in a terminal has none, because its CLI asks the person.
+    The calls are redacted before truncating, because a truncated secret would not be recognized. An
+    agent in a terminal has no refused calls, because its CLI asks the person.
     """
     if agent.stays:
         return RefusedCalls()
@@ -86,7 +86,7 @@ def _is_in(path: str, folder: str) -> bool:
 
 
 def make_refused_exit(agent: AgentSpec, refused: Sequence[RefusedCall]) -> LaunchExit:
-    """Return the exit of a launch that lacked a permission, with the setting to add."""
+    """Return the exit of a launch that lacked a permission, naming the setting to add."""
     first = refused[0]
     more = f", and {len(refused) - 1} more" if len(refused) > 1 else ""
     call = to_one_line(f"{first.tool} {first.about}", ABOUT_CHARACTERS)

@@ -1,4 +1,4 @@
-"""Meter the spending of a running launch, on top of the run's spending before it."""
+"""Track the spending of a running launch, in addition to the run's earlier spending."""
 
 from collections.abc import Mapping, Sequence
 
@@ -23,10 +23,10 @@ class SpendMeter:
         self._given: WindowUsage | None = None
 
     def count_given(self, tokens: int) -> None:
-        """Count the prompt of a program that reports no turns, by its estimated tokens.
+        """Count the prompt of a program that reports no turns, by its estimated number of tokens.
 
-        The estimate counts until the program prints something, and never ends the program while it
-        runs.
+        The estimate counts until the program prints something, and is never a reason to end a
+        running program.
         """
         self._given = WindowUsage(tokens, None, "estimated")
 
@@ -35,7 +35,8 @@ class SpendMeter:
             case UsageReport():
                 self._turns[seen.turn or str(len(self._turns))] = seen.usage
             case FinalReport():
-                # A program may report its total several times; each report counts from the start.
+                # A program may report its total several times; each total includes the earlier
+                # ones.
                 if seen.usd is not None:
                     self._told = max(self._told or 0.0, seen.usd)
                 self._counted = max(self._counted, seen.tokens or 0)
@@ -47,13 +48,13 @@ class SpendMeter:
         return len(self._turns)
 
     def spent(self, *, ended: bool = False) -> RunSpending:
-        """Return the spending of the run; a launch that `ended` without a price counts as unpriced.
+        """Return the run's spending; a launch that `ended` without a price counts as unpriced.
 
-        A CLI that reports its cost only at the end may be killed before. Until then its cost is
-        estimated from its tokens, up to its remaining budget, so that a launch that dies early
+        A CLI that reports its cost only at the end may be killed before that. Until then, its cost
+        is estimated from its tokens, up to its remaining budget, so that a launch that dies early
         still counts towards a cap.
         """
-        # Until a turn is reported, the prompt counts alone.
+        # Until a turn is reported, only the prompt counts.
         turns = list(self._turns.values()) or ([self._given] if self._given else [])
         usd = self._find_cost(turns)
         guess = self._guess_remaining_cost(turns) if usd is None else 0.0
@@ -61,13 +62,13 @@ class SpendMeter:
         return self._make_spending(turns, usd or guess, self._before.unpriced + unpriced)
 
     def estimate(self) -> float:
-        """Return the cost of the launch so far in dollars, at list prices if it is unknown."""
+        """Return the cost of the launch so far in dollars; based on list prices if not reported."""
         turns = list(self._turns.values())
         usd = self._find_cost(turns)
         return _sum_list_prices(turns) if usd is None else usd
 
     def certain(self) -> RunSpending:
-        """Return the spending without estimates, because no launch is ended on an estimate."""
+        """Return the spending without estimates, because an estimate must not end a launch."""
         turns = list(self._turns.values())
         return self._make_spending(turns, self._find_cost(turns) or 0.0, self._before.unpriced)
 

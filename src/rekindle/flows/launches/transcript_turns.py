@@ -1,4 +1,4 @@
-"""Count the turns of a launch from its transcript, for a CLI whose output does not report them."""
+"""Count the turns of a launch from its transcript, if the CLI's output does not report them."""
 
 import msgspec
 
@@ -13,10 +13,10 @@ class TranscriptTurns:
     def __init__(self, agent: AgentSpec, watched: ProcessOutput, meter: SpendMeter) -> None:
         self._agent, self._watched, self._meter = agent, watched, meter
         self._offset = 0
-        """Bytes of the transcript whose turns have been counted."""
+        """Offset in the transcript, in bytes, up to which turns have been counted."""
 
     def skip_existing(self, transcript: str) -> None:
-        """Skip the turns of a resumed session that earlier launches counted."""
+        """Skip the turns of a resumed session that were counted in earlier launches."""
         self._offset = transcript_files.read_size(transcript) if transcript else 0
         self._watched.transcript_began = self._offset
 
@@ -34,7 +34,7 @@ class TranscriptTurns:
         if not turns:
             return
         self._watched.end_earlier_calls()
-        # The model may be named on separate lines.
+        # The line that names the model may be a different one.
         last = self._agent.harness.usage(transcript_files.read_tail(transcript), {})
         for used in turns:
             model = used.usage.model or (last.model if last else "")

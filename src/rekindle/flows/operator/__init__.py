@@ -1,1 +1,1 @@
-"""Ask the operator, stop agents on request, and read the rows that screens show."""
+"""Ask the operator questions, stop agents on request, and read the rows shown on screen."""

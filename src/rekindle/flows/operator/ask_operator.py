@@ -1,4 +1,4 @@
-"""Ask the operator about an agent's questions, and apply the defaults of unanswered ones."""
+"""Ask the operator an agent's questions, and apply the default answers to expired ones."""
 
 from collections.abc import Collection, Sequence
 
@@ -28,18 +28,18 @@ class QuestionAsker:
     def with_questions(
         self, known: Projection, new: Sequence[events.AnyEvent]
     ) -> list[events.AnyEvent]:
-        """Return the events; each event that needs a person is followed by its question."""
+        """Return the events, with a question after each event that needs a person."""
         return questions.add_questions(known, new, self._make_question_terms())
 
     def ask_about_refused_calls(
         self, known: Projection, refused: Sequence[RefusedCall], launch: str
     ) -> list[events.QuestionAsked]:
-        """Return the questions about refused calls, and notify the operator of them."""
+        """Return questions about the refused calls, and notify the operator of them."""
         asked = questions.ask_about_calls(known, refused, launch, self._make_question_terms())
         lines = [f"{_find_call(question)}\n→ {_find_command(question)}" for question in asked]
         if lines:
-            # The number is reserved first: after a crash, another question must not get the same
-            # id.
+            # Reserve the number first, so that another question cannot get the same id after a
+            # crash.
             self._ports.store.keep_question_number(self._agent.name, asked[-1].number)
             self._ports.notify("permission", "\n".join(lines))
         return asked
@@ -50,7 +50,7 @@ class QuestionAsker:
         asked: Sequence[events.QuestionAsked],
         told: Collection[str],
     ) -> None:
-        """Report the refused calls that were not reported while the launch ran."""
+        """Report the refused calls that were not reported while the launch was running."""
         commands = {_find_call(question): _find_command(question) for question in asked}
         for call in refused:
             words = f"{call.tool} {to_one_line(call.about, ABOUT_CHARACTERS)}"
@@ -59,7 +59,7 @@ class QuestionAsker:
                 self._ports.tell(RefusedCallReport(words, command, is_repeated=words in told))
 
     def ask_about_current_safe_mode(self) -> None:
-        """Ask for a decision about the current safe mode, unless a question is open."""
+        """Ask for a decision about the current safe mode, unless a question is already open."""
         if (
             questions.ask_about_safe_mode(self._read_projection(), self._make_question_terms())
             is None
@@ -73,23 +73,23 @@ class QuestionAsker:
                 writer.append(asked)
 
     def apply_defaults(self) -> None:
-        """Record the default answer of each question whose deadline has passed."""
+        """Record the default answer to each question whose deadline has passed."""
         if not answers.apply_defaults(self._read_projection(), self._ports.clock()):
             return
         with self._ports.store.writer(self._agent.name, wait=STOP_SECONDS) as writer:
             writer.fold()
-            # Checked again under the lock, because an answer may have arrived in time.
+            # Check again while holding the lock, because an answer may have arrived in time.
             writer.append(*answers.apply_defaults(writer.projection, self._ports.clock()))
 
     def continue_unasked(self) -> None:
-        """Record that nothing blocks the agent any longer, unless it was answered meanwhile."""
+        """Record that nothing blocks the agent now, unless the question was answered meanwhile."""
         with self._ports.store.writer(self._agent.name, wait=STOP_SECONDS) as writer:
             writer.fold()
             if writer.projection.run.is_safe:
                 writer.append(events.RestartRequested(ts=self._ports.clock(), once=True))
 
     def answer_at_terminal(self) -> None:
-        """Record that the person at the terminal pressed Enter, if the question accepts it."""
+        """Record that the person at the terminal pressed Enter, if the question accepts Enter."""
         with self._ports.store.writer(self._agent.name, wait=STOP_SECONDS) as writer:
             writer.fold()
             projection, now = writer.projection, self._ports.clock()
@@ -101,9 +101,9 @@ class QuestionAsker:
             writer.append(msgspec.structs.replace(answer, by=by, host=here, origin="terminal"))
 
     def notify(self, what: StopReason) -> None:
-        """Notify the operator of the agent's state, in the words of its row."""
+        """Notify the operator of the agent's state, with the text of its status row."""
         projection, now = self._read_projection(), self._ports.clock()
-        # This supervisor is still running, so only recorded facts decide the row.
+        # This supervisor is still running, so the row depends only on recorded facts.
         row = build_row(projection, RowInputs(now=now, budget=self._agent.budget))
         is_asked = questions.find_blocking_question(projection, now) is not None
         self._ports.notify(what, f"{row.reason}\n→ {row.next_step}" if is_asked else row.reason)
@@ -118,7 +118,7 @@ class QuestionAsker:
         self._ports.notify(stop_reasons.parse_reason(wait.why), row.reason)
 
     def blocking(self) -> events.QuestionAsked | None:
-        """Return the question that blocks the agent, or None."""
+        """Return the question that blocks the agent, or None if there is none."""
         return questions.find_blocking_question(self._read_projection(), self._ports.clock())
 
     def _read_projection(self) -> Projection:

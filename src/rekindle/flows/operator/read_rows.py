@@ -1,4 +1,4 @@
-"""Read the rows of agents from the store, and reuse the rows that have not changed."""
+"""Read the status rows of agents from the store, reusing rows that have not changed."""
 
 from collections.abc import Callable, Mapping
 from datetime import datetime, tzinfo
@@ -16,19 +16,19 @@ from rekindle.stores.log.view import AgentView
 
 
 class RowReading(msgspec.Struct, frozen=True):
-    """The row of an agent, and the files that it was built from."""
+    """The status row of an agent, and the data it was built from."""
 
     row: AgentRow
     view: AgentView | None = None
-    """None if the agent was never started, or if its files cannot be read."""
+    """View of the agent's log; None if the agent was never started or its files cannot be read."""
     owner: AgentOwner | None = None
     is_supervised: bool = False
     deadline: datetime | None = None
-    """Time at which the agent's next question closes, although no file changes then."""
+    """Deadline of the agent's next question, after which the row changes although no file does."""
 
 
 class RowReader:
-    """The rows of one project's agents."""
+    """Reads the status rows of one project's agents."""
 
     def __init__(
         self,
@@ -40,24 +40,24 @@ class RowReader:
         zone: tzinfo | None = None,
         is_alive: Callable[[str], bool] = lambda _: False,
     ) -> None:
-        """`is_alive` returns whether the process of an open session is running."""
+        """Create a reader. `is_alive` returns whether the process of an open session is running."""
         self._store, self._agents, self._runtime = store, agents, runtime
         self._clock, self._zone, self._is_alive = clock, zone, is_alive
         self._made: dict[str, tuple[object, RowReading]] = {}
 
     def row(self, agent: str) -> AgentRow:
-        """Return the row of an agent."""
+        """Return the status row of an agent."""
         return self.read(agent).row
 
     def read(self, agent: str) -> RowReading:
-        """Return the row of an agent with its files; `broken` if they cannot be read."""
+        """Return the row and data of an agent, or a `broken` row if its files cannot be read."""
         harness = self._agents[agent].harness if agent in self._agents else ""
         if not self._store.exists(agent):
             return RowReading(build_new_row(agent, harness))
         try:
             is_supervised, now = self._store.is_supervised(agent), self._clock()
-            # Loops become stale by date, and the process of a session started by a person may be
-            # killed. Every other change is visible in the files.
+            # Two changes are not visible in the files: loops become stale by date, and the process
+            # of a session that a person started may be killed.
             key = (self._store.stamp(agent), is_supervised, now.date())
             made_for, before = self._made.get(agent, (None, None))
             is_by_hand = before and before.row.state == "running" and not is_supervised

@@ -8,7 +8,7 @@ from rekindle.stores.files import FileStore
 
 
 class StopCheck:
-    """Notices a signal at once, and the operator's command in the store after a short delay."""
+    """Detects a stop signal at once, and a stop command in the store after a short delay."""
 
     def __init__(
         self,

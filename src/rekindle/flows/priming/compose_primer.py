@@ -1,4 +1,4 @@
-"""Compose the primer of a session from the store."""
+"""Compose the primer for a session from the store."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -38,11 +38,11 @@ def compose_primer(
     converges: bool = False,
     session: str = "",
 ) -> Primer:
-    """Return the primer of a fresh session, with a notice if the last session was interrupted.
+    """Return the primer for a fresh session, with a notice if the last session was interrupted.
 
-    The task in that notice is the relay's Next Action, or else the last request. If `draft` is
-    given, the session is asked to write the next relay there. A checkpoint that belongs to one
-    session is included only if that is `session`.
+    The notice names a task: the relay's Next Action, or the last request if there is no relay. If
+    `draft` is given, the session is asked to write the next relay to that path. A checkpoint that
+    belongs to one session is included only if that session is `session`.
     """
     whole = str(store.folder(agent).document("relay"))
     relay = read_relay(store, agent)
@@ -95,7 +95,7 @@ def _render_move(known: Projection) -> str:
 
 
 def _render_ended(known: Projection, checkpoint: str) -> str:
-    """Return a notice of the processes ended with the last launch, unless the checkpoint has it."""
+    """Return a notice of the processes ended with the last launch, or "" if already reported."""
     last = sessions.find_newest_launch(known.attempts)
     swept = last.swept if last is not None else ()
     return "" if render_ended_list(swept) in checkpoint else render_ended_notice(swept)
@@ -111,8 +111,8 @@ def _render_stage(known: Projection, relay: Relay | None) -> str:
 def _read_checkpoint(store: FileStore, agent: str, seen: AgentView, session: str) -> str:
     """Return the checkpoint, or "" if it does not apply.
 
-    It does not apply if a relay was committed or a cycle began after it, or if it belongs to
-    another session.
+    A checkpoint does not apply if a relay was committed or a cycle began after it, or if it belongs
+    to another session.
     """
     documents = seen.committed.documents
     checkpoint, relay = documents.get("checkpoint"), documents.get("relay")

@@ -1,4 +1,4 @@
-"""Prime a session that a person started, or that was compacted, with the state of the work."""
+"""Prime a session with the state of the work after a person started it or the CLI compacted it."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -31,11 +31,11 @@ class SessionPrimer(msgspec.Struct, frozen=True):
     task: str = ""
 
     def prime(self, start: SessionStarted, say: Callable[[str], None]) -> None:
-        """Print the primer of the session, unless it was printed already.
+        """Print the primer for a session, unless it was already printed.
 
-        Under the agent's lock, only the first of two hooks that report the same start is answered.
-        The primer is recorded only after it was printed. If the store cannot be written, it is
-        printed all the same: twice is better than never.
+        If two hooks report the same start, the agent's lock ensures that only the first is
+        answered. The primer is recorded only after it was printed. If the store cannot be written,
+        the primer is printed anyway: printing it twice is better than not at all.
         """
         is_printed = False
         try:
@@ -56,7 +56,7 @@ class SessionPrimer(msgspec.Struct, frozen=True):
                     characters=len(text),
                     recovery=bool(lost),
                 )
-                # No later session is told of these lost sessions again.
+                # Record the lost sessions, so that no later session is told about them again.
                 writer.append(
                     *(events.SessionLost(ts=ts, session=session) for session in lost), primer_event
                 )
@@ -67,10 +67,10 @@ class SessionPrimer(msgspec.Struct, frozen=True):
                 say(self._render_text(start, seen, self._find_lost(start, seen)))
 
     def _find_lost(self, start: SessionStarted, seen: AgentView) -> list[str]:
-        """Return the sessions without a recorded end whose process is gone.
+        """Return the sessions without a recorded end whose process is no longer running.
 
-        Only a new session looks for them. A resumed, cleared, compacted or forked session continues
-        one that is not lost.
+        Only a new session looks for lost ones. A resumed, cleared, compacted or forked session
+        continues a session that is not lost.
         """
         if start.source != "startup":
             return []
@@ -112,7 +112,7 @@ class SessionPrimer(msgspec.Struct, frozen=True):
 
 
 def _render_done_work(text: str) -> str:
-    """Return the completed work in a checkpoint. The primer covers the remaining work."""
+    """Return the completed work listed in a checkpoint. The primer covers the remaining work."""
     try:
         parsed = checkpoint.parse(text)
     except DocumentError:

@@ -1,7 +1,7 @@
 """Supervise an agent: keep it running until its work is done or a person is needed.
 
-All state of the supervisor is in the log, so a new supervisor makes the same decisions as one that
-was killed. It resumes the same waits, and spent budget stays spent.
+The supervisor keeps all its state in the log, so a new supervisor makes the same decisions as one
+that was killed. It resumes the same waits, and the budget spent so far still counts.
 """
 
 from contextlib import suppress
@@ -40,12 +40,14 @@ class RunResult(msgspec.Struct, frozen=True):
 
     cycle: int
     outcome: Outcome | None
-    """None if nothing was started because the operator does not want the agent to run."""
+    """How the run ended; None if the operator does not want the agent to run, so nothing was
+    started.
+    """
     why: StopReason = "stopped"
     last: LaunchExit | None = None
     words: str = ""
     safe: str = ""
-    """Why the run ended in safe mode; empty if it did not."""
+    """Why the run ended in safe mode; empty if it ended otherwise."""
 
 
 class Supervisor:
@@ -64,11 +66,11 @@ class Supervisor:
     ) -> None:
         """Supervise `agent`. With `once`, the run ends instead of waiting for anything.
 
-        With `by_watchdog`, it obeys the last recorded command and records none. `is_recorded` means
-        that the caller has just recorded the operator's command. If the supervisor recorded it
-        again here, it would overrule commands given during its start. With `unbounded`, the agent
-        is not paused for lack of progress. Without `ending`, no relay is written at the end of a
-        cycle.
+        With `by_watchdog`, the supervisor obeys the last recorded command and does not record one.
+        `is_recorded` means that the caller has just recorded the operator's command; recording it
+        again here would override commands given while the supervisor was starting. With
+        `unbounded`, the agent is not paused for lack of progress. Without `ending`, no relay is
+        written at the end of a cycle.
         """
         self._ports, self._ends = world, ending
         self._once, self._by_watchdog = once, by_watchdog
@@ -88,7 +90,8 @@ class Supervisor:
     def run(self) -> RunResult:
         with self._ports.store.supervising(self._agent.name):
             projection = self._log.known()
-            # Checked under the lock, because a command may have arrived since the caller checked.
+            # Check while holding the lock, because a command may have arrived since the caller
+            # checked.
             if self._is_recorded and (
                 projection.run.desired != "running" or projection.run.is_over
             ):
@@ -113,8 +116,8 @@ class Supervisor:
     def _step_or_wait_for_disk(self) -> RunResult | None:
         """Run one step. If the disk is full and the agent has run before, wait and try again.
 
-        Otherwise the agent would not be restarted. A launch that ended without a record meanwhile
-        is settled like one that a dead supervisor left.
+        Without this retry, the agent would not be restarted. A launch that ends unrecorded in the
+        meantime is settled like one left by a supervisor that died.
         """
         try:
             self._ports.store.check_supervision(self._agent.name)
@@ -150,7 +153,7 @@ class Supervisor:
             if seen.projection.run.desired == "stopped":
                 break
             self._ports.rest(POLL_SECONDS)
-        # The operator's commands are stored outside the log as well, and count without it.
+        # The operator's commands are also stored outside the log, and apply even without it.
         if self._ports.by_hand():
             self._record_stop(self._read_projection().run)
         return self._make_result(number, "stopped", safe=error.reason)
@@ -175,11 +178,11 @@ class Supervisor:
             self._log.append(*new_events)
 
     def _run_step(self) -> RunResult | None:  # noqa: C901, PLR0911, PLR0912 - one for each kind of move
-        """Take the next step, and return the result if it ends the run."""
+        """Take the next step. Return the result if the step ends the run, or None."""
         self._log.person.apply_defaults()
         projection = self._log.known()
         number = projection.current_cycle
-        if projection.run.is_over:  # a person accepted the end that the agent reported
+        if projection.run.is_over:  # a person accepted the agent's report that it is done
             ended = StopRun(
                 stop_reasons.parse_reason(projection.run.ended.why), projection.run.ended.words
             )
@@ -190,8 +193,8 @@ class Supervisor:
         if tried and tried[-1].exit != "limit":
             self._waits.has_notified_limit = False
         if isinstance(move, WaitUntil) and move.after == self._waited_after:
-            # The wait is over by the monotonic clock; only the wall clock, which was changed,
-            # disagrees.
+            # The wait is over according to the monotonic clock. Only the wall clock disagrees,
+            # because it was changed.
             move = choose_session(tried)
         move = self._check_consent(move)
         if isinstance(move, WaitUntil | StartFresh | ResumeSession):
@@ -229,14 +232,14 @@ class Supervisor:
     def _check_consent(self, move: policy.Move) -> policy.Move:
         """Return the move, or safe mode if it would start something the operator has not accepted.
 
-        The end of a cycle and a handoff start programs named in the manifest too.
+        Ending a cycle and handing off also start programs named in the manifest.
         """
         starts = isinstance(move, StartFresh | ResumeSession | CloseCycle | HandOff)
         words = self._ports.unaccepted() if starts else ""
         return EnterSafeMode(policy.SETTINGS_REASON, words) if words else move
 
     def _notify_idle(self, move: Move, known: Projection) -> None:
-        """Notify the operator that launches make no progress, once until there is progress."""
+        """Notify the operator that launches make no progress; only once until progress resumes."""
         idle_work = measure_idle_work(known)
         if idle_work.failing is None:
             self._has_notified_idle = self._waits.has_notified_limit = False
@@ -267,13 +270,13 @@ class Supervisor:
             self._steps.launch(step, known)
         except AgentError:
             # The CLI could not be started at all. An operator who has just typed `run` gets the
-            # error at once. Later it counts as a crash, because the CLI may be in the middle of an
-            # update.
+            # error at once. In later launches it counts as a crash, because the CLI may be in the
+            # middle of an update.
             if not self._by_watchdog and is_first:
                 raise
 
     def _report_skipped_wait(self, known: Projection) -> None:
-        """Report a wait that the operator stopped: a start by the operator does not resume it."""
+        """Report a wait that is skipped because the operator stopped and restarted the agent."""
         newest = sessions.find_newest_launch(known.attempts)
         wait = known.run.waits(newest.seq if newest else 0)
         if wait and known.run.stopped > wait.seq and wait.until > self._ports.clock():
@@ -286,13 +289,13 @@ class Supervisor:
     def _finish_cycle(
         self, number: int, then: StopRun | EnterSafeMode, seq: int
     ) -> RunResult | None:
-        """Return the result of a cycle that is not followed by another one."""
+        """Return the result of the run after its last cycle, or None to wait in safe mode."""
         if isinstance(then, StopRun):
             return self._end_run(number, then, seq)
         return self._make_result(number, then.why, then.words) if self._once else None
 
     def _stop_run(self, number: int, move: StopRun, seq: int) -> RunResult:
-        if move.why != "stopped":  # a stopped run continues when the operator starts it
+        if move.why != "stopped":  # a stopped run continues when the agent is started again
             now = self._ports.clock()
             self._log.append(events.RunEnded(ts=now, outcome=move.why, words=move.words))
         return self._end_run(number, move, seq)
@@ -312,8 +315,8 @@ class Supervisor:
     def _handle_interrupt(self) -> RunResult:
         projection = self._read_projection()
         if self._ports.by_hand():
-            # A person pressed Ctrl-C at the terminal, which equals `rekindle stop`. A signal from
-            # elsewhere, such as a shutdown of the host, does not change the desired state.
+            # A person pressed Ctrl-C at the terminal, which has the same effect as `rekindle stop`.
+            # A signal from elsewhere, such as a host shutdown, does not change the desired state.
             self._record_stop(projection.run)
             self._cycle.end_kept_processes()
         return self._make_result(
@@ -321,14 +324,14 @@ class Supervisor:
         )
 
     def _record_stop(self, run: RunState) -> None:
-        """Record the operator's stop in the log, or else outside the folder.
+        """Record the operator's stop in the log, or outside the folder if that fails.
 
-        A full disk must not keep the supervisor from ending.
+        A full disk must not keep the supervisor from exiting.
         """
         command = policy.make_desired_event(run, "stopped", self._ports.clock())
         try:
             recorded = self._log.append(command)
-        except RekindleError as error:  # also if another program changed the log
+        except RekindleError as error:  # also raised if another program changed the log
             self._ports.tell(TroubleReport(f"the stop could not be recorded in the log: {error}"))
             with suppress(StoreError):
                 self._ports.store.note_stop(self._agent.name, command)
@@ -340,18 +343,18 @@ class Supervisor:
         return reason_text.explain_reason(run.safe.why, run.safe.words) if run.is_safe else ""
 
     def _read_projection(self) -> Projection:
-        """Read without folding, because a failing disk must not keep the supervisor from ending."""
+        """Read without folding, because a failing disk must not keep the supervisor running."""
         with self._ports.report_trouble(StoreError):
             return self._ports.store.read(self._agent.name).projection
         return Projection(self._agent.name)
 
     def _write_clean_exit(self, seq: int, outcome: str) -> None:
-        """Write the marker of a clean exit at `seq`; a later command overrides it."""
-        # The log records it as well, and a full disk must not keep the supervisor from ending.
+        """Write the marker for a clean exit at event `seq`; a later command overrides it."""
+        # The log also records the exit, and a full disk must not keep the supervisor from exiting.
         with self._ports.report_trouble(StoreError):
             self._ports.store.folder(self._agent.name).write_clean_exit(seq, outcome)
 
     def _renew_agent(self) -> None:
-        """Apply the settings that a person changed in safe mode."""
+        """Apply settings that a person changed during safe mode."""
         if not self._ports.interrupted() and (renewed := self._ports.renewed()):
             self._load_agent(renewed, self._cycle.last)

@@ -1,7 +1,7 @@
 """Perform the steps of an agent on its host: launch, hand off, end the cycle.
 
-`policy.supervision.decide` decides which step is next. The callers do the waiting: the supervisor
-on a laptop, the engine in a fleet.
+`policy.supervision.decide` chooses the next step. Any waiting is left to the caller: the supervisor
+on a laptop, or the engine in a fleet.
 """
 
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ class SupervisorSteps:
         ending: CycleEndPorts | None,
         last: LaunchExit | None = None,
     ) -> None:
-        """Without `ending`, neither a relay nor a checkpoint is written."""
+        """Create the steps. Without `ending`, neither a relay nor a checkpoint is written."""
         self._agent, self._ports = agent, world
         self.log = AgentLog(agent, world)
         self.cycle = CycleRunner(agent, world, self.log)
@@ -53,7 +53,7 @@ class SupervisorSteps:
         return decide_move(known, self._limits, self._ports.clock())
 
     def launch(self, step: StartFresh | ResumeSession, known: Projection) -> None:
-        """Start the launch that was decided from the projection `known`."""
+        """Start the launch that was chosen based on the projection `known`."""
         self.cycle.launch(self.cycle.open(), step, select_open_launches(known))
 
     def hand_off_session(
@@ -74,7 +74,7 @@ class SupervisorSteps:
         return None
 
     def enter_safe_mode(self, number: int, move: EnterSafeMode) -> RunState:
-        """Record safe mode with its question, and notify the operator."""
+        """Record safe mode and its question, and notify the operator."""
         now = self._ports.clock()
         entered: list[events.AnyEvent] = [
             events.SafeModeEntered(ts=now, why=move.why, words=move.words)
@@ -88,9 +88,9 @@ class SupervisorSteps:
     def end(self, number: int) -> tuple[StopRun | EnterSafeMode | None, int]:
         """End the cycle, and return the reason not to start another one, or None.
 
-        The second value is the position in the log at which this was decided; later commands were
-        not considered. The end and its consequence are appended in one write. Otherwise another
-        supervisor could start an unwanted cycle in between.
+        The second value is the log position on which the decision is based; commands recorded later
+        were not considered. The end of the cycle and its consequence are appended in one write.
+        Otherwise another supervisor could start an unwanted cycle in between.
         """
         ended = events.CycleEnded(ts=self._ports.clock(), cycle=number)
         if self._ending is not None:

@@ -1,4 +1,4 @@
-"""Wait on behalf of a supervisor, and notice the operator's commands meanwhile."""
+"""Wait on behalf of a supervisor, while watching for the operator's commands."""
 
 from rekindle.documents import events
 from rekindle.flows.cycles.agent_log import AgentLog
@@ -18,14 +18,14 @@ class SupervisorWaits:
         """Whether the operator was notified of the current series of usage limits."""
 
     def wait_until(self, log: AgentLog, move: WaitUntil, run: RunState) -> bool:
-        """Wait for the time of the move; return False if a command or a signal came first."""
+        """Wait until the time of the move; return False if a command or signal comes first."""
         now, began = self._ports.clock(), self._ports.processes.uptime()
         planned = (move.until - now).total_seconds()
         if run.waiting is None or run.waiting.until != move.until:
             wait = events.WaitStarted(ts=now, why=move.why, until=move.until)
             # Notify first, so that a crash in between does not lose the notification.
             if move.why == "limit" and not self.has_notified_limit:
-                self.has_notified_limit = True  # once for a series of limits
+                self.has_notified_limit = True  # notify only once for a series of limits
                 log.person.notify_wait(wait)
             log.append(wait)
         self.clear_start_record()
@@ -55,12 +55,12 @@ class SupervisorWaits:
             ):
                 last_stamp = stamp
                 if not self._ports.unaccepted():
-                    # The manifest is the accepted one again, for example after switching branches
-                    # and back.
+                    # The manifest is the accepted one again, for example because the person
+                    # switched to another branch and back.
                     log.person.continue_unasked()
 
     def clear_start_record(self) -> None:
-        """Remove the watchdog's start record, because the supervisor's state is in the log."""
+        """Remove the watchdog's start record, because the log now has the supervisor's state."""
         self._ports.store.folder(self._agent).remove_start_record()
 
     def _is_command_unchanged(self, log: AgentLog, run: RunState) -> bool:

@@ -1,8 +1,8 @@
-"""Watch the agents' supervisors, and start those that are missing.
+"""Watch the agents' supervisors, and start the missing ones.
 
-The watchdog needs no lock: if several supervisors are started for one agent, the first takes its
-lock, and the others exit without doing anything. A supervisor that does not come up is retried with
-growing pauses, and a person is notified.
+The watchdog needs no lock: if several supervisors are started for one agent, the first takes the
+agent's lock, and the others exit without doing anything. If a supervisor does not come up, the
+watchdog retries after growing pauses and notifies a person.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -31,23 +31,25 @@ class WatchReport(msgspec.Struct, frozen=True):
     started: bool
     words: str
     failed: bool = False
-    """Whether a supervisor was started before and did not come up."""
+    """Whether an earlier supervisor was started but did not come up."""
 
 
 class WatchPorts(msgspec.Struct, frozen=True):
-    """The ports of a watchdog."""
+    """The ports that a watchdog uses."""
 
     start: Callable[[str], str]
-    """Start a supervisor, and return where it runs; empty if that is not worth reporting."""
+    """Start a supervisor, and return where it is running, or "" if that is not worth reporting."""
     last_words: Callable[[str], str]
     """Return the last output of a supervisor that did not come up."""
     notify: Callable[[str, str], Sequence[str]]
-    """Notify a person about an agent, and return the failures."""
+    """Notify a person about an agent, and return the errors."""
     clock: Callable[[], datetime]
     in_window: Callable[[str], bool] = lambda _: False
-    """Return whether an agent's supervisor has a tmux window, which is a terminal."""
+    """Return whether an agent's supervisor has a tmux window, and so a terminal."""
     archive: Callable[[str], None] = lambda _: None
-    """Archive an agent's transcripts. A running supervisor does this itself."""
+    """Archive an agent's transcripts. Not needed while a supervisor is running, which does it
+    itself.
+    """
     limits: RestartSettings = RestartSettings()
     briefs: "BriefStarter | None" = None
 
@@ -56,22 +58,22 @@ class BriefStarter(msgspec.Struct, frozen=True):
     """The ports and settings for starting briefs."""
 
     start: Callable[[], None]
-    """Start a process that writes the due briefs, because asking a model takes time."""
+    """Start a separate process that writes the due briefs, because asking a model takes time."""
     zone: tzinfo
     limits: BriefSettings = BriefSettings()
 
 
 class Watchdog:
     def __init__(self, store: FileStore, ports: WatchPorts, staying: Collection[str] = ()) -> None:
-        """`staying` names the agents that need a person's terminal."""
+        """Create a watchdog. `staying` names the agents that need a person's terminal."""
         self._store, self._ports, self._staying = store, ports, staying
         self._known: dict[str, tuple[object, Projection]] = {}
         self._kept: dict[str, datetime] = {}
-        """When each agent's transcripts were last archived."""
+        """Time at which each agent's transcripts were last archived."""
         self._seen: dict[str, Projection] = {}
-        """Projections that were read in the current round."""
+        """Projections that were read in the current round, by agent."""
         self._begun: dict[str, tuple[DueBrief, int, datetime]] = {}
-        """The last started brief of each agent, with its log position and time."""
+        """Log position and time of each agent's most recently started brief."""
 
     def look(self, agents: Sequence[str]) -> list[WatchReport]:
         """Check each agent once. An agent that cannot be read does not delay the others."""
@@ -95,7 +97,7 @@ class Watchdog:
             return WatchReport(agent, started=False, words=str(error))
 
     def _start_due_briefs(self, reports: list[WatchReport]) -> list[WatchReport]:
-        """Start a process that writes all due briefs, one after the other."""
+        """Start a process that writes all due briefs one by one."""
         due = {report.agent for report in reports if self._has_due_brief(report.agent)}
         if due and self._ports.briefs:
             try:
@@ -120,10 +122,10 @@ class Watchdog:
         try:
             if briefs is None or not self._store.exists(agent):
                 return False
-            # Reuse the projection of this round, because reading is the most expensive part.
+            # Reuse the projection from this round, because reading it is the most expensive part.
             projection = self._seen.pop(agent, None) or self._read_projection(agent)
         except RekindleError:
-            return False  # already reported in this round
+            return False  # the error was already reported in this round
         due_brief = brief_schedule.find_due_brief(
             now,
             briefs.zone,
@@ -159,11 +161,11 @@ class Watchdog:
         return report
 
     def _start_supervisor(self, agent: str, facts: WatchFacts) -> WatchReport:
-        """Start the supervisor, unless the last one is still coming up."""
+        """Start the supervisor, unless the previous one is still starting."""
         now, seq = self._ports.clock(), self._read_projection(agent).seq
         before = self._read_attempt(agent, seq)
         if self._store.is_supervised(agent):
-            # It came up between the two checks, which makes the start record obsolete.
+            # The supervisor came up between the two checks, so the start record is obsolete.
             return _leave_alone(agent, watchdog_table.decide_start(WatchFacts(supervised=True)))
         rests = watchdog_table.compute_rest(before, now, self._ports.limits)
         decision = watchdog_table.decide_start(msgspec.structs.replace(facts, rests=rests))
@@ -173,7 +175,7 @@ class Watchdog:
                 agent, started=True, words="; ".join(filter(None, (decision.words, where)))
             )
         if not decision.starts and before.times == 1:
-            return _leave_alone(agent, decision)  # it may be coming up right now
+            return _leave_alone(agent, decision)  # the supervisor may still be starting
         words = f"it did not come up: {self._ports.last_words(agent)}"
         if decision.starts:
             self._start_and_note(agent, StartAttempt(seq, now, before.times + 1, told=True))
@@ -182,13 +184,13 @@ class Watchdog:
         return WatchReport(agent, started=decision.starts, words=words, failed=True)
 
     def _start_and_note(self, agent: str, tried: StartAttempt) -> str:
-        # Written first: after a crash in between it counts as started, which costs one pause at
-        # most.
+        # Write the record first. After a crash in between, the supervisor counts as started, which
+        # delays the next attempt by at most one pause.
         self._store.folder(agent).write_start_record(msgspec.json.encode(tried))
         return self._ports.start(agent)
 
     def _read_attempt(self, agent: str, seq: int) -> StartAttempt | None:
-        """Return the last start attempt if the log has not changed since, or None."""
+        """Return the last start attempt, or None if the log has changed since."""
         record = self._store.folder(agent).read_start_record()
         try:
             tried = msgspec.json.decode(record, type=StartAttempt) if record else None
@@ -197,9 +199,9 @@ class Watchdog:
         return tried if tried is not None and tried.seq == seq else None
 
     def _collect_facts(self, agent: str) -> WatchFacts:
-        # The lock is checked first: a supervisor that exits later has written its last events
-        # before that. This also covers a missing folder, whose supervisor may still be ending the
-        # agent.
+        # Check the lock before reading the log. If no supervisor holds it, the last one has already
+        # written its final events. The check also covers a missing folder, whose supervisor may
+        # still be ending the agent.
         if self._store.is_supervised(agent):
             return WatchFacts(supervised=True)
         if not self._store.exists(agent):
@@ -218,11 +220,11 @@ class Watchdog:
         )
 
     def _read_projection(self, agent: str) -> Projection:
-        """Return the cached projection if nothing was written since; idle agents cost little."""
+        """Return the projection, from the cache if nothing was written since the last read."""
         stamp = self._store.stamp(agent)
         cached = self._known.get(agent)
         if cached is None or cached[0] != stamp:
-            # The stamp is taken before reading, so later writes are noticed next time.
+            # Take the stamp before reading, so that the next call notices any later write.
             cached = (stamp, self._store.read(agent).projection)
             self._known[agent] = cached
         return cached[1]

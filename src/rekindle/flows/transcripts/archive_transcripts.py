@@ -1,4 +1,4 @@
-"""Archive transcripts, normalized and redacted, before the CLI deletes its own copies."""
+"""Archive transcripts in normalized, redacted form before the CLI deletes its own copies."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,7 +22,7 @@ _ENDING = ".jsonl"
 
 
 class _TranscriptSource(msgspec.Struct, frozen=True):
-    """The transcript file of a session or of one of its subagents."""
+    """The transcript file of a session or one of its subagents."""
 
     session: str
     thread: str
@@ -42,7 +42,7 @@ class TranscriptArchiver:
         self.sources({session: life.transcript for session, life in lives.items()})
 
     def sources(self, transcript_of: Mapping[str, str]) -> None:
-        """Archive these transcripts, with those of their subagents."""
+        """Archive the given transcripts and those of their subagents."""
         changed = [
             source for source in self._find_sources(transcript_of) if self._has_changed(source)
         ]
@@ -88,7 +88,8 @@ class TranscriptArchiver:
                 session=source.session, thread=source.thread, source=source.path
             )
         elif not self._continue_archive(archived, source, harness):
-            # A different transcript, or an archive that cannot be extended: start a new file.
+            # The transcript is a different one, or the archive cannot be extended: start a new
+            # file.
             self._archive.note(archived)
             archived = ArchivedTranscript(
                 session=archived.session,
@@ -105,7 +106,7 @@ class TranscriptArchiver:
     def _continue_archive(
         self, archived: ArchivedTranscript, source: _TranscriptSource, harness: Harness
     ) -> bool:
-        """Append to the archive if it is complete and from the same file; return whether it was."""
+        """Append to an archive that is complete and has this source; otherwise return False."""
         with closing(self._open_reader(archived, source, harness)) as reading:
             is_same = not archived.seen or reading.follows(archived.seen, archived.mark)
             if not is_same or not archived.harness or not self._archive.is_whole(archived):
@@ -123,8 +124,8 @@ class TranscriptArchiver:
     def _store_turns(
         self, archived: ArchivedTranscript, reading: TranscriptReader, source: _TranscriptSource
     ) -> None:
-        """Append the turns in steps, so that a crash or a reader finds all earlier steps."""
-        # Taken before reading, so that later writes are noticed next time.
+        """Append the turns in steps, so that a crash loses only the current step."""
+        # Take the stamp before reading, so that the next call notices any later write.
         stamp = transcript_files.make_stamp(source.path)
 
         def then(known: ArchivedTranscript) -> ArchivedTranscript:
@@ -150,8 +151,8 @@ class TranscriptArchiver:
 def list_subagent_files(asides: SubagentTranscripts) -> Iterator[str]:
     """Yield the files that may belong to subagents, without following links to folders.
 
-    A link may lead to a parent folder or out of the CLI's folder. This includes the first folder
-    itself.
+    A link may lead to a parent folder, or out of the CLI's folder. The first folder is not followed
+    either if it is a link.
     """
     if os.path.realpath(asides.folder) != asides.folder:
         return iter(())
@@ -166,6 +167,6 @@ def list_subagent_files(asides: SubagentTranscripts) -> Iterator[str]:
 
 
 def _make_thread_name(path: str) -> str:
-    """Return a subagent's name from its path, because files in several folders may share one."""
+    """Return a subagent's name, made from its whole path because file names may repeat."""
     name = path.removesuffix(_ENDING)
     return name if STABLE_ID.match(name) else derive_id(name)

@@ -1,6 +1,6 @@
-"""Summarize turns with a model, asked at most twice, or else without one.
+"""Summarize turns with a model, asked at most twice, or without one if that fails.
 
-A summary only becomes a document. It cannot start programs or change budgets.
+A summary is only ever stored as a document. It cannot start programs or change budgets.
 """
 
 import secrets
@@ -34,16 +34,16 @@ class SummaryResult(msgspec.Struct, frozen=True, kw_only=True):
     summary: Summary
     how: Literal["headless", "mechanical"]
     words: str = ""
-    """Why no model made the summary."""
+    """Why the summary was made without a model."""
     turns: int = 0
     """Number of turns that were summarized."""
     usd: float = 0.0
     tokens: int = 0
-    """Tokens used, even if the answer could not be used."""
+    """Number of tokens used, including those for unusable answers."""
 
     @property
     def was_asked(self) -> bool:
-        """Whether a model was asked: it made the summary, or `words` says why it did not."""
+        """Whether a model was asked: either it made the summary, or `words` says why it did not."""
         return self.how == "headless" or bool(self.words)
 
 
@@ -56,14 +56,14 @@ class Summarizer:
         words: str = "",
         nonce: Callable[[], str] = lambda: secrets.token_hex(16),
     ) -> None:
-        """`ask` raises a SummaryError if there is no answer; None means no model is used.
+        """Create a summarizer. `ask` asks a model, and raises SummaryError if there is no answer.
 
-        `words` are extra instructions for the model.
+        If `ask` is None, no model is used. `words` are extra instructions for the model.
         """
         self._ask, self._cap, self._words, self._nonce = ask, cap, words, nonce
 
     def make(self, kind: SummaryKind, turns: Iterable[Turn], known: KnownWork) -> SummaryResult:
-        """Summarize redacted turns, consuming them one by one.
+        """Summarize redacted turns, reading them one by one.
 
         Raises:
             OverBudgetError: The turns exceed the summarizer's input cap.
@@ -112,9 +112,9 @@ class ModelReply(msgspec.Struct, Generic[T]):
     """Why there is no result."""
     usd: float
     tokens: int
-    """Tokens used, even if the answer could not be used."""
+    """Number of tokens used, including those for unusable answers."""
     is_unusable: bool = False
-    """Whether the model answered, or at least incurred costs, without a usable result."""
+    """Whether the model answered, or at least incurred costs, but gave no usable result."""
 
 
 def ask_twice(
@@ -122,7 +122,7 @@ def ask_twice(
     request: SummaryRequest,
     parse: Callable[[str], T],
 ) -> ModelReply[T]:
-    """Ask, and ask again if `parse` rejects the answer with a DocumentError."""
+    """Ask a model; ask once more if `parse` rejects the answer with a DocumentError."""
     usd, tokens, words, next_request = 0.0, 0, "", request
     for _ in range(2):
         try:
@@ -142,7 +142,7 @@ def ask_twice(
 def make_summary_event(
     result: SummaryResult, *, ts: datetime, spent: RunSpending | None = None, seconds: float = 0.0
 ) -> events.SummaryMade:
-    """Return the event that records a summary. `spent` is the run's spending before it, if any."""
+    """Return the event that records a summary. `spent` is the run's spending before the summary."""
     return events.SummaryMade(
         ts=ts,
         document=result.summary.kind,
@@ -159,7 +159,7 @@ def make_summary_event(
 
 
 def render_document(result: SummaryResult, known: KnownWork, *, name: str, day: date) -> str:
-    """Return the document of a summary. The changed files come from git, not from the summary."""
+    """Return a summary as a document. The changed files come from git, not from the summary."""
     files = "\n".join(f"- {summaries.render_code(path)}" for path in known.changed)
     kind = result.summary.kind
     sections = summaries.render_sections(result.summary, {CheckpointSection.MODIFIED_FILES: files})
