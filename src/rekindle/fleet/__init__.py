@@ -1,4 +1,4 @@
-"""Run agents on many hosts: an engine keeps them, and any host of a pool runs their cycles.
+"""Run agents on many hosts: an engine stores them, and any host of a pool runs their cycles.
 
 Importing this package without the `fleet` extra raises an error that says how to install it.
 """

@@ -1,4 +1,4 @@
-"""Decide an agent's next move in its workflow, with patches for the histories of old versions."""
+"""Decide an agent's next move in its workflow, with patches for histories of older versions."""
 
 from datetime import datetime
 
@@ -18,17 +18,17 @@ with workflow.unsafe.imports_passed_through():
     )
 
 QUESTIONS_PATCH = "questions"
-"""Patch: the workflow asks a person questions. Older histories contain none."""
+"""Patch: the workflow asks a person questions. Older histories contain no questions."""
 _PACED_HANDOFFS = "paced-handoffs"
-"""Patch: launches after handoffs are paced. In older histories they start at once."""
+"""Patch: launches after handoffs are paced. In older histories, they start at once."""
 _RESUMES = "failed-resumes"
 """Patch: resumes that a CLI refused do not count as crashes."""
 
 
 def decide(registered: RegisteredAgent, now: datetime) -> runs.Move:
-    """Return the agent's next move, as decided by the version that started its history."""
+    """Return the agent's next move, deciding like the version that started its history."""
     known, limits = registered.projection, registered.definition.limits
-    # Check a patch only if it matters, because each check adds a marker to the history.
+    # Check a patch only when it matters, because each check adds a marker to the history.
     counts = has_failed_resume(known) and not workflow.patched(_RESUMES)
     move = decide_move(known, limits, now, resumes_count=counts)
     is_paced = isinstance(move, WaitUntil) and move.why == idle.IDLE_REASON

@@ -11,20 +11,20 @@ HOST_ATTRIBUTE = SearchAttributeKey.for_keyword("RekindleHost")
 POOL_ATTRIBUTE = SearchAttributeKey.for_keyword("RekindlePool")
 CYCLE_ATTRIBUTE = SearchAttributeKey.for_int("RekindleCycle")
 _REASONS = "listed-reasons"
-"""Patch: the engine's list includes the reason of a run that is over or paused."""
+"""Patch: the engine's list shows why a run is over or paused."""
 REASON_MEMO = "rekindle_reason"
-"""Memo with that reason as STATE:WHY; valid while RekindleState has the same state."""
+"""Memo with the reason as STATE:WHY; valid only while RekindleState has the same state."""
 
 
 class AgentListing:
-    """The attributes that the engine's list shows of one agent."""
+    """The attributes of one agent in the engine's list."""
 
     def __init__(self) -> None:
         self._shown: tuple[str, str, str] = ("", "", "")
         self._shown_reason = ""
 
     def show(self, registered: RegisteredAgent, state: str, host: str) -> None:
-        """Update the search attributes, which are not encrypted and have no text of the agent."""
+        """Update the search attributes, which are not encrypted and contain no agent text."""
         pool = registered.definition.pool
         if (state, host, pool) == self._shown:
             return
@@ -39,7 +39,7 @@ class AgentListing:
         )
 
     def show_reason(self, registered: RegisteredAgent, state: str) -> None:
-        """Add why a run is over or paused to the engine's list, without the agent's text."""
+        """Show in the engine's list why a run is over or paused, without any text of the agent."""
         run = registered.projection.run
         why = {"over": run.ended.why, "safe": run.safe.why}.get(state, "")
         reason = f"{state}:{why}"

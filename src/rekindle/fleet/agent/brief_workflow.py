@@ -7,7 +7,7 @@ from rekindle.fleet.agent.workflow import AgentWorkflow
 
 @workflow.defn(name="Brief")
 class BriefWorkflow:
-    """Tells the agent's workflow that its brief is due."""
+    """Notifies the agent's workflow that its brief is due."""
 
     @workflow.run
     async def run(self, agent: str) -> None:

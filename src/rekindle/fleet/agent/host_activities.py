@@ -1,4 +1,4 @@
-"""Start activities on hosts for an agent's workflow, and judge how they failed."""
+"""Start activities on hosts for an agent's workflow, and classify their failures."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -38,7 +38,7 @@ def start_on_host(
     host: str,
     cancelled: ActivityCancellationType = _WHEN_IT_HAS_ENDED,
 ) -> workflow.ActivityHandle[Any]:
-    """Start a long activity on a host, which keeps the lease until the activity ends."""
+    """Start a long-running activity on a host, which keeps the lease until the activity ends."""
     definition = registered.definition
     return workflow.start_activity(
         activity,
@@ -56,7 +56,7 @@ def start_on_host(
 def start_beside(
     registered: RegisteredAgent, activity: str, host: str
 ) -> workflow.ActivityHandle[Any]:
-    """Start a short activity on the host that has the lease; retry if it does not answer."""
+    """Start a short activity on the host that has the lease; retry if the host does not answer."""
     most = timedelta(seconds=FLEET_WORD_SECONDS)
     return workflow.start_activity(
         activity,
@@ -70,7 +70,7 @@ def start_beside(
 def start_offer(
     registered: RegisteredAgent, shunned: Sequence[str]
 ) -> workflow.ActivityHandle[str]:
-    """Ask the hosts of the pool for a free slot; the first that answers is the result."""
+    """Ask the hosts of the pool for a free slot; the result is the first host to offer one."""
     return workflow.start_activity(
         "offer",
         args=[make_order(registered), shunned],
@@ -89,16 +89,17 @@ def make_order(registered: RegisteredAgent) -> HostOrder:
 
 
 def is_work_unpushed(registered: RegisteredAgent) -> bool:
-    """Return whether the agent's work exists only on its host, because it was never pushed."""
+    """Return whether the agent's work was never pushed, and so exists only on its host."""
     known = registered.projection
     is_pushed = bool(registered.definition.remote) and known.workspace is not None
     return bool(known.attempts) and not is_pushed
 
 
 def may_move(registered: RegisteredAgent, error: ActivityError, pool: str) -> bool:
-    """Return whether any host of the pool may continue: the last one is gone, or failed.
+    """Return whether any host of the pool may continue, because the last one is gone or failed.
 
-    Work that is on that host alone waits for it, unless the host stopped sending heartbeats.
+    If the agent's work exists only on the last host, the agent waits for that host, unless the host
+    stopped sending heartbeats.
     """
     is_elsewhere = registered.definition.pool != pool
     return (
@@ -107,11 +108,10 @@ def may_move(registered: RegisteredAgent, error: ActivityError, pool: str) -> bo
 
 
 def _find_start_timeout(registered: RegisteredAgent, activity: str) -> float:
-    """Return the seconds that a host has to start an activity.
+    """Return how many seconds a host has to start an activity.
 
-    If the agent's work is on that host alone, it is at least the heartbeat timeout. Briefs get
-    more time, because those of many agents are due at the same time, and a busy host is not
-    gone.
+    If the agent's work exists only on that host, this is at least the heartbeat timeout. Briefs get
+    more time, because many agents' briefs are due at the same time, and a busy host is not gone.
     """
     least = FLEET_BRIEF_SECONDS if activity == "write_brief" else FLEET_HOST_SECONDS
     heartbeat = registered.definition.heartbeat_seconds

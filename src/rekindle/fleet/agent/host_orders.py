@@ -1,17 +1,17 @@
-"""Orders that an agent's workflow sends to hosts, their results, and the queues they go through."""
+"""Orders that an agent's workflow sends to hosts, their results, and the task queues used."""
 
 import msgspec
 
 DECISION_QUEUE = "rekindle"
-"""Task queue of the workflows, polled by every worker."""
+"""Task queue of the workflows, which every worker polls."""
 FENCED = "Fenced"
-"""Error type of a request with a lease that is no longer valid."""
+"""Error type for a request whose lease is no longer valid."""
 CUT = "Cut"
-"""Error type of a cycle that a host ended because it was cut off from the engine for too long."""
+"""Error type for a cycle that a host ended because it could not reach the engine for too long."""
 FULL = "Full"
-"""Error type of a host that has no free slot for an agent."""
+"""Error type for a host without a free slot for an agent."""
 UNFIT = "Unfit"
-"""Error type of a commit or command that the workflow can never accept."""
+"""Error type for a commit or command that the workflow can never accept."""
 
 
 class HostOrder(msgspec.Struct, frozen=True):
@@ -23,7 +23,7 @@ class HostOrder(msgspec.Struct, frozen=True):
 
 
 class HostResult(msgspec.Struct, frozen=True):
-    """The result of an order, sent when the host gives the lease back."""
+    """The result of an order, sent when the host returns the lease."""
 
     seq: int
     is_leaving: bool = False

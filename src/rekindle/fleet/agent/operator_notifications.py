@@ -32,7 +32,7 @@ class OperatorNotices:
         *,
         is_supervised: bool = False,
     ) -> None:
-        """Notify the operator of the agent's state, in the words of its row."""
+        """Notify the operator of the agent's state, with the text of its status row."""
         known, now = registered.projection, workflow.now()
         row = build_row(known, RowInputs(now=now, is_supervised=is_supervised))
         is_asked = questions.find_blocking_question(known, now) is not None
@@ -45,7 +45,7 @@ class OperatorNotices:
     ) -> None:
         """Have a host of the pool notify the operator, if the manifest has an address.
 
-        The workflow does not wait for it, because the notification service may be down.
+        The workflow does not wait for the result, because the notification service may be down.
         """
         if registered.definition.notifies:
             sending = asyncio.create_task(_send_notification(registered, what, words))

@@ -1,8 +1,8 @@
 """The workflow of one agent of a fleet: it stores the agent and decides its next step.
 
-It lives as long as the agent. Replaying its history must repeat the same commands, so all input
-comes through updates, signals and activities, every decision is made by `policy`, and the time is
-the engine's.
+The workflow exists as long as the agent. Replaying its history must produce the same commands, so
+all input comes through updates, signals and activities, every decision is made by `policy`, and the
+engine supplies the time.
 """
 
 import contextlib
@@ -31,7 +31,7 @@ from rekindle.fleet.agent.host_activities import (
 from rekindle.fleet.agent.operator_notifications import OperatorNotices
 
 with workflow.unsafe.imports_passed_through():
-    # All of these are pure. A module that is missing here would be imported again for each agent.
+    # All of these modules are pure. Any module missing here would be imported again for each agent.
     import msgspec
 
     from rekindle.documents import events
@@ -72,14 +72,14 @@ class AgentWorkflow:
         """Whether the operator gave a command that the host has not received yet."""
         self._is_brief_due = False
         self._messages = 0
-        """Number of messages received: commands, definitions and others."""
+        """Number of messages received, such as commands and definitions."""
         self._decided_messages = 0
-        """Number of messages at the last decision."""
+        """Number of messages that had been received at the last decision."""
         self._failures = 0
         self._fenced = 0
-        """Number of consecutive leases reported as lost although no other host has one."""
+        """Number of consecutive leases reported as lost although no other host has a lease."""
         self._shunned: set[str] = set()
-        """Hosts that failed the agent since it last made progress; other hosts are asked first."""
+        """Hosts that failed since the agent last made progress; other hosts are tried first."""
         self._listing = AgentListing()
         self._notices = OperatorNotices()
 
@@ -88,7 +88,7 @@ class AgentWorkflow:
         while not self._is_removed:
             if self._is_history_long() and not self._is_brief_due:
                 await workflow.wait_condition(workflow.all_handlers_finished)
-                if not self._is_brief_due:  # a new run would forget it
+                if not self._is_brief_due:  # a new workflow run would forget a due brief
                     workflow.continue_as_new(agent_registry.compact_agent(self._registered))
             if self._is_brief_due:
                 await self._write_brief()
@@ -98,7 +98,7 @@ class AgentWorkflow:
         return agent_registry.drop_answers(self._registered)
 
     def _is_history_long(self) -> bool:
-        """Return whether the history is too long, judged only by values that a replay repeats."""
+        """Return whether the history is too long, using only values that a replay repeats."""
         info = workflow.info()
         is_long = info.get_current_history_length() > self._registered.most_events
         return is_long or info.is_continue_as_new_suggested()
@@ -117,7 +117,7 @@ class AgentWorkflow:
         if not projection.run.is_safe and any(
             not launch.exit for launch in select_open_launches(projection)
         ):
-            # Its host is gone. The next host first records how that launch ended.
+            # The launch's host is gone. The next host first records how the launch ended.
             await self._work()
             return
         match decide(self._registered, now):
@@ -168,7 +168,7 @@ class AgentWorkflow:
         await self._wait_for_news("waiting", move.until - workflow.now())
 
     async def _wait_for_news(self, state: str, most: timedelta | None = None) -> None:
-        """Wait for a message that arrived after the last decision, at most for the given time."""
+        """Wait for a message newer than the last decision, at most for the given time."""
         self._listing.show(self._registered, state, self._registered.host)
         self._listing.show_reason(self._registered, state)
         if most is not None and most <= timedelta(0):
@@ -208,9 +208,9 @@ class AgentWorkflow:
             self._shunned.clear()
 
     async def _find_host(self) -> str:
-        """Return a host of the pool that has a free slot; empty if a message arrived meanwhile.
+        """Return a host of the pool with a free slot, or "" if a message arrived meanwhile.
 
-        The offer has a short timeout, because the engine may hand it to a host that is frozen or
+        The offer has a short timeout, because the engine may send it to a host that is frozen or
         cut off but whose last poll is still open.
         """
         self._listing.show(self._registered, "queued", "")
@@ -231,8 +231,8 @@ class AgentWorkflow:
     async def _watch_cycle(self, cycle: workflow.ActivityHandle[HostResult], host: str) -> None:
         """Forward commands to the host until its cycle ends, and have a due brief written.
 
-        The end of the cycle is noticed at once, even during such a side task, because the host may
-        be gone.
+        The end of the cycle is noticed at once, even while a command or brief is in progress,
+        because the host may be gone.
         """
         beside: workflow.ActivityHandle[Any] | None = None
         is_asked_back = False
@@ -261,7 +261,7 @@ class AgentWorkflow:
                     self._registered, "write_brief", host, ActivityCancellationType.TRY_CANCEL
                 )
             else:
-                # The history has reached the engine's limit. The host gives the lease back, and the
+                # The history has reached the engine's limit. The host returns the lease, and the
                 # same session continues under the next lease.
                 is_asked_back = True
                 beside = start_beside(self._registered, "give_back", host)
@@ -270,18 +270,18 @@ class AgentWorkflow:
             await self._await_beside(beside)
 
     async def _await_beside(self, beside: workflow.ActivityHandle[Any]) -> None:
-        """Wait for a side task. If it fails, the commands come with the host's next commit."""
+        """Wait for a side task. If it fails, the host gets the commands with its next commit."""
         try:
             await beside
         except ActivityError as error:
             if error.activity_type == "write_brief" and not isinstance(
                 error.cause, ApplicationError
             ):
-                self._is_brief_due = True  # its host is gone, or the cycle ended first
+                self._is_brief_due = True  # the host is gone, or the cycle ended first
             workflow.logger.info("%s failed: %s", error.activity_type, error.cause)
 
     async def _write_brief(self) -> None:
-        """Have a host write the brief of an agent that is not running, under a lease of its own."""
+        """Have a host write the brief of an agent that is not running, under a separate lease."""
         self._is_brief_due = False
         self._decided_messages = self._messages
         host = self._registered.host or await self._find_host()
@@ -291,7 +291,7 @@ class AgentWorkflow:
         pool = self._registered.definition.pool
         self._registered = agent_registry.grant_lease(self._registered)
         await self._await_beside(start_on_host(self._registered, "write_brief", host))
-        # If the brief is due again, that host was gone.
+        # If the brief is still due, the host was gone.
         is_gone = self._is_brief_due or self._registered.definition.pool != pool
         self._registered = agent_registry.release_lease(self._registered, is_gone=is_gone)
 
@@ -315,7 +315,7 @@ class AgentWorkflow:
             await self._handle_failed_start(str(cause))
 
     async def _handle_failed_start(self, words: str) -> None:
-        """Wait if no host could start a cycle: with doubling pauses, and finally in safe mode."""
+        """Wait after no host could start a cycle, with doubling pauses and finally in safe mode."""
         restart = self._registered.definition.limits.runtime.restart
         self._failures += 1
         if self._failures >= (restart.max_crashes or PROBED_CRASHES):
@@ -368,7 +368,7 @@ class AgentWorkflow:
     @workflow.update
     def define(self, definition: AgentDefinition) -> None:
         if definition.pool != self._registered.definition.pool:
-            # A running cycle ends on its host first.
+            # If a cycle is running, it has to end on its host first.
             host = self._registered.host if self._registered.is_leased else ""
             self._registered = msgspec.structs.replace(self._registered, host=host)
         self._registered = msgspec.structs.replace(self._registered, definition=definition)

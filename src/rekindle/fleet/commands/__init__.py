@@ -1,1 +1,1 @@
-"""Fleet operations behind the commands: define, move, check, read."""
+"""Fleet operations used by the commands: define, move, check and read agents."""

@@ -1,4 +1,4 @@
-"""Build the definition of an agent from a project's folder, and publish its workspace."""
+"""Build an agent's definition from a project folder, and publish its workspace."""
 
 from collections.abc import Callable
 from itertools import zip_longest
@@ -24,7 +24,7 @@ from rekindle.wiring.open_store import read_named_file
 
 
 def define_agent(project: Project, fleet: FleetSettings, name: str) -> AgentDefinition:
-    """Return everything that a host needs to run an agent; hosts do not read the project again."""
+    """Return everything a host needs to run an agent; hosts do not read the project itself."""
     entry = project.manifest.agents[name]
     if entry.mode == "stay":
         raise ManifestError(
@@ -56,7 +56,7 @@ def publish_workspace(
 ) -> list[AnyEvent]:
     """Push the agent's folder as it is for the first host, and return the events to record.
 
-    Without this push the first host would start from the last commit that a person pushed.
+    Without this push, the first host would start from the last commit that a person pushed.
     """
     folder = find_agent_dir(project, name)
     remote = find_remote(folder)
@@ -82,7 +82,7 @@ def publish_workspace(
 
 
 def _list_engine_files(fleet: FleetSettings) -> list[str]:
-    """Return the files with credentials and keys for the engine; each host has its own copies."""
+    """Return the files with credentials and keys for the engine. Each host has its own copies."""
     tls = fleet.tls if isinstance(fleet.tls, TlsSettings) else TlsSettings()
     return [file for file in (tls.ca, tls.cert, tls.key, *fleet.codec.key_files) if file]
 
@@ -110,7 +110,7 @@ def _require_no_secrets(project: Project) -> None:
 
 
 def find_files_with_secrets(project: Project, name: str) -> list[str]:
-    """Return the files that hosts of the fleet get without their secrets."""
+    """Return the files whose secrets are removed before hosts of the fleet get them."""
     texts = _read_files(project, project.manifest.agents[name])
     return [file for file, text in _redact_files(project, texts).items() if texts[file] != text]
 

@@ -1,4 +1,4 @@
-"""Check whether a fleet can run its agents: its engine, its workers, and its git remotes."""
+"""Check whether a fleet can run its agents: the engine, the workers and the git remotes."""
 
 from datetime import timedelta
 
@@ -33,7 +33,7 @@ _WORKER = "run `rekindle fleet worker{}` on each host that should run agents"
 
 
 def check_engine(store: FleetStore, fleet: FleetSettings) -> list[FolderProblem]:
-    """Return problems with the connection to the engine, with its workers and with encryption."""
+    """Return problems with the connection to the engine, the workers and the encryption."""
     try:
         return store.wait_for(_check_connection(store.agents.client, fleet))
     except RekindleError as error:

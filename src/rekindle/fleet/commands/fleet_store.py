@@ -1,4 +1,4 @@
-"""Access to the agents of a fleet for commands; the counterpart of the file store of one host."""
+"""Access to a fleet's agents for commands; the counterpart of a single host's file store."""
 
 import asyncio
 import time
@@ -49,7 +49,7 @@ class FleetStore:
 
     @property
     def agents(self) -> AgentClient:
-        """The client, connected at the first use."""
+        """The client, which connects on first use."""
         if self._agents is None:
             connecting = connect(self._fleet, self._project.path, self._environ)
             self._agents = AgentClient(self.wait_for(connecting))
@@ -72,14 +72,14 @@ class FleetStore:
         return self.wait_for(self.agents.is_there(agent))
 
     def create(self, agent: str) -> None:
-        """Raise NotOnFleetError if the agent is not there; only `run` and `import` create one."""
+        """Raise NotOnFleetError if the agent is missing; only `run` and `import` can create one."""
         self.kept(agent)
 
     def kept(self, agent: str) -> RegisteredAgent:
         return self.wait_for(self.agents.kept(agent))
 
     def listed(self, only: Sequence[str] = ()) -> dict[str, ListedAgent]:
-        """Return all agents, or `only` the named ones, in one request that needs no worker."""
+        """Return all agents, or `only` the named ones, with one request that needs no worker."""
         agents = self.agents
 
         async def read_list() -> dict[str, ListedAgent]:
@@ -100,7 +100,7 @@ class FleetStore:
         return True
 
     def is_supervised(self, agent: str) -> bool:
-        """Return whether a host runs the agent, or will do so without another command."""
+        """Return whether a host is running the agent, or will do so without another command."""
         return self.is_kept_alive(self.kept(agent))
 
     @staticmethod
@@ -115,7 +115,7 @@ class FleetStore:
         return None if text is None else text.encode()
 
     def adopt_edits(self, agent: str) -> None:
-        """Do nothing, because files on a host are copies that are not edited."""
+        """Do nothing, because the files on a host are copies that people do not edit."""
 
     def prepare_start(self, agent: str, *, fresh: bool = False) -> None:
         """Send the current manifest to the fleet. `fresh` is requested by an event instead."""
@@ -126,13 +126,13 @@ class FleetStore:
         return iter(reversed(_make_entries(self.kept(agent))))
 
     def entries_since(self, agent: str, offset: int) -> Iterator[LogEntry]:
-        """Return the log entries after `offset`, which is an event number here."""
+        """Return the log entries after `offset`, which is an event number on a fleet."""
         return (entry for entry in _make_entries(self.kept(agent)) if entry.event.seq > offset)
 
     def run(self, agent: str, cycles: int, *, unbounded: bool = False) -> RegisteredAgent | None:
         """Start the agent, and return its previous state, or None if it is new on the fleet.
 
-        With `unbounded`, it is not paused for lack of progress.
+        With `unbounded`, the agent is not paused for lack of progress.
         """
         if not self.exists(agent):
             wanted = runs.make_desired_event(
@@ -165,11 +165,11 @@ class FleetStore:
             return True
 
     def publish(self, agent: str, generation: int = 0) -> list[AnyEvent]:
-        """Push the agent's folder, report it, and return the events to record."""
+        """Push the agent's folder, report the push, and return the events to record."""
         return publish_workspace(self._project, self._fleet, agent, generation, self._say)
 
     def write_brief(self, agent: str, patience: float) -> bytes | None:
-        """Have a host write a brief; return None if no new one appears in `patience` seconds."""
+        """Have a host write a brief; return None if none appears within `patience` seconds."""
         before = self.kept(agent)
         self.wait_for(self.agents.ask_for_brief(agent))
         deadline = time.monotonic() + patience
@@ -179,7 +179,7 @@ class FleetStore:
             if _find_brief_seq(now) != _find_brief_seq(before):
                 return self.document(agent, "brief")
             if now.generation > before.generation and not now.is_leased:
-                break  # a host has looked, and there was nothing to report
+                break  # a host has checked, and there was nothing to report
         return None
 
     def keep_schedule(self, agent: str) -> None:

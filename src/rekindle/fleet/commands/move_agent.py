@@ -1,4 +1,4 @@
-"""Move an agent from the files of this host to a fleet, and back."""
+"""Move an agent from this host's files to a fleet, and back."""
 
 from rekindle.config import Project
 from rekindle.errors import (
@@ -32,16 +32,16 @@ class AgentMover:
         self._owner = f"{ownership.FLEET_PREFIX}{fleet.namespace}"
 
     def has_moved_to_fleet(self, agent: str) -> bool:
-        """Return whether the folder here is marked as belonging to this fleet."""
+        """Return whether the agent's folder on this host is marked as belonging to this fleet."""
         owner = ownership.read_owner(self._files.folder(agent))
         return owner is not None and owner.host == self._owner
 
     def send(self, agent: str) -> bool:
-        """Send an agent with its recorded state to the fleet; return False if it is there already.
+        """Send an agent with its recorded state to the fleet, or return False if already there.
 
-        The folder is marked as the fleet's before the fleet has the agent. After a kill in between
-        no host runs the agent, and the same command finishes the move. In the other order two hosts
-        could run it.
+        The folder is marked as the fleet's before the fleet has the agent. If the command is killed
+        in between, no host runs the agent, and the same command finishes the move. In the opposite
+        order, two hosts could run the agent.
         """
         definition = define_agent(self._project, self._fleet, agent)
         is_there = self._there.exists(agent)
@@ -77,7 +77,7 @@ class AgentMover:
         return True
 
     def fetch(self, agent: str) -> RegisteredAgent:
-        """Remove an agent from the fleet, and continue it in the folder here."""
+        """Remove an agent from the fleet, and continue it in its folder on this host."""
         if self._files.has_history(agent) and not self.has_moved_to_fleet(agent):
             if not self._there.exists(agent):
                 raise NotOnFleetError(agent)
@@ -95,15 +95,16 @@ class AgentMover:
             replica.receive_agent(
                 self._files.folder(agent), kept.projection, documents, clock.read_clock()
             )
-            # Above every lease, so that a lease that was never opened cannot become valid later.
+            # Use a generation above every lease, so that an unopened lease cannot become valid
+            # later.
             self._transfer_folder(agent, host.identify_host(), kept.generation)
         self._files.create(agent)
         return kept
 
     def _release_to_fleet(self, agent: str) -> tuple[Projection, str]:
-        """Mark the folder as the fleet's, which stops writers here; return its state and owner."""
+        """Mark the folder as the fleet's to block local writers; return its state and owner."""
         folder = self._files.folder(agent)
-        if self.has_moved_to_fleet(agent):  # killed during an earlier move
+        if self.has_moved_to_fleet(agent):  # an earlier move was interrupted
             return self._files.read(agent).committed, self._owner
         with self._files.writer(agent) as writer:
             writer.fold()
@@ -121,7 +122,7 @@ class AgentMover:
 
 
 def _read_documents(folder: AgentFolder, known: Projection) -> dict[str, str]:
-    """Return the documents that a host may need. Of an old relay only the verdict is needed."""
+    """Return the documents a host may need. For an old relay, only its verdict is needed."""
     in_force = {document.path for document in known.documents.values()}
     documents = {}
     for name in agent_registry.list_needed_documents(known):

@@ -47,12 +47,12 @@ from rekindle.thresholds.fleet_limits import FLEET_TRIES
 _MOST = timedelta(seconds=FLEET_RPC_SECONDS)
 _ANSWER = timedelta(seconds=FLEET_ANSWER_SECONDS)
 ALL_AGENTS = 'WorkflowType="Agent" AND ExecutionStatus="Running"'
-"""Query for the engine's list of workflows."""
+"""Query that selects all agents in the engine's list of workflows."""
 T = TypeVar("T")
 
 
 class ListedAgent(msgspec.Struct, frozen=True):
-    """An agent in the engine's list, which is not encrypted and has no text of the agent."""
+    """An agent in the engine's list, which is not encrypted and contains no text of the agent."""
 
     agent: str
     state: str
@@ -60,7 +60,7 @@ class ListedAgent(msgspec.Struct, frozen=True):
     pool: str
     cycle: int
     why: str = ""
-    """Reason of a run that is over or paused; empty if the list does not have it."""
+    """Why the run is over or paused; empty if the list does not say."""
 
 
 class AgentClient:
@@ -68,7 +68,7 @@ class AgentClient:
         self.client = client
 
     async def is_there(self, agent: str) -> bool:
-        """Return whether the fleet has the agent; needs the engine, but no worker."""
+        """Return whether the agent is on the fleet. This needs the engine, but no worker."""
         try:
             described = await self._get_handle(agent).describe(rpc_timeout=_MOST)
         except RPCError as failed:
@@ -89,12 +89,12 @@ class AgentClient:
     ) -> None:
         """Register an agent on the fleet, from its projection `known` and `new_events`.
 
-        No worker has to be up. Leases are numbered from the higher of the projection's generation
-        and `generation`, so that a lease from an earlier stay on the fleet is never valid again.
+        No worker has to be running. Lease numbers start above both the projection's generation and
+        `generation`, so that a lease from an earlier stay on the fleet never becomes valid again.
 
         Raises:
-            OwnershipError: The agent is on the fleet already; nothing was changed.
-            EngineError: Nothing was changed if the cause is `refused`; otherwise this is unknown.
+            OwnershipError: The agent is already on the fleet; nothing was changed.
+            EngineError: If the cause is `refused`, nothing was changed; otherwise this is unknown.
         """
         registered = RegisteredAgent(
             agent=agent,
@@ -136,7 +136,7 @@ class AgentClient:
             )
 
     async def say(self, agent: str, *records: Event) -> int:
-        """Send the operator's commands, and return the log number of the last one."""
+        """Send the operator's commands, and return the event number of the last one."""
         lines = [events.render(record).decode() for record in records]
         handle = self._get_handle(agent)
         return await self._send_update(
@@ -157,8 +157,8 @@ class AgentClient:
     async def remove(self, agent: str) -> RegisteredAgent:
         """Remove an agent from the fleet, and return its state.
 
-        For an agent that was removed before, return its state at that time, so that a command that
-        was killed in between can be repeated.
+        If the agent was already removed, return its state at that time, so that a command that was
+        killed halfway can be repeated.
         """
         handle = self._get_handle(agent)
         if await self.is_there(agent):
@@ -169,7 +169,7 @@ class AgentClient:
             return await handle.result()
 
     async def listed(self, only: Sequence[str] = ()) -> AsyncIterator[ListedAgent]:
-        """Yield all agents, or `only` the named ones, from a list that may lag by a second."""
+        """Yield all agents, or `only` the named ones. The list may be a second out of date."""
         query = ALL_AGENTS
         if only:
             ids = ", ".join(f'"{self.workflow(agent)}"' for agent in only)
@@ -178,7 +178,7 @@ class AgentClient:
             attributes = listed.typed_search_attributes
             state: str = attributes.get(STATE_ATTRIBUTE, "new")
             reason = ""
-            with suppress(RekindleError):  # the list must not need the key of every agent
+            with suppress(RekindleError):  # listing must not require every agent's key
                 reason = await listed.memo_value(REASON_MEMO, "", type_hint=str)
             yield ListedAgent(
                 agent=listed.id.removeprefix(f"{self.client.namespace}/"),
@@ -196,7 +196,7 @@ class AgentClient:
         return self.client.get_workflow_handle_for(AgentWorkflow.run, self.workflow(agent))
 
     async def _send_update(self, agent: str, ask: Callable[[], Awaitable[T]]) -> T:
-        """Return the workflow's answer. If the engine dropped the update, send it again."""
+        """Send an update, again if the engine dropped it, and return the workflow's answer."""
         for tries_left in reversed(range(FLEET_TRIES)):
             with self._translate_errors(agent):
                 try:
@@ -208,7 +208,7 @@ class AgentClient:
 
     @contextmanager
     def _translate_errors(self, agent: str) -> Iterator[None]:
-        """Translate errors of the engine's client into Rekindle's errors."""
+        """Translate the engine client's errors into Rekindle's errors."""
         try:
             yield
         except RPCError as failed:

@@ -1,4 +1,4 @@
-"""Connect to the engine, with TLS and a key if configured, and check its namespace."""
+"""Connect to the engine, with TLS and an API key if configured, and check its namespace."""
 
 import asyncio
 import os
@@ -32,13 +32,13 @@ _NOT_LET_IN = re.compile(r"Unauthenticated|PermissionDenied")
 _WHY = re.compile(
     r"InvalidCertificate\((?P<certificate>\w+)|AlertReceived\((?P<alert>\w+)|(?P<key>PrivateKey\w+)"
 )
-"""The TLS library's name for the problem; the rest of its message is noise."""
+"""Pattern for the TLS library's name for the problem; the rest of its message is noise."""
 
 
 async def connect(fleet: FleetSettings, folder: Path, environ: Mapping[str, str]) -> Client:
     """Return a client that has reached the engine and found the namespace.
 
-    Paths in the manifest are relative to `folder`, the project's folder.
+    Paths in the manifest are relative to the project folder, `folder`.
     """
     encrypting = encryption_keys.load_keys(fleet.codec, folder, environ)
     api_key = encryption_keys.read_secret(fleet.api_key, environ) if fleet.api_key else None
@@ -48,17 +48,18 @@ async def connect(fleet: FleetSettings, folder: Path, environ: Mapping[str, str]
                 fleet.address,
                 namespace=fleet.namespace,
                 api_key=api_key,
-                # None would enable TLS if there is an API key.
+                # With None, the SDK would enable TLS if there is an API key.
                 tls=_make_tls(fleet, folder),
                 data_converter=make_data_converter(encrypting, strict=fleet.codec.strict),
                 runtime=_make_quiet_runtime(),
-                # Histories and pollers show the identity: the host, its version and its keys.
+                # Histories and lists of pollers show the identity: the host, its version and its
+                # keys.
                 identity=_make_identity(encrypting),
                 connect_timeout=timedelta(seconds=CONNECT_SECONDS),
             )
     except TimeoutError as late:
         raise _make_unreachable_error(fleet, f"no answer within {CONNECT_SECONDS:g} s") from late
-    except RuntimeError as failed:  # the SDK has no type of its own for these
+    except RuntimeError as failed:  # the SDK has no specific type for these errors
         raise _make_refusal(fleet, str(failed)) from failed
     await _require_namespace(client, fleet)
     return client
@@ -67,7 +68,7 @@ async def connect(fleet: FleetSettings, folder: Path, environ: Mapping[str, str]
 async def connect_when_up(
     fleet: FleetSettings, folder: Path, environ: Mapping[str, str], say: Callable[[str], None]
 ) -> Client:
-    """Connect, and wait while the engine is down; a host may start before the engine."""
+    """Connect, waiting while the engine is down, because a host may start before the engine."""
     is_told = False
     while True:
         try:
@@ -89,7 +90,7 @@ def _make_identity(encrypting: Sequence[encryption_keys.EncryptionKey]) -> str:
 
 @cache
 def _make_quiet_runtime() -> Runtime:
-    """Return a runtime that logs errors only; other messages are meant for the SDK's authors."""
+    """Return a runtime that logs only errors; other messages are meant for the SDK's authors."""
     only = TelemetryFilter(core_level="ERROR", other_level="ERROR")
     return Runtime(telemetry=TelemetryConfig(logging=LoggingConfig(filter=only)))
 

@@ -1,4 +1,4 @@
-"""Run the engine's own development server on this host, for a first look and for tests."""
+"""Run the engine's own development server on this host, for trying it out and for tests."""
 
 import os
 import shutil
@@ -20,7 +20,7 @@ SEARCH_ATTRIBUTES = {
     "RekindlePool": "Keyword",
     "RekindleCycle": "Int",
 }
-"""Search attributes of agents in the engine. They are not encrypted: names and numbers only."""
+"""Search attributes of agents in the engine: names and numbers only, as they are not encrypted."""
 
 
 class DevServer(msgspec.Struct, frozen=True):
@@ -34,7 +34,7 @@ class DevServer(msgspec.Struct, frozen=True):
         argv = [program, "server", "start-dev", "--log-level", "error"]
         argv += ["--ip", LOOPBACK, "--port", str(self.port), "--namespace", self.namespace]
         argv += ["--ui-ip", LOOPBACK, "--ui-port", str(self.ui_port)]
-        argv += ["--ui-disable-news-fetch"]  # make no request to other hosts
+        argv += ["--ui-disable-news-fetch"]  # no requests to other hosts
         if self.database:
             argv += ["--db-filename", str(self.database)]
         for name, kind in SEARCH_ATTRIBUTES.items():
@@ -42,7 +42,7 @@ class DevServer(msgspec.Struct, frozen=True):
         return argv
 
     def require_ports(self) -> None:
-        """Raise EngineError naming a port that is taken; the server would only report a failure."""
+        """Raise EngineError if a port is taken; the server itself would not say which one."""
         for port, option in ((self.port, "--port"), (self.ui_port, "--ui-port")):
             if _is_taken(port):
                 raise EngineError(
@@ -54,7 +54,7 @@ class DevServer(msgspec.Struct, frozen=True):
     def become(self, program: str, environ: Mapping[str, str]) -> NoReturn:
         """Replace this process with the server, so that signals to this process end the server.
 
-        The server gets no secrets from the environment, and only this user can read its files.
+        The server's environment contains no secrets, and only this user can read its files.
         """
         os.umask(0o077)
         with translate_os_errors(program):
@@ -62,7 +62,7 @@ class DevServer(msgspec.Struct, frozen=True):
 
 
 def find_server() -> str:
-    """Return the server's program; the one installed beside this Python comes first."""
+    """Return the server's program, preferably the one installed next to this Python."""
     beside = Path(sys.executable).with_name("temporal")
     program = shutil.which(str(beside)) or shutil.which("temporal")
     if program is None:

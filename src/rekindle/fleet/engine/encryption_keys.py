@@ -15,7 +15,7 @@ from rekindle.policy.settings.runtime_settings import TEXT_BYTES, CodecSettings
 from rekindle.system.files import durable_files
 
 KEY_BYTES = 32
-"""Length of an AES-256 key."""
+"""Length of an AES-256 key, in bytes."""
 _HEX = re.compile(rf"[0-9A-Fa-f]{{{2 * KEY_BYTES}}}", re.ASCII)
 
 
@@ -24,7 +24,7 @@ class EncryptionKey(msgspec.Struct, frozen=True):
 
     @property
     def id(self) -> str:
-        """A public identifier that reveals nothing of the key; it is stored with each payload."""
+        """A public identifier, stored with each payload, that reveals nothing about the key."""
         return hashlib.sha256(b"rekindle key\0" + self.secret).hexdigest()[:12]
 
     def __repr__(self) -> str:
@@ -38,7 +38,7 @@ def generate_key() -> str:
 def load_keys(
     codec: CodecSettings, folder: Path, environ: Mapping[str, str]
 ) -> list[EncryptionKey]:
-    """Return the keys that the manifest names, in its order: the first one encrypts."""
+    """Return the keys named in the manifest, in the same order. The first key encrypts."""
     texts = {word: read_secret(word, environ) for word in codec.keys}
     for name in codec.key_files:
         texts[name] = durable_files.read_user_file(folder / name, TEXT_BYTES).decode(

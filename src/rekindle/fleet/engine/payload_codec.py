@@ -1,8 +1,9 @@
 """Encrypt payloads, so that the engine stores and shows documents it cannot read.
 
 The cipher is AES-256-GCM with a random nonce for each payload. The whole payload is encrypted,
-including its type. The id of the key, which is stored beside it, and the workflow are
-authenticated: the engine cannot pass off a payload as one of another key or of another agent.
+including its type. The key id, which is stored next to the payload, and the workflow are
+authenticated: the engine cannot pass off a payload as encrypted with another key or as belonging to
+another agent.
 """
 
 import copy
@@ -29,18 +30,21 @@ from rekindle.fleet.engine.encryption_keys import EncryptionKey
 
 ENCODING = b"binary/encrypted"
 REFUSED_ENCODING = b"rekindle/refused"
-"""Encoding of the payload that `decode` returns in place of one that it refuses."""
+"""Encoding of the payload that `decode` returns instead of a refused one."""
 _KEY_ID = "rekindle-key"
 _NONCE_BYTES = 12
 _SCHEDULED = re.compile(r"-\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$", re.ASCII)
-"""Time that the engine appends to the id of a workflow started by a schedule."""
+"""Pattern for the time that the engine appends to the id of a workflow started by a schedule."""
 
 
 class EncryptingCodec(PayloadCodec, WithSerializationContext):
-    """Encrypts with the first key and decrypts with all: keys can be changed while agents run."""
+    """Encrypts with the first key and decrypts with any, so keys can change while agents run."""
 
     def __init__(self, keys: Sequence[EncryptionKey], *, strict: bool = True) -> None:
-        """Without keys, nothing is encrypted. With keys and `strict`, plain text is refused."""
+        """Create a codec. Without keys, it changes nothing.
+
+        With keys and `strict`, plain text is refused.
+        """
         self._first = keys[0].id if keys else ""
         self._ciphers = {key.id: AESGCM(key.secret) for key in keys}
         self.is_strict = strict and bool(keys)
@@ -48,11 +52,11 @@ class EncryptingCodec(PayloadCodec, WithSerializationContext):
 
     @property
     def known(self) -> Collection[str]:
-        """Ids of the keys."""
+        """The ids of all keys."""
         return self._ciphers.keys()
 
     def with_context(self, context: SerializationContext) -> Self:
-        """Return a codec for the payloads of one workflow, and of its activities."""
+        """Return a codec for the payloads of one workflow and its activities."""
         bound = copy.copy(self)
         if isinstance(context, WorkflowSerializationContext | ActivitySerializationContext):
             workflow = _SCHEDULED.sub("", context.workflow_id or "")
@@ -66,9 +70,9 @@ class EncryptingCodec(PayloadCodec, WithSerializationContext):
         return [self._decrypt_or_refuse(payload) for payload in payloads]
 
     def _decrypt_or_refuse(self, payload: Payload) -> Payload:
-        """Return the decrypted payload, or a refusal that raises its error when it is converted.
+        """Return the decrypted payload, or a refusal that raises an error when it is converted.
 
-        An error raised here would fail the workflow's task again and again. Raised during
+        An error raised here would make the workflow's task fail repeatedly. Raised during
         conversion, it rejects a forged update or drops a forged signal, and the agent continues.
         """
         try:
@@ -111,7 +115,7 @@ class EncryptingCodec(PayloadCodec, WithSerializationContext):
 
 
 def require_accepted(payload: Payload) -> None:
-    """Raise the error of a payload that the codec has refused."""
+    """Raise the error for a payload that the codec has refused."""
     if payload.metadata.get("encoding") != REFUSED_ENCODING:
         return
     why, *facts = msgspec.json.decode(payload.data, type=list[str])
@@ -137,7 +141,7 @@ def _make_changed_error() -> DocumentError:
 
 
 def find_key_id(payload: Payload) -> str | None:
-    """Return the id of the key that a payload is encrypted with; None if it is plain text."""
+    """Return the id of the key that a payload is encrypted with, or None if it is plain text."""
     if payload.metadata.get("encoding") != ENCODING:
         return None
     return payload.metadata.get(_KEY_ID, b"").decode("ascii", "replace")

@@ -1,4 +1,4 @@
-"""Convert Rekindle's structs to JSON for the engine; other values use the SDK's converters."""
+"""Convert Rekindle's structs to JSON for the engine; the SDK's converters handle other values."""
 
 from collections.abc import Sequence
 from typing import Any, get_args
@@ -28,7 +28,7 @@ class _Encoder(AdvancedJSONEncoder):
 
 
 class _StructConverter(JSONPlainPayloadConverter):
-    """Encodes structs with msgspec, also inside lists and dicts."""
+    """Encodes structs with msgspec, including those inside lists and dicts."""
 
     def __init__(self) -> None:
         super().__init__(encoder=_Encoder)
@@ -47,7 +47,7 @@ class _StructConverter(JSONPlainPayloadConverter):
 
 
 class _RefusingConverter(EncodingPayloadConverter):
-    """Raises the error of a payload that the codec refused."""
+    """Raises the error for a payload that the codec refused."""
 
     @property
     def encoding(self) -> str:
@@ -71,9 +71,9 @@ class StructConverter(CompositePayloadConverter):
 
 
 def make_data_converter(keys: Sequence[EncryptionKey], *, strict: bool = True) -> DataConverter:
-    """Return a converter that, with keys, sends no document and no error in plain text.
+    """Return a converter that, if there are keys, encrypts all documents and errors it sends.
 
-    With `strict`, it also refuses plain text from the engine.
+    With `strict`, the converter also refuses plain text from the engine.
     """
     if not keys:
         return DataConverter(

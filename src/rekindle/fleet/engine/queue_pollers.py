@@ -1,4 +1,4 @@
-"""Find out which workers poll the engine's task queues."""
+"""Find out which workers are polling the engine's task queues."""
 
 from datetime import UTC, timedelta
 
@@ -19,7 +19,7 @@ KEYS_PREFIX = "keys="
 
 
 async def find_workers_without_key(client: Client, key: str, most: timedelta) -> list[str]:
-    """Return the identities of workers that lack a key and would fail the tasks they are given."""
+    """Return the identities of workers that lack a key and would fail their tasks."""
     pollers = await _list_pollers(
         client, DECISION_QUEUE, TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW, most
     )
@@ -36,7 +36,7 @@ async def has_worker(client: Client, most: timedelta) -> bool:
 
 
 async def has_host(client: Client, pool: str, most: timedelta) -> bool:
-    """Return whether a host of the pool has a free slot; a full host does not poll."""
+    """Return whether a host of the pool has a free slot. A host without one does not poll."""
     running = TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY
     return bool(await _list_pollers(client, make_pool_queue(pool), running, most))
 

@@ -1,4 +1,4 @@
-"""Schedule daily briefs with the engine's clock."""
+"""Schedule daily briefs on the engine."""
 
 from datetime import time, timedelta
 
@@ -28,7 +28,7 @@ from rekindle.policy.settings.runtime_settings import (
 from rekindle.thresholds.fleet_limits import FLEET_BRIEF_CATCH_UP_DAYS
 
 SCHEDULE_ZONE = "UTC"
-"""Time zone if the manifest names none, because the engine has no zone of its own."""
+"""Time zone used if the manifest names none, because the engine has no time zone."""
 _CATCH_UP = timedelta(days=FLEET_BRIEF_CATCH_UP_DAYS)
 _MOST = timedelta(seconds=FLEET_RPC_SECONDS)
 
@@ -38,7 +38,7 @@ def make_schedule_name(client: Client, agent: str) -> str:
 
 
 async def update_schedule(client: Client, agent: str, workflow: str, brief: BriefSettings) -> None:
-    """Create, change or delete the schedule of an agent's brief to match the settings."""
+    """Create, change or delete the schedule for an agent's brief to match the settings."""
     if brief.at == NEVER:
         await drop_schedule(client, agent)
         return
@@ -62,7 +62,7 @@ async def drop_schedule(client: Client, agent: str) -> None:
 
 
 def _make_update(current: ScheduleUpdateInput, wanted: Schedule) -> ScheduleUpdate | None:
-    """Return None if the schedule is the same, because the engine stores every update."""
+    """Return the update, or None if nothing changed, because the engine stores every update."""
     return None if current.description.schedule.spec == wanted.spec else ScheduleUpdate(wanted)
 
 

@@ -4,13 +4,13 @@ from temporalio.client import WorkflowUpdateFailedError
 from temporalio.exceptions import ApplicationError
 
 _OVERLOOKED = "UnprocessedUpdate"
-"""The engine's own name for this error."""
+"""The engine's name for the error of a dropped update."""
 
 
 def is_overlooked(refused: WorkflowUpdateFailedError) -> bool:
-    """Return whether the engine dropped an update that the workflow has not seen.
+    """Return whether the engine dropped an update before the workflow saw it.
 
-    This happens if a worker completes its task just as the update arrives. Then the update can be
+    This happens if a worker completes its task just as the update arrives. The update can then be
     sent again.
     """
     return isinstance(refused.cause, ApplicationError) and refused.cause.type == _OVERLOOKED

@@ -1,1 +1,1 @@
-"""A host of the fleet: its worker, its processes, its copy of an agent's folder."""
+"""A host of the fleet: its worker, its processes, and its copy of an agent's folder."""

@@ -50,17 +50,17 @@ from rekindle.system.notifications import Notifier
 
 
 class CycleSlots(CustomSlotSupplier):
-    """Limits how many cycles this host runs at once, over both of its queues.
+    """Limits how many cycles this host runs at once, across both of its queues.
 
-    Polling takes no slot. Otherwise the poll of the pool's queue would occupy a slot that the
-    host's own agents wait for. An offered slot is reserved for a while. Two agents may still come
-    for the last slot; then the second one goes back to the pool.
+    Polling takes no slot. Otherwise polling the pool's queue would occupy a slot that the host's
+    own agents are waiting for. An offered slot is reserved for a while. Two agents may still
+    compete for the last slot; the second one then returns to the pool.
     """
 
     def __init__(self, most: int) -> None:
         self._most, self._used = most, 0
         self._promised: deque[float] = deque()
-        """Expiry times of the slots that were offered and not used yet."""
+        """Expiry times of slots that were offered but not used yet, in monotonic seconds."""
         self._freed = asyncio.Condition()
 
     def promise(self) -> None:
@@ -122,10 +122,10 @@ class Activities:
 
     @activity.defn
     async def offer(self, order: HostOrder, shunned: Sequence[str]) -> str:  # noqa: ARG002 - it has to be decrypted
-        """Return this host's name, and reserve a slot unless the host is `shunned`.
+        """Return this host's name, and reserve a slot unless the host is in `shunned`.
 
-        A host receives this only if it has a free slot. The order is not used, but a host that
-        lacks the fleet's key fails to decrypt it, and so makes no offer.
+        A host receives this order only if it has a free slot. The order's content is not used, but
+        a host that lacks the fleet's key fails to decrypt it, and so cannot make an offer.
         """
         if self._host not in shunned:
             self.slots.promise()
@@ -142,7 +142,7 @@ class Activities:
 
     @activity.defn
     async def hear(self, order: HostOrder) -> None:
-        """Pass the operator's command to the process that runs the agent."""
+        """Pass the operator's command to the process that is running the agent."""
         running = self._running.get(order.workflow)
         loop = asyncio.get_running_loop()
 
@@ -154,13 +154,13 @@ class Activities:
         try:
             is_to_end = await asyncio.to_thread(self._catch_up, order, register)
         except RekindleError as error:
-            raise ApplicationError(str(error)) from error  # the workflow retries it
+            raise ApplicationError(str(error)) from error  # the workflow retries the activity
         if running is not None and is_to_end:
             running.ask_to_end()
 
     @activity.defn
     async def give_back(self, order: HostOrder) -> None:
-        """End the session in order and give the lease back."""
+        """End the session gracefully, and return the lease."""
         running = self._running.get(order.workflow)
         if running is not None:
             running.ask_to_end()
@@ -169,7 +169,7 @@ class Activities:
     async def notify(self, order: HostOrder, what: str, words: str) -> None:
         handle = self._engine.client.get_workflow_handle_for(AgentWorkflow.run, order.workflow)
         kept = await handle.query(AgentWorkflow.kept)
-        # The agent's host if there is one, else the host that sends the notification.
+        # Name the agent's host if there is one, or else the host that sends the notification.
         host = kept.host or self._host
         failures = await asyncio.to_thread(
             _send_notification, kept.definition, order, what, words, host
@@ -183,7 +183,7 @@ class Activities:
         process = self._fork_server.begin(work, order, self._find_folder(order))
         if work is host_cycle.run_cycle:
             self._running[order.workflow] = process
-        # The agent's own timeout, not this host's setting: the engine reassigns the agent by it.
+        # Use the agent's own timeout, because the engine uses it to reassign the agent.
         timeout = activity.info().heartbeat_timeout or timedelta(days=FLEET_LEASE_DAYS)
         patience, beaten = timeout.total_seconds(), -math.inf
         serving = asyncio.create_task(self._serve_requests(process, order, patience))
@@ -210,8 +210,8 @@ class Activities:
             if self._running.get(order.workflow) is process:
                 del self._running[order.workflow]
             # A host that was frozen is cancelled twice. Without the shield, the second cancellation
-            # would leave a process behind, and a reader on its descriptor's number, which the pipe
-            # of a later process may get.
+            # would leave a process running, and a reader registered for its file descriptor, whose
+            # number the pipe of a later process may get.
             ending = asyncio.create_task(self._end_process(order, process, serving, leaving))
             self._ending.add(ending)
             ending.add_done_callback(self._ending.discard)
@@ -235,7 +235,7 @@ class Activities:
         return result
 
     def _catch_up(self, order: HostOrder, register: EngineRegister) -> bool:
-        """Catch up with the log; return whether the session has to end for a stop or a restart."""
+        """Catch up with the log; return whether a stop or a restart requires the session to end."""
         place = self._find_folder(order)
         definition = place.definition()
         if definition is None:
@@ -263,10 +263,10 @@ class Activities:
 def _send_notification(
     definition: AgentDefinition, order: HostOrder, what: str, words: str, host: str
 ) -> list[str]:
-    """Send a notification like a local supervisor's, and return the failures."""
+    """Send a notification as a local supervisor would, and return the errors."""
     parsed = manifest.parse(definition.manifest)
     redaction = Redaction(tuple(parsed.redact.allow))
-    # Definitions from older versions have no project, so use the fleet's namespace.
+    # Definitions from older versions name no project, so use the fleet's namespace instead.
     project = definition.project or order.workflow.rpartition("/")[0]
     notice = make_notice(order.agent, parse_notification(what), words, project=project, host=host)
     return Notifier(parsed.notify, redaction).send(notice.title, notice.body, notice.severity)

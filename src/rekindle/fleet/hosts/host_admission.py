@@ -1,9 +1,10 @@
 """Check that this process may be a host: it can decrypt the agents, and the engine can list them.
 
-Every worker decides for all agents of its namespace. A worker without their key would fail every
-task it is given, and without the search attributes no agent gets past its first task. Either would
-block all agents without a message. A host checks the agent that was started last, and more agents
-if it refuses plain text. `rekindle doctor` checks all agents, and the keys of all hosts.
+Every worker makes decisions for all agents in its namespace. A worker without their key would fail
+every task it is given, and without the search attributes no agent gets past its first task. Either
+would block all agents without any message. A host checks only the agent that was started last, and
+more agents if the host refuses plain text. `rekindle doctor` checks all agents, and the keys of all
+hosts.
 """
 
 import contextlib
@@ -30,9 +31,10 @@ _MOST = timedelta(seconds=FLEET_RPC_SECONDS)
 
 
 async def require_admission(client: Client) -> None:
-    """Raise an error if this host must not take agents.
+    """Raise an error if this host must not run agents.
 
-    If the engine does not answer a check, that check passes, because not every host may ask.
+    If the engine does not answer a check, the check passes, because some hosts lack the permission
+    to ask.
 
     Raises:
         CodecKeyError: The agents are encrypted with a key that this host does not have.
@@ -44,7 +46,7 @@ async def require_admission(client: Client) -> None:
 
 
 async def find_missing_attributes(client: Client) -> dict[str, str]:
-    """Return the search attributes that are missing or of the wrong type, with their types."""
+    """Return the search attributes that are missing or have the wrong type, with their types."""
     asked = ListSearchAttributesRequest(namespace=client.namespace)
     known = await client.operator_service.list_search_attributes(asked, timeout=_MOST)
     there = known.custom_attributes
@@ -56,13 +58,13 @@ async def find_missing_attributes(client: Client) -> dict[str, str]:
 
 
 def render_make_command(client: Client, missing: dict[str, str]) -> str:
-    """Return the command that creates the attributes; every name needs its own --type."""
+    """Return the command that creates the attributes. Every name needs its own --type."""
     options = " ".join(f"--name {name} --type {kind}" for name, kind in missing.items())
     return f"`temporal operator search-attribute create --namespace {client.namespace} {options}`"
 
 
 async def find_plain_agents(client: Client, most: int | None = None) -> list[str]:
-    """Return the agents, of the `most` newest ones, whose histories begin with plain text."""
+    """Return which of the `most` newest agents have a history that begins with plain text."""
     plain = [agent async for agent, key in _list_agent_keys(client, most) if key is None]
     return [agent.removeprefix(f"{client.namespace}/") for agent in plain]
 
@@ -83,10 +85,10 @@ async def _require_key(client: Client) -> None:
 async def _list_agent_keys(
     client: Client, most: int | None
 ) -> AsyncIterator[tuple[str, str | None]]:
-    """Yield each agent with the id of its key, the newest agent first.
+    """Yield each agent with the id of its key, newest first.
 
-    Only the first event of a history is read, and nothing is decrypted. After a change of keys, the
-    newest agent has the current key.
+    Only the first event of each history is read, and nothing is decrypted. After a key change, the
+    newest agent uses the current key.
     """
     async for agent in client.list_workflows(ALL_AGENTS, limit=most, rpc_timeout=_MOST):
         history = await client.workflow_service.get_workflow_execution_history(
@@ -103,7 +105,7 @@ async def _list_agent_keys(
 
 
 async def _require_attributes(client: Client) -> None:
-    """Create the search attributes; raise EngineError if some are still missing."""
+    """Create the search attributes; raise EngineError if any are still missing."""
     kinds = {name: _find_value_type(kind) for name, kind in SEARCH_ATTRIBUTES.items()}
     asked = AddSearchAttributesRequest(namespace=client.namespace, search_attributes=kinds)
     with contextlib.suppress(RPCError):

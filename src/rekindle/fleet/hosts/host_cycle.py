@@ -1,7 +1,7 @@
-"""Run one cycle of a fleet agent in a process of its own, with the same flow as on a laptop.
+"""Run one cycle of a fleet agent in a separate process, with the same flow as on a laptop.
 
-The process commits events through its worker, and ends with it. It has no threads, because a
-process that forks to start programs must not have any.
+The process commits events through its worker, and exits when the worker does. It has no threads,
+because a process that forks to start programs must not have any.
 """
 
 import multiprocessing
@@ -28,12 +28,12 @@ from rekindle.wiring import supervisor_setup as wiring
 
 
 def run_cycle(order: HostOrder, place: HostFolder, line: Connection) -> None:
-    """Run one cycle, or the part of it that needs no waiting."""
+    """Run one cycle, or as much of it as is possible without waiting."""
     _prepare_process()
 
     def run() -> HostResult:
-        # Locked before anything is brought here, because the previous lease's process may still be
-        # ending.
+        # Take the lock before anything is copied to this host, because the process of the previous
+        # lease may still be ending.
         with place.supervising(STOP_SECONDS) as is_alone:
             if not is_alone:
                 raise SupervisedError(order.agent)
@@ -49,7 +49,7 @@ def write_brief(order: HostOrder, place: HostFolder, line: Connection) -> None:
     def write() -> HostResult:
         with place.supervising(0) as is_alone:
             here = HostedAgent(order, place, line, beside=not is_alone)
-        store = here.open_replica()  # a brief only reads the work
+        store = here.open_replica()  # a brief does not change the work
         brief_setup.make_brief_writer(here.project, store, order.agent, by_hand=False).write()
         return HostResult(store.read(order.agent).committed.seq)
 
@@ -67,7 +67,7 @@ def _run_steps(here: HostedAgent, order: HostOrder, interruption: Interruption) 
         interruption,
         fold_every=FLEET_FOLD_SECONDS,
     )
-    # If a launch has no recorded end, the engine could not know which wait to apply.
+    # If a launch has no recorded end, the engine could not know which wait applies.
     is_first = all(launch.exit for launch in select_open_launches(steps.log.known()))
     steps.cycle.settle()
     try:
@@ -83,7 +83,7 @@ def _run_step(steps: SupervisorSteps, *, is_first: bool) -> bool:
     known = steps.log.known()
     move = steps.decide(known)
     if is_first and isinstance(move, WaitUntil):
-        # The engine waited before it granted the lease, so only this host's clock is behind.
+        # The engine waited before it granted the lease, so this host's clock must be slow.
         move = choose_session(select_open_launches(known))
     match move:
         case StartFresh() | ResumeSession() as step:
@@ -116,10 +116,10 @@ def _send_result(line: Connection, work: Callable[[], HostResult]) -> None:
 
 
 def _prepare_process() -> None:
-    """Leave the worker's process group, and end when the worker ends.
+    """Leave the worker's process group, and exit when the worker does.
 
     Keys pressed at the worker's terminal must not reach the agent. The parent of this process is
-    the fork server, not the worker, and the fork server lives as long as any of its children.
+    the fork server, not the worker, and the fork server runs as long as any of its children.
     """
     os.setpgid(0, 0)
     worker = multiprocessing.parent_process()

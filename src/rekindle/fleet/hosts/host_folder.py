@@ -1,4 +1,4 @@
-"""The folder of an agent on a host of a fleet: its definition, its replica and its workspace."""
+"""The folder of an agent on a fleet host: its definition, its replica and its workspace."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -35,7 +35,7 @@ _WORK = "work"
 
 
 class HostFolder(msgspec.Struct, frozen=True):
-    """An agent's folder on a host. Everything in it can be created again at any time."""
+    """An agent's folder on a host. Everything in the folder can be recreated at any time."""
 
     path: Path
     agent: str
@@ -43,7 +43,7 @@ class HostFolder(msgspec.Struct, frozen=True):
 
     @property
     def work(self) -> Path:
-        """The clone that the agent works in; a plain folder if it has no remote."""
+        """The clone that the agent works in, or a plain folder if the agent has no remote."""
         return self.path / _WORK
 
     def definition(self) -> AgentDefinition | None:
@@ -58,18 +58,18 @@ class HostFolder(msgspec.Struct, frozen=True):
         return hash_definition(definition) if definition else ""
 
     def define(self, definition: AgentDefinition) -> None:
-        """Write the definition's files, and last the definition itself, which marks completion."""
+        """Write the definition's files, then the definition itself to mark them as complete."""
         durable_files.make_folder(self.path)
         self._definition_file.unlink(missing_ok=True)
         for name, text in ({MANIFEST_FILE: definition.manifest} | definition.files).items():
             path = self.path / require_relative(name)
-            # If the file is in the workspace, the agent may have replaced a folder with a link.
+            # For a file in the workspace, the agent may have replaced a parent folder with a link.
             inside_folder.make_folder(self.path, str(path.relative_to(self.path)))
             durable_files.replace_file(path, text.encode(), root=self.path)
         durable_files.replace_file(self._definition_file, validation.encode_json(definition))
 
     def project(self, definition: AgentDefinition) -> Project:
-        """Return the project on this host, with the clone as the agent's folder."""
+        """Return the project as it is on this host, with the clone as the agent's folder."""
         project = config.load_project(self.path)
         folder = str(PurePosixPath(_WORK) / definition.within)
         entry = msgspec.structs.replace(project.manifest.agents[self.agent], dir=folder)
@@ -77,7 +77,7 @@ class HostFolder(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(project, manifest=manifest)
 
     def store(self, project: Project, register: EventRegister) -> FileStore:
-        """Return the replica's store; without the register it refuses to be opened."""
+        """Return the replica's store, which commits its events through `register`."""
         return FileStore(
             self.path,
             host=f"{FLEET_PREFIX}{self.host}",
@@ -89,7 +89,7 @@ class HostFolder(msgspec.Struct, frozen=True):
         )
 
     def require_own_workspace(self, definition: AgentDefinition) -> None:
-        """Raise UnsafePathError if a link leads the agent's next session to another folder."""
+        """Raise UnsafePathError if a link would lead the agent's next session to another folder."""
         durable_files.refuse_link(self.work)
         folder = self.work / definition.within
         if not folder.resolve().is_relative_to(self.work.resolve()):
@@ -101,7 +101,7 @@ class HostFolder(msgspec.Struct, frozen=True):
     def supervising(self, wait: float) -> Iterator[bool]:
         """Hold the agent's supervisor lock, whether or not its replica exists yet.
 
-        Yields False if another process holds it.
+        Yields False if another process holds the lock.
         """
         durable_files.make_folder(self.path)
         root = RekindleFolder(self.path)
@@ -112,13 +112,13 @@ class HostFolder(msgspec.Struct, frozen=True):
             yield lock is not None
 
     def read_replica_state(self, store: FileStore) -> tuple[int, str]:
-        """Return the last event number of an existing replica, and a hash of its projection."""
+        """Return the replica's last event number and a hash of its projection, or 0 and ""."""
         if not store.exists(self.agent):
             return 0, ""
         try:
             known = store.read(self.agent).committed
         except LogMissingError:
-            return 0, ""  # killed while receiving the replica: receive it again
+            return 0, ""  # killed while receiving the replica, so receive it again
         return known.seq, hash_projection(known)
 
     def receive(self, store: FileStore, state: ReplicaState) -> None:
@@ -131,8 +131,8 @@ class HostFolder(msgspec.Struct, frozen=True):
     def end_leftover_processes(self) -> None:
         """End the processes of a cycle that was interrupted on this host.
 
-        The log will not name them: another host records that launch as lost before this host hears
-        of it.
+        The log cannot be used to find them: another host records the launch as lost before this
+        host learns of it.
         """
         folder = RekindleFolder(self.path).agent(self.agent)
         if not folder.exists():
@@ -151,7 +151,7 @@ class HostFolder(msgspec.Struct, frozen=True):
 
 
 def require_relative(name: str) -> PurePosixPath:
-    """Return the path; raise ManifestError if it leads out of the folder."""
+    """Return the path, or raise ManifestError if it leads out of the folder."""
     path = PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts:
         raise ManifestError(

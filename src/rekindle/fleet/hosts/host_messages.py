@@ -1,4 +1,4 @@
-"""Messages between a worker and a process that runs a cycle for it."""
+"""Messages between a worker and the process that runs a cycle for it."""
 
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -42,16 +42,16 @@ EngineAsker = Callable[[EngineRequest], EngineAnswer]
 
 
 class ProcessFailure(msgspec.Struct, frozen=True):
-    """Why a process could not do its work."""
+    """The reason why a process could not do its work."""
 
     words: str
     hint: str = ""
     is_lost: bool = False
-    """Whether another host has the agent by now, or another process here still has it."""
+    """Whether another host, or another process on this host, has the agent."""
 
 
 class EngineRegister:
-    """Commits an agent's events to its workflow, under one lease."""
+    """Commits an agent's events to its workflow under one lease."""
 
     def __init__(self, agent: str, generation: int, ask: EngineAsker) -> None:
         self._agent, self._generation, self._ask = agent, generation, ask
@@ -103,7 +103,7 @@ class EngineRegister:
 
 
 def _split_lines(lines: list[str]) -> Iterator[tuple[str, ...]]:
-    """Yield pieces that fit one commit; reports of hooks may pile up while the engine is down."""
+    """Yield pieces that fit into one commit. Hook reports may pile up while the engine is down."""
     piece: list[str] = []
     size = 0
     for line in lines:
@@ -116,7 +116,7 @@ def _split_lines(lines: list[str]) -> Iterator[tuple[str, ...]]:
 
 
 def make_asker(line: Connection) -> EngineAsker:
-    """Return a function that asks over a pipe; a broken pipe means that the lease is lost."""
+    """Return a function that sends requests over a pipe; if the pipe breaks, the lease is lost."""
 
     def ask(asked: EngineRequest) -> EngineAnswer:
         try:

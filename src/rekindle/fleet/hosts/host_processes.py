@@ -1,4 +1,4 @@
-"""Run cycles in separate processes on a host, and relay their requests to the engine."""
+"""Run cycles in separate processes on a host, and forward their requests to the engine."""
 
 import asyncio
 import contextlib
@@ -50,10 +50,10 @@ _AGAIN = {
     RPCStatusCode.INTERNAL,
     RPCStatusCode.UNKNOWN,
 }
-"""Status codes of failures that a retry may resolve."""
+"""Status codes of errors that may go away on a retry."""
 _SHARED = (
     "rekindle.fleet.hosts.host_cycle",
-    # Imported lazily by the module above, but needed in every cycle.
+    # The module above imports these lazily, but every cycle needs them.
     "ctypes",
     "encodings.utf_8_sig",
     "rekindle.policy.fleet.connection_check",
@@ -62,11 +62,11 @@ _SHARED = (
     "rekindle.stores.files.recovery",
     "rekindle.stores.files.writer",
 )
-"""Modules that the fork server imports once for all processes of a host."""
+"""Modules that the fork server imports once for all processes on a host."""
 
 
 class ForkServer:
-    """Starts processes from one without threads, because forking a threaded process can hang."""
+    """Forks processes from one without threads, because forking a threaded process can hang."""
 
     def __init__(self) -> None:
         self._context: ForkServerContext = multiprocessing.get_context("forkserver")
@@ -81,7 +81,7 @@ class ForkServer:
 
 
 class HostProcess:
-    """A process that runs a cycle and sends requests."""
+    """A process that runs a cycle and sends requests to the worker."""
 
     def __init__(self, process: ForkServerProcess, line: Connection) -> None:
         self._process, self._line = process, line
@@ -91,10 +91,10 @@ class HostProcess:
         self._loop.add_reader(line.fileno(), self._heard.set)
 
     async def receive(self) -> EngineRequest | HostResult | ProcessFailure:
-        """Return the process's next request or its result; a failure if it ended without one."""
+        """Return the process's next request or result, or a failure if it exited without one."""
         try:
-            # The event loop may report the pipe as readable once more while it is being read. A
-            # blocking read would then stop the whole host until the next request.
+            # The event loop may report the pipe as readable again while it is being read. A
+            # blocking read would then block the whole host until the next request.
             while not self._line.poll():
                 self._heard.clear()
                 await self._heard.wait()
@@ -110,9 +110,9 @@ class HostProcess:
             self._line.send(answer)
 
     def ask_to_end(self) -> None:
-        """Ask the process to end the agent's session, report that, and give the lease back.
+        """Ask the process to end the agent's session, report the end, and return the lease.
 
-        The signal is sent once, because a second one ends the process at once.
+        The signal is sent only once, because a second one would end the process at once.
         """
         if not self._is_asked_to_end:
             self._is_asked_to_end = True
@@ -121,14 +121,15 @@ class HostProcess:
     async def end(self) -> bool:
         """End the process at once; it ends the processes that it started.
 
-        Returns False if it had to be killed. Then its own processes may be left.
+        Returns False if the process had to be killed, so that its own processes may still be
+        running.
         """
         self._loop.remove_reader(self._line.fileno())
         self._line.close()  # its requests fail from now on, because the lease is lost
         ended = asyncio.Event()
         self._loop.add_reader(self._process.sentinel, ended.set)
-        # The second signal means "at once". Two signals sent together would arrive as one, and
-        # another signal might be ignored, as SIGHUP is under nohup.
+        # A second signal means "at once". Two signals sent together would arrive as one, and a
+        # different signal might be ignored, as SIGHUP is under nohup.
         for patience in (FLEET_SIGNAL_SECONDS, STOP_SECONDS):
             self._send_signal(signal.SIGTERM)
             with contextlib.suppress(TimeoutError):
@@ -147,7 +148,7 @@ class HostProcess:
 
 
 class EngineClient:
-    """Sends requests to workflows, and repeats them until they are answered."""
+    """Sends requests to workflows, and retries until they are answered."""
 
     def __init__(self, client: Client) -> None:
         self.client = client
@@ -160,8 +161,8 @@ class EngineClient:
     async def is_cut(self, patience: float) -> bool:
         """Return whether the engine was silent for so long that another host has the agents.
 
-        The silence is checked before the engine is asked again: a host that was frozen has lost its
-        agents even if the engine answers now. One probe serves all agents of a host.
+        The silence is checked before the engine is probed again: a host that was frozen has lost
+        its agents even if the engine answers now. One probe serves all agents on a host.
         """
         if self._was_silent(patience):
             return True
@@ -177,9 +178,10 @@ class EngineClient:
         return time.monotonic() - self._answered > patience
 
     async def ask(self, order: HostOrder, asked: EngineRequest, patience: float) -> EngineAnswer:
-        """Send a request to the agent's workflow, and repeat it until it is answered or cut off.
+        """Send a request to the agent's workflow, and retry until there is an answer.
 
-        After `patience` seconds without any answer from the engine, another host has the agent.
+        After `patience` seconds without any answer from the engine, return EngineCutOff, because
+        another host has the agent by then.
         """
         while True:
             try:
@@ -209,7 +211,7 @@ class EngineClient:
 
 
 def _is_cancelled() -> bool:
-    """Return whether this task is being cancelled, which the SDK turns into an error of its own."""
+    """Return whether this task is being cancelled, which the SDK reports as a different error."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 

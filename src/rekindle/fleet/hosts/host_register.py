@@ -1,4 +1,4 @@
-"""Commit events of a hosted agent together with its pushed work and its relay draft."""
+"""Commit an agent's events together with its pushed work and its relay draft."""
 
 import stat
 from collections.abc import Callable, Mapping, Sequence
@@ -21,13 +21,13 @@ _HANDOVER_EVENTS = (
     events.CheckpointCommitted,
     events.CycleEnded,
 )
-"""Events after which another host may continue without repeating the work before them."""
+"""Events after which another host may continue without repeating the earlier work."""
 
 
 class HostRegister:
     """Commits events together with the pushed work and the relay draft that belong to them.
 
-    After such an event another host may continue, and without these it would lose work.
+    After some events another host may continue, and would lose work without these.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class HostRegister:
         return self._register.commit(known, (*pushed, *new), {**documents, **drafts})
 
     def _read_draft(self, cycle: int) -> dict[str, bytes]:
-        """Return the relay draft that the agent wrote for the next cycle, not checked yet."""
+        """Return the unchecked relay draft that the agent wrote for the next cycle."""
         path = self._folder.draft
         try:
             status = path.lstat()
@@ -64,8 +64,8 @@ class HostRegister:
             text = path.read_bytes().decode("utf-8", "replace")
         except OSError:
             return {}
-        # Measured in bytes, like the engine's limit: a refusal would also lose the end of the
-        # launch.
+        # Limit the size in bytes, as the engine does. If the engine refused the commit, the end of
+        # the launch would be lost too.
         data = self._redaction.text(text).encode()
         return (
             {agent_registry.make_draft_name(cycle): data}
@@ -85,8 +85,9 @@ class HostRegister:
         return (make_pushed_event(pushed, self._claim),) if pushed else ()
 
     def _reclaim_branch(self, workspace: WorkBranch, known: int, stale: StalePushError) -> AnyEvent:
-        """Take back the branch, which a person moved; raise if a successor holds the lease."""
-        # This commit fails if another host has the agent by now. Then nothing may be pushed here.
+        """Take back a branch that a person moved; raise an error if a successor has the lease."""
+        # This commit fails if another host has the agent by now. In that case, nothing may be
+        # pushed.
         self._register.commit(known, (), {})
         branch = make_work_ref(stale.agent).removeprefix("refs/heads/")
         how = f"moved to {stale.found[:12]}" if stale.found else "removed"
@@ -104,7 +105,7 @@ class HostRegister:
         return make_pushed_event(pushed, self._claim)
 
     def _make_push_failure(self, words: str) -> AnyEvent:
-        """Report a failed push. The work continues on this host, and the next push includes it."""
+        """Report a failed push, and return its event. The next push will include the work."""
         self._tell(TroubleReport(words))
         return events.WorkspacePushFailed(ts=clock.read_clock(), words=words)
 

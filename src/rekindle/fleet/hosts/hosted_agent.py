@@ -1,4 +1,4 @@
-"""An agent on a host: open its lease, its replica and its workspace."""
+"""An agent on a host: opens its lease, its replica and its workspace."""
 
 import os
 from collections.abc import Callable
@@ -28,8 +28,8 @@ from rekindle.thresholds.fleet_limits import FLEET_OUTPUT_BYTES
 class HostedAgent:
     """An agent on this host whose lease was opened here.
 
-    The creator holds the agent's supervisor lock, because the replica may be replaced. With
-    `beside`, a cycle is running: its replica is only brought up to date.
+    The caller holds the agent's supervisor lock, because the replica may be replaced. With
+    `beside`, a cycle is already running, and the replica is only brought up to date.
     """
 
     def __init__(
@@ -61,8 +61,8 @@ class HostedAgent:
             store = self._place.store(self._place.project(before), self.register)
             seq, held = self._place.read_replica_state(store)
         opened = self.register.take_up(self._place.host, seq, held, self._place.hash_definition())
-        # From here on, yield to agents that still wait for a host, and to the worker: if a busy
-        # agent delayed its heartbeats, this host would look dead.
+        # From here on, run at a lower priority than the worker and agents that still wait for a
+        # host. If a busy agent delayed the worker's heartbeats, this host would appear dead.
         os.nice(FLEET_NICE)
         definition = opened.definition or before
         if definition is None:
@@ -80,11 +80,11 @@ class HostedAgent:
         return definition
 
     def open_replica(self) -> FileStore:
-        """Return the replica's store."""
+        """Return the replica's store, without restoring the workspace."""
         return self._place.store(self.project, self.register)
 
     def store(self) -> FileStore:
-        """Return the replica's store, after bringing the pushed workspace to this host."""
+        """Return the replica's store, after restoring the pushed workspace on this host."""
         plain = self.open_replica()
         own = HostRegister(
             self.register, plain.folder(self._order.agent), plain.redaction, self.tell
@@ -114,10 +114,11 @@ class HostedAgent:
         )
 
     def _bring_workspace(self, workspace: WorkBranch, known: Projection, store: FileStore) -> None:
-        """Restore the pushed workspace, and claim its branch against pushes of other hosts."""
+        """Restore the pushed workspace, and claim its branch so that other hosts cannot push."""
         last = known.workspace
         if last is None and self._has_worked_on_host(known) and workspace.has_files():
-            # A remote was added after the agent had worked here, so its files must not be replaced.
+            # The remote was added after the agent had worked here, so its files must not be
+            # replaced.
             brought = workspace.adopt()
         else:
             before = PushedWork(last.revision, last.head, last.branch) if last else None
@@ -128,7 +129,7 @@ class HostedAgent:
             writer.append(make_pushed_event(brought, self._order.generation))
 
     def _has_worked_on_host(self, known: Projection) -> bool:
-        """Return whether the agent has worked on this host, in the folder it works in now."""
+        """Return whether the agent has worked on this host before, in its current folder."""
         launched = any(launch.seq > known.moved.seq for launch in known.attempts.values())
         return launched and not self.definition.within
 
@@ -151,6 +152,6 @@ def make_tell(place: HostFolder, agent: str) -> Callable[[SupervisorReport], Non
 
 
 def _find_claim(known: Projection) -> int:
-    """Return the generation for which this host claimed the agent's branch; 0 if it did not."""
+    """Return the generation for which this host claimed the agent's branch, or 0 if it did not."""
     last = known.workspace
     return last.claim if last is not None and last.seq > known.moved.seq else 0

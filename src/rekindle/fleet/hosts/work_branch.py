@@ -1,10 +1,10 @@
 """Push a fleet agent's workspace, and restore it on the host that continues.
 
-Each push is a snapshot on `rekindle/<agent>/work`, with a lease on the previous one. A host that
-takes the agent over first claims the branch with a commit of its own. From then on git refuses
-pushes of the previous owner; this is the fence.
+Each push is a snapshot on the branch `rekindle/<agent>/work`, made with git's --force-with-lease on
+the previous snapshot. A host that takes over the agent first claims the branch with its own commit.
+From then on, git refuses pushes from the previous owner; this is the fence.
 
-Submodules and nested repositories are pushed as a commit id only, and LFS files as they are on
+Submodules and nested repositories are pushed only as a commit id, and LFS files as they are on
 disk.
 """
 
@@ -28,7 +28,7 @@ from rekindle.system.git.tree_snapshot import (
 )
 
 _BRANCH = "main"
-"""Branch of the agent if the remote does not name a default branch."""
+"""Name of the agent's branch if the remote does not name a default branch."""
 
 
 class WorkBranch:
@@ -44,14 +44,15 @@ class WorkBranch:
         self._remote = RemoteRepository(remote, document.make_work_ref(agent))
         self._ours = f"refs/rekindle/{agent}"
         self.left: list[str] = []
-        """Refs under which `bring` kept files and commits of this host that were never pushed."""
+        """Refs under which `bring` saved files and commits of this host that were never pushed."""
         self.uncommitted = 0
-        """Number of files pushed by `publish` that are in no commit of a person."""
+        """Number of files pushed by `publish` that differ from the person's last commit."""
 
     def has(self, revision: str) -> bool:
-        """Return whether the folder holds this generation's claim, and a revision or its successor.
+        """Return whether the folder has this generation's claim, and the revision or a later one.
 
-        A host may come back under its name with an empty disk, or with an older one.
+        A host may come back under the same name with an empty disk, or with an old copy of its
+        disk.
         """
         if not (self._folder / ".git").exists():
             return False
@@ -65,7 +66,7 @@ class WorkBranch:
         """Restore the pushed work in the folder, then claim the branch for this generation.
 
         If `pushed` is None, the agent is new on the fleet and starts from the remote's default
-        branch. After a kill at any point, a second call completes the work.
+        branch. If the process is killed at any point, a second call completes the work.
         """
         look = self._remote.look if pushed else self._remote.look_up_default
         seen = look()
@@ -75,9 +76,9 @@ class WorkBranch:
         for attempt in range(WORKSPACE_TRIES):
             self._fetch(copy, seen)
             if pushed and not copy.has(pushed.revision):
-                # The branch was moved by hand. The remote may still have the revision.
+                # A person moved the branch. The remote may still have the revision.
                 self._remote.fetch(copy, pushed.revision)
-            # At the first attempt the branch may be from an earlier stay, with a higher generation.
+            # On the first attempt, the branch may be from an earlier stay with a higher generation.
             if seen.work and (pushed or attempt):
                 self._refuse_successor(copy, seen.work)
             tree, position = self._arrange_folder(copy, seen, pushed)
@@ -90,10 +91,10 @@ class WorkBranch:
         raise StalePushError(self._agent, self._generation, seen.work)
 
     def publish(self, never: Iterable[str] = ()) -> PushedWork:
-        """Push a person's folder as it is for the first host. Nothing in the folder changes.
+        """Push a person's folder as it is for the first host. The folder itself is not changed.
 
-        An existing branch from an earlier stay becomes a parent. Paths in `never` are refused,
-        relative to the repository.
+        An existing branch from an earlier stay becomes a parent commit. An error is raised if a
+        path in `never`, relative to the repository, would be pushed.
         """
         copy = WorkingCopy(self._folder)
         position = copy.read_head()
@@ -117,7 +118,7 @@ class WorkBranch:
         raise StalePushError(self._agent, self._generation, self._remote.look().work)
 
     def push(self) -> PushedWork | None:
-        """Push the work tree as it is; return None if it is the same as at the last push."""
+        """Push the work tree as it is, or return None if nothing changed since the last push."""
         copy = WorkingCopy(self._folder)
         last = self._require_last_push(copy)
         position = copy.read_head()
@@ -132,7 +133,8 @@ class WorkBranch:
             if self._remote.push(copy, pushed.revision, expected):
                 copy.move(f"{self._ours}/pushed", pushed.revision)
                 return pushed
-            # The branch may be at our own last push whose answer was lost. Then continue from it.
+            # The branch may contain our own last push, whose answer was lost. Then continue from
+            # it.
             seen = self._remote.look()
             self._fetch(copy, seen)
             expected = seen.work
@@ -144,16 +146,16 @@ class WorkBranch:
     def reclaim_branch(self) -> PushedWork:
         """Push to a branch that a person moved or removed.
 
-        The caller has just confirmed that its lease is valid. The foreign commits become a parent,
-        and are not part of the work.
+        The caller has just confirmed that its lease is valid. The person's commits become a parent,
+        but their changes do not become part of the work.
         """
         copy = WorkingCopy(self._folder)
         return self._claim_with(copy, copy.read_head(), self._require_last_push(copy).oid)
 
     def adopt(self) -> PushedWork:
-        """Claim the branch with the files that the agent made here before it had a remote.
+        """Claim the branch with the files that the agent created here before it had a remote.
 
-        A folder without a repository becomes one, with nothing checked out.
+        A folder without a repository is turned into one, with nothing checked out.
         """
         seen = self._remote.look()
         self._remote.clone(self._folder)
@@ -161,22 +163,22 @@ class WorkBranch:
         copy.sweep()
         position = copy.read_head()
         if not copy.has_index and position.head == seen.head:
-            # A fresh clone. With its HEAD, all files of the remote would look as if the agent
-            # removed them.
+            # This is a fresh clone. With its HEAD, it would look as if the agent had removed all
+            # files of the remote.
             position = HeadPosition("", position.branch or _BRANCH)
             copy.set_head(position)
         return self._claim_with(copy, position)
 
     def has_files(self) -> bool:
-        """Return whether the folder contains files of the agent."""
+        """Return whether the folder contains files created by the agent."""
         with suppress(FileNotFoundError):
             return any(entry.name not in {".git", OWN_FOLDER} for entry in self._folder.iterdir())
         return False
 
     def _claim_with(self, copy: WorkingCopy, position: HeadPosition, last: str = "") -> PushedWork:
-        """Push the work tree on top of the branch, unless a successor has claimed it.
+        """Push the work tree on top of the branch, unless a successor has claimed the branch.
 
-        Without a `last` push from here, the branch may be from an earlier stay at the first
+        Without a `last` push from this host, the branch may be from an earlier stay on the first
         attempt.
         """
         with copy.capture() as captured:
@@ -197,10 +199,10 @@ class WorkBranch:
         )
 
     def _require_last_push(self, copy: WorkingCopy) -> RefCommit:
-        """Return the last push or claim of this generation from here.
+        """Return the last push or claim that this generation made from this host.
 
-        If the agent came back to this host, an old process may see its successor's push here, and
-        must not continue from it.
+        If the agent came back to this host, an old process may find its successor's push here, and
+        must not continue from that push.
         """
         if last := self._find_last_push(copy):
             return last
@@ -220,7 +222,7 @@ class WorkBranch:
         return last if snapshot and self._is_ours(snapshot) else None
 
     def _fetch(self, copy: WorkingCopy, seen: RemoteState) -> None:
-        """Fetch the missing commits of the remote."""
+        """Fetch the remote's commits that are missing here."""
         default = f"refs/heads/{seen.branch}" if seen.branch else "HEAD"
         wanted = {seen.work: document.make_work_ref(self._agent), seen.head: default}
         missing = [ref for oid, ref in wanted.items() if oid and not copy.has(oid)]
@@ -236,7 +238,7 @@ class WorkBranch:
     def _arrange_folder(
         self, copy: WorkingCopy, seen: RemoteState, pushed: PushedWork | None
     ) -> tuple[str, HeadPosition]:
-        """Make the folder match the pushed work, and change only files that differ."""
+        """Make the folder match the pushed work, changing only files that differ."""
         here = copy.read_head()
         with copy.capture() as captured:
             source = pushed.revision if pushed else seen.head
@@ -269,7 +271,7 @@ class WorkBranch:
         tree: str,
         safe: tuple[str, ...],
     ) -> None:
-        """Keep unpushed files and commits of an earlier stay under a ref before replacing them."""
+        """Save unpushed files and commits of an earlier stay under a ref before replacing them."""
         last = copy.find_ref(f"{self._ours}/pushed")
         was_pushed = last and last.tree == captured.tree and copy.is_kept((last.oid,), by=safe)
         tip = copy.find_ref(f"refs/heads/{wanted.branch}") if wanted.branch else None
@@ -302,7 +304,7 @@ class WorkBranch:
 
 
 def find_remote(folder: Path) -> document.RemoteLocation | None:
-    """Return the remote that a folder is pushed to: `origin`, or else its only remote."""
+    """Return the remote that a folder is pushed to: `origin`, or the only remote."""
     with suppress(AuditError):
         repository = Repository(folder, timeout=WORKTREE_CALL_SECONDS)
         remotes = repository.look("remote").splitlines()

@@ -1,4 +1,4 @@
-"""Run a host of a fleet: its workers poll for decisions and for agents to run."""
+"""Run a host of a fleet, whose workers poll for decisions and for agents to run."""
 
 import asyncio
 import contextlib
@@ -44,7 +44,7 @@ async def run_host(
     root: Path,
     say: Callable[[str], None],
 ) -> None:
-    """Run a host until it receives SIGTERM or SIGINT; then give its agents back."""
+    """Run a host until it receives SIGTERM or SIGINT, then return its agents to the fleet."""
     with translate_os_errors(root):
         root.parent.mkdir(parents=True, exist_ok=True)
     durable_files.make_folder(root)
@@ -59,8 +59,8 @@ async def run_host(
         ended = asyncio.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, ended.set)
-        # The workers end in reverse order: first the host takes no more agents, and it gives its
-        # agents back while a worker can still decide what happens to them.
+        # The workers end in reverse order. The host first stops taking agents, and then returns its
+        # agents while a worker can still decide what happens to them.
         async with contextlib.AsyncExitStack() as stack:
             for worker in workers:
                 await stack.enter_async_context(worker)
@@ -70,20 +70,20 @@ async def run_host(
 
 
 def make_deciding_worker(client: Client, *workflows: type) -> Worker:
-    """Return the worker that runs the workflows' decisions, for any agent."""
+    """Return the worker that makes the workflows' decisions, for any agent."""
     return Worker(
         client,
         task_queue=DECISION_QUEUE,
         workflows=workflows,
-        # The sandbox would double the cost of loading an agent, and when a host dies all its agents
-        # are loaded at once. The tests run `workflow.py` in the sandbox, which catches clocks and
-        # randomness there. In policy and documents, import rules exclude both.
+        # The sandbox would double the cost of loading an agent, and when a host dies, all its
+        # agents are loaded at once. The tests run `workflow.py` in the sandbox, which detects any
+        # use of clocks and randomness. In policy and documents, import rules exclude both.
         workflow_runner=UnsandboxedWorkflowRunner(),
-        # A task that a frozen worker has already polled is delayed, so only one poll at a time is
-        # for agents that this worker does not know.
+        # A task already polled by a frozen worker is delayed. So use only one poll at a time for
+        # agents that are not in this worker's cache.
         max_concurrent_workflow_task_polls=FLEET_DECISION_POLLS,
         nonsticky_to_sticky_poll_ratio=1 / FLEET_DECISION_POLLS,
-        # More tasks at once would only delay each other, because they share one processor.
+        # More concurrent tasks would only delay each other, because they share one processor.
         max_concurrent_workflow_tasks=FLEET_DECISION_POLLS,
         # If a worker dies, its cached agents must not wait long for another worker.
         sticky_queue_schedule_to_start_timeout=timedelta(seconds=FLEET_STICKY_SECONDS),
@@ -96,7 +96,7 @@ def _make_workers(
     """Return the workers for decisions, for this host's own queue and for the pool's queue."""
     # Rekindle reports a problem with an agent in one line; the SDK would log a traceback.
     logging.getLogger("temporalio").setLevel(logging.ERROR)
-    # The SDK warns if a cancelled activity had already ended.
+    # The SDK warns if an activity had already ended when it was cancelled.
     warnings.filterwarnings("ignore", "Cannot find activity to cancel", UserWarning)
     leave = timedelta(seconds=FLEET_LEAVE_SECONDS)
     usual = FixedSizeSlotSupplier(FLEET_BESIDE)
@@ -114,7 +114,7 @@ def _make_workers(
             activities=[own.run_cycle, own.write_brief, own.hear, own.give_back],
             max_concurrent_activities=slots + FLEET_BESIDE,
             max_concurrent_activity_task_polls=FLEET_ACTIVITY_POLLS,
-            # `activities` sends heartbeats at each agent's own interval.
+            # Do not throttle: `activities` sends heartbeats at each agent's own interval.
             max_heartbeat_throttle_interval=_AT_ONCE,
             default_heartbeat_throttle_interval=_AT_ONCE,
             graceful_shutdown_timeout=leave,
