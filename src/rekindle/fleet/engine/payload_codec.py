@@ -41,7 +41,7 @@ class EncryptingCodec(PayloadCodec, WithSerializationContext):
     """Encrypts with the first key and decrypts with any, so keys can change while agents run."""
 
     def __init__(self, keys: Sequence[EncryptionKey], *, strict: bool = True) -> None:
-        """Create a codec. Without keys, it changes nothing.
+        """Create a codec. Without keys, nothing is encrypted.
 
         With keys and `strict`, plain text is refused.
         """

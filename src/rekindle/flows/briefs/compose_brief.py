@@ -83,7 +83,7 @@ def is_given_up(known: Projection, material: BriefMaterial) -> bool:
 
 
 def explain_failures(known: Projection, material: BriefMaterial) -> list[str]:
-    """Return why no model wrote the brief, and whether the turns will not be retried."""
+    """Return why no model wrote the brief, and a note if its turns will not be read again."""
     if not material.words:
         return []
     given_up = f"after {BRIEF_UNUSABLE} unusable answers, these turns are not read again"
@@ -105,7 +105,7 @@ def _render_notes(known: Projection, material: BriefMaterial) -> list[str]:
 
 
 def _render_outcome(known: Projection, material: BriefMaterial) -> list[str]:
-    """Return a line about the end of the run if it is new or there are new turns, or ""."""
+    """Return a line about the end of the run if it is new or there are new turns, or []."""
     run = known.run
     if not run.is_over or not (material.turns or run.ended.seq > known.briefed.seq):
         return []

@@ -41,14 +41,14 @@ def count_commits(tree: GitStatus, head: str, committed: tuple[str, ...]) -> int
 
 
 def count_resolved(known: Projection, since: float) -> int:
-    """Return the number of loops resolved since the given time."""
+    """Return the number of loops resolved since a Unix time."""
     return sum(
         not loop.is_open and loop.marks[-1].ts.timestamp() >= since for loop in known.loops.values()
     )
 
 
 def add_resolved(signs: WorkSigns | None, known: Projection, since: float) -> WorkSigns | None:
-    """Return the signs with the number of loops resolved since the given time."""
+    """Return the signs, with the number of loops resolved since a Unix time added."""
     resolved = count_resolved(known, since)
     if not resolved:
         return signs

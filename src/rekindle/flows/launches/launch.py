@@ -138,7 +138,7 @@ class Launch:
         return self._classify_end(child, follow)
 
     def last_sign(self) -> Heartbeat | None:
-        """Return the time of the last output of a program without hooks, or None."""
+        """Return a sign of life for the last output of a program without hooks, or None."""
         return self._transcribe.sign(is_last=True) if self._transcribe else None
 
     def _classify_end(self, child: ProcessHandle, follow: ProcessFollower) -> LaunchExit:

@@ -34,7 +34,7 @@ class TranscriptTurns:
         if not turns:
             return
         self._watched.end_earlier_calls()
-        # The line that names the model may be a different one.
+        # The line with a turn may not name the model.
         last = self._agent.harness.usage(transcript_files.read_tail(transcript), {})
         for used in turns:
             model = used.usage.model or (last.model if last else "")

@@ -40,9 +40,9 @@ def compose_primer(
 ) -> Primer:
     """Return the primer for a fresh session, with a notice if the last session was interrupted.
 
-    The notice names a task: the relay's Next Action, or the last request if there is no relay. If
-    `draft` is given, the session is asked to write the next relay to that path. A checkpoint that
-    belongs to one session is included only if that session is `session`.
+    The notice names what the session was doing: the relay's Next Action, the last request, or the
+    agent's task. If `draft` is given, the session is asked to write the next relay to that path. A
+    checkpoint that belongs to one session is included only if that session is `session`.
     """
     whole = str(store.folder(agent).document("relay"))
     relay = read_relay(store, agent)
@@ -95,7 +95,7 @@ def _render_move(known: Projection) -> str:
 
 
 def _render_ended(known: Projection, checkpoint: str) -> str:
-    """Return a notice of the processes ended with the last launch, or "" if already reported."""
+    """Return a notice of processes ended with the last launch, or "" if the checkpoint has it."""
     last = sessions.find_newest_launch(known.attempts)
     swept = last.swept if last is not None else ()
     return "" if render_ended_list(swept) in checkpoint else render_ended_notice(swept)

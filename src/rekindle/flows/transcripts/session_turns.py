@@ -1,4 +1,4 @@
-"""Read the turns of sessions from the archive, or from the CLI's transcript if there is none.
+"""Read the turns of sessions from the archive, or from the CLI's transcript if not archived.
 
 In the transcript of a supervised session, the first prompt looks like a person's, but was written
 by Rekindle. Only the task in it comes from the person.

@@ -79,7 +79,7 @@ def read_first_line(path: str) -> str:
 
 
 def read_lines_since(path: str, start: int) -> bytes:
-    """Return the complete lines after an offset."""
+    """Return the complete lines after an offset in bytes, or b"" if the file cannot be read."""
     try:
         with open_transcript(path) as file:
             file.seek(start)
@@ -90,7 +90,7 @@ def read_lines_since(path: str, start: int) -> bytes:
 
 
 def read_both_ends(path: str) -> bytes:
-    """Return bytes from the start and the end of the file."""
+    """Return the first and last bytes of the file, or b"" if it cannot be read."""
     try:
         with open_transcript(path) as file:
             return file.read(TRANSCRIPT_TAIL_BYTES) + read_tail(path)
