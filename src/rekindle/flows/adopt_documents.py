@@ -118,5 +118,5 @@ def _adopt_state(
 
 
 def _clamp_time(when: datetime | None, now: datetime) -> datetime | None:
-    """Return the given time, or `now` if it is in the future."""
+    """Return the given time, or `now` if the time is in the future."""
     return min(when, now) if when else None

@@ -32,7 +32,7 @@ class AgentSpec(msgspec.Struct, frozen=True):
     hook: tuple[str, ...]
     """Command line of the hook program."""
     scratch: str = ""
-    """Folder outside the workspace for the files that a launch passes to its CLI."""
+    """Folder outside the workspace for files that a launch passes to the CLI."""
     protected: tuple[str, ...] = ()
     """Paths the agent must not write to, because they control what runs outside the sandbox."""
     path: str = ""
@@ -80,7 +80,7 @@ class RefusedCallReport(msgspec.Struct, frozen=True):
     """The CLI refused a tool call because no rule permits it."""
 
     call: str
-    """The tool and its arguments, in one line."""
+    """The tool and its arguments, on one line."""
     command: str = ""
     """The command that answers the question about this call; empty if there is no question."""
     is_repeated: bool = False
@@ -95,7 +95,7 @@ class ExitReport(msgspec.Struct, frozen=True):
 
 
 class HandoffReport(msgspec.Struct, frozen=True):
-    """A session has handed its work to the next one within a cycle."""
+    """A session has handed off its work to a fresh session in the same cycle."""
 
     how: str
     """How the checkpoint was written: `headless` (by a model) or `mechanical` (without one)."""
@@ -111,7 +111,7 @@ class CycleReport(msgspec.Struct, frozen=True):
     verdict: str
     words: str
     refused: str = ""
-    """Why `until:` or the review does not let the cycle end the run; empty if neither objects."""
+    """Why `until:` or the review rejected the end of the run; empty if neither did."""
 
 
 class TroubleReport(msgspec.Struct, frozen=True):

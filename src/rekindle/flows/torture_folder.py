@@ -60,7 +60,7 @@ class _PromiseTrial(msgspec.Struct, frozen=True):
     promise: str
     means: str
     attempt: Callable[[Path], str]
-    """Run the trial, and return a description of it; raise if the guarantee did not hold."""
+    """Run the trial and return its description; raise _BrokenError if the guarantee is violated."""
 
 
 def try_promises(folder: Path, *, seconds: float, seed: int) -> Iterator[PromiseResult]:

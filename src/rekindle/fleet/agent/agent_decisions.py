@@ -22,7 +22,7 @@ QUESTIONS_PATCH = "questions"
 _PACED_HANDOFFS = "paced-handoffs"
 """Patch: launches after handoffs are paced. In older histories, they start at once."""
 _RESUMES = "failed-resumes"
-"""Patch: resumes that a CLI refused do not count as crashes."""
+"""Patch: a resume that the CLI refused does not count as a crash."""
 
 
 def decide(registered: RegisteredAgent, now: datetime) -> runs.Move:
@@ -40,7 +40,7 @@ def decide(registered: RegisteredAgent, now: datetime) -> runs.Move:
 
 
 def add_question(registered: RegisteredAgent, event: events.AnyEvent) -> list[events.AnyEvent]:
-    """Return the event, followed by a question if it needs a person."""
+    """Return the event, followed by a question if the event needs a person."""
     if not workflow.patched(QUESTIONS_PATCH):
         return [event]
     return questions.add_questions(registered.projection, [event], make_question_terms(registered))

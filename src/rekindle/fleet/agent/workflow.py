@@ -104,7 +104,7 @@ class AgentWorkflow:
         return is_long or info.is_continue_as_new_suggested()
 
     async def _run_next(self) -> None:
-        """Take the next step, or wait for it."""
+        """Take the next step, or wait until one is possible."""
         projection, self._decided_messages = self._registered.projection, self._messages
         if projection.run.desired != "running" or projection.run.is_over:
             await self._wait_for_news(

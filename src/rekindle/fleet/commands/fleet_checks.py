@@ -52,7 +52,7 @@ def check_briefs(project: Project) -> list[FolderProblem]:
 
 
 def check_definition(project: Project, fleet: FleetSettings, name: str) -> list[FolderProblem]:
-    """Return the problems that keep an agent off the fleet, and the files that lose secrets."""
+    """Return problems that keep an agent off the fleet, and files with secrets to remove."""
     try:
         define_agent(project, fleet, name)
         files = find_files_with_secrets(project, name)
@@ -94,7 +94,7 @@ async def _check_connection(client: Client, fleet: FleetSettings) -> list[Folder
 
 
 async def _check_encryption(client: Client, fleet: FleetSettings) -> list[FolderProblem]:
-    """Report hosts without the key and agents in plain text; otherwise suggest strict mode."""
+    """Return hosts without the key and agents in plain text; otherwise suggest strict mode."""
     codec = client.data_converter.payload_codec
     if not isinstance(codec, EncryptingCodec) or not codec.known:
         return []

@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 class FleetStore:
-    """One connection for one command. Every call asks the engine; nothing is cached."""
+    """A connection for a single command. Every call asks the engine; nothing is cached."""
 
     def __init__(
         self,
@@ -143,7 +143,7 @@ class FleetStore:
             try:
                 self.wait_for(self.agents.begin(agent, definition, new_events=new_events))
             except OwnershipError:
-                pass  # another command created it first: continue below
+                pass  # another command registered the agent first
             else:
                 self.keep_schedule(agent)
                 return None

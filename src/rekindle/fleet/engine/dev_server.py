@@ -27,7 +27,7 @@ class DevServer(msgspec.Struct, frozen=True):
     port: int
     ui_port: int
     database: Path | None
-    """File with the server's data; None to keep it in memory only."""
+    """File for the server's data; None to keep the data in memory only."""
     namespace: str
 
     def argv(self, program: str) -> list[str]:

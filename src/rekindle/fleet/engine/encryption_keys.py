@@ -1,4 +1,4 @@
-"""Read and generate the keys that encrypt documents in the engine."""
+"""Read and generate the keys for encrypting documents in the engine."""
 
 import base64
 import binascii

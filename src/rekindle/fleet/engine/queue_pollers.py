@@ -51,7 +51,7 @@ async def _list_pollers(
         ),
         timeout=most,
     )
-    # The engine lists pollers for minutes after they are gone.
+    # The engine still lists pollers for minutes after they have stopped.
     since = clock.read_clock() - _POLL
     return [
         poller.identity

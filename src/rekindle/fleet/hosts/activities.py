@@ -178,7 +178,7 @@ class Activities:
             raise ApplicationError("; ".join(failures))
 
     async def _watch_cycle(self, work: HostWork, order: HostOrder) -> HostResult:
-        """Serve the requests of a process until it ends or the lease is lost."""
+        """Serve the requests of a process until the process exits or the lease is lost."""
         self._engine.heard()
         process = self._fork_server.begin(work, order, self._find_folder(order))
         if work is host_cycle.run_cycle:

@@ -25,7 +25,7 @@ class LeaseRefusal(msgspec.Struct, frozen=True):
 
 
 class UnfitRequest(msgspec.Struct, frozen=True):
-    """The engine can never accept the request, from any host."""
+    """The engine would never accept this request from any host."""
 
     words: str
 

@@ -125,7 +125,7 @@ class HostProcess:
         running.
         """
         self._loop.remove_reader(self._line.fileno())
-        self._line.close()  # its requests fail from now on, because the lease is lost
+        self._line.close()  # requests fail from now on as if the lease were lost
         ended = asyncio.Event()
         self._loop.add_reader(self._process.sentinel, ended.set)
         # A second signal means "at once". Two signals sent together would arrive as one, and a

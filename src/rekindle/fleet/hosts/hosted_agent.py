@@ -141,7 +141,7 @@ def make_tell(place: HostFolder, agent: str) -> Callable[[SupervisorReport], Non
     def tell(report: SupervisorReport) -> None:
         header = {"ts": clock.read_clock(), "report": REPORT_KINDS[type(report)]}
         line = msgspec.json.encode(header | msgspec.to_builtins(report)) + b"\n"
-        with suppress(OSError, RekindleError):  # the file is only for people
+        with suppress(OSError, RekindleError):  # the file is only for people to read
             fd = durable_files.open_plain(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
             with os.fdopen(fd, "ab") as file:
                 if file.tell() > FLEET_OUTPUT_BYTES:

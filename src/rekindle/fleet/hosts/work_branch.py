@@ -243,7 +243,7 @@ class WorkBranch:
         with copy.capture() as captured:
             source = pushed.revision if pushed else seen.head
             if not source:
-                return captured.tree, here  # the remote is empty: use the files that are here
+                return captured.tree, here  # the remote is empty, so use the local files
             wanted = (
                 HeadPosition(pushed.head, pushed.branch)
                 if pushed
@@ -314,7 +314,7 @@ def find_remote(folder: Path) -> document.RemoteLocation | None:
         url = repository.look("config", "--get-all", f"remote.{name}.url").splitlines()[0]
         path = repository.look("rev-parse", "--show-prefix").rstrip("\n").rstrip("/")
         root = repository.look("rev-parse", "--show-toplevel").rstrip("\n")
-        # A relative URL is relative to the repository.
+        # Git resolves a relative URL against the repository.
         if url.startswith(("./", "../")):
             url = str((Path(root) / url).resolve())
         return document.RemoteLocation(url, path)

@@ -94,7 +94,7 @@ def _make_workers(
     client: Client, own: Activities, *, host: str, pool: str, slots: int
 ) -> list[Worker]:
     """Return the workers for decisions, for this host's own queue and for the pool's queue."""
-    # Rekindle reports a problem with an agent in one line; the SDK would log a traceback.
+    # Rekindle reports an agent's problem on one line; the SDK would log a traceback.
     logging.getLogger("temporalio").setLevel(logging.ERROR)
     # The SDK warns if an activity had already ended when it was cancelled.
     warnings.filterwarnings("ignore", "Cannot find activity to cancel", UserWarning)

@@ -42,7 +42,7 @@ class BriefPorts(msgspec.Struct, frozen=True, kw_only=True):
     archive: Callable[[], None]
     """Archive the new parts of the session transcripts."""
     work: Callable[[datetime | None], GitWork]
-    """Return the work that git shows since a given time."""
+    """Return the work since a given time, according to git."""
     clock: Callable[[], datetime]
     zone: tzinfo
     runtime: RuntimeSettings
@@ -68,7 +68,7 @@ class BriefMaterial(msgspec.Struct, frozen=True, kw_only=True):
     asked: bool = False
     words: str = ""
     is_unusable: bool = False
-    """Whether the summarizer's answer could not be used."""
+    """Whether the summarizer's answer was unusable."""
     left_out: int = 0
     usd: float = 0.0
     tokens: int = 0

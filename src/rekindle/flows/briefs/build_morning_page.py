@@ -107,7 +107,7 @@ class MorningPageBuilder:
         )
 
     def _list_requests(self, row: AgentRow, known: Projection) -> Iterator[PersonRequest]:
-        """Yield the requests that only a person can act on."""
+        """Yield the requests that need a person."""
         agent = row.agent
         # An agent that the operator stopped is not waiting for the operator.
         is_over = known.run.is_over and row.state != "done" and known.run.desired != "stopped"

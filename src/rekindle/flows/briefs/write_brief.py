@@ -45,9 +45,9 @@ from rekindle.system.files import file_locks
 class BriefResult(msgspec.Struct, frozen=True, kw_only=True):
     text: str
     is_new: bool
-    """Whether the brief changed."""
+    """Whether the brief differs from the previous one."""
     how: str = ""
-    """`headless` or `mechanical`; empty if there were no new turns."""
+    """`headless` (by a model) or `mechanical` (without one); empty if there were no new turns."""
     words: str = ""
     """Why the brief was written without a model."""
     turns: int = 0

@@ -53,7 +53,7 @@ class CycleEndPorts(msgspec.Struct, frozen=True, kw_only=True):
     known: Callable[[str], KnownWork]
     """Return the work done since a commit, without reading a transcript."""
     until: Callable[[], UntilResult]
-    """Run the `until:` command, which decides whether the work is done."""
+    """Run the `until:` command, which checks whether the work is done."""
     review: Callable[[int, str, RunSpending], events.ReviewMade | None] = lambda *_: None
     """Have another persona verify a reported end from the relay; return None if no review is set
     up.

@@ -198,7 +198,7 @@ def _asks_else(before: Relay | None, after: Relay | None, verdict: StallVerdict 
     if after is None or after.next_action is None:
         return False
     if before is None:
-        return verdict is None  # the first relay, which does not wait for a person
+        return verdict is None  # the first relay is new unless it waits for a person
     is_step = verdict is not None and verdict.verdict == StallKind.PROGRESS
     return is_step and compare_relays(before, after).verdict == StallKind.PROGRESS
 

@@ -28,7 +28,7 @@ class WindowSizes:
         }
 
     def record(self, known: Projection, sizes: Mapping[str, int]) -> None:
-        """Record the sizes that differ from the recorded ones."""
+        """Record the window sizes that have changed."""
         recorded = known.windows.get(self._agent.harness.NAME, {})
         news = [
             events.WindowSizeReported(

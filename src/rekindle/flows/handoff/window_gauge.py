@@ -49,7 +49,7 @@ class WindowGauge:
 
     @property
     def is_kept(self) -> bool:
-        """Whether the CLI has saved all its work by the time its hook stops it."""
+        """Whether the CLI has already saved all its work when the hook stops it."""
         return bool(self._brake and self._brake.is_kept)
 
     @property

@@ -66,7 +66,7 @@ def _make_installation(place: HookLocation, text: str) -> HookInstallation:
         with suppress(StoreError):
             data = durable_files.read_bytes(Path(os.path.realpath(place.own / name)))
             deciding[name] = (data or b"").decode("utf-8", "replace")
-    if place.files.comments:  # a commented-out setting must not count
+    if place.files.comments:  # ignore settings that are commented out
         text = json_edit.blank_comments(text)
         deciding = {name: json_edit.blank_comments(content) for name, content in deciding.items()}
     folder = os.path.realpath(place.folder) if place.folder else ""

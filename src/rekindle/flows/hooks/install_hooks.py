@@ -33,7 +33,7 @@ class _InstallRecord(msgspec.Struct, frozen=True):
     before: str
     existed: bool
     written: str
-    """Hash of the settings file as Rekindle wrote it."""
+    """Hash of the settings file as written by Rekindle."""
     made_folder: bool
     folder: str = ""
     """The agent's folder relative to the project; empty if it is the project or outside it."""
@@ -178,7 +178,7 @@ def _build_hooks(place: HookLocation, folder: Path | None) -> HookEntries:
 
 
 def _are_installed(installed: list[InstalledHook], hooks: HookEntries) -> bool:
-    """Return whether exactly these hooks are installed, ignoring the hooks of other tools."""
+    """Return whether exactly these hooks are installed, ignoring those of other tools."""
     present = [(hook.event, hook.matcher, hook.hook) for hook in installed]
     wanted = hook_settings.list_wanted(hooks)
     return len(present) == len(wanted) and all(hook in present for hook in wanted)
@@ -218,4 +218,4 @@ def _decode_record(data: bytes | None, name: str) -> _InstallRecord | None:
         json_codec.decode_object(data, name, schema=_SCHEMA)
         return msgspec.json.decode(data, type=_InstallRecord)
     except (DocumentError, msgspec.MsgspecError):
-        return None  # Rekindle's entries are recognizable without a record
+        return None  # Rekindle's entries can be recognized without a record

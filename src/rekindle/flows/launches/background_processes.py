@@ -23,7 +23,7 @@ from rekindle.thresholds.supervision import BACKGROUND_COMMAND_CHARACTERS, BACKG
 def end_all_processes(
     project: Path, agent: str, processes: Processes, attempts: LaunchRecords, *, patience: float
 ) -> None:
-    """End the leftover and kept processes of an agent that has no supervisor."""
+    """End the leftover and kept processes of an agent without a supervisor."""
     record = background_file.read_background(project, agent)
     for mark, launch in attempts.items():
         if not launch.exit:

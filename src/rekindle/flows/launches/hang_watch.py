@@ -35,7 +35,7 @@ class HangWatch:
         self._is_excused = False
 
     def note_activity(self, now: float) -> None:
-        """Note a sign of life."""
+        """Record a sign of life of the process."""
         self._sign_at = self._active_at = now
         self._noticed = ""
 

@@ -1,4 +1,4 @@
-"""Start one process of a session, follow it to its end, and classify its exit."""
+"""Start one process of a session, follow it until it exits, and classify the exit."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -32,7 +32,7 @@ class ProcessOutput:
         self.estimated_tokens = 0
         """Estimated number of input and output tokens, for a program that reports no usage."""
         self.calls: dict[str, float] = {}
-        """Start time of each running tool call."""
+        """Start time of each running tool call, by its id."""
         self.refused_calls: list[RefusedCall] = []
         """The first tool calls that the CLI refused, up to a maximum number."""
         self.reported_refusals: list[str] = []

@@ -17,7 +17,7 @@ from rekindle.thresholds.texts import ABOUT_CHARACTERS
 
 
 class RefusedCalls(msgspec.Struct, frozen=True):
-    """The refused calls of a launch."""
+    """The tool calls of a launch that the CLI refused."""
 
     missing: tuple[RefusedCall, ...] = ()
     """Refused calls that a person may want to permit."""
@@ -71,7 +71,7 @@ def _shorten(agent: AgentSpec, call: RefusedCall) -> RefusedCall:
 
 
 def _is_denied(agent: AgentSpec, call: RefusedCall) -> bool:
-    """Return whether the persona denies the tool, or the call would write to a protected path."""
+    """Return whether the persona denies the tool, or the call would write a protected path."""
     permissions = agent.persona.permissions
     rules = (permissions.deny if permissions else None) or ()
     if {rule.partition("(")[0] for rule in rules} & {call.tool, call.permission}:

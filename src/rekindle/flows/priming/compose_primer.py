@@ -102,7 +102,7 @@ def _render_ended(known: Projection, checkpoint: str) -> str:
 
 
 def _render_stage(known: Projection, relay: Relay | None) -> str:
-    # Imported here, because only converging agents need it.
+    # Import the module here, because only converging agents need it.
     from rekindle.policy.relay import convergence  # noqa: PLC0415
 
     return convergence.render_stage_notice(known.ended, known.last_ended_cycle, relay)

@@ -128,5 +128,5 @@ def _render_done_work(text: str) -> str:
 def _was_primed(seen: dict[str, datetime], start: SessionStarted, now: datetime) -> bool:
     given = seen.get(f"primer {start.session} {start.source}")
     if given is None or start.source == "startup":
-        return given is not None  # a session starts only once
+        return given is not None  # each session starts up only once
     return abs((now - given).total_seconds()) < SAME_START_SECONDS

@@ -254,7 +254,7 @@ class Supervisor:
     def _is_external_failure(
         self, move: Move, tried: list[sessions.LaunchRecord], known: Projection
     ) -> bool:
-        """Return whether the last launch failed for a reason that another launch cannot fix."""
+        """Return whether the last launch failed for a reason that a retry cannot fix."""
         is_probe = isinstance(move, WaitUntil) and move.probe
         is_last = bool(tried) and tried[-1].seq > known.run.since
         return is_last and (

@@ -39,7 +39,7 @@ class SupervisorWaits:
         return False
 
     def wait_in_safe_mode(self, log: AgentLog, move: EnterSafeMode, run: RunState) -> None:
-        """Wait until a person decides, or until nothing blocks the agent any longer."""
+        """Wait in safe mode until a person decides, or until nothing blocks the agent."""
         log.person.ask_about_current_safe_mode()
         self.clear_start_record()
         self._ports.tell(_make_safe_mode_report(log, move))

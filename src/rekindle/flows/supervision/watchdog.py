@@ -55,7 +55,7 @@ class WatchPorts(msgspec.Struct, frozen=True):
 
 
 class BriefStarter(msgspec.Struct, frozen=True):
-    """The ports and settings for starting briefs."""
+    """The ports and settings used to start writing briefs."""
 
     start: Callable[[], None]
     """Start a separate process that writes the due briefs, because asking a model takes time."""
@@ -117,7 +117,7 @@ class Watchdog:
         return reports
 
     def _has_due_brief(self, agent: str) -> bool:
-        """Return whether a brief is due and was not started within the last retry interval."""
+        """Return whether a brief is due and no attempt was started in the last retry interval."""
         briefs, now = self._ports.briefs, self._ports.clock()
         try:
             if briefs is None or not self._store.exists(agent):

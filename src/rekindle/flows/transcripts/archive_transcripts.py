@@ -31,7 +31,7 @@ class _TranscriptSource(msgspec.Struct, frozen=True):
 
 
 class TranscriptArchiver:
-    """Adds the new turns of an agent's sessions to its archive."""
+    """Adds new turns from an agent's sessions to the agent's archive."""
 
     def __init__(self, store: FileStore, agent: str, harnesses: Sequence[Harness]) -> None:
         self._store, self._agent, self._harnesses = store, agent, harnesses

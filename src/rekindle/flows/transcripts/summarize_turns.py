@@ -109,7 +109,7 @@ class Summarizer:
 class ModelReply(msgspec.Struct, Generic[T]):
     found: T | None
     words: str
-    """Why there is no result."""
+    """Why the model gave no usable result; empty if it did."""
     usd: float
     tokens: int
     """Number of tokens used, including those for unusable answers."""
