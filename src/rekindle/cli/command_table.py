@@ -1,6 +1,6 @@
-"""List the commands: where each one is, and its line in `rekindle --help`.
+"""Table of all commands: the module of each one, and its line in `rekindle --help`.
 
-`--help` prints this table and imports none of the commands.
+`--help` prints this table without importing any of the commands.
 """
 
 from typing import NamedTuple
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 class CommandEntry(NamedTuple):
     location: str
-    """Where the command is, as "module:name" below `rekindle.cli`."""
+    """Location of the command's function, as "module:name" relative to `rekindle.cli`."""
     summary: str
 
 
@@ -137,4 +137,4 @@ OTHER_NAMES = {
     "tail": "logs -f",
     "top": "status --watch",
 }
-"""Command names of other programs, and the command that does the same here."""
+"""Command names that users know from other programs, and the Rekindle command for each."""

@@ -1,4 +1,4 @@
-"""Refusals of commands that do not work on agents of a fleet, with what to do instead."""
+"""Refuse commands that do not work for agents on a fleet, and say what to do instead."""
 
 import click
 
@@ -38,7 +38,7 @@ _INSTEAD = {
 
 
 def refuse_fleet(project: Project, option: str = "") -> None:
-    """Refuse this command, or one of its options, if the project's agents are on a fleet."""
+    """Refuse the current command, or one of its options, if the project's agents are on a fleet."""
     if project.settings.fleet is None:
         return
     command = " ".join(filter(None, (click.get_current_context().command_path, option)))

@@ -1,4 +1,4 @@
-"""The screen of `--watch`, which is repainted when its text changes."""
+"""The `--watch` screen, which is repainted when its text changes."""
 
 import os
 import sys
@@ -14,14 +14,14 @@ from rekindle.thresholds.screens import STATUS_COLUMNS
 
 
 def read_terminal_size() -> os.terminal_size:
-    """Return the size of the terminal; COLUMNS and LINES override it, as in other programs.
+    """Return the size of the terminal; the variables COLUMNS and LINES override it.
 
     Without a terminal, the number of lines is unlimited.
     """
     columns, lines = (os.environ.get(name, "") for name in ("COLUMNS", "LINES"))
     try:
         size = os.get_terminal_size(sys.stdout.fileno())
-    except (OSError, ValueError):  # a pipe, or a stream that has no file
+    except (OSError, ValueError):  # the output is a pipe, or a stream without a file descriptor
         size = os.terminal_size((STATUS_COLUMNS, sys.maxsize))
     return os.terminal_size(
         (
@@ -34,10 +34,10 @@ def read_terminal_size() -> os.terminal_size:
 
 
 def repaint_until_interrupted(render: Callable[[], list[LineParts]], seconds: float) -> None:
-    """Show the lines that `render` returns, and render again every few seconds, until Ctrl-C.
+    """Show the lines that `render` returns, and refresh them every few seconds until Ctrl-C.
 
-    In a terminal, new lines replace the old ones; elsewhere they are printed below them, after an
-    empty line.
+    In a terminal, new lines replace the old ones. In a pipe or file, they are printed below the old
+    ones, after an empty line.
     """
     before: list[LineParts] | None = None
     is_terminal = sys.stdout.isatty()
@@ -56,7 +56,7 @@ def repaint_until_interrupted(render: Callable[[], list[LineParts]], seconds: fl
 
 
 def fit_lines(lines: list[LineParts], most: int) -> list[LineParts]:
-    """Return at most `most` lines; if some are left out, the last line has their number."""
+    """Return at most `most` lines; if lines are left out, the last one says how many."""
     if len(lines) <= most:
         return lines
     shown = lines[: most - 1]

@@ -23,11 +23,11 @@ INTERRUPTED = 130
 CRASHED = 70
 OUTPUT_GONE = 141
 _MAY_BE_SECRET = re.compile(r"\S*\d\S*|\S{20,}")
-"""Words to hide if redaction itself fails; it hides too much rather than too little."""
+"""Pattern for words to hide if redaction itself fails; it is meant to match too many."""
 
 
 class LazyGroup(click.Group):
-    """Imports a command when it is called, and lists all of them by theme."""
+    """Command group that imports a command only when it is called, and lists commands by theme."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -37,7 +37,7 @@ class LazyGroup(click.Group):
             return None
         module, _, name = COMMANDS[cmd_name].location.partition(":")
         command: click.Command = getattr(import_module(f"rekindle.cli.{module}"), name)
-        # Imported modules stay until the process ends: the collector need not look at them again.
+        # Imported modules live until the process exits, so the garbage collector can skip them.
         gc.freeze()
         gc.enable()
         return command
@@ -85,8 +85,8 @@ def app() -> None:
 def main() -> NoReturn:
     code = run(sys.argv[1:])
     if "temporalio" in sys.modules:
-        # Native threads of the engine's client may still call into Python. While the interpreter
-        # shuts down, that crashed one command in four.
+        # Native threads of the engine's client may still call into Python. When they did so during
+        # interpreter shutdown, one command in four crashed.
         for stream in (sys.stdout, sys.stderr):
             with suppress(OSError, ValueError):
                 stream.flush()
@@ -95,7 +95,7 @@ def main() -> NoReturn:
 
 
 def run(arguments: list[str]) -> int:  # noqa: PLR0911 - one for each exit code
-    """Run one command and return its exit code; print every error as a message."""
+    """Run one command and return its exit code; every error is printed as a message."""
     try:
         _tolerate_print_errors()
         code = app.main(arguments, prog_name="rekindle", standalone_mode=False)
@@ -109,12 +109,13 @@ def run(arguments: list[str]) -> int:  # noqa: PLR0911 - one for each exit code
         echo("Stopped.", err=True)
         return INTERRUPTED
     except (BrokenPipeError, SystemExit):
-        # The reader (head, less) has exited; click raises SystemExit then. Drop the buffered
-        # output, or Python would report the broken pipe once more at exit.
+        # The reader of the pipe (head, less) has exited, and click raises SystemExit. Drop the
+        # buffered output, or Python would report the broken pipe again at exit.
         _drop_output()
         return OUTPUT_GONE
     except OSError as error:
-        # Errors about files are RekindleErrors, so stdout failed. The command itself succeeded.
+        # File errors are raised as RekindleError, so this one is about stdout. The command
+        # succeeded.
         echo(f"Error: the output could not be written: {error.strerror}", err=True)
         _drop_output()
         return RekindleError.exit_code

@@ -1,4 +1,4 @@
-"""Options, and the lookup of agents and stores, that many commands share."""
+"""Options that many commands share, and functions that look up their agents and stores."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -36,7 +36,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class AgentStore(Protocol):
-    """The operations of a store that most commands need, on files of this host or on a fleet."""
+    """Store operations that most commands need, for agents on this host or on a fleet."""
 
     redaction: Redaction
 
@@ -78,7 +78,7 @@ last_option = click.option(
 
 
 def agent_option(command: F) -> F:
-    """Add the --agent option; its default is the only agent, or the agent of the current folder."""
+    """Add the --agent option; the default is the only agent, or the agent of the current folder."""
     return click.option(
         "-a",
         "--agent",
@@ -88,7 +88,7 @@ def agent_option(command: F) -> F:
 
 
 def add_agent_argument(command: F) -> F:
-    """Let a command take its agent as an argument too, which overrides REKINDLE_AGENT."""
+    """Let a command also take its agent as an argument, which overrides REKINDLE_AGENT."""
 
     @click.argument("named", required=False, metavar="[AGENT]")
     @agent_option
@@ -104,7 +104,7 @@ def add_agent_argument(command: F) -> F:
 
 
 def is_typed(option: str) -> bool:
-    """Return whether an option was given on the command line, not by its environment variable."""
+    """Return whether an option was given on the command line, not in an environment variable."""
     source = click.get_current_context().get_parameter_source(option)
     return source is ParameterSource.COMMANDLINE
 
@@ -119,7 +119,7 @@ def find_current_folder() -> Path:
 
 
 def open_project(option: str = "") -> tuple[Project, FileStore]:
-    """Return the project and its files; refuse the command, or its `option`, on a fleet."""
+    """Return the project and its files; with a fleet, refuse the command or its `option`."""
     project = config.load_project(find_current_folder())
     refuse_fleet(project, option)
     return project, open_store(project, say=print_note)
@@ -132,14 +132,14 @@ def open_files(agent: str | None, option: str = "") -> tuple[Project, FileStore,
 
 
 def require_operator(project: Project) -> None:
-    """Refuse the command if an agent of this project calls it, unless the manifest allows that."""
+    """Refuse the command if an agent of this project calls it, unless the manifest allows it."""
     from rekindle.wiring.access.operator_check import refuse_agent  # noqa: PLC0415 - keeps reading commands fast
 
     refuse_agent(project, click.get_current_context().command_path)
 
 
 def open_agent(agent: str | None, *, operator: bool = False) -> tuple[Project, AgentStore, str]:
-    """Return the project, its store and the agent; with `operator`, refuse a call by an agent."""
+    """Return the project, its store and the agent; with `operator`, refuse calls from agents."""
     project = config.load_project(find_current_folder())
     if operator:
         require_operator(project)
@@ -150,9 +150,9 @@ def open_agent(agent: str | None, *, operator: bool = False) -> tuple[Project, A
 def open_agents(
     agents: Sequence[str], *, by_folder: bool = False
 ) -> tuple[Project, AgentStore, list[str]]:
-    """Return the project, its store and the named agents; without names, all of the manifest.
+    """Return the project, its store and the named agents; without names, all agents.
 
-    With `by_folder`, the folder of one agent selects that agent.
+    With `by_folder`, only the agent that works in the current folder is returned, if there is one.
     """
     project = config.load_project(find_current_folder())
     names = [project.require_agent(name) for name in dict.fromkeys(agents)]
@@ -161,26 +161,27 @@ def open_agents(
 
 
 def list_agents_here(project: Project) -> list[str]:
-    """Return the agent of the current folder; in the project's own folder, all agents."""
+    """Return the agent that works in the current folder; in the project folder, all agents."""
     agent = choose_agent(project, find_current_folder())
     is_own = agent is not None and find_agent_dir(project, agent) != project.path.resolve()
     return [agent] if agent and is_own else list(project.manifest.agents)
 
 
 def open_store_of(project: Project) -> AgentStore:
-    """Return the store of a project: the files of this host, or the fleet."""
+    """Return a project's store: the files on this host, or the fleet."""
     if project.settings.fleet is None:
         return open_store(project, say=print_note)
     return open_fleet(project, project.settings.fleet)
 
 
 def open_fleet(project: Project, fleet: FleetSettings) -> "FleetStore":
-    """Return the store of a fleet; the connection is closed when the command ends."""
+    """Return the fleet's store; its connection is closed when the command exits."""
     from rekindle.cli.trust_prompt import ensure_trust  # noqa: PLC0415 - keeps the start of other commands fast
     from rekindle.fleet.commands.fleet_store import FleetStore  # noqa: PLC0415 - needs the fleet extra
     from rekindle.wiring.access.trust_checks import require_fleet  # noqa: PLC0415 - as above
 
-    # The manifest names the engine's address and the variable with its key, so trust comes first.
+    # The manifest names the engine's address and the variable with its key, so it must be trusted
+    # before connecting.
     ensure_trust(project, trust=False)
     require_fleet(project)
     store = FleetStore(project, fleet, os.environ, say=_print_warning)
@@ -209,13 +210,13 @@ budget_option = click.option(
     type=click.Choice(["none"]),
     help="none: continue without progress, for any number of launches, hours and dollars.",
 )
-"""Lifts the limits on work without progress."""
+"""Option that lifts the limits on work without progress."""
 
 
 def accept_log(store: "FileStore | AgentStore", name: str) -> None:
     """Accept a log that another program has changed, and tell the operator.
 
-    Only commands by which the operator starts an agent call this.
+    Called only by commands with which the operator starts an agent.
     """
     if isinstance(store, FileStore) and (words := store.accept_log(name)):
         _print_warning(
@@ -225,9 +226,9 @@ def accept_log(store: "FileStore | AgentStore", name: str) -> None:
 
 
 def adopt_edits(store: FileStore, name: str) -> None:
-    """Adopt files edited by hand, for a command that reads; errors are ignored.
+    """Adopt files that were edited by hand, before a command reads them; errors are ignored.
 
-    While a supervisor runs, an edit may be the agent's: the supervisor adopts it.
+    While a supervisor is running, the edit may be the agent's, so it is left to the supervisor.
     """
     with suppress(RekindleError):
         if not store.is_supervised(name):
@@ -235,7 +236,7 @@ def adopt_edits(store: FileStore, name: str) -> None:
 
 
 def print_note(error: AuditError) -> None:
-    """Print an error that did not keep the command from its work."""
+    """Print an audit-trail error that did not make the command fail."""
     echo(f"Note: {error} (→ {error.hint})", err=True)
 
 
@@ -244,7 +245,7 @@ def _print_warning(words: str) -> None:
 
 
 def render_age_of(then: datetime | None, now: datetime) -> str:
-    """Return how long ago a moment was, in its largest unit."""
+    """Return how long ago a moment was, in the largest unit that fits, or "never"."""
     if then is None:
         return "never"
     seconds = (now - then).total_seconds()

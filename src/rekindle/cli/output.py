@@ -1,10 +1,10 @@
-"""Print text so that a terminal shows it and never obeys it.
+"""Print text so that a terminal shows it without interpreting control characters.
 
-Relays, transcripts, logs and error messages hold text that agents, tools and other people wrote. An
-escape sequence in it could rename the window, write to the clipboard, or repaint lines above.
-`echo` therefore prints every control character as its escaped form, whether the output is a
-terminal, a pipe or a file: what is piped often reaches a terminal later. `--json` keeps the exact
-text, because JSON has escapes of its own.
+Relays, transcripts, logs and error messages contain text that agents, tools and other people wrote.
+An escape sequence in such text could rename the window, write to the clipboard, or repaint earlier
+lines. `echo` therefore prints every control character in escaped form, whether the output is a
+terminal, a pipe or a file, because piped output often reaches a terminal later. `--json` keeps the
+exact text, because JSON has its own escapes.
 """
 
 import re
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 OUTPUT_SCHEMA = 1
-"""Version of the JSON that commands print; in one version, keys keep their name and meaning."""
+"""Version of the JSON output; within one version, keys keep their names and meanings."""
 _OBEYED = re.compile(
     r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]"  # C0 without tab and newline, DEL, C1
-    r"|\r(?!\n)"  # alone it moves the cursor back to the start of the line
-    r"|[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"  # changes the order of the letters shown
+    r"|\r(?!\n)"  # a lone CR moves the cursor back to the start of the line
+    r"|[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"  # changes the order of displayed letters
 )
 _RAW_IN_JSON = re.compile(r"[\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-"""Characters that a terminal obeys and that JSON allows unescaped inside strings."""
+"""Characters that a terminal interprets and that JSON strings may contain unescaped."""
 
 
 class TextStyle(TypedDict, total=False):
-    """The styles that commands use."""
+    """The text styles that commands use."""
 
     fg: str | None
     bold: bool
@@ -36,14 +36,14 @@ class TextStyle(TypedDict, total=False):
 
 
 class StyledText(NamedTuple):
-    """Text in a style; the text cannot change the style."""
+    """Text with a style, which escape sequences in the text cannot change."""
 
     text: str
     style: TextStyle
 
 
 LineParts = tuple[str | StyledText, ...]
-"""The parts of one line."""
+"""The parts of one output line."""
 
 
 def style_text(text: str, **style: Unpack[TextStyle]) -> StyledText:
@@ -51,20 +51,20 @@ def style_text(text: str, **style: Unpack[TextStyle]) -> StyledText:
 
 
 def make_safe(text: str) -> str:
-    r"""Return the text with control characters shown as `\x1b` or `\u202e`.
+    r"""Return the text with each control character escaped, such as `\x1b` or `\u202e`.
 
-    Newlines, tabs and Windows line ends stay as they are.
+    Newlines, tabs and Windows line endings stay as they are.
     """
     return _OBEYED.sub(_escape_control, text)
 
 
 def echo(*parts: str | StyledText, err: bool = False, nl: bool = True) -> None:
-    """Print the parts on one line; only `StyledText` parts have colours."""
+    """Print the parts on one line; only `StyledText` parts are coloured."""
     click.echo(_join_parts(parts), err=err, nl=nl)
 
 
 def paint_lines(lines: Sequence[LineParts], *, is_first: bool) -> None:
-    """Write lines over those that are on the terminal's screen."""
+    """Write lines over those that are already on the terminal's screen."""
     clear = "\x1b[2J" if is_first else ""
     text = "".join(f"{_join_parts(line)}\x1b[K\n" for line in lines)
     click.echo(f"{clear}\x1b[H{text}\x1b[J", nl=False)
@@ -75,27 +75,27 @@ def print_styled(text: str, *, err: bool = False, **style: Unpack[TextStyle]) ->
 
 
 def render_moment(moment: "datetime", style: str = "%Y-%m-%d %H:%M:%S") -> str:
-    """Return a moment in the time zone of this host, for people; JSON output has UTC."""
+    """Return a moment in the host's time zone, for people; JSON output uses UTC."""
     return moment.astimezone().strftime(style)
 
 
 def print_json(document: Mapping[str, Any]) -> None:
-    """Print a JSON object on one line, with the version of the output schema first.
+    """Print a JSON object on one line, with the output schema version as its first key.
 
-    A command prints a list under a key, and a stream as one object per line.
+    Commands print a list under a key of one object, and a stream as one object per line.
     """
     print_bare_json({"v": OUTPUT_SCHEMA, **document})
 
 
 def print_bare_json(value: Any) -> None:
-    """Print JSON without our schema version, for shapes that are specified elsewhere."""
+    """Print JSON without Rekindle's schema version, for formats that are specified elsewhere."""
     import msgspec  # noqa: PLC0415 - the entry point prints errors and must start fast
 
     print_json_line(msgspec.json.encode(value))
 
 
 def print_json_line(line: bytes) -> None:
-    """Print one line of JSON with its control characters escaped; its meaning stays the same."""
+    """Print one line of JSON, with control characters escaped so that its value is unchanged."""
     text = line.decode("utf-8", "replace")
     click.echo(_RAW_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
 

@@ -1,4 +1,4 @@
-"""The question whether the user trusts a folder that has a manifest."""
+"""Ask whether the user trusts a folder that has a manifest."""
 
 import os
 import sys
@@ -25,7 +25,7 @@ trust_option = click.option(
 
 
 def ensure_trust(project: Project, *, trust: bool) -> None:
-    """Ask the user to accept the project's folder, unless it is trusted already.
+    """Ask the user to accept the project folder, unless it is already trusted.
 
     Raises:
         UntrustedError: The user declined, or there is no terminal to ask at.
@@ -42,7 +42,7 @@ def ensure_trust(project: Project, *, trust: bool) -> None:
 
 
 def print_changes(name: str, changes: list[str]) -> None:
-    """Print the settings that this command accepts and that were not accepted before."""
+    """Print the settings that the current command accepts for the first time."""
     for change in changes:
         echo(f"{name}: accepted from rekindle.yaml: {change}", err=True)
 

@@ -1,1 +1,1 @@
-"""A demonstration without a key, a network or a model."""
+"""A demonstration that needs no key, no network and no model."""

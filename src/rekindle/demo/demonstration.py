@@ -44,7 +44,7 @@ Write chapter-1.md to chapter-{stand_in.CHAPTERS}.md
 _PATIENCE_SECONDS = 10.0
 _NOTICE_LINES = 6
 FIRST_KILL, SECOND_KILL = 3, 5
-"""Chapters during which the agent is killed."""
+"""Chapters during which the demo kills the agent."""
 
 
 HASTE = "runtime: {restart: {cooldown: 0s}, relay: {summarizer: mechanical}}\n"
@@ -52,7 +52,7 @@ HASTE = "runtime: {restart: {cooldown: 0s}, relay: {summarizer: mechanical}}\n"
 
 
 class DemoCounts(msgspec.Struct, frozen=True):
-    """The results of the demo, for its summary."""
+    """Counts shown in the demo's summary."""
 
     chapters: int
     heartbeats: int
@@ -60,7 +60,7 @@ class DemoCounts(msgspec.Struct, frozen=True):
 
 
 class Demonstration:
-    """Runs a real cycle with a scripted agent, and kills it on the way."""
+    """Runs a real cycle with a scripted agent, and kills the agent twice."""
 
     def __init__(self, folder: Path, say: Callable[[str], None]) -> None:
         self._folder = folder
@@ -72,7 +72,7 @@ class Demonstration:
         self._takes_over = False
 
     def run(self) -> DemoCounts | None:
-        """Run the demo, and return its results; None if the user stopped it."""
+        """Run the demo; return its results, or None if the user stopped it."""
         (self._folder / manifest.MANIFEST_FILE).write_text(
             manifest.compose(AGENT, "claude-code", "PROMPT.md") + HASTE, encoding="utf-8"
         )
@@ -133,7 +133,7 @@ class Demonstration:
         os.kill(pid, signal.SIGKILL)
 
     def _tool_works(self, pid: int, file: str) -> bool:
-        """Wait until the agent's tool has started; return False if the agent has exited."""
+        """Wait until the agent's tool has started; return False if the agent exits first."""
         deadline = time.monotonic() + _PATIENCE_SECONDS
         while time.monotonic() < deadline:
             if launch_processes.identify(pid) is None:
@@ -144,7 +144,7 @@ class Demonstration:
         raise AgentError("the demo's tool did not start", hint="run the demo once more")
 
     def _read_notice(self, session: str) -> str:
-        """Return the recovery notice, as a hook of the session has reported it."""
+        """Return the recovery notice that a hook of the session reported."""
         asked = self._store.read(AGENT).projection.lives[session].asked
         notice = asked.text.splitlines()[:_NOTICE_LINES] if asked else []
         return "\n".join(f"     {line}" for line in notice)

@@ -1,8 +1,8 @@
-"""A script that replaces Claude Code in the demo: its command line, stream and hooks.
+"""A script that replaces Claude Code in the demo, with the same options, output and hooks.
 
-It needs no model: it writes one chapter after the other, each by a short tool call. It keeps its
-session in a file, so that it can be resumed. It is started by its path, and imports nothing of
-Rekindle.
+It needs no model: it writes one chapter after another, each with a short tool call. It saves its
+session in a file, so that the session can be resumed. It is started by its path, and imports
+nothing from Rekindle.
 """
 
 import json
@@ -18,9 +18,9 @@ HookCaller = Callable[[str, dict[str, str]], None]
 CHAPTERS = 6
 SECONDS_A_CALL = 0.7
 SECONDS_A_SLOW_CALL = 8.0
-"""Seconds of a call that is killed; `run` delays the line of a call, so it must last longer."""
+"""Duration of a call to be killed, in seconds; longer than `run` delays printing the call."""
 SLOW_PREFIX = ".slow-"
-"""Prefix of a file whose presence makes the first call for that chapter slow."""
+"""Prefix of the marker file that makes the first call for a chapter slow."""
 WRITER_PROGRAM = (
     "import pathlib, sys, time; pathlib.Path(sys.argv[1]).touch(); time.sleep(float(sys.argv[2]));"
     " pathlib.Path(sys.argv[3]).write_text('# ' + sys.argv[3] + '\\n')"
@@ -62,7 +62,7 @@ def main() -> int:
 
 
 def run_tool(name: str, session: str, tell: HookCaller) -> None:
-    """Run one tool call, in a process session of its own, as Claude Code does."""
+    """Run one tool call in its own process session, as Claude Code does."""
     identity = f"toolu_{os.getpid()}_{name}"
     tool = {"type": "tool_use", "id": identity, "name": "Write", "input": {"file_path": name}}
     usage = {"input_tokens": 1000}
@@ -82,7 +82,7 @@ def run_tool(name: str, session: str, tell: HookCaller) -> None:
 
 
 def make_hook_caller(settings: Path, session: str) -> HookCaller:
-    """Return a function that calls the hooks of a settings file."""
+    """Return a function that calls the hooks listed in a settings file."""
     hooks = json.loads(settings.read_text(encoding="utf-8"))["hooks"]
 
     def tell(event: str, fields: dict[str, str]) -> None:

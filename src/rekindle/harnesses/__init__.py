@@ -1,1 +1,1 @@
-"""Adapters for agent CLIs: pure translators, one package each."""
+"""Adapters for agent CLIs: translators without side effects, one package per CLI."""

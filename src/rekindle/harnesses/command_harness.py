@@ -1,8 +1,8 @@
 """The harness for any program that reads its prompt from standard input.
 
-It has no hooks and no session to resume: if it is interrupted, a fresh launch takes over and is
-told so. Every line that it prints counts as assistant text. The fill level of its window is
-unknown; its tokens are estimated from the text.
+The program has no hooks and no session to resume: if it is interrupted, a fresh launch is started
+and is told about the interruption. Every line that the program prints counts as assistant text. The
+fill level of its window is unknown, and its tokens are estimated from the text.
 """
 
 import re
@@ -39,31 +39,32 @@ from rekindle.thresholds.texts import (
 
 NAME = "command"
 CAN = Capabilities(launch_hooks=False, hooks=False, resumes=False)
-"""No variables are passed on by default: they are in the manifest, under `env:`."""
+"""No environment variables are passed on by default: the manifest lists them under `env:`."""
 RELAY = "REKINDLE_RELAY"
-"""Variable with the path of the file in which the program writes the next relay."""
+"""Variable with the path of the file to which the program writes the next relay."""
 INSTALL = "correct `command:` in rekindle.yaml"
 
 _CODES = {126: "its program cannot be executed", 127: "its program was not found"}
-"""Exit codes of a shell that could not start the program."""
+"""Exit codes with which a shell reports that it could not start the program."""
 _STEP = re.compile(r"at .*\)$|at \S+:\d+$|File \"|Node\.js v|[\^~]+$")
-"""Line of a stack trace; the failure itself is above or below it."""
+"""Pattern for lines of a stack trace; the error message is above or below them."""
 _FAILURE = re.compile(r"error|exception|panic|fatal|fault", re.IGNORECASE)
 _TRIED_AGAIN = re.compile(r"(?<!before )\btrying again|\bretrying(?! in)", re.IGNORECASE)
-"""Text of a failure after which the program continued."""
+"""Pattern for errors after which the program retried."""
 _TOLD_BY = {
     one_shot_common.INSTRUCTIONS_FILE: "REKINDLE_INSTRUCTIONS",
     one_shot_common.SCHEMA_FILE: "REKINDLE_SCHEMA",
 }
-"""Variables with the paths of the files of a question."""
+"""Variables with the paths of the instructions and schema files of a question."""
 _UNKNOWN = "a program of `command:`"
 _INSTEAD = "remove it from the persona, or give the program an option of its own in `command:`"
 
 
 def command(start: LaunchSpec) -> ProgramCommand:
-    """Return the program of the manifest, and the variable with the path of its relay.
+    """Return the manifest's program, and the variable with the path of its relay.
 
-    In a terminal the program does not get the prompt: how it would take one is unknown.
+    In a terminal, the program does not get the prompt, because it is unknown how the program would
+    accept one.
     """
     if not start.program:
         raise UsageError(
@@ -90,8 +91,8 @@ def command(start: LaunchSpec) -> ProgramCommand:
 def ask(question: OneShotQuestion) -> ProgramCommand:
     """Return the program, which gets the prompt on standard input; all its output is the answer.
 
-    Instructions and schema are in files, named by two variables. Rekindle cannot limit the program,
-    so a persona that grants any tool, even to read, is refused.
+    Two variables have the paths of the instructions file and the schema file. Rekindle cannot limit
+    the program, so a persona that grants any tool, even one that only reads, is refused.
     """
     if not question.program:
         raise UsageError(
@@ -107,7 +108,7 @@ def ask(question: OneShotQuestion) -> ProgramCommand:
 
 
 def answer(output: Iterable[bytes]) -> OneShotAnswer | None:
-    """Return the whole output; None if it is empty or too long."""
+    """Return the whole output, or None if it is empty or too long."""
     whole, left = [], JSON_LINE_BYTES
     for line in output:
         whole.append(line.removesuffix(b"\n"))
@@ -120,7 +121,7 @@ def answer(output: Iterable[bytes]) -> OneShotAnswer | None:
 
 def read_stream(line: bytes) -> tuple[OutputItem, ...]:
     """Return a line of output as assistant text."""
-    # A character has at most four bytes, so this is enough of a very long line.
+    # A character has at most four bytes, so this part of a very long line is enough.
     text = to_one_line(
         line[: 4 * COMMAND_LINE_CHARACTERS].decode("utf-8", "replace"), COMMAND_LINE_CHARACTERS
     )
@@ -128,7 +129,7 @@ def read_stream(line: bytes) -> tuple[OutputItem, ...]:
 
 
 def classify(ended: ProcessResult) -> LaunchExit:
-    """Return how the program ended; its last lines are read only if it failed, stderr first."""
+    """Return how the program ended; if it failed, its last lines are read, stderr first."""
     if ended.stopped:
         return LaunchExit("interrupted", "stopped by the operator")
     if ended.code == 0:
@@ -155,11 +156,11 @@ def _select_last(lines: Iterable[str]) -> list[str]:
 
 
 def _explain_lines(lines: list[str]) -> LaunchExit | None:
-    """Return the exit that the last recognized line means; the reset time may be near it."""
+    """Return the exit that the last recognized line indicates, with a reset time found near it."""
     telling = {
         place: found
         for place, line in enumerate(lines)
-        # Joined with the next line, because a long sentence may be wrapped.
+        # Each line is joined with the next one, because a long sentence may be wrapped.
         if not _TRIED_AGAIN.search(line)
         and (found := exit_verdicts.find_verdict(" ".join(lines[place : place + 2])))
     }

@@ -1,7 +1,7 @@
-"""Exit verdicts and the patterns that all harnesses share.
+"""Exit verdicts, and the message patterns that all harnesses share.
 
-Messages of one CLI are in its harness. This module has the verdicts themselves, the HTTP statuses,
-and messages that many programs print.
+Messages of a single CLI are in its harness. This module has the verdicts themselves, the HTTP
+statuses, and messages that many programs print.
 """
 
 import re
@@ -16,9 +16,9 @@ from rekindle.formats.identifiers import to_one_line
 from rekindle.thresholds.texts import EXIT_CHARACTERS, LIMIT_CHARACTERS
 
 ExitVerdict = tuple[ExitKind, str]
-"""Kind of an exit, and its description."""
+"""Kind of exit, and its description."""
 VerdictSentences = tuple[tuple[ExitVerdict, str], ...]
-"""Verdicts, each with the pattern of its messages; the first match decides."""
+"""Verdicts, each with a pattern for its messages; the first match decides."""
 
 FULL: ExitVerdict = ("context-full", "its window is full")
 TURNS: ExitVerdict = ("budget", "its turns are used up")
@@ -37,7 +37,7 @@ POISONED: ExitVerdict = ("resume-failed", "the API refuses the content of the se
 WITHHELD: ExitVerdict = ("crash", "the answer was withheld")
 
 _BY_A_PERSON = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
-"""Signals that Ctrl-C, `kill` and a closing terminal send; they are not a crash."""
+"""Signals sent by Ctrl-C, `kill` and a closing terminal, which do not count as a crash."""
 _STATUSES = {401: LOGIN, 402: UNPAID, 403: ACCESS, 413: FULL, 429: LIMIT}
 _BROKEN = 500
 
@@ -54,7 +54,7 @@ def classify_early(ended: ProcessResult) -> LaunchExit | None:
 
 
 def classify_signal(code: int) -> LaunchExit | None:
-    """Return the exit of a process that a signal ended, also as the code that a shell reports."""
+    """Return the exit of a process that a signal ended; a shell's code for a signal also counts."""
     offset, last = 128, 64
     number = -code if code < 0 else code - offset if offset < code <= offset + last else 0
     if not number:
@@ -80,7 +80,7 @@ def make_failed_exit(
 
 
 def match_sentence(text: str, known: VerdictSentences) -> ExitVerdict | None:
-    # Compiled on first use, because most commands never need them.
+    # The patterns are compiled on first use, because most commands never need them.
     found = (verdict for verdict, sign in known if re.search(sign, text, re.IGNORECASE))
     return next(found, None)
 
@@ -92,14 +92,14 @@ def match_status(status: int | None) -> ExitVerdict | None:
 
 
 def normalize_sentence(text: str) -> str:
-    """Return a text on one line with plain apostrophes, as the patterns expect it."""
+    """Return a text as one line with plain apostrophes, as the patterns expect."""
     return to_one_line(text.replace("\N{RIGHT SINGLE QUOTATION MARK}", "'"), len(text) + 1)
 
 
 SOCKETS = r"\b(econn\w+|enotfound|eai_again|etimedout|enetunreach|ehostunreach)\b"
 
 _BEGINS = r"(?:^\W*|[:;.] ?|\b[45]\d\d )[\"\[({]*"
-"""Start of a sentence: of the text, or after punctuation, a status or a JSON bracket."""
+"""Start of a sentence: the start of the text, or after punctuation, a status or a bracket."""
 _API = r"(the |this |selected )?(model|server|service|api|engine)"
 _WHAT_IS_SPENT = r"( \w+){0,4} (limits?|quota|allowance)\b"
 
@@ -124,18 +124,18 @@ _COMMON: VerdictSentences = tuple(
 )
 _SOCKETS: VerdictSentences = ((NETWORK, SOCKETS),)
 _OF_A_TEST = re.compile(r"\bassert|\bexpected\b|[!=]=", re.IGNORECASE)
-"""Mark of a failed test, whose text is about the program's own subject."""
+"""Pattern for failed tests, whose messages are about the code under test."""
 _LOOPBACK = re.compile(
     r"(?<![\w.:])(127(\.\d{1,3}){3}|localhost|\[?::1\]?)(?![\w.])", re.IGNORECASE
 )
-"""An address on this host: a service that is down there is not a network problem."""
+"""Address on this host; if a service at such an address is down, the network is not at fault."""
 _STATUS = re.compile(r"\W*(?:error:? )?(?:http |status )?([45]\d\d)(?::| \{)", re.IGNORECASE)
 
 
 def find_verdict(text: str, status: int | None = None) -> ExitVerdict | None:
-    """Return what the last message of an unknown program means; None if it explains nothing.
+    """Return the verdict for an unknown program's last message, or None if it explains nothing.
 
-    The program may work on limits and logins itself, so a pattern must match at the start of a
+    The program's own work may be about limits and logins, so a pattern must match at the start of a
     sentence, not just anywhere.
     """
     words = normalize_sentence(text)

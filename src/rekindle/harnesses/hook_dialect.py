@@ -1,7 +1,7 @@
-"""The hook payloads of Claude Code, a format that Codex and Gemini CLI share in large part.
+"""Parse the hook payloads of Claude Code, whose format Codex and Gemini CLI largely share.
 
 All payloads have session_id, transcript_path, cwd and hook_event_name. The id of a tool call comes
-after its input, and survives when a large payload is cut.
+after the call's input; it is preserved when a large payload is truncated.
 """
 
 import os
@@ -42,12 +42,13 @@ HOOK_FACTS: dict[str, HookFact] = {
     "PostToolUse": "worked",
     "PostToolUseFailure": "worked",
 }
-"""Meaning of the event names that most CLIs share."""
+"""Meanings of the event names that most CLIs share."""
 
 
 def render_command_line(program: Sequence[str], harness: str, event: str, folder: str) -> str:
-    """Return the shell command of a hook for an event."""
-    # If its program is gone, Python exits with 2, which would block prompts and compactions.
+    """Return the shell command for an event's hook."""
+    # If the hook's program is missing, Python exits with 2, which would block prompts and
+    # compactions.
     return f"{shlex.join([*program, harness, event, *([folder] if folder else [])])} || true"
 
 
@@ -63,11 +64,11 @@ def read_hook_record(
     transcripts: str,
     prompt_id: str = "prompt_id",
 ) -> AnyEvent | None:
-    """Return the event that a hook reports; None if Rekindle does not record it.
+    """Return the event that a hook reports, or None if Rekindle does not record it.
 
-    `facts` has the meaning of each event name in the hooks' commands. `transcripts` is the pattern
-    of the paths of session files. `prompt_id` is the field by which two hooks that report the same
-    prompt are recognized.
+    `facts` maps the event names in the hooks' commands to their meanings. `transcripts` is the
+    pattern for the paths of session files. `prompt_id` is the field that shows whether two hooks
+    report the same prompt.
     """
     fields = line.fields()
     session = to_text(fields.get("session_id"))
@@ -94,7 +95,7 @@ def read_hook_record(
         case "ended":
             reason = word("reason", HOOK_WORD_CHARACTERS)
             return SessionEnded(ts=line.ts, session=session, reason=reason, visitor=line.visitor)
-        case "asked" if not fields.get("agent_id"):  # the prompt of a sub-agent is from its agent
+        case "asked" if not fields.get("agent_id"):  # a sub-agent is prompted by its parent
             return PromptSubmitted(
                 ts=line.ts,
                 session=session,
@@ -122,20 +123,20 @@ def read_hook_record(
 
 
 def _make_identity(line: HookRecord, told: dict[str, Any]) -> str:
-    """Return an id by which two hooks that report the same event are recognized.
+    """Return an id that is equal for two hooks that report the same event.
 
-    It is the hash of the payload if that has a timestamp: all hooks of one event get the same
-    bytes.
+    If the payload has a timestamp, the id is the payload's hash, because all hooks of an event get
+    the same bytes.
     """
     return json_codec.hash_bytes(line.payload)[:16] if told.get("timestamp") else ""
 
 
 def _find_transcript_path(path: str, session: str, pattern: str) -> str:
-    """Return the real path of a session's transcript; empty if it is not where the CLI keeps one.
+    """Return the real path of a session's transcript, or "" if it is not where the CLI keeps one.
 
-    An agent can forge such a report to have any file of the user read, and archived in its
-    workspace. So the resolved path must match the pattern too, and links that appear later are not
-    followed. Links above it, such as in a user's home, are resolved here.
+    An agent can forge such a report so that Rekindle reads any file of the user and archives it in
+    the agent's workspace. The resolved path must therefore match the pattern too, and links created
+    later are not followed. Links in parent folders, such as the user's home, are resolved here.
     """
     path = to_one_line(path)
     names = {"session": re.escape(session), "short": re.escape(session[:8])}

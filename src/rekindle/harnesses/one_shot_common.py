@@ -19,9 +19,9 @@ from rekindle.errors import UnenforceableError
 from rekindle.harnesses.untrusted_json import to_text
 
 ONE_SHOT_ENVIRONMENT = {ONE_SHOT_VARIABLE: "1"}
-"""Variable that tells our installed hooks to ignore the CLI, because it is not a session."""
+"""Variable that tells our installed hooks to ignore a one-shot question."""
 READING_TOOLS = ("Read", "Grep", "Glob")
-"""Tools that can be granted to a question."""
+"""Tools that a persona can grant to a question."""
 INSTRUCTIONS_FILE = "instructions.md"
 SCHEMA_FILE = "schema.json"
 _HINT = f"a one-shot question may only use whole tools of: {', '.join(READING_TOOLS)}"
@@ -31,7 +31,7 @@ def select_granted_tools(question: OneShotQuestion, program: str) -> list[str]:
     """Return the reading tools that the persona grants.
 
     Raises:
-        UnenforceableError: The persona grants another tool, or a part of one.
+        UnenforceableError: The persona grants another tool, or only a part of a tool.
     """
     permissions = question.persona.permissions
     if permissions is None:
@@ -41,22 +41,23 @@ def select_granted_tools(question: OneShotQuestion, program: str) -> list[str]:
         if rule not in READING_TOOLS:
             raise UnenforceableError(program, rule, hint=_HINT)
     for rule in denied:
-        # A denied tool that was not granted needs no rule.
+        # A denied tool that is not granted anyway needs no rule.
         if rule not in READING_TOOLS and rule.partition("(")[0] in allowed:
             raise UnenforceableError(program, rule, hint=_HINT)
     return [tool for tool in READING_TOOLS if tool in allowed and tool not in denied]
 
 
 def make_files(question: OneShotQuestion) -> dict[str, str]:
-    """Return instructions and schema as files, because a command line may be too short for them."""
+    """Return instructions and schema as files, because they may not fit on a command line."""
     given = {INSTRUCTIONS_FILE: question.instructions, SCHEMA_FILE: question.schema}
     return {name: to_text(words) for name, words in given.items() if words}
 
 
 def find_answer(seen: Iterable[OutputItem], *, joined: bool = False) -> OneShotAnswer | None:
-    """Return the last message, if the program reports success.
+    """Return the last message if the program reports success, or None.
 
-    Text before a tool call or a warning is not the answer. `joined`: a message comes in pieces.
+    Text before a tool call or a warning is not the answer. `joined` says that a message arrives in
+    parts.
     """
     texts: list[str] = []
     finished = None

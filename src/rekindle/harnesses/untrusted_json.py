@@ -1,4 +1,4 @@
-"""Readers for the JSON of a CLI, in which any value may be missing or of another type."""
+"""Readers for a CLI's JSON, in which any value may be missing or have an unexpected type."""
 
 import re
 from collections.abc import Iterable
@@ -21,13 +21,13 @@ from rekindle.thresholds.texts import ABOUT_CHARACTERS, MARGIN_CHARACTERS, WORD_
 _MEANT_OTHERWISE = ("-", "/", "!")
 """First characters of a prompt that a CLI would take as an option or a command."""
 _MOST = 2**53
-"""Largest integer that JavaScript, in which most CLIs are written, can represent exactly."""
+"""Maximum integer that JavaScript, in which most CLIs are written, can represent exactly."""
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
-"""Lower case only: the id is also in the name of the transcript, which is matched exactly."""
+"""Lower-case UUID; case matters, because the id is also part of the transcript's file name."""
 
 
 def parse_object(line: bytes) -> dict[str, Any]:
-    """Return a line as an object; empty if it is torn, damaged or not a JSON object."""
+    """Return a line as a JSON object; an empty one if it is torn, damaged or not an object."""
     if len(line) > JSON_LINE_BYTES:
         return {}
     try:
@@ -47,24 +47,25 @@ def to_count(value: object) -> int | None:
 
 
 def to_text(value: object) -> str:
-    """Return a text without lone surrogates, which JSON allows but UTF-8 cannot encode."""
+    """Return a value as text, without lone surrogates, which UTF-8 cannot encode."""
     return value.encode("utf-8", "replace").decode() if isinstance(value, str) else ""
 
 
 def to_word(value: object, limit: int = WORD_CHARACTERS) -> str:
-    """Return a text as a short line; the rest, which may be megabytes, is not processed."""
+    """Return a text as one short line; the rest, which may be megabytes, is ignored."""
     return to_one_line(to_text(value[: 2 * limit]), limit) if isinstance(value, str) else ""
 
 
 def to_uuid(value: object) -> str:
-    """Return the id of a session; empty if it is not a UUID."""
+    """Return a session id, or "" if the value is not a UUID."""
     return value if isinstance(value, str) and _UUID.match(value) else ""
 
 
 def describe_call(given: dict[str, Any]) -> str:
-    """Return the main argument of a call: its command, file or pattern, else the first text.
+    """Return a call's main argument: its command, file or pattern, or otherwise its first text.
 
-    It is longer than what is shown, because a secret that is cut in two would not be recognized.
+    It is longer than the text that is shown, because a secret that is cut in two would not be
+    recognized.
     """
     telling = ("command", "file_path", "pattern", "url", "query", "description")
     values = (given.get(key) for key in (*telling, *given))
@@ -80,7 +81,7 @@ def make_passages(
     thread: str = "",
     repeats_message: bool = False,
 ) -> tuple[Passage, ...]:
-    """Return the passages of a line, with the time, message and thread that they share."""
+    """Return the passages of a line; they share its time, message and thread."""
     contents = [what for what in found if isinstance(what, PassageContent)]
     return tuple(
         Passage(
@@ -98,9 +99,9 @@ def make_argument(prompt: str, program: str) -> str:
     """Return a prompt as the last argument, changed so that no CLI takes it as an option.
 
     Raises:
-        UsageError: It is longer than the operating system allows.
+        UsageError: The prompt is longer than the operating system allows.
     """
-    # A leading space would not help: in a terminal the CLI strips it.
+    # A leading space would not help, because the CLI strips it in a terminal.
     guarded = f"The task: {prompt}" if prompt.lstrip().startswith(_MEANT_OTHERWISE) else prompt
     if len(guarded.encode("utf-8", "replace")) > ARGUMENT_BYTES:
         raise UsageError(

@@ -1,1 +1,1 @@
-"""Summarizers of turns: a model without tools, or the mechanical one."""
+"""Summarizers of turns: one asks a model without tools, the other needs no model."""

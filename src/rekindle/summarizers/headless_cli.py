@@ -1,4 +1,4 @@
-"""A summary by a model: a CLI is asked once, without tools, hooks or a saved session."""
+"""Summarize with a model: a CLI is asked once, without tools, hooks or a saved session."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -52,13 +52,13 @@ class HeadlessSummarizer(msgspec.Struct, frozen=True, kw_only=True):
     program: tuple[str, ...] = ()
     persona: Persona = Persona()
     words: str = ""
-    """Text of the persona's system prompt; ours follows it."""
+    """Text of the persona's system prompt; Rekindle's own instructions follow it."""
     usd: float | None = None
-    """Largest cost of a summary, in dollars; None: no limit."""
+    """Maximum cost of a summary, in dollars; None means no limit."""
     seconds: float = SUMMARY_SECONDS
     elapsed: Callable[[], float] = time.monotonic
     stops: Callable[[], bool] = bool
-    """Function that returns whether to stop, and so not to wait for an answer."""
+    """Function that returns whether a stop was requested, so that the answer is not awaited."""
 
     def ask(self, request: SummaryRequest) -> OneShotAnswer:
         """Return the answer to a request.
@@ -66,7 +66,7 @@ class HeadlessSummarizer(msgspec.Struct, frozen=True, kw_only=True):
         Raises:
             SummaryError: The CLI could not be started, failed, or took too long. The error has the
                 cost so far, if the CLI reported it.
-            StoppedError: A stop was requested before the answer came.
+            StoppedError: A stop was requested before the answer arrived.
         """
         left = None if self.usd is None else self.usd - request.spent
         if left is not None and left <= 0:
@@ -113,9 +113,9 @@ class HeadlessSummarizer(msgspec.Struct, frozen=True, kw_only=True):
         return found
 
     def _read_output(self, child: ProcessHandle, lines: list[bytes]) -> str:
-        """Read the output; end the program and everything that it started if it takes too long.
+        """Read the output; if that takes too long, end the program and everything that it started.
 
-        Return the reason why the output cannot be used, or nothing.
+        Return the reason why the output cannot be used, or an empty string.
 
         Raises:
             StoppedError: A stop was requested.
@@ -135,7 +135,7 @@ class HeadlessSummarizer(msgspec.Struct, frozen=True, kw_only=True):
         return ""
 
     def _read_cost(self, lines: list[bytes]) -> tuple[float, int]:
-        """Return the dollars and tokens of a failed answer, as far as the CLI reported them."""
+        """Return the cost of a failed answer, in dollars and tokens, if the CLI reported it."""
         used: dict[str, int] = {}
         for number, line in enumerate(lines):
             for seen in self.harness.read_stream(line):

@@ -1,6 +1,6 @@
-"""A summary without a model: what was committed, called and said, and what is left.
+"""Summarize without a model: what was committed, called and said, and what remains.
 
-It interprets nothing, and therefore invents nothing: texts are quoted.
+It only quotes texts and interprets nothing, so it cannot invent anything.
 """
 
 from collections import deque
@@ -27,14 +27,14 @@ from rekindle.thresholds.texts import MECHANICAL_FEW, MECHANICAL_ITEMS, MECHANIC
 
 
 class KnownWork(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a session without its transcript: from the log, git and the relay."""
+    """What the log, git and the relay show about a session, without its transcript."""
 
     commits: tuple[str, ...] = ()
-    """Subjects of the commits since its start, newest first."""
+    """Subjects of the commits since the session started, newest first."""
     changed: tuple[str, ...] = ()
-    """Files that were changed."""
+    """Files that the session changed."""
     carried: tuple[str, ...] = ()
-    """Work that was left before the session."""
+    """Work that remained from before the session."""
     loops: tuple[str, ...] = ()
     """Open loops, each with its id and text."""
     phase: str = ""
@@ -43,7 +43,7 @@ class KnownWork(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TurnDigest:
-    """The part of any number of turns that a summary needs."""
+    """The facts that a summary needs, collected from any number of turns."""
 
     def __init__(self) -> None:
         self.turns = 0
@@ -54,7 +54,7 @@ class TurnDigest:
         self._requests = self._calls = self._failures = self._written = 0
 
     def of(self, turns: Iterable[Turn]) -> Iterator[Turn]:
-        """Yield the turns of the main thread, and add each to the digest."""
+        """Yield the turns of the main thread, after adding each one to the digest."""
         for turn in turns:
             if not turn.thread:
                 self._add(turn)
@@ -77,7 +77,7 @@ class TurnDigest:
                 self.unknown.append((turn.number, call))
 
     def numbers(self) -> Iterator[SummaryItem]:
-        """Yield the counts of requests, calls and tokens, unless only requests are known."""
+        """Yield the numbers of requests, calls and tokens, unless only requests are known."""
         parts = [_render_count(self._requests, "request")]
         if self._calls:
             parts.append(f"{_render_count(self._calls, 'tool call')}, {self._failures} failed")
@@ -87,7 +87,7 @@ class TurnDigest:
             yield SummaryItem(", ".join(parts))
 
     def output(self) -> Iterator[SummaryItem]:
-        """Yield the last texts of an agent that reports no tool calls."""
+        """Yield the last texts of an agent whose CLI does not report tool calls."""
         if not self._calls:
             for turn in self.said:
                 yield _quote_turn("the agent", turn)

@@ -68,7 +68,7 @@ def decisions(agent: str | None, search: str | None, every: bool, as_json: bool)
 
 
 def _list_in_force(store: AgentStore, name: str) -> tuple[LedgerEntry, ...]:
-    """Return the decisions in the current relay, without reading its history."""
+    """Return the decisions in the current relay, without reading the relay's history."""
     data = store.document(name, "relay") if store.exists(name) else None
     if data is None:
         return ()
@@ -79,7 +79,7 @@ def _list_in_force(store: AgentStore, name: str) -> tuple[LedgerEntry, ...]:
 
 
 def _read_revisions(store: FileStore, name: str) -> Iterator[LedgerRevision]:
-    """Yield each committed relay, then the relay file with the edits made since."""
+    """Yield each committed relay, then the relay file, which may have been edited since."""
     cycle = 0
     seen = None
     for entry in store.entries_since(name, 0):
@@ -102,7 +102,7 @@ def _read_revisions(store: FileStore, name: str) -> Iterator[LedgerRevision]:
 
 
 def _read_decisions(data: bytes | None) -> tuple[LedgerDecision, ...]:
-    """Return the decisions in the text of a relay; none if it is missing or damaged."""
+    """Return the decisions in a relay's text; an empty result if the text is missing or damaged."""
     try:
         return () if data is None else policy.read_decisions(relays.parse(data))
     except DocumentError:

@@ -37,13 +37,13 @@ def redact(file: str | None, as_json: bool) -> None:
         translate_os_errors(file or "standard input"),
         click.open_file(file or "-", "rb") as source,
     ):
-        # Keeps bytes that are not UTF-8, so that they can be written back unchanged.
+        # `surrogateescape` keeps bytes that are not UTF-8, so that they are written back unchanged.
         text = source.read().decode("utf-8", "surrogateescape")
     if not as_json:
         cleaned = without_secrets(text, allow)
         if sys.stdout.isatty():
             echo(cleaned, nl=False)
-        else:  # a filter must not change any other byte
+        else:  # apart from secrets, a filter must not change any byte
             sys.stdout.buffer.write(cleaned.encode("utf-8", "surrogateescape"))
         return
     line = line_start = position = 0

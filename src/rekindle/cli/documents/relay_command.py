@@ -263,7 +263,7 @@ def _choose_relays(
     """Return the agent and the two relays that the arguments of `diff` name.
 
     Raises:
-        UsageError: The first word is neither an agent nor a relay.
+        UsageError: The first argument is neither an agent nor a relay.
     """
     is_given = agent is not None and is_typed("agent")
     if words and not is_given:
@@ -297,7 +297,7 @@ def _read_current(project: Project, store: AgentStore, name: str) -> str:
 
 
 def _read_file(file: str, redaction: Redaction) -> tuple[Relay, int]:
-    """Read a relay, and return it redacted, with the number of secrets removed from it."""
+    """Read a relay from a file, and return the redacted text and the number of secrets removed."""
     with translate_os_errors(file), click.open_file(file, "rb") as source:
         data = source.read(RELAY_BYTES + 1)
     if len(data) > RELAY_BYTES:
@@ -343,7 +343,7 @@ def _list_commits(store: FileStore, name: str, last: int | None) -> list[RelayCo
 def _find_commit(
     store: FileStore, name: str, commits: list[RelayCommitted], text: str
 ) -> RelayCommitted:
-    """Return the relay with this number or, if there is none, this commit of the audit trail."""
+    """Return the relay with the given number or, if there is none, the given audit-trail commit."""
     if not _REVISION.fullmatch(text):
         raise UsageError(
             f"{text!r} is neither a relay's number nor a git commit",

@@ -1,4 +1,4 @@
-"""The report of `rekindle relay replay`: where a history got stuck, on what, and for how long."""
+"""Report of `rekindle relay replay`: where a history of relays got stuck, and for how long."""
 
 from collections import Counter
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""`rekindle run` and `rekindle brief` for agents that a fleet runs."""
+"""`rekindle run` and `rekindle brief` for agents that run on a fleet."""
 
 from rekindle.cli.options import open_fleet
 from rekindle.cli.output import (
@@ -24,7 +24,7 @@ def run_on_fleet(
     *,
     unbounded: bool,
 ) -> None:
-    """Have the fleet run an agent; refuse an agent that has a history only in this folder."""
+    """Start an agent on the fleet; refuse an agent whose history is only in this folder."""
     store = open_fleet(project, fleet)
     if not store.exists(name) and open_store(project).has_history(name):
         raise OwnershipError(
@@ -41,7 +41,7 @@ def run_on_fleet(
 
 
 def write_fleet_brief(project: Project, fleet: FleetSettings, name: str, *, as_json: bool) -> None:
-    """Have the agent's host write a brief, and print it."""
+    """Ask the agent's host to write a brief, and print the brief."""
     store = open_fleet(project, fleet)
     text = store.write_brief(name, FLEET_BRIEF_WAIT_SECONDS)
     brief = text or store.document(name, "brief")

@@ -99,7 +99,7 @@ def dev(port: int, ui_port: int, db: Path | None, memory: bool, namespace: str) 
     echo(f"UI:     http://127.0.0.1:{ui_port}")
     settings = f"address: 127.0.0.1:{port}, namespace: {namespace}"
     echo(f"  → add `fleet: {{{settings}}}` to rekindle.yaml, then run `rekindle fleet worker`")
-    sys.stdout.flush()  # the engine replaces this process, and its buffers with it
+    sys.stdout.flush()  # the engine replaces this process, so unflushed output would be lost
     server.become(program, os.environ)
 
 
@@ -266,7 +266,8 @@ def _find_database() -> Path | None:
     root = RekindleFolder(project)
     root.make()
     database = root.path / "fleet.db"
-    # Refuse a link, which the server would follow. A missing file is fine: the server makes it.
+    # Refuse a symbolic link, because the server would follow it. If the file is missing, the server
+    # creates it.
     with translate_os_errors(database), suppress(FileNotFoundError):
         durable_files.close_descriptor(durable_files.open_plain(database, os.O_RDWR))
     return database

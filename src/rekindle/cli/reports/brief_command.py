@@ -39,7 +39,7 @@ from rekindle.wiring.access.trust_checks import (
 from rekindle.wiring.open_store import open_store
 
 _FOR_ALL = 0o644
-"""Mode of the HTML page, which a web server may serve."""
+"""File mode of the HTML page: readable by all users, so that a web server can serve it."""
 
 
 @click.command()
@@ -133,7 +133,7 @@ def _build_page(project: Project, store: FileStore, names: list[str]) -> morning
 
 
 def _build_projects_page(agent: str | None) -> morning_page.MorningPage:
-    """Return one page of all trusted projects; one that cannot be read is listed as broken."""
+    """Return one page about all trusted projects; an unreadable project is listed as broken."""
     if agent:
         raise UsageError("--all-projects shows every agent", hint="leave AGENT out")
     pages: dict[str, morning_page.MorningPage] = {}
@@ -167,7 +167,7 @@ def _show(page: morning_page.MorningPage, html: str | None, *, as_json: bool) ->
 
 
 def _write_page(path: Path, data: bytes) -> None:
-    """Write the page to a path that the user named; follow a link, and write into a device."""
+    """Write the page to the path that the user gave, which may be a symbolic link or a device."""
     with translate_os_errors(path):
         if path.exists() and not path.is_file():
             path.write_bytes(data)
@@ -181,7 +181,7 @@ def _write_page(path: Path, data: bytes) -> None:
 
 
 def _write_due(agent: str | None, *, mechanical: bool, as_json: bool) -> None:
-    """Write the briefs that are due; if one fails, continue with the next, and raise at the end."""
+    """Write the briefs that are due; if one fails, write the others, then raise the first error."""
     project, store = open_project()
     names = [project.require_agent(agent)] if agent else list(project.manifest.agents)
     failed: RekindleError | None = None
@@ -226,7 +226,7 @@ def _write_one(
 
 
 def _describe_result(name: str, written: BriefResult) -> str:
-    """Return what was written, by whom and at which cost, as one sentence."""
+    """Return one sentence on what was written, whether a model wrote it, and at what cost."""
     unknown = [f"resolved.jsonl has unknown loops: {', '.join(written.unknown)}"]
     also = unknown if written.unknown else []
     if not written.turns:

@@ -1,4 +1,4 @@
-"""Events of an agent's log, printed as they come."""
+"""Print the events of an agent's log as they are added."""
 
 from datetime import datetime
 from typing import Any
@@ -25,12 +25,12 @@ _HASHES = {"sha256", "previous", "session", "launch"}
 
 
 class EventPrinter:
-    """Prints the events of one agent, each once and in the order of the log."""
+    """Prints each event of an agent once, in log order."""
 
     def __init__(
         self, store: AgentStore, agent: str, end: int, *, as_json: bool, width: int = 0
     ) -> None:
-        """Print events beyond the log offset `end`, with agent names in a column of `width`."""
+        """Start after the log offset `end`; agent names are padded to `width` characters."""
         self._store, self._agent, self._end = store, agent, end
         self._as_json, self._width = as_json, width
 
@@ -62,7 +62,7 @@ class EventPrinter:
 
 
 def _render_value(value: Any) -> str:
-    """Return a field for people: text unchanged, a moment in local time, other values as JSON."""
+    """Return a field's value for people: text as it is, times in local time, the rest as JSON."""
     match value:
         case str():
             return value

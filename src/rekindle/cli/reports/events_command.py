@@ -42,7 +42,7 @@ def events(
     With --json, each line is an event of the log with the name of its agent; the reference page
     "Events" lists every kind with its fields.
     """
-    # An agent named as an argument overrides the variable.
+    # An agent named as an argument overrides the environment variable.
     chosen = (*agents, *options) if is_typed("options") else agents or options
     project, store, names = open_agents(chosen)
     names = [name for name in names if store.exists(name)]
@@ -73,9 +73,10 @@ def events(
 def _find_events(
     store: AgentStore, name: str, last: int, seq: int, elsewhere: set[str]
 ) -> Iterator[tuple[str, LogEntry]]:
-    """Yield the last events of an agent up to `seq`, oldest first, with its name; 0: all of them.
+    """Yield the agent's name with each of its `last` events up to `seq`, oldest first.
 
-    The agent is added to `elsewhere` if its log on this host lacks its first events.
+    If `last` is 0, all events are yielded. The agent is added to `elsewhere` if its first events
+    are missing from the log on this host.
     """
     entries: Iterator[LogEntry] = iter(store.entries_since(name, 0))
     is_cut = False

@@ -1,4 +1,4 @@
-"""Events and turns as the lines of `rekindle logs`, worded as in `rekindle run`."""
+"""Convert events and turns to the lines of `rekindle logs`, worded as in `rekindle run`."""
 
 from datetime import UTC, datetime
 
@@ -40,7 +40,7 @@ from rekindle.thresholds.screens import REPORT_CHARACTERS
 
 
 def describe_event(event: AnyEvent | UnknownEvent, name: str) -> list[ReportLine]:
-    """Return the lines for an event; none if it does not concern the operator."""
+    """Return the lines for an event; an empty list if it does not concern the operator."""
     report = _make_report(event)
     if isinstance(report, SafeModeReport):
         return describe_report(report, name)[:1]  # the question that follows has the command
@@ -51,7 +51,7 @@ def describe_event(event: AnyEvent | UnknownEvent, name: str) -> list[ReportLine
 
 
 def _make_report(event: AnyEvent | UnknownEvent) -> SupervisorReport | None:  # noqa: PLR0911 - one return per kind
-    """Return the report that `run` printed when the event was written."""
+    """Return the report that `run` printed when the event was recorded."""
     match event:
         case events.LaunchStarted():
             return LaunchReport(
@@ -111,8 +111,8 @@ def describe_turn(
 ) -> list[ReportLine]:
     """Return the lines for a turn: its text, then each tool call.
 
-    `is_launched`: a supervisor started the session, so that its first turn is Rekindle's prompt.
-    `is_output`: the turn is what a program printed, line by line.
+    `is_launched` says that a supervisor started the session, so its first turn is Rekindle's
+    prompt. `is_output` says that the turn is the output of a program, line by line.
     """
     lines = []
     if turn.compacted:
@@ -138,7 +138,7 @@ def _render_result(call: ToolCall) -> str:
 
 
 def find_time(turn: Turn, default: datetime) -> datetime:
-    """Return the time of a turn; the default if its CLI did not record one."""
+    """Return the time of a turn, or the default if the CLI did not record one."""
     try:
         moment = datetime.fromisoformat(turn.at)
     except ValueError:

@@ -42,7 +42,7 @@ from rekindle.thresholds.screens import EVENTS_POLL_SECONDS
 from rekindle.wiring import transcript_setup
 
 LogItem = tuple[datetime, str, ReportLine]
-"""When a line happened, the agent that it is about, and the line."""
+"""Time of a line, the agent that the line is about, and the line itself."""
 
 
 @click.command()
@@ -92,7 +92,7 @@ class _Printer:
 
 
 class _AgentLog:
-    """The lines about one agent, from its log and its transcripts, each returned once."""
+    """The lines about one agent, from its log and its transcripts; each line is returned once."""
 
     def __init__(self, project: Project, store: AgentStore, name: str) -> None:
         self._project, self._store, self._name = project, store, name
@@ -100,7 +100,7 @@ class _AgentLog:
         self._turns = _TurnLog(project, store, name) if isinstance(store, FileStore) else None
 
     def read(self, last: int) -> list[LogItem]:
-        """Return the last lines, oldest first; 0: all of them."""
+        """Return the last `last` lines, oldest first; if `last` is 0, all lines."""
         if not self._store.exists(self._name):
             return []
         self._end = self._store.read(self._name).end
@@ -115,7 +115,7 @@ class _AgentLog:
         return sorted(lines, key=lambda told: told[0])
 
     def read_new(self) -> Iterator[LogItem]:
-        """Yield the lines since the last call."""
+        """Yield the lines that were added since the last call."""
         if not self._store.exists(self._name):
             return
         for entry in self._store.entries_since(self._name, self._end):
@@ -127,22 +127,22 @@ class _AgentLog:
 
 
 class _TurnLog:
-    """The lines from the transcripts of an agent."""
+    """The lines from an agent's transcripts."""
 
     def __init__(self, project: Project, store: FileStore, name: str) -> None:
         self._project, self._store, self._name = project, store, name
         self._printed: dict[tuple[str, int], int] = {}
-        """Number of printed lines of each turn, by the name of its transcript and its number."""
+        """Number of lines printed for each turn, by transcript name and turn number."""
         self._sizes: dict[str, int] = {}
         self._outputs: dict[str, ArchivedTranscript] = {}
-        """Output of programs without a transcript of their own, as last printed."""
+        """Archived output, as last printed, of programs that write no transcript."""
         self._launched = 0
         """Sequence number of the last launch whose output was read."""
         self._stamps: dict[str, str] = {}
 
     def read(self, last: int) -> list[LogItem]:
         items: deque[LogItem] = deque(maxlen=last or None)
-        with suppress(RekindleError):  # print the transcripts that can be read
+        with suppress(RekindleError):  # an unreadable transcript must not hide the others
             for archived, turns in transcript_setup.read_sessions(
                 self._project, self._store, self._name
             ):
@@ -167,9 +167,9 @@ class _TurnLog:
                     yield from self._lines(archived, archive.turns(archived, self._size(archived)))
 
     def _read_outputs(self) -> Iterator[LogItem]:
-        """Yield the output of launches whose transcript only the supervisor writes.
+        """Yield the output of recent launches whose only transcript is written by the supervisor.
 
-        These are the last launch and, if a new one has started since, the one before it.
+        These are the latest launch and, if it is new since the last call, the launch before it.
         """
         projection = self._store.read(self._name).projection
         launches = sorted(projection.attempts.values(), key=lambda one: one.seq)
@@ -185,7 +185,7 @@ class _TurnLog:
                 yield from self._lines(archived, archive.turns(archived, self._size(archived)))
 
     def _open_sessions(self) -> dict[str, str]:
-        """Return the transcripts of the sessions that may still be written, by session."""
+        """Return the transcript path of each session that may still be written to, by session."""
         lives = self._store.read(self._name).projection.lives
         newest = max((life.started_seq for life in lives.values()), default=0)
         return {
@@ -201,11 +201,11 @@ class _TurnLog:
         return is_new
 
     def _size(self, archived: ArchivedTranscript) -> int:
-        """Return how many bytes of the archived transcript were printed."""
+        """Return how many bytes of the archived transcript have been printed."""
         return min(self._sizes.get(archived.name, 0), archived.size)
 
     def _lines(self, archived: ArchivedTranscript, turns: Iterator[Turn]) -> Iterator[LogItem]:
-        """Yield the lines that were not printed yet; a turn can grow after it was printed."""
+        """Yield the lines that have not been printed; a turn can grow after it was printed."""
         at, projection = clock.read_clock(), self._store.read(self._name).projection
         is_launched = any(one.session == archived.session for one in projection.attempts.values())
         for turn in turns:

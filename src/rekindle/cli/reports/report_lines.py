@@ -1,4 +1,4 @@
-"""Reports of a supervisor as lines for people, for `rekindle run` and `rekindle logs`."""
+"""Convert supervisor reports to lines for people, for `rekindle run` and `rekindle logs`."""
 
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
@@ -37,12 +37,12 @@ class ReportLine(NamedTuple):
 
     text: str
     place: Literal["agent", "margin", "inside"] = "inside"
-    """Start of the line: the agent's name, the margin, or an indent below such a line."""
+    """How the line starts: with the agent's name, the margin, or an indent below another line."""
     style: TextStyle = {}  # noqa: RUF012 - nothing changes it
 
 
 def render_line(line: ReportLine, name: str) -> LineParts:
-    """Return a line as `run` prints it, where all lines are about one agent."""
+    """Return a line as `run` prints it; all lines of `run` are about the same agent."""
     before = {"agent": f"{name}: ", "margin": "", "inside": "  "}[line.place]
     return (style_text(before + line.text, **line.style),)
 
@@ -50,9 +50,9 @@ def render_line(line: ReportLine, name: str) -> LineParts:
 def describe_report(
     report: SupervisorReport, name: str, *, has_keyboard: bool = False
 ) -> list[ReportLine]:
-    """Return the lines for a report; none if people are not shown it.
+    """Return the lines for a report; an empty result if the report is not shown to people.
 
-    `has_keyboard`: Enter in this terminal ends safe mode.
+    `has_keyboard` says that Enter in this terminal ends safe mode.
     """
     return list(_describe(report, name, has_keyboard=has_keyboard))
 

@@ -120,7 +120,7 @@ def _make_json(folder: Path) -> dict[str, Any]:
 
 
 def _render_all(folders: list[Path]) -> list[LineParts]:
-    """Return one table of all projects; agents that need a person come first."""
+    """Return one table of all projects; agents that need a person's attention come first."""
     if not folders:
         return [("No project is trusted on this host. Next: `rekindle init`.",)]
     names = name_folders([render_path(folder) for folder in folders])
@@ -129,7 +129,7 @@ def _render_all(folders: list[Path]) -> list[LineParts]:
 
 
 def _read_group(folder: Path, name: str) -> Group:
-    """Return the agents of a project; a project that cannot be read has one row with the reason."""
+    """Return the agents of a project; for an unreadable project, one row with the error."""
     way = f"cd {shlex.quote(render_path(folder))} && "
     try:
         agents = [_lead_to(one, way) for one in _read_all_of(folder)]
@@ -144,19 +144,19 @@ def _colour(table: list[TableLine]) -> list[LineParts]:
 
 
 def _marked(agents: list[status_details.StatusRow]) -> set[str]:
-    """Return the names of the agents with a warning."""
+    """Return the names of the agents that have a warning."""
     return {one.row.agent for one in agents if "log" in one.details and _list_warnings(one)}
 
 
 def _lead_to(one: status_details.StatusRow, way: str) -> status_details.StatusRow:
-    """Return an agent whose next command starts with a `cd` to its project."""
+    """Return the agent's row, with a `cd` to its project before the next command."""
     command = one.row.command
     row = replace(one.row, command=f"{way}{command}") if _is_command(command) else one.row
     return status_details.StatusRow(row, one.details)
 
 
 def _is_command(text: str) -> bool:
-    """Return whether the next step is a command, not advice that mentions one."""
+    """Return whether the next step is a command rather than advice that mentions one."""
     return text.startswith("rekindle ")
 
 
@@ -169,10 +169,10 @@ def _read_all_of(folder: Path) -> list[status_details.StatusRow]:
 def _make_reader(
     project: Project, names: list[str]
 ) -> tuple[Callable[[], list[status_details.StatusRow]], float]:
-    """Return a function that reads the agents, and the seconds between two reads of `--watch`."""
+    """Return a function that reads the agents, and the `--watch` interval in seconds."""
     if project.settings.fleet is not None:
         fleet = open_fleet(project, project.settings.fleet)
-        # Each poll is a query to the engine.
+        # On a fleet, each poll is a query to the engine.
         return lambda: status_details.read_fleet_rows(
             project, fleet, names, clock.read_clock()
         ), POLL_SECONDS
@@ -181,7 +181,7 @@ def _make_reader(
 
 
 def _render_screen(agents: list[status_details.StatusRow], now: datetime) -> list[LineParts]:
-    """Return the lines of the screen."""
+    """Return the lines of the status screen."""
     if not agents:
         return [("No agents yet. Next: `rekindle init --agent NAME`.",)]
     if len(agents) == 1:
@@ -192,7 +192,7 @@ def _render_screen(agents: list[status_details.StatusRow], now: datetime) -> lis
 
 
 def _add_place(one: status_details.StatusRow) -> AgentRow:
-    """Return the row with its error, or with the host that the agent runs on, as the reason."""
+    """Return the row with its error as the reason, or with the agent's host added to the reason."""
     row, listed = one.row, one.details.get("fleet")
     if "error" in one.details:
         return replace(row, reason=one.details["error"])
@@ -202,7 +202,7 @@ def _add_place(one: status_details.StatusRow) -> AgentRow:
 
 
 def render_agent(one: status_details.StatusRow, now: datetime) -> list[LineParts]:
-    """Return the details of one agent, line by line."""
+    """Return the lines that describe one agent in detail."""
     row, details = one.row, one.details
     reason = f": {row.reason}" if row.reason else ""
     lines: list[LineParts] = [
@@ -249,7 +249,7 @@ def _list_known(one: status_details.StatusRow, now: datetime) -> Iterator[str]:
 
 
 def _list_attention(one: status_details.StatusRow) -> Iterator[str]:
-    """Yield the questions that do not block the agent, and the warnings."""
+    """Yield the questions that do not block the agent, then its warnings."""
     for asked in one.details["questions"]:
         if asked["command"] == one.row.command:
             continue  # already shown below the state
@@ -297,12 +297,12 @@ def _render_fullness(window: WindowFigures, run: dict[str, Any]) -> str:
 def _render_spending(
     spend: SpendFigures, run: dict[str, Any], budget: dict[str, Any] | None, now: datetime
 ) -> str:
-    """Return what the run has spent, each figure with its limit."""
+    """Return what the run has spent, with the limit for each figure."""
     cap = budget or {}
     hours = (now - run["run_began"]).total_seconds() / SECONDS_AN_HOUR if run["run_began"] else 0
     of_usd = f" of ${spend.usd_cap:g}" if spend.usd_cap else ""
     of_tokens = f" of {spend.tokens_cap:,}" if spend.tokens_cap else ""
-    has_money = bool(spend.usd.value or of_usd)  # a program without prices has no cost to show
+    has_money = bool(spend.usd.value or of_usd)  # a program without prices has no cost
     parts = []
     if usd := render_usd([spend.usd]):
         parts.append(f"{usd}{of_usd}")
@@ -318,12 +318,12 @@ def _render_spending(
 
 
 def _has_changed_settings(one: status_details.StatusRow) -> bool:
-    # An agent that was never active is still being set up.
+    # An agent that has never been active is still being set up.
     return bool(one.details.get("settings_changed") and one.row.last_active)
 
 
 def _list_changed_settings(agents: list[status_details.StatusRow]) -> list[TableLine]:
-    """Return one line on stopped agents whose settings the next command must accept, if any."""
+    """Return a line that names stopped agents with settings to accept; empty if there are none."""
     names = [
         one.row.agent
         for one in agents

@@ -1,4 +1,4 @@
-"""The rows of `rekindle status` with their details, read from files or from a fleet."""
+"""Read the rows of `rekindle status` and their details from files or from a fleet."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -41,11 +41,11 @@ if TYPE_CHECKING:
 
 
 class StatusRow(msgspec.Struct, frozen=True):
-    """An agent as `status` shows it."""
+    """An agent as shown by `rekindle status`."""
 
     row: AgentRow
     details: dict[str, Any] = {}
-    """Facts that only `status` shows; empty if the agent's files could not be read."""
+    """Details that only `status` shows; empty if the agent's files could not be read."""
 
     def as_json(self) -> dict[str, Any]:
         row: dict[str, Any] = msgspec.to_builtins(self.row, builtin_types=(datetime,))
@@ -55,7 +55,7 @@ class StatusRow(msgspec.Struct, frozen=True):
 def read_fleet_rows(
     project: Project, store: "FleetStore", names: Sequence[str], now: datetime
 ) -> list[StatusRow]:
-    """Return the agents of a fleet; details are queried only if there are few agents."""
+    """Return the agents on a fleet; details are queried only if there are few agents."""
     asks = len(names) <= FLEET_STATUS_AGENTS
     listed, files = store.listed(names if asks else ()), open_store(project)
     return [
@@ -79,7 +79,7 @@ def _make_new_row(project: Project, name: str, *, lives_here: bool) -> StatusRow
 def _make_fleet_row(
     project: Project, store: "FleetStore", name: str, listed: "ListedAgent", now: datetime | None
 ) -> StatusRow:
-    """Return an agent of a fleet; without `now`, only the facts in the engine's list of agents."""
+    """Return the row of an agent on a fleet; without `now`, only from the engine's agent list."""
     entry = project.manifest.agents[name]
     row = build_listed_row(name, entry.harness, listed.state, listed.cycle, listed.why)
     fleet = {"fleet": msgspec.to_builtins(listed)}
@@ -88,7 +88,7 @@ def _make_fleet_row(
     try:
         state = store.kept(name)
     except RekindleError as error:
-        # The facts in the engine's list are known nevertheless.
+        # The details could not be queried, but the engine's list still has some facts.
         return StatusRow(row, fleet | {"error": str(error), "hint": error.hint})
     projection, is_kept = state.projection, store.is_kept_alive(state)
     inputs = RowInputs(
@@ -106,7 +106,7 @@ def _make_fleet_row(
 
 
 class FileRowReader:
-    """Reads the agents of a project; an agent is read again only if its files have changed."""
+    """Reads the agents of a project; an agent is reread only if its files have changed."""
 
     def __init__(self, project: Project, store: FileStore) -> None:
         runtime = project.settings.runtime
@@ -186,7 +186,7 @@ def _collect_facts(
 
 
 def _list_background(store: FileStore, name: str) -> list[dict[str, Any]]:
-    """Return the background processes that were left running on purpose, and still run."""
+    """Return the background processes that were left running on purpose and are still running."""
     processes = store.background(name).kept
     if not processes:
         return []
@@ -207,7 +207,7 @@ def _collect_known(
     supervised: bool,
     file: str,
 ) -> dict[str, Any]:
-    """Return the facts that agents on this host and on a fleet have in common."""
+    """Return the details that are known for agents on this host and on a fleet alike."""
     standing = committed.documents.get("relay")
     entry = project.manifest.agents[name]
     run = _describe_run(found, supervised=supervised) | {
@@ -252,7 +252,7 @@ def _list_questions(projection: Projection, now: datetime) -> list[dict[str, Any
 
 
 def _find_unpushed(projection: Projection) -> dict[str, Any] | None:
-    """Return since when, and why, work of the agent is on one host alone; None if it was pushed."""
+    """Return since when and why work was not pushed from its host, or None if it was pushed."""
     unpushed = projection.unpushed
     return (
         {"since": unpushed.ts, "host": projection.moved.host, "reason": unpushed.words}
@@ -262,7 +262,7 @@ def _find_unpushed(projection: Projection) -> dict[str, Any] | None:
 
 
 def _describe_run(projection: Projection, *, supervised: bool) -> dict[str, Any]:
-    """Return whether a supervisor runs, and how the last launch ended."""
+    """Return whether a supervisor is running, and how the last launch ended."""
     launch, run = (
         sessions.find_newest_launch(projection.attempts) or LaunchRecord(0, "", resumes=False),
         projection.run,

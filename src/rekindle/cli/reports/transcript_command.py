@@ -69,7 +69,7 @@ def transcript(
 def _select_turns(
     archived: ArchivedTranscript, turns: Iterator[Turn], after: datetime | None, last: int
 ) -> deque[tuple[ArchivedTranscript, Turn]]:
-    """Return the last turns of a session; a transcript can be too long to keep all of it."""
+    """Return the last turns of a session, without holding a long transcript in memory."""
     newer = ((archived, turn) for turn in turns if after is None or _is_after(turn.at, after))
     return deque(newer, maxlen=last or None)
 
@@ -105,4 +105,4 @@ def _is_after(at: str, after: datetime) -> bool:
     try:
         return datetime.fromisoformat(at) >= after
     except (ValueError, TypeError):
-        return True  # a turn without a time is shown
+        return True  # turns without a time are always shown

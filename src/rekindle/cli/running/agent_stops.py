@@ -1,4 +1,4 @@
-"""Stops of agents on this host or on a fleet, and of the processes that they leave."""
+"""Stop agents on this host or on a fleet, and end the processes that they leave running."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -32,16 +32,16 @@ from rekindle.thresholds import screens
 
 
 class PendingStop(Protocol):
-    """A stop that was recorded, and the supervisor that has to exit."""
+    """A recorded stop, and the supervisor that has to exit because of it."""
 
     def has_ended(self) -> bool: ...
 
     def kill(self) -> None:
-        """Kill the supervisor if it is a process of this host."""
+        """Kill the supervisor if it is running on this host."""
 
 
 class _FleetStop:
-    """The stop of an agent on a fleet: the engine records and delivers it."""
+    """The stop of an agent on a fleet; the engine records the stop and delivers it."""
 
     def __init__(self, store: AgentStore, agent: str) -> None:
         self._store, self._agent = store, agent
@@ -60,15 +60,15 @@ class _FleetStop:
         return not self._store.is_supervised(self._agent)
 
     def kill(self) -> None:
-        """Wait longer: the host of the agent ends it, and needs time to receive the stop."""
+        """Wait longer: the agent's host ends the agent, and needs time to receive the stop."""
         wait_until(self.has_ended, screens.STOP_WAIT_SECONDS - screens.STOP_SUPERVISOR_SECONDS)
 
     def require_stop_record(self) -> None:
-        """Do nothing: the engine has confirmed the stop."""
+        """Do nothing: the engine has already confirmed the stop."""
 
 
 def end_background(store: AgentStore, name: str, *, was_killed: bool = False) -> None:
-    """End the processes that a killed supervisor left; on a fleet, each host does so itself."""
+    """End the processes that a killed supervisor left; on a fleet, each host does this itself."""
     patience = screens.STOP_KILLED_SECONDS if was_killed else STOP_SECONDS
     if not isinstance(store, FileStore):
         return
@@ -76,7 +76,7 @@ def end_background(store: AgentStore, name: str, *, was_killed: bool = False) ->
         with suppress(SupervisedError), store.supervising(name):
             _end_background(store, name, patience)
     except (ConfinedError, StoreError):
-        # If the disk refuses us the lock, no other supervisor can hold it either.
+        # If the disk does not let us take the lock, no other supervisor can take it either.
         if not store.is_supervised(name):
             with suppress(ConfinedError, StoreError):
                 _end_background(store, name, patience)
@@ -92,14 +92,14 @@ def _end_background(store: FileStore, name: str, patience: float) -> None:
 
 
 def make_stop(store: AgentStore, agent: str) -> "AgentStopper | _FleetStop":
-    """Return the stop of an agent on this host or on a fleet."""
+    """Return an object that stops the agent, on this host or on a fleet."""
     if isinstance(store, FileStore):
         return AgentStopper(store, agent, clock.read_clock)
     return _FleetStop(store, agent)
 
 
 def wait_for_ends(stops: Mapping[str, PendingStop]) -> list[str]:
-    """Wait until the supervisors exit, and kill late ones; return the agents that still run."""
+    """Wait until the supervisors exit, kill late ones, and return the agents still running."""
 
     def find_left() -> list[str]:
         return [name for name, stopping in stops.items() if not stopping.has_ended()]
@@ -113,7 +113,7 @@ def wait_for_ends(stops: Mapping[str, PendingStop]) -> list[str]:
 
 
 def wait_until(has_ended: Callable[[], bool], seconds: float = screens.STOP_WAIT_SECONDS) -> bool:
-    """Return whether a supervisor has exited within this time."""
+    """Wait until a supervisor has exited; return False if it takes longer than `seconds`."""
     deadline = time.monotonic() + seconds
     while not has_ended():
         if time.monotonic() > deadline:

@@ -1,4 +1,4 @@
-"""`rekindle answer`, `approve`, `deny`: answers to questions of agents."""
+"""`rekindle answer`, `approve`, `deny`: answers to agents' questions."""
 
 import sys
 import time
@@ -72,20 +72,20 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class WritableStore(Protocol):
-    """A store with a writer on this host; on a fleet, the engine is the writer."""
+    """A store that can be written from this host; on a fleet, the engine writes."""
 
     def writer(self, agent: str) -> AbstractContextManager["Writer"]: ...
 
 
 class MeantQuestion(NamedTuple):
-    """The agent that a command line names, and its question."""
+    """The agent that the command line selects, and its question."""
 
     project: Project
     store: AgentStore
     agent: str
     known: Projection
     question: QuestionAsked | None
-    """The question to answer; None if the agent has no open question."""
+    """The question to answer, or None if the agent has no open question."""
 
 
 @click.command()
@@ -151,7 +151,7 @@ def _answer_by_choice(
 
 
 def _find_question(words: Sequence[str]) -> tuple[MeantQuestion, Sequence[str]]:
-    """Return the question that the first word selects, and the words that are the answer."""
+    """Return the question that the first word selects, and the words that form the answer."""
     require_operator(config.load_project(find_current_folder()))
     project, store, agents = open_agents([])
     now, first = clock.read_clock(), words[0] if words else ""
@@ -167,7 +167,7 @@ def _find_question(words: Sequence[str]) -> tuple[MeantQuestion, Sequence[str]]:
             raise UnknownQuestionError(first)
         return MeantQuestion(project, store, numbered[1], known, known.questions[first]), words[1:]
     if numbered and len(words) > 1:
-        raise UnknownQuestionError(first)  # a mistyped id must not become part of an answer
+        raise UnknownQuestionError(first)  # a mistyped id must not become part of the answer
     candidates = [
         MeantQuestion(project, store, name, known, one)
         for name in agents
@@ -183,26 +183,26 @@ def _find_question(words: Sequence[str]) -> tuple[MeantQuestion, Sequence[str]]:
         raise UsageError("which question? there are several", hint=f"name one by its id: {which}")
     offered = candidates[0].question.choices if candidates[0].question else ()
     if first and not _is_answer(words, offered):
-        raise UnknownQuestionError(first)  # a mistyped agent must not become part of an answer
+        raise UnknownQuestionError(first)  # a mistyped agent must not become part of the answer
     return candidates[0], words
 
 
 def _is_answer(words: Sequence[str], offered: Sequence[str]) -> bool:
-    """Return whether the words are an answer that cannot be the mistyped name of an agent."""
+    """Return whether the words are an answer and cannot be a mistyped agent name."""
     text = " ".join(words).strip().casefold()
     is_cap = answers.RAISE_ANSWER in offered and words[0].casefold() == "raise"
     return text in offered or is_cap or (len(words) == 1 and len(text.split()) > 1)
 
 
 def _find_command(meant: MeantQuestion) -> str:
-    """Return the command that continues the agent without an answer; empty if it needs none."""
+    """Return the command that continues the agent without an answer, or "" if none is needed."""
     is_supervised = meant.store.is_supervised(meant.agent)
     row = build_row(meant.known, RowInputs(clock.read_clock(), is_supervised=is_supervised))
     return "" if row.state == "broken" else row.command
 
 
 def _submit_answer(meant: MeantQuestion, words: str, *, trust: bool, as_json: bool) -> None:
-    """Record an answer, and print its effect."""
+    """Record an answer, and print what it changes."""
     if meant.question is None:
         _tell_agent(meant, words, as_json=as_json)
         return
@@ -238,11 +238,11 @@ def _submit_answer(meant: MeantQuestion, words: str, *, trust: bool, as_json: bo
 def _accept_settings(meant: MeantQuestion, given: QuestionAnswered) -> QuestionAnswered:
     """Accept the agent's settings and record the answer, as one step.
 
-    A supervisor that sees the answer starts the agent at once, so the settings must be accepted by
-    then. An answer that is refused changes nothing.
+    A supervisor starts the agent as soon as it sees the answer, so the settings must have been
+    accepted by then. An answer that is refused changes nothing.
 
     Raises:
-        ClosedQuestionError: Another answer, another command or the deadline came first.
+        ClosedQuestionError: Another answer, another command or the deadline closed it first.
     """
     if not isinstance(meant.store, WritableStore):
         meant.store.prepare_start(meant.agent)  # the next start on the fleet uses the new settings
@@ -263,16 +263,16 @@ def _accept_settings(meant: MeantQuestion, given: QuestionAnswered) -> QuestionA
 
 
 def _wait_until_recorded(meant: MeantQuestion, given: QuestionAnswered) -> QuestionAnswered:
-    """Return the answer as recorded in the log; its `seq` is 0 if that took too long.
+    """Return the answer as recorded in the log; its `seq` is 0 if recording it took too long.
 
     Raises:
-        ClosedQuestionError: Another answer, another command or the deadline came first.
+        ClosedQuestionError: Another answer, another command or the deadline closed it first.
     """
     deadline = time.monotonic() + LOCK_WAIT_SECONDS
     while True:
         known = meant.store.read(meant.agent).projection
         counts = known.answers.get(given.question)
-        # The text is not compared, because it is recorded without its secrets.
+        # The text is not compared, because secrets are removed from it before it is recorded.
         is_ours = counts is not None and (counts.by, counts.choice, counts.ts) == (
             given.by,
             given.choice,
@@ -289,7 +289,7 @@ def _wait_until_recorded(meant: MeantQuestion, given: QuestionAnswered) -> Quest
 
 
 def _tell_agent(meant: MeantQuestion, words: str, *, as_json: bool) -> None:
-    """Record a message to an agent without an open question; its next cycle starts with it."""
+    """Record a message for the next cycle of an agent that has no open question."""
     answers.require_own_words(words)
     if words.casefold() in answers.ANSWERS:
         command = _find_command(meant)
@@ -329,7 +329,7 @@ def _describe_outcome(answer: QuestionAnswered) -> str:
 
 
 def _print_permission(meant: MeantQuestion) -> None:
-    """Print the lines of the manifest that permit the call: an answer alone does not."""
+    """Print the manifest lines that permit the call, because an answer alone does not permit it."""
     manifest = meant.project.manifest
     name = manifest.agents[meant.agent].persona or AgentDefaults().persona
     persona = manifest.personas.get(name) or Persona()
@@ -348,7 +348,7 @@ def _print_permission(meant: MeantQuestion) -> None:
 
 
 def _print_next(meant: MeantQuestion, effect: AnswerEffect) -> None:
-    """Print the command that starts the agent, unless a supervisor runs or the run is over."""
+    """Print the command that starts the agent, unless it is supervised or the run is over."""
     if effect not in {"stop", "finish"} and not meant.store.is_supervised(meant.agent):
         name = meant.agent
         echo(f"Next: `rekindle run {name}`, or `rekindle up {name}` to run it in the background.")

@@ -133,7 +133,7 @@ def _print_question(row: dict[str, Any], now: datetime) -> None:
 
 
 def read_known(store: AgentStore, agent: str) -> Projection:
-    """Return the projection of an agent; an empty one if nothing has happened to it yet."""
+    """Return an agent's projection; an empty one if the agent has no log yet."""
     try:
         return store.read(agent).projection if store.exists(agent) else Projection(agent)
     except NotOnFleetError:

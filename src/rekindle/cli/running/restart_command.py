@@ -35,7 +35,7 @@ from rekindle.wiring.access.trust_checks import (
 )
 
 _Restart = Literal["supervised", "unsupervised", "new", "done"]
-"""Whether a supervisor restarts the agent, a later start does, or there is nothing to restart."""
+"""Result of a restart: a supervisor does it, the next start does, or nothing can be restarted."""
 _NOTHING_TO_RESTART: dict[_Restart, str] = {
     "new": "it was never started",
     "done": "its work is done",
@@ -73,8 +73,8 @@ def restart(agents: tuple[str, ...], fresh: bool, trust: bool, as_json: bool) ->
 
 
 def _restart(project: Project, name: str, *, fresh: bool) -> _Restart:
-    """Request a restart of an agent that was started before; return who starts it."""
-    if project.settings.fleet is not None:  # the connection itself uses accepted settings
+    """Request a restart of an agent; return whether a supervisor does it, or why nothing can."""
+    if project.settings.fleet is not None:  # the settings of the connection must be accepted first
         print_changes(name, accept_settings(project, name))
     store = open_store_of(project)
     accept_log(store, name)
@@ -97,7 +97,7 @@ def _restart(project: Project, name: str, *, fresh: bool) -> _Restart:
 
 
 def _find_nothing_to_restart(store: FileStore, name: str) -> Literal["new", "done"] | None:
-    """Return why there is nothing to restart, or None if there is something."""
+    """Return why the agent cannot be restarted, or None if it can."""
     if store.is_supervised(name):
         return None
     known = store.read(name).projection if store.exists(name) else None

@@ -132,7 +132,7 @@ def run(  # noqa: PLR0917 - one parameter per option
         run_on_fleet(project, project.settings.fleet, name, cycles, unbounded=budget == "none")
         return 0
     if is_background:
-        require_trust(project.path)  # `up` or a watchdog started us, so there is no person to ask
+        require_trust(project.path)  # `up` or a watchdog started it: there is no person to ask
     else:
         ensure_trust(project, trust=trust)
     if not (for_watchdog or as_json):
@@ -167,7 +167,7 @@ def run(  # noqa: PLR0917 - one parameter per option
 
 @contextmanager
 def _record_failure(store: FileStore, name: str, *, is_ours: bool) -> Iterator[None]:
-    """Record the error of a supervisor in a tmux window, for `up` and the watchdog to print."""
+    """Record why a supervisor in a tmux window failed, for `up` and the watchdog to print."""
     try:
         yield
     except RekindleError as error:
@@ -194,7 +194,7 @@ def _print_exposed(project: Project, name: str) -> None:
 
 
 def _render_bounds(project: Project, name: str, *, lifted: bool) -> str:
-    """Return the limits of the run, on one line."""
+    """Return the limits of the run as one line."""
     cap = project.manifest.agents[name].budget
     ends = budgets.describe_budget(cap) if cap else ""
     bounds = idle.describe_bounds(project.settings.runtime.progress, lifted=lifted)
@@ -202,7 +202,7 @@ def _render_bounds(project: Project, name: str, *, lifted: bool) -> str:
 
 
 def _print_end(store: FileStore, name: str, result: RunResult, *, silent: bool) -> int:
-    """Print how the run ended, and return the exit code of its outcome."""
+    """Print how the run ended, and return the matching exit code."""
     if result.outcome is None:
         if not silent:
             echo(f"{name}: nothing was started, because it was stopped or its run is over")
@@ -237,7 +237,7 @@ def _print_end(store: FileStore, name: str, result: RunResult, *, silent: bool) 
 
 
 def _count_crashes(store: FileStore, name: str, why: str) -> str:
-    """Return how often the agent crashed if that put it into safe mode, otherwise nothing."""
+    """Return how often the agent crashed, or "" if crashes are not why it is in safe mode."""
     with suppress(RekindleError):
         known = store.read(name).projection
         if why == "crash" and known.run.is_safe:
@@ -246,7 +246,7 @@ def _count_crashes(store: FileStore, name: str, why: str) -> str:
 
 
 def _find_next_command(store: FileStore, name: str, why: str) -> str:
-    """Return the command that `status` shows for the agent; empty if its log cannot be read."""
+    """Return the command that `status` shows for the agent, or "" if its log cannot be read."""
     with suppress(RekindleError):
         known = store.read(name).projection
         if why == "stopped" and known.run.is_safe:
@@ -256,7 +256,7 @@ def _find_next_command(store: FileStore, name: str, why: str) -> str:
 
 
 def _stop_if_unread(tell: Callable[[SupervisorReport], None]) -> Callable[[SupervisorReport], None]:
-    """Return `tell`, silenced once its output is closed: the agent outlives pager and terminal."""
+    """Return `tell`, silenced once its output is closed, so that the agent keeps running."""
     is_gone = False
 
     def say(report: SupervisorReport) -> None:
@@ -272,13 +272,13 @@ def _stop_if_unread(tell: Callable[[SupervisorReport], None]) -> Callable[[Super
 
 
 def _follow_log(store: FileStore, name: str) -> EventPrinter:
-    """Return a printer of the events that the agent's log gets from now on."""
+    """Return a printer for events that are added to the agent's log from now on."""
     end = store.read(name).end if store.exists(name) else 0
     return EventPrinter(store, name, end, as_json=True)
 
 
 def _tell_events(name: str, lines: EventPrinter) -> Callable[[SupervisorReport], None]:
-    """Return a function that prints new events at each report; warnings go to standard error."""
+    """Return a function that prints new events on each report, and warnings to standard error."""
 
     def tell(report: SupervisorReport) -> None:
         if isinstance(report, TroubleReport | SettingsReport):
@@ -289,14 +289,12 @@ def _tell_events(name: str, lines: EventPrinter) -> Callable[[SupervisorReport],
 
 
 def _print_new(lines: EventPrinter) -> None:
-    with suppress(
-        OSError, RekindleError
-    ):  # neither a closed pipe nor a broken disk stops the agent
+    with suppress(OSError, RekindleError):  # a closed pipe or a broken disk must not stop the agent
         lines.print_new()
 
 
 def _make_printer(name: str, bounds: str) -> Callable[[SupervisorReport], None]:
-    """Return a function that prints reports, and the limits of the run before the first one."""
+    """Return a function that prints reports, preceded once by the limits of the run."""
     has_keyboard = bool(sys.stdin) and sys.stdin.isatty()
 
     def tell(report: SupervisorReport) -> None:

@@ -1,4 +1,4 @@
-"""`rekindle service`: units that start the daemon with the host, or write briefs on time."""
+"""`rekindle service`: units that start the daemon with the host, or write scheduled briefs."""
 
 import os
 import sys
@@ -119,7 +119,7 @@ def uninstall(kind: str | None, briefs: bool, every: bool) -> None:
 def _choose_service(
     *, briefs: bool, every: bool, trust: bool | None = None
 ) -> tuple[units.ServiceUnit, BriefSettings | None]:
-    """Return the unit that the options select; with `trust`, the user accepts the project first."""
+    """Return the unit that the options select; with `trust`, require the project to be trusted."""
     if every:
         if briefs:
             raise UsageError(
@@ -139,7 +139,7 @@ def _choose_service(
 def _render_units(
     kind: str, unit: units.ServiceUnit, brief: BriefSettings | None
 ) -> dict[Path, bytes]:
-    """Return the text of each unit file by its path; the unit to start is the last."""
+    """Return the text of each unit file, by path; the last entry is the unit to start."""
     path = make_unit_path(kind, unit.name)
     if kind == "launchd":
         made = (

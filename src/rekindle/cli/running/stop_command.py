@@ -131,14 +131,14 @@ def _print_stopped(name: str, *, was_running: bool, as_json: bool) -> None:
 
 
 def load_to_stop() -> Project:
-    """Return the project whose agents are to stop: the nearest one.
+    """Return the project whose agents are to be stopped, which is normally the nearest one.
 
-    If nothing runs in the nearest project and the user has not accepted it, an agent may have
-    created its manifest in a folder below its own. Then the project above whose agents run is
-    returned.
+    If nothing is running in the nearest project and the user has not accepted it, an agent may have
+    created its manifest in a subfolder. In that case, the project further up whose agents are
+    running is returned.
 
     Raises:
-        ManifestMissingError: Agents run in a nearer folder that has lost its manifest.
+        ManifestMissingError: Agents are running in a nearer folder whose manifest is missing.
     """
     start = find_current_folder()
     nearest, meant = config.find_project(start), RunningAgents().find_nearest(start)
@@ -160,9 +160,10 @@ def load_to_stop() -> Project:
 
 
 def _choose_to_stop(project: Project, agent: str | None) -> str:
-    """Return the named agent or the default one; if that is ambiguous, the only one that runs here.
+    """Return the named or default agent; if that is ambiguous, the only one running here.
 
-    An agent can edit the manifest: it can add other agents, and change the folder of each.
+    The manifest alone cannot decide, because an agent can edit it: it can add other agents, and
+    change their folders.
     """
     try:
         if agent is None:
@@ -176,14 +177,14 @@ def _choose_to_stop(project: Project, agent: str | None) -> str:
 
 
 def _store_to_stop(project: Project, name: str) -> AgentStore:
-    """Return the store of an agent: the files if it runs on this host, even with `fleet:`."""
+    """Return the agent's store: the files if it is running on this host, even with `fleet:`."""
     if name in RunningAgents().find(project.path):
         return open_store(project, say=print_note)
     return open_store_of(project)
 
 
 def _note_above(project: Project, name: str) -> None:
-    """Print that an agent of the same name runs in a folder above: the user may have meant it."""
+    """Print that a parent folder has a running agent of this name: the user may have meant it."""
     running = RunningAgents()
     above = next((at for at in project.path.parents if name in running.find(at)), None)
     if above is not None:
@@ -193,7 +194,7 @@ def _note_above(project: Project, name: str) -> None:
 
 
 def find_unnamed_agents(project: Project) -> list[str]:
-    """Return the agents that run in this folder and are no longer in the manifest."""
+    """Return the agents that are running in this folder but are no longer in the manifest."""
     running = RunningAgents().find(project.path)
     return [name for name in running if name not in project.manifest.agents]
 
@@ -201,9 +202,9 @@ def find_unnamed_agents(project: Project) -> list[str]:
 def stop_without_manifest(
     agents: Sequence[str], error: RekindleError, *, every: bool = False, as_json: bool
 ) -> None:
-    """Stop agents of this folder whose manifest cannot be read or does not name them.
+    """Stop agents in this folder whose manifest cannot be read or does not name them.
 
-    Without names, the only agent is stopped; with `every`, all of them.
+    Without names, the only agent is stopped; with `every`, all agents are stopped.
     """
     running = RunningAgents()
     folder = running.find_nearest(find_current_folder()) or find_current_folder()
@@ -234,7 +235,7 @@ def stop_without_manifest(
 
 
 def _open_default_store(folder: Path) -> FileStore:
-    """Open the store of a project without its manifest, to find what an agent left running."""
+    """Open a project's store without its manifest, to find processes that an agent left running."""
     own = private_files.find_private_project(folder)
     return FileStore(
         folder, host=host.identify_host(), settings=Settings(), clock=clock.read_clock, private=own

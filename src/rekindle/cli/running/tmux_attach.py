@@ -1,4 +1,4 @@
-"""`rekindle attach`: show the tmux window of an agent in the operator's terminal."""
+"""`rekindle attach`: show an agent's tmux window in the operator's terminal."""
 
 import os
 import sys
@@ -37,5 +37,5 @@ def attach(agent: str | None) -> None:
 
 
 def is_at_terminal() -> bool:
-    """Return whether both standard input and output are a terminal."""
+    """Return whether standard input and standard output are both a terminal."""
     return sys.stdin.isatty() and sys.stdout.isatty()

@@ -1,4 +1,4 @@
-"""`rekindle up`, `rekindle down`: agents in the background."""
+"""`rekindle up`, `rekindle down`: run agents in the background, and stop them."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -95,7 +95,7 @@ def up(agents: tuple[str, ...], tmux: bool, budget: str | None, trust: bool, as_
 
 
 def render_start_result(row: StartResult) -> str:
-    """Return the line about one agent; further lines of its message are indented."""
+    """Return the line about one agent; further lines of a message are indented below it."""
     sign = "✗" if row.error else "✓"
     words = (row.error or row.state).replace("\n", "\n  ")
     hint = f"\n  → {row.hint}" if row.hint else ""
@@ -103,7 +103,7 @@ def render_start_result(row: StartResult) -> str:
 
 
 def _collect_failures(actions: Sequence[Callable[[], None]]) -> list[RekindleError]:
-    """Call each action even if an earlier one fails, and return the errors."""
+    """Call every action, even if an earlier one fails, and return the errors."""
     failures: list[RekindleError] = []
     for act in actions:
         try:
@@ -122,14 +122,14 @@ def down(agents: tuple[str, ...], as_json: bool) -> None:
 
 
 def stop_agents(agents: Sequence[str], *, as_json: bool) -> None:
-    """Stop agents, all of the manifest if none is named, and print the result for each."""
+    """Stop the named agents, or all agents in the manifest, and print the result for each."""
     try:
         project = load_to_stop()
         named = [project.require_agent(name) for name in agents]
         running_here = RunningAgents().find(project.path)
         of_host = [name for name in named or running_here if name in running_here]
         if not of_host:
-            refuse_fleet(project)  # agents that run on this host can be stopped even with `fleet:`
+            refuse_fleet(project)  # agents running on this host can be stopped even with `fleet:`
         store = open_store(project, say=print_note)
     except (ManifestError, NewerSchemaError, UnknownAgentError, StoreError) as error:
         stop_without_manifest(agents, error, every=True, as_json=as_json)

@@ -37,7 +37,7 @@ def watch(once: bool, every: bool, as_json: bool) -> None:
         */5 * * * * cd /your/project && /path/to/rekindle watch --once
         */5 * * * * /path/to/rekindle watch --once --all
     """  # noqa: D301 - click keeps the lines after \b as they are
-    del once  # it only documents the crontab line: `watch` looks once anyway
+    del once  # only documents the crontab line: `watch` always runs once
     if every:
         _watch_all(as_json=as_json)
         return

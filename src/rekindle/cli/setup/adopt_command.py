@@ -130,7 +130,7 @@ def _find_project(folder: Path) -> Project | None:
 
 
 def _choose_name(folder: Path, given: str | None, named: str) -> str:
-    """Return the agent that gets the files: as given, as named in their state, or the only one."""
+    """Return the agent that gets the files: as given, as named in the files, or the only agent."""
     if given is not None:
         return require_agent_name(given)
     if named:

@@ -73,7 +73,7 @@ def schema() -> None:
 
 
 def _redact(one: SettingExplanation, redaction: Redaction) -> SettingExplanation:
-    """Return an explanation without secrets, which `env:` may contain."""
+    """Return an explanation without the secrets that `env:` may contain."""
     if not isinstance(one.value, str | list | dict):
         return one
     value = msgspec.json.decode(redaction.json(msgspec.json.encode(one.value)))

@@ -102,7 +102,7 @@ def doctor(fix: bool, take_over: bool, as_json: bool) -> None:
 
 
 def _examine_all() -> dict[str, list[FolderProblem]]:
-    """Return the problems by agent; problems of the manifest are under its file name."""
+    """Return the problems by agent; manifest problems are listed under the manifest's file name."""
     try:
         project = config.load_project(find_current_folder())
     except RekindleError as error:
@@ -128,7 +128,7 @@ def _examine_all() -> dict[str, list[FolderProblem]]:
         problems += _examine_start(project, store, name)
         found[name] = [*found.get(name, ()), *problems]
     for one in examine_all():
-        if one.is_broken:  # no clash: agent names never start with a dot
+        if one.is_broken:  # cannot clash: agent names never start with a dot
             problems = [
                 FolderProblem(f"hooks for {one.place.level}: {what}", one.fix)
                 for what in one.problems
@@ -138,7 +138,7 @@ def _examine_all() -> dict[str, list[FolderProblem]]:
 
 
 def _examine_settings(project: Project, store: FileStore, name: str) -> Iterator[FolderProblem]:
-    """Yield the settings that the operator has not accepted, which keep the agent from running."""
+    """Yield the settings that the operator has not accepted; they keep the agent from running."""
     if trust_checks.is_unknown(project, name):
         fix = f"`rekindle run {name}` or `rekindle up {name}` shows and accepts them"
         yield FolderProblem(trust_checks.NEVER_ACCEPTED, fix, is_note=True)
@@ -146,7 +146,7 @@ def _examine_settings(project: Project, store: FileStore, name: str) -> Iterator
     if not changes:
         return
     is_to_run = True
-    with suppress(RekindleError):  # `store.inspect` reports damage
+    with suppress(RekindleError):  # `store.inspect` reports damaged files
         is_to_run = store.exists(name) and store.read(name).projection.run.desired == "running"
     for change in changes:
         since = "without your command" if is_to_run else "since your last command"
@@ -158,7 +158,7 @@ def _examine_settings(project: Project, store: FileStore, name: str) -> Iterator
 
 
 def _examine_start(project: Project, store: FileStore, name: str) -> Iterator[FolderProblem]:
-    """Yield the reasons why `run` would refuse the agent, or start nothing."""
+    """Yield the reasons why `run` would refuse the agent, or would not start anything."""
     on_this_host = project.settings.fleet is None
     for error in find_obstacles(project, name, on_this_host=on_this_host):
         yield FolderProblem(str(error), error.hint)
@@ -172,7 +172,7 @@ def _examine_start(project: Project, store: FileStore, name: str) -> Iterator[Fo
         yield FolderProblem(words, REACH_HINT, is_note=not is_useless)
     if project.settings.fleet is not None or not store.exists(name):
         return
-    with suppress(RekindleError):  # `store.inspect` reports damage
+    with suppress(RekindleError):  # `store.inspect` reports damaged files
         known = store.read(name).projection
         if known.run.is_safe:
             around = RowInputs(clock.read_clock(), is_supervised=store.is_supervised(name))
@@ -192,7 +192,7 @@ def _examine_exposure(project: Project, name: str) -> list[FolderProblem]:
 
 
 def _examine_fleet(project: Project, fleet: FleetSettings) -> dict[str, list[FolderProblem]]:
-    """Return the problems of the engine, of briefs, and of each agent on the fleet."""
+    """Return the problems with the engine, with briefs, and with each agent on the fleet."""
     try:
         store = open_fleet(project, fleet)
         from rekindle.fleet.commands import fleet_checks  # noqa: PLC0415 - needs the fleet extra
@@ -232,7 +232,7 @@ def _fix_agent(store: FileStore, name: str, *, take_over: bool) -> None:
 
 
 def _print_problems(found: dict[str, list[FolderProblem]], missing: dict[str, str]) -> None:
-    """Print the problems, then each optional program; a missing one is printed with its use."""
+    """Print the problems, then the optional programs; say what a missing one is used for."""
     noted: dict[FolderProblem, list[str]] = {}
     for name, problems in found.items():
         for one in problems:
@@ -243,7 +243,7 @@ def _print_problems(found: dict[str, list[FolderProblem]], missing: dict[str, st
             echo(f"✓ {name}")
         for one in problems:
             if one.is_note and one not in noted:
-                continue  # already printed with the first of its agents
+                continue  # already printed with the first agent that has this problem
             about = ", ".join(noted.pop(one)) if one.is_note else name
             mark = style_text("·", dim=True) if one.is_note else style_text("✗", fg="red")
             echo(mark, f" {about}: {one.what}")

@@ -90,7 +90,7 @@ def uninstall(keep_history: bool, dry_run: bool, yes: bool) -> None:
 
 
 def _remove(found: Sequence[InstalledTrace | Leftover], *, dry_run: bool, yes: bool) -> bool:
-    """List the traces, ask, and remove them; return whether they were removed."""
+    """List the traces, ask for confirmation, and remove them; return whether they were removed."""
     traces = [one for one in found if isinstance(one, InstalledTrace)]
     _show_leftovers(one for one in found if isinstance(one, Leftover))
     if dry_run or not yes:

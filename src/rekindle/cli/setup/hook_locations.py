@@ -1,4 +1,4 @@
-"""The settings files for hooks that the options of a command select."""
+"""Find the settings files for hooks that the command's options select."""
 
 import os
 from pathlib import Path
@@ -24,9 +24,10 @@ from rekindle.wiring.open_store import HARNESSES
 
 
 def examine_all() -> list[HookReport]:
-    """Examine the hooks at every level; outside of a project, only at the user's level.
+    """Examine the hooks at every level; outside a project, only at the user level.
 
-    Levels and folders without hooks are left out, except the first of each CLI that an agent uses.
+    Levels and folders without hooks are left out, except the first one for each CLI that an agent
+    uses.
     """
     folder = config.find_project(find_current_folder())
     used, selected = _list_used(folder), []
@@ -45,7 +46,7 @@ def examine_all() -> list[HookReport]:
 
 
 def _list_used(folder: Path | None) -> list[Harness]:
-    """Return the CLIs of a project's agents; without any, the first CLI that is supported."""
+    """Return the CLIs that a project's agents use; if there are none, the first supported CLI."""
     try:
         agents = config.load_project(folder).manifest.agents.values() if folder else ()
     except RekindleError:
@@ -56,7 +57,7 @@ def _list_used(folder: Path | None) -> list[Harness]:
 
 
 def select_agents(project: Project, harness: str | None) -> list[str]:
-    """Return the agents whose CLI is `harness`; without one, those whose CLI has hooks."""
+    """Return the agents that use `harness`; if it is not given, all agents whose CLI has hooks."""
     harness_of = {
         name: ALIASES.get(agent.harness, agent.harness)
         for name, agent in project.manifest.agents.items()
@@ -69,7 +70,7 @@ def select_agents(project: Project, harness: str | None) -> list[str]:
 
 
 def find_location(level: HookLevel | None, harness: str | None, agent: str | None) -> HookLocation:
-    """Return the hooks location that the options select; the agent may be left out."""
+    """Return the hook location that the options select; the agent is optional."""
     if level == "user":
         folder = config.find_project(find_current_folder())
         return locate_hooks(_choose_harness(harness, _list_used(folder)), level, folder, os.environ)
@@ -83,7 +84,7 @@ def find_location(level: HookLevel | None, harness: str | None, agent: str | Non
 def find_agent_location(
     project: Project, name: str, level: HookLevel | None, harness: str | None
 ) -> HookLocation:
-    """Return the hooks location of an agent, in the folder that it works in."""
+    """Return the hook location of an agent, in the folder that the agent works in."""
     own = HARNESSES.get(project.manifest.agents[name].harness)
     cli, folder = (
         _choose_harness(harness, [own] if own else []),

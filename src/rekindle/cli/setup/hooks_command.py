@@ -66,11 +66,11 @@ all_option = click.option("--all", "every", is_flag=True, help="Every agent of t
 
 
 class _AgentHooks(msgspec.Struct, frozen=True):
-    """Hooks in a settings file, and the agent whose sessions they report."""
+    """Hooks in a settings file, and the agent for which they report sessions."""
 
     place: HookLocation
     agent: str
-    """Name of the agent; empty if the hooks find it by the folder of the session."""
+    """Name of the agent; empty if the hooks find the agent by the session's folder."""
     done: HookChanges
 
 
@@ -250,7 +250,7 @@ def uninstall(
 
 
 def _refuse_unaccepted(place: HookLocation) -> None:
-    """Refuse to change settings in a folder that is only named in the manifest."""
+    """Refuse to change settings in a folder that the manifest names but the user did not accept."""
     if place.folder and place.folder not in agent_dir_list.list_hook_folders(place.home.parent):
         raise UnacceptedError(
             f"`dir:` {to_one_line(str(place.folder))}",

@@ -103,7 +103,7 @@ def init(
         did = [f"{manifest.MANIFEST_FILE} exists already, with {', '.join(known)}"]
     else:
         chosen = _choose_entry(harness, yes=yes, tools=tools)
-        # While the prompt was open, a manifest may have appeared that the user has not seen.
+        # While the prompt was open, a manifest that the user has not seen may have been created.
         is_new_folder = is_new_folder and not has_anything_to_trust(folder)
         did = _write_manifest(folder, name, *chosen)
     did += write_prompt(folder)
@@ -134,7 +134,7 @@ def init(
 
 
 def _explain_shared_task(project: config.Project, name: str) -> str:
-    """Return that other agents have the same prompt; empty if none has."""
+    """Return a note that other agents have the same prompt file, or "" if none has."""
     prompts = {
         agent: entry.prompt or AgentDefaults().prompt
         for agent, entry in project.manifest.agents.items()
@@ -148,7 +148,7 @@ def _explain_shared_task(project: config.Project, name: str) -> str:
 
 
 def _render_task_step(project: config.Project, name: str) -> str:
-    """Return what the operator has to do before `run`; empty if the agent has a task already."""
+    """Return what the operator has to do before `run`, or "" if the agent already has a task."""
     with suppress(RekindleError):
         read_task(project, name)
         return ""
@@ -157,7 +157,7 @@ def _render_task_step(project: config.Project, name: str) -> str:
 
 
 def _accept(project: config.Project, name: str, *, is_new_folder: bool, is_added: bool) -> None:
-    """Trust the folder if this command created all of it, else accept the new agent's settings."""
+    """Trust the folder if this command created all of it; otherwise accept the new agent."""
     if is_new_folder:
         accept_project(project)
     elif is_added and is_trusted(project.path):
@@ -165,9 +165,10 @@ def _accept(project: config.Project, name: str, *, is_new_folder: bool, is_added
 
 
 def _is_accepted(folder: Path) -> bool:
-    """Return whether there is no manifest yet, or the operator has accepted an agent of it.
+    """Return whether there is no manifest yet, or the operator has accepted one of its agents.
 
-    Otherwise the first `run` accepts the new agent, and prints its settings with the shared ones.
+    Otherwise the first `run` accepts the new agent, and prints its settings together with the
+    shared ones.
     """
     if not (folder / manifest.MANIFEST_FILE).exists():
         return True
@@ -189,7 +190,7 @@ def add_agent(
 def _choose_entry(
     harness: str | None, *, yes: bool, tools: PermissionLevel | None
 ) -> tuple[str, PermissionLevel]:
-    """Return the CLI of a new agent and what it may do, as given or as answered."""
+    """Return the CLI and the permissions of a new agent, from the options or from prompts."""
     chosen = _require_harness(harness or _ask_for_harness(yes=yes))
     if tools and make_permissions(tools, chosen) is None:
         raise UsageError(
@@ -200,7 +201,7 @@ def _choose_entry(
 
 
 def _ask_for_tools(harness: str, *, yes: bool) -> PermissionLevel:
-    """Return the permission level, as answered at the terminal; without one, the default."""
+    """Ask for the permission level at the terminal; without a terminal, return the default."""
     if yes or not sys.stdin.isatty() or make_permissions(DEFAULT_LEVEL, harness) is None:
         return DEFAULT_LEVEL
     levels = ", ".join(f"{name}: {row.words}" for name, row in PERMISSION_LEVELS.items())
@@ -209,7 +210,7 @@ def _ask_for_tools(harness: str, *, yes: bool) -> PermissionLevel:
 
 
 def _ask_for_harness(*, yes: bool) -> str:
-    """Ask for the CLI; the default is the first one installed, including those of plugins."""
+    """Ask which CLI to use; the default is the first one installed, including CLIs from plugins."""
     installed = [
         one.NAME for one in HARNESSES.working() if program_search.find_executable(find_program(one))
     ]
@@ -270,7 +271,7 @@ def _render_may(words: str) -> str:
 
 
 def _propose_until(folder: Path) -> tuple[str, ...]:
-    """Return the manifest lines of `until:`, the command that verifies the end of the work."""
+    """Return the manifest lines for `until:`, the command that checks whether the work is done."""
     files = {}
     for name in READ_FILES:
         with suppress(OSError):
@@ -281,7 +282,7 @@ def _propose_until(folder: Path) -> tuple[str, ...]:
 
 
 def write_prompt(folder: Path) -> list[str]:
-    """Write a task file to fill in, unless its path exists or is a link; return what was done."""
+    """Write a task file to fill in, unless the path exists; return a line if it was written."""
     path = folder / AgentDefaults().prompt
     with translate_os_errors(path):
         try:
@@ -307,7 +308,7 @@ def make_default_name(folder: Path) -> str:
 
 
 def _ask(question: str, default: str, *, yes: bool, choices: Collection[str] = ()) -> str:
-    """Ask for an answer, one of the choices if there are any; with `yes`, return the default."""
+    """Ask the user, offering the choices if there are any; with `yes`, return the default."""
     if yes:
         return default
     kind = click.Choice(list(choices)) if choices else None
@@ -315,7 +316,7 @@ def _ask(question: str, default: str, *, yes: bool, choices: Collection[str] = (
         answer: str = click.prompt(question, default=default, type=kind, show_choices=False)
     except click.Abort as gone:
         if isinstance(gone.__context__, KeyboardInterrupt):
-            echo(err=True)  # ends the line of the prompt
+            echo(err=True)  # end the prompt's line
             raise
         raise UsageError(
             "the question was not answered", hint="answer it, or use the defaults with --yes"

@@ -93,7 +93,7 @@ def _list_findings(place: Path, seconds: float, seed: int) -> Generator[PromiseR
             own.mkdir(0o700)
         yield from try_out(own.resolve(), seconds=seconds, seed=seed)
     except StoreError as refused:
-        # The trials handle every other store error themselves.
+        # The trials themselves handle every other store error.
         if refused.errno in DISK_FULL:
             raise
         yield PromiseResult(

@@ -1,9 +1,9 @@
-"""Classification of how a launch of Claude Code ended.
+"""Classify how a launch of Claude Code ended.
 
 The exit code says little: it is 0 on SIGINT and 1 on most failures, and a request that the API
-refused is a "success" with `is_error`. So the CLI's own reason is used first, then the API's
-status, then the error message. Messages are read only if a run has failed, because an agent may
-well talk about limits.
+refused is reported as a "success" with `is_error`. The CLI's own reason is therefore used first,
+then the API's status, then the error message. Messages are read only if a run has failed, because
+an agent may mention limits in its work.
 """
 
 import re
@@ -32,7 +32,7 @@ _REASONS = {
     "error_max_budget_usd": exit_verdicts.MONEY,
 }
 _ABORTED = "aborted"
-"""Prefix of the CLI's reasons for an interruption, in a tool or while the model was answering."""
+"""Prefix of the CLI's reason when it was interrupted, during a tool call or a model response."""
 
 _BY_A_HOOK = LaunchExit("interrupted", "stopped between two turns, by a hook")
 
@@ -62,7 +62,7 @@ def classify(ended: ProcessResult) -> LaunchExit:
     if found := exit_verdicts.classify_early(ended):
         return found
     if finished and finished.ok:
-        # After its result the CLI has nothing more to do, so the exit code does not matter.
+        # Once it has reported its result, the CLI is finished, so the exit code does not matter.
         stopped = finished.reason == "hook_stopped"
         return _BY_A_HOOK if stopped else LaunchExit("clean", "finished")
     if finished and finished.reason.startswith(_ABORTED):
@@ -107,7 +107,7 @@ def _match_money(message: str) -> ExitVerdict | None:
 
 def _classify_unexplained(ended: ProcessResult, status: int | None) -> ExitVerdict:
     if ended.resumes and status == _REFUSED:
-        return exit_verdicts.POISONED  # resuming the session would be refused again
+        return exit_verdicts.POISONED  # if the session is resumed, the API refuses it again
     return (
         "crash",
         f"failed with exit code {ended.code}" if ended.code else "exited without a result",
@@ -117,8 +117,8 @@ def _classify_unexplained(ended: ProcessResult, status: int | None) -> ExitVerdi
 def _find_own_words(ended: ProcessResult) -> str:
     """Return the program's error message, from its result or from standard error.
 
-    On standard error the message may be inside a stack trace; if no line is recognized, the last
-    one is returned.
+    On standard error, the message may be inside a stack trace. If no line is recognized, the last
+    line is returned.
     """
     finished = ended.finished
     if finished and (message := " ".join((finished.text, *finished.errors)).strip()):
@@ -135,6 +135,6 @@ def _find_own_words(ended: ProcessResult) -> str:
 
 
 def _find_epoch(message: str) -> int | None:
-    """Return the reset time that older versions append to their message after a bar."""
+    """Return the reset time that older versions append to their message after a `|`."""
     found = re.search(r"\|(\d{10})\b", message)
     return int(found[1]) if found else None

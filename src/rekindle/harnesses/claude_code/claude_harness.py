@@ -2,11 +2,11 @@
 
 Checked with version 2.1.325, by the recordings in tests/recordings. Limits of the CLI:
 
-- The temperature of its model cannot be set; a system prompt applies to a fresh session only.
-- It silently continues with a truncated transcript, so Rekindle first checks that the last prompt
-  is still in it.
-- It lets a second process into a session: the caller must know that no other process uses it.
-- If it is killed, its tools keep running; Rekindle finds them by their mark, and ends them.
+- The model's temperature cannot be set, and a system prompt applies to fresh sessions only.
+- It silently continues with a truncated transcript, so Rekindle first checks that the transcript
+  still contains the last prompt.
+- It lets a second process use the same session: the caller must ensure that no other process does.
+- If it is killed, its tools keep running; Rekindle finds them by their launch mark, and ends them.
 - A prompt that starts with a slash is a command of the CLI, also in a one-shot question. The model
   does not see it, so the output is not an answer.
 """
@@ -93,9 +93,9 @@ PASSED_PREFIXES = (
     "MCP_",
     "IS_SANDBOX",
 )
-"""Prefixes of the variables that configure Claude Code."""
+"""Prefixes of the environment variables that configure Claude Code."""
 BLOCKED_VARIABLES = ("CLAUDECODE", "CLAUDE_CODE_SESSION_ID", "CLAUDE_PID", "CLAUDE_PROJECT_DIR")
-"""Variables of a session in which Rekindle itself may have been started."""
+"""Variables that are set if Rekindle itself was started in a session of the CLI."""
 
 _EVENTS = ("SessionEnd", "UserPromptSubmit", "PreCompact", "PostToolUse", "PostToolUseFailure")
 _SOURCES = ("startup", "resume", "clear", "compact", "fork")
@@ -111,13 +111,13 @@ _USAGE = {"type": "control_request", "request_id": "1", "request": {"subtype": "
 
 
 def command(start: LaunchSpec) -> ProgramCommand:
-    """Return the command of a launch; each option is one word with its value.
+    """Return the command for a launch; each option and its value are one argument.
 
-    A persona's temperature has no effect: the CLI has no option for it. The system prompt applies
-    to a fresh session only: a session keeps the one that it started with. Our settings file
-    contains hooks only: a status line in it would replace the user's. If a persona lists its tools
-    and none belongs to an MCP server, no server is started; if one does, the user's settings decide
-    about the other servers.
+    A persona's temperature has no effect, because the CLI has no option for it. The system prompt
+    applies to fresh sessions only: a session keeps the one that it started with. Our settings file
+    contains only hooks, because a status line in it would replace the user's. If a persona lists
+    its tools and none belongs to an MCP server, no server is started; if one does, the user's
+    settings decide which other servers are started.
     """
     if not to_uuid(start.session):
         raise UsageError(
@@ -146,10 +146,10 @@ def command(start: LaunchSpec) -> ProgramCommand:
 
 
 def ask(question: OneShotQuestion) -> ProgramCommand:
-    """Return the command that answers a question, without settings, servers or a transcript.
+    """Return the command that asks a question, without settings, MCP servers or a transcript.
 
-    Only tools that read are allowed, and only in the folder that it is started in. With a schema
-    the model gets one more tool, with which it answers.
+    Only tools that read are allowed, and only in the folder that the CLI is started in. With a
+    schema, the model gets one more tool, which it uses to answer.
     """
     tools, files = (
         one_shot_common.select_granted_tools(question, "Claude Code"),
@@ -171,13 +171,13 @@ def ask(question: OneShotQuestion) -> ProgramCommand:
             )
     if question.usd_left is not None:
         argv.append(_render_cap(question.usd_left))
-    # Otherwise the CLI would read any file that the prompt names after an @, without a tool.
+    # Otherwise the CLI would read any file named after an @ in the prompt, without a tool call.
     environment = {"CLAUDE_CODE_DISABLE_ATTACHMENTS": "1", **one_shot_common.ONE_SHOT_ENVIRONMENT}
     return ProgramCommand(tuple(argv), environment, files)
 
 
 def answer(output: Iterable[bytes]) -> OneShotAnswer | None:
-    """Return the structured output of the program's result, else its final text."""
+    """Return the structured output in the program's result or, if there is none, the final text."""
     account: dict[str, Any] = {}
     for line in output:
         record = parse_object(line)
@@ -186,7 +186,7 @@ def answer(output: Iterable[bytes]) -> OneShotAnswer | None:
     report = claude_stream.read_final_report(account)
     structured = account.get("structured_output")
     text = report.text if structured is None else msgspec.json.encode(structured).decode()
-    # If no tokens were used, no model was asked, and the text is the CLI's own.
+    # If no tokens were used, the model was not asked, and the text is from the CLI itself.
     is_answered = report.ok and report.tokens and text.strip()
     return OneShotAnswer(text, report.usd, report.tokens) if is_answered else None
 
@@ -197,9 +197,9 @@ def _render_cap(usd: float) -> str:
 
 
 def hooks(program: Sequence[str], *, supervised: bool, folder: str = "") -> dict[str, Any]:
-    """Return the `hooks` of a settings file, which start `program` at each recorded event.
+    """Return the `hooks` section of a settings file, which runs `program` on each recorded event.
 
-    The hooks of a supervised session can also stop it between two turns of its model.
+    In a supervised session, the hooks can also stop the session between two turns of the model.
     """
 
     def entry(event: str, **matcher: str) -> dict[str, Any]:
@@ -214,7 +214,7 @@ def hooks(program: Sequence[str], *, supervised: bool, folder: str = "") -> dict
 
 
 def muted(found: HookInstallation) -> HookObstacle | None:
-    """Return an obstacle if a settings file disables all hooks."""
+    """Return an obstacle if a settings file disables all hooks, or None."""
     if parse_object(found.text.encode()).get("disableAllHooks") is not True:
         return None
     return HookObstacle(
@@ -223,38 +223,40 @@ def muted(found: HookInstallation) -> HookObstacle | None:
 
 
 def told(event: str, text: str) -> str:  # noqa: ARG001 - part of the interface
-    """Return the output of a hook that adds a text to the session: the plain text."""
+    """Return the hook output that adds a text to the session, which is the plain text."""
     return text
 
 
 def read_hook(line: HookRecord) -> AnyEvent | None:
-    """Return the event that a hook reports; None if Rekindle does not record it."""
+    """Return the event that a hook reports, or None if Rekindle does not record it."""
     return hook_dialect.read_hook_record(
         line, NAME, transcripts=_TRANSCRIPTS, prompt_id="prompt_id"
     )
 
 
 def usage(tail: bytes, windows: Mapping[str, int]) -> WindowUsage | None:
-    """Return how full the window is, from the last turn or compaction in a transcript's tail.
+    """Return how full the window is, from the last turn or compaction at a transcript's end.
 
-    `windows` has the window of each model, as reported by `FinalReport`. Without the model's window
-    the fill level is `unknown`: with a guess, half-empty sessions would be ended.
+    `windows` maps each model to the window that `FinalReport` gave. If the model's window is not
+    known, the fill level is `unknown`, because a guess could end sessions that are half empty.
     """
     compacted: int | None = None
     for line in reversed(tail.split(b"\n")):
-        # Most lines are large and irrelevant; searching the bytes is cheaper than decoding.
+        # Most lines are large and irrelevant, and searching the bytes is cheaper than decoding
+        # them.
         if b'"usage"' not in line and b'"compact_boundary"' not in line:
             continue
         record = parse_object(line)
         if record.get("isSidechain") is True:
             continue
         if record.get("subtype") == "compact_boundary" and compacted is None:
-            # Turns before the compaction filled a window that has been emptied since.
+            # The compaction has emptied the window, so usage reported before it no longer applies.
             compacted = to_count(to_mapping(record.get("compactMetadata")).get("postTokens"))
             if compacted is None:
                 return None
         if record.get("type") == "assistant":
-            # The message names its model without the suffix of a larger window, as in `sonnet[1m]`.
+            # The message names its model without the suffix for a larger window, as in
+            # `sonnet[1m]`.
             asked = to_word(record.get("requestedModel"))
             if found := read_usage(to_mapping(record.get("message")), asked):
                 tokens = found.tokens if compacted is None else compacted
@@ -263,16 +265,16 @@ def usage(tail: bytes, windows: Mapping[str, int]) -> WindowUsage | None:
 
 
 def brake(*, interactive: bool) -> Brake | None:
-    """Return how to stop a session: after all tool calls of a turn, or at a terminal's next prompt.
+    """Return how to stop a session: after a turn's tool calls, or at a terminal's next prompt.
 
-    At that point the transcript already has the usage of the turn.
+    By then, the transcript already contains the usage of the turn.
     """
     return Brake(
         event=_ASKED if interactive else _BOUNDARY,
         signs=('"type":"assistant"', '"isSidechain":false'),
         after='"usage":{',
         counts=("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"),
-        # As above, with the suffix of a larger window first.
+        # The name with the suffix for a larger window comes first.
         models=("requestedModel", "model"),
         below="agent_id",
         call="" if interactive else "tool_use_id",
@@ -285,7 +287,7 @@ def brake(*, interactive: bool) -> Brake | None:
 def measure(program: Sequence[str]) -> ProgramCommand | None:
     """Return the command that reports the window of the user's model, without asking the model.
 
-    The user's settings choose the model; their hooks and MCP servers are not started.
+    The user's settings choose the model, but their hooks and MCP servers are not started.
     """
     argv = [*(program or ("claude",)), "-p", "--output-format=stream-json", "--verbose"]
     argv += ["--input-format=stream-json", "--no-session-persistence", "--strict-mcp-config"]
@@ -305,18 +307,18 @@ def measured(output: Iterable[bytes]) -> dict[str, int]:
 
 
 def turn(line: bytes) -> UsageReport | None:
-    """Return the usage of a turn in a transcript line, which has the form of the stream's."""
+    """Return the usage of a turn in a transcript line, which has the same form as in the stream."""
     if b'"usage"' not in line:
         return None
     return next((one for one in read_stream(line) if isinstance(one, UsageReport)), None)
 
 
 def asides(transcript: str, session: str) -> SubagentTranscripts | None:  # noqa: ARG001 - part of the interface
-    """Return where sub-agents' transcripts are: in a folder named after the session."""
+    """Return where the sub-agents' transcripts are: in a folder named after the session."""
     return SubagentTranscripts(f"{transcript.removesuffix('.jsonl')}/subagents", deep=True)
 
 
 def holds(transcript: Iterable[bytes], prompt: str) -> bool:
-    """Return whether a transcript still has a prompt: the CLI silently resumes a truncated one."""
+    """Return whether a transcript still contains a prompt; the CLI would resume a truncated one."""
     sign = prompt.encode()
     return any(sign in line and parse_object(line).get("promptId") == prompt for line in transcript)

@@ -1,4 +1,4 @@
-"""The messages of Claude Code, as its stream and its transcript have them."""
+"""Parse messages of Claude Code, from its output stream or a transcript."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -30,26 +30,26 @@ from rekindle.harnesses.untrusted_json import (
 )
 
 SYNTHETIC = "<synthetic>"
-"""The model of a message that the CLI wrote itself."""
+"""Model name in messages that the CLI wrote itself."""
 _TELLING = re.compile(rb'"type" ?: ?"(?:user|assistant)"|"compact_boundary"')
-"""Mark of a line about a turn; most of a transcript is copies of requests and attachments."""
+"""Pattern for lines about a turn; most other lines are copies of requests and attachments."""
 
 _DENIED = re.compile(
     r"(?:<tool_use_error>)?(?:Claude requested permissions? |This command requires approval"
     r"|Permission (?:to|for) .{1,400} has been denied)",
     re.DOTALL,
 )
-"""Start of the result of a call that the CLI refused to run."""
+"""Start of a tool result that says that the CLI refused the call."""
 _BY_THE_CLI = re.compile(
     r"<(?:bash-(?:input|stdout|stderr)|local-command-(?:stdout|stderr|caveat)|task-notification"
     r"|command-(?:name|message|args|contents)|system-reminder|user-prompt-submit-hook"
     r"|ide_(?:opened_file|selection|diagnostics)|teammate-message|new-diagnostics)\b"
 )
-"""Start of a text that the CLI wrote in the role of the user."""
+"""Start of a text that the CLI itself wrote in the user's role."""
 
 
 def read_transcript(line: bytes) -> tuple[Passage, ...]:
-    """Return the passages in a line of a transcript."""
+    """Return the passages in one line of a transcript."""
     if not _TELLING.search(line):
         return ()
     record = parse_object(line)
@@ -78,14 +78,14 @@ def read_transcript(line: bytes) -> tuple[Passage, ...]:
 
 
 def _find_thread(record: dict[str, Any]) -> str:
-    """Return the sub-agent of a line; one without a name is not the main thread either."""
+    """Return the sub-agent that wrote a line; an unnamed one still differs from the main thread."""
     if record.get("isSidechain") is not True:
         return ""
     return to_word(record.get("agentId")) or "sidechain"
 
 
 def read_answer(message: dict[str, Any]) -> Iterator[OutputItem]:
-    """Yield the items in a message of the model, or in a piece of it."""
+    """Yield the items in a message of the model, or in one part of a message."""
     if message.get("model") == SYNTHETIC:
         return
     content = message.get("content")
@@ -97,7 +97,7 @@ def read_answer(message: dict[str, Any]) -> Iterator[OutputItem]:
                 name, call = to_word(block.get("name")), to_word(block.get("id"))
                 yield ToolCallStarted(name, call, describe_call(to_mapping(block.get("input"))))
     if used := read_usage(message):
-        # A message comes in pieces, each with the usage of the whole message.
+        # A message arrives in parts, and each part has the usage of the whole message.
         yield UsageReport(used, to_word(message.get("id")))
 
 
@@ -119,12 +119,12 @@ def _read_prompt(message: dict[str, Any]) -> Iterator[PromptText | ToolResult | 
         call, ok = to_word(block.get("tool_use_id")), block.get("is_error") is not True
         yield ToolResult(call, ok, _read_text(block.get("content")))
     if words := _read_text(content).strip():
-        # Text beside a tool result, or in one of the CLI's own tags, is from the CLI.
+        # Text beside a tool result, or inside one of the CLI's own tags, was written by the CLI.
         yield WarningReport(words) if results or _BY_THE_CLI.match(words) else PromptText(words)
 
 
 def _read_text(content: object) -> str:
-    """Return the text of a message, without images and the like."""
+    """Return the text of a message, without images or other content."""
     if not isinstance(content, list):
         return to_text(content)
     blocks = [each for each in map(to_mapping, content) if each.get("type") == "text"]
@@ -132,7 +132,7 @@ def _read_text(content: object) -> str:
 
 
 def is_denied(result: dict[str, Any]) -> bool:
-    """Return whether the result of a call says that it was not permitted."""
+    """Return whether a tool result says that the call was not permitted."""
     return result.get("is_error") is True and bool(_DENIED.match(_read_text(result.get("content"))))
 
 

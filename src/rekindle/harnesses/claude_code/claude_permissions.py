@@ -1,10 +1,10 @@
-"""The permissions of a persona as command line options of Claude Code.
+"""Convert a persona's permissions to command line options of Claude Code.
 
-The CLI applies path rules of `Edit` to every tool that writes files; `Write(path)` permits nothing
-and denies nothing. So path rules of the other file tools are passed on as rules of `Edit`. The CLI
-resolves links before it compares a path.
+The CLI applies the path rules of `Edit` to every tool that writes files; `Write(path)` permits
+nothing and denies nothing. Path rules for the other file tools are therefore passed on as rules for
+`Edit`. The CLI resolves links before it compares a path.
 
-A rule adds to the permissions in the user's own settings. None of these rules limit a shell.
+These rules add to the permissions in the user's own settings. None of them limits a shell.
 """
 
 import re
@@ -16,14 +16,14 @@ from rekindle.errors import UnenforceableError
 
 _WRITING = ("Write", "Edit")
 _HERE = {"Write": "**", "Edit": "**", "MultiEdit": "**", "NotebookEdit": "**/*.ipynb"}
-"""Tools that write files, and the pattern of the files in the agent's folder that each can write.
+"""Tools that write files, and a pattern for the files that each can write in the agent's folder.
 
 The patterns are relative to the folder that the CLI starts in, because an absolute pattern cannot
-name every folder.
+express every folder name.
 """
 _RULE = re.compile(r"(?P<tool>\w+)(?:\((?P<path>.*)\))?\Z", re.DOTALL)
 _WELL_FORMED = re.compile(r"[\w*-]+(?:\((?:(?!\)\s*,).)*\))?\Z")
-"""A rule for one tool, also of an MCP server, with or without a pattern in brackets."""
+"""A rule for exactly one tool (MCP tools included), with an optional pattern in parentheses."""
 _EVERYWHERE = ("", "*", "**")
 
 
@@ -31,16 +31,16 @@ def list_permission_options(start: LaunchSpec) -> Iterator[str]:
     """Yield the options for a persona's permissions.
 
     A file tool without a path is limited to the agent's folder. The draft of the next relay can
-    always be written, and protected files never.
+    always be written; protected files can never be written.
 
     Raises:
-        UnenforceableError: A rule is not about exactly one tool, or has control characters.
+        UnenforceableError: A rule is not about exactly one tool, or contains control characters.
     """
     permissions = start.persona.permissions or Permissions()
     allowed, denied = permissions.allowed_tools, permissions.deny or ()
     _refuse_malformed((*(allowed or ()), *denied))
     if allowed is not None:
-        # Otherwise tools permitted by the user's own settings would stay permitted.
+        # Otherwise, tools that the user's own settings permit would stay permitted.
         drafting = _WRITING if start.draft else ()
         names = dict.fromkeys((*(rule.partition("(")[0] for rule in allowed), *drafting))
         yield f"--tools={','.join(name for name in names if name)}"
@@ -49,7 +49,7 @@ def list_permission_options(start: LaunchSpec) -> Iterator[str]:
             yield "--strict-mcp-config"
     rules = [_make_allow_rule(rule) for rule in allowed or () if rule]
     if start.draft:
-        # Two slashes mark an absolute path; one would be relative to the settings' folder.
+        # Two slashes mark an absolute path; a path with one is relative to the settings folder.
         rules.append(f"Edit(/{_escape_path(start.draft)})")
     yield from (f"--allowedTools={rule}" for rule in dict.fromkeys(rules))
     refused = [_make_deny_rule(rule) for rule in denied if rule]
@@ -58,7 +58,7 @@ def list_permission_options(start: LaunchSpec) -> Iterator[str]:
 
 
 def _make_allow_rule(rule: str) -> str:
-    """Return the rule that permits a tool; a file tool without a path is limited to the folder."""
+    """Return the rule that permits a tool; without a path, file tools are limited to the folder."""
     parts = _RULE.match(rule)
     if parts is None or parts["tool"] not in _HERE:
         return rule
@@ -75,10 +75,11 @@ def _make_deny_rule(rule: str) -> str:
 
 
 def _list_unwritable(start: LaunchSpec) -> Iterator[str]:
-    """Yield the patterns of paths that no file tool may write, as in a gitignore file.
+    """Yield gitignore patterns for the paths that no file tool may write.
 
-    A denial overrides every permission and has no exceptions. So in a folder that contains the
-    draft, every name is denied that differs from the draft's in its first or second letter.
+    A denial overrides every permission and cannot have exceptions. In a folder that contains the
+    draft, every name that differs from the draft's in its first or second letter is therefore
+    denied.
     """
     for path in start.protected:
         place = _escape_path(path)
@@ -93,7 +94,7 @@ def _list_unwritable(start: LaunchSpec) -> Iterator[str]:
 
 
 def _match_other(letter: str) -> str:
-    """Return a pattern that matches every character of a name except one letter.
+    """Return a pattern that matches every file-name character except one letter.
 
     The CLI reads `[!x]` as `!` or `x`, and ignores case.
     """
@@ -102,7 +103,7 @@ def _match_other(letter: str) -> str:
 
 
 def _escape_path(path: str) -> str:
-    """Return a pattern that matches only this path."""
+    """Return a pattern that matches only the given path."""
     return re.sub(r"([\\*?\[\]!#()])", r"\\\1", path)
 
 
@@ -113,7 +114,8 @@ def _refuse_malformed(rules: Iterable[str]) -> None:
             raise UnenforceableError(
                 "Claude Code", rule, hint="write it on one line, without control characters"
             )
-        # The CLI splits a rule with several tools; none of them would be limited to the folder.
+        # The CLI would split a rule that has several tools, and none would be limited to the
+        # folder.
         if rule and not _WELL_FORMED.match(rule):
             raise UnenforceableError(
                 "Claude Code", rule, hint="write one tool for each item, as `Read` or `Bash(ls:*)`"

@@ -1,4 +1,4 @@
-"""The output of Claude Code as our output items."""
+"""Convert the output of Claude Code to output items."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -31,9 +31,9 @@ _SPENT = ("inputTokens", "outputTokens", "cacheReadInputTokens", "cacheCreationI
 
 
 def read_stream(line: bytes) -> tuple[OutputItem, ...]:  # noqa: PLR0911 - one return per kind of line
-    """Return the items in a line of the program's output; none if it is unreadable or unknown.
+    """Return the items in a line of output; an empty result if the line cannot be read.
 
-    Messages of a sub-agent are left out, because they fill another window.
+    Messages of sub-agents are left out, because they fill a different window.
     """
     record = parse_object(line)
     match record.get("type"), record.get("subtype"):
@@ -57,7 +57,7 @@ def read_stream(line: bytes) -> tuple[OutputItem, ...]:  # noqa: PLR0911 - one r
             )
         case "rate_limit_event", _:
             limit = to_mapping(record.get("rate_limit_info"))
-            # Other statuses appear on ordinary turns, even beside a rejected `overageStatus`.
+            # Other statuses also occur on ordinary turns, even with a rejected `overageStatus`.
             refused = limit.get("status") == "rejected"
             return (LimitReport(to_count(limit.get("resetsAt"))),) if refused else ()
         case "assistant", _ if record.get("parent_tool_use_id") is None:
@@ -71,9 +71,9 @@ def read_stream(line: bytes) -> tuple[OutputItem, ...]:  # noqa: PLR0911 - one r
 
 
 def _is_billed(source: object) -> bool | None:
-    """Return whether the account is billed per token, which it is if the CLI uses an API key.
+    """Return whether the account is billed per token, which is the case if the CLI uses an API key.
 
-    Without a key the CLI writes `none`, for a subscription or a cloud account.
+    Without a key, with a subscription or a cloud account, the CLI writes `none`.
     """
     if not isinstance(source, str) or not source:
         return None

@@ -1,9 +1,9 @@
-"""Classification of how a launch of Codex ended.
+"""Classify how a launch of Codex ended.
 
-The exit code says only that something failed. A run that SIGINT ended has no message; every other
-failure has one, on the stream or on standard error. Codex wraps one failure in another ("Error
-running remote compact task: …", "stream disconnected before completion: …"), so the inner message
-counts before the outer. The API's status is only in the text of the message.
+The exit code says only that something failed. A run ended by SIGINT has no error message; every
+other failure has one, in the stream or on standard error. Codex wraps one failure in another
+("Error running remote compact task: …", "stream disconnected before completion: …"), so the inner
+message is checked before the outer one. The API's status is only in the text of the message.
 """
 
 import re
@@ -46,7 +46,7 @@ def find_status(words: str) -> int | None:
 
 
 def find_verdict(text: str, status: int | None = None) -> ExitVerdict | None:
-    """Return what a message means; None if it explains nothing, such as a warning."""
+    """Return the verdict for a message, or None if it explains nothing, such as a warning."""
     words = exit_verdicts.normalize_sentence(text)
     return (
         exit_verdicts.match_sentence(words, _SENTENCES)
@@ -56,10 +56,10 @@ def find_verdict(text: str, status: int | None = None) -> ExitVerdict | None:
 
 
 _GREETING = "Reading prompt from stdin"
-"""First line on standard error, which is not a failure."""
+"""First line on standard error, which is not an error message."""
 
 _GIVES_UP = re.compile(r"Error: |thread '.{0,80}' (\(\d+\) )?panicked")
-"""Start of the last message before Codex exits."""
+"""Start of the last message that Codex prints before it exits with an error."""
 
 
 def classify(ended: ProcessResult) -> LaunchExit:
@@ -80,8 +80,9 @@ def classify(ended: ProcessResult) -> LaunchExit:
 def _find_own_words(ended: ProcessResult) -> str:
     """Return the program's error message, from the stream or from standard error.
 
-    On standard error the message may be inside a trace. The last recognized line counts, because
-    earlier complaints did not end the program. If Codex gave up, only lines from there on count.
+    On standard error, the message may be inside a stack trace. The last recognized line is used,
+    because the program continued after earlier errors. If Codex printed that it gave up, only that
+    line and later ones are searched.
     """
     if ended.finished and (message := " ".join(ended.finished.errors).strip()):
         return exit_verdicts.normalize_sentence(message)

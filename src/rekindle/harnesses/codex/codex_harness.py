@@ -2,23 +2,23 @@
 
 Checked with version 0.166.0, by the recordings in tests/recordings.
 
-npm installs a wrapper on the PATH. It passes on TERM, INT and HUP. If it is killed, the real
-program stays alive in the wrapper's process group, which Rekindle ends before it starts anything
-else. So the first `codex` on the PATH can be used. Limits of the CLI:
+npm installs a wrapper on the PATH, which passes on TERM, INT and HUP. If the wrapper is killed, the
+real program stays alive in its process group, and Rekindle ends that group before it starts
+anything else. The first `codex` on the PATH can therefore be used. Limits of the CLI:
 
-- A new session cannot be given an id: Rekindle reads it from the program's output.
-- Permissions apply to whole tools, by its own sandbox: a rule for a part of a tool is refused.
-- A user's MCP servers cannot be disabled all at once: a hook of ours refuses their tools.
-- Hooks that the user has not trusted never run: the hooks of a launch come with their hashes.
+- A new session cannot be given an id: Rekindle reads the id from the program's output.
+- Its sandbox applies permissions to whole tools, so a rule for a part of a tool is refused.
+- A user's MCP servers cannot be disabled all at once, so one of our hooks refuses their tools.
+- Hooks that the user has not trusted never run, so the hooks of a launch come with their hashes.
 - No hook can stop it between two turns. Instead, a hook holds the next tool call before it starts,
-  until the program is ended. If it is interrupted, it exits with 1 and without a message.
-- Without a network it waits forever and reports that only at first: Rekindle notices the silence.
-- It silently continues with a truncated rollout, so Rekindle first checks that the last prompt is
-  still in it.
-- Two tools are offered with every question: to ask the user, who is not there, and to patch files,
-  which the sandbox refuses. The user's MCP servers are started, and the model can find their tools
-  by a search; a call is refused unless the user has approved the tool or it claims to be read-only.
-  The AGENTS.md beside the settings is sent too.
+  until the program is ended. If Codex is interrupted, it exits with 1 and without a message.
+- Without a network, it waits forever and reports that only once: Rekindle notices the silence.
+- It silently continues with a truncated rollout, so Rekindle first checks that the rollout still
+  contains the last prompt.
+- Two tools are offered with every question: one asks the user, who is not there, and one patches
+  files, which the sandbox refuses. The user's MCP servers are started, and the model can search for
+  their tools; a call is refused unless the user has approved the tool or it claims to be read-only.
+  The AGENTS.md file beside the settings is sent too.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -80,19 +80,19 @@ BLOCKED_VARIABLES = (
     *("CODEX_THREAD_ID", "CODEX_SESSION_ID", "CODEX_TOOL_CALL_ID", "CODEX_CI", "CODEX_VERSION"),
     *("CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED", "CODEX_PERMISSION_PROFILE"),
 )
-"""Variables of a session in which Rekindle itself may have been started."""
+"""Variables that are set if Rekindle itself was started in a session of the CLI."""
 
 _TELLING = (b"token", b"context_window", b'"compacted"', b'"turn_context"')
-"""Texts in the rollout lines that show how full the window is."""
+"""Texts that occur in the rollout lines that show how full the window is."""
 
 
 def command(start: LaunchSpec) -> ProgramCommand:
-    """Return the command of a launch; each option is one word with its value.
+    """Return the command for a launch; each option and its value are one argument.
 
     Codex names its sessions itself. It would take anything but an id as a name, and silently open a
-    new session if there is none of that name, so only ids are passed on. Without a terminal no
-    person can approve a call. A persona's temperature has no effect; its system prompt applies to a
-    fresh session only, which keeps it.
+    new session if no session has that name, so only ids are passed on. Without a terminal, no
+    person can approve a call. A persona's temperature has no effect. Its system prompt applies to
+    fresh sessions only, which keep it when they are resumed.
     """
     if start.resumes and not to_uuid(start.session):
         raise UsageError(
@@ -109,7 +109,7 @@ def command(start: LaunchSpec) -> ProgramCommand:
         ]
     argv += codex_hooks.list_hook_settings(start)
     if start.path and not start.interactive:
-        # In a terminal the user may approve commands that then run outside the sandbox.
+        # In a terminal, the user may approve commands, which then run outside the sandbox.
         argv.append(render_setting("shell_environment_policy.set.PATH", start.path))
     if start.persona.model:
         argv.append(render_setting("model", start.persona.model))
@@ -129,19 +129,20 @@ def command(start: LaunchSpec) -> ProgramCommand:
 def usage(tail: bytes, windows: Mapping[str, int]) -> WindowUsage | None:
     """Return how full the window was at the end of a rollout, whose lines may be torn.
 
-    The API's count is written before a tool starts; the count with the window, when the tool has
-    ended.
+    Codex writes the API's token count before a tool starts, and the count with the window's size
+    after the tool has ended.
     """
     tokens, window, model = None, None, ""
     for line in reversed(tail.split(b"\n")):
-        # Most lines are large and irrelevant; searching the bytes is cheaper than decoding.
+        # Most lines are large and irrelevant, and searching the bytes is cheaper than decoding
+        # them.
         if not any(sign in line for sign in _TELLING):
             continue
         record = parse_object(line)
         payload = to_mapping(record.get("payload"))
         info = to_mapping(payload.get("info"))
         if record.get("type") == "compacted" and tokens is None:
-            return None  # earlier counts are of a window that was emptied since
+            return None  # a compaction has emptied the window since the earlier counts
         if tokens is None:
             counted = to_mapping(info.get("last_token_usage")) or to_mapping(payload.get("usage"))
             tokens = to_count(counted.get("total_tokens"))
@@ -159,7 +160,7 @@ def usage(tail: bytes, windows: Mapping[str, int]) -> WindowUsage | None:
 def turn(line: bytes) -> UsageReport | None:
     """Return the API's token count for one answer; the running totals beside it are ignored.
 
-    The stream has only the total at the end.
+    The stream has only the total, at the end.
     """
     if b'"token_usage_record"' not in line:
         return None
@@ -170,10 +171,10 @@ def turn(line: bytes) -> UsageReport | None:
 
 
 def brake(*, interactive: bool) -> Brake | None:
-    """Return how to stop a session: the hook before a tool call holds it, so no call is cut off.
+    """Return how to stop a session: a hook holds it before a tool call, so no call is cut off.
 
-    The usage is written after the calls of a turn, so the calls of the turn that fills the window
-    still run. In a terminal this would end the session that its user is looking at.
+    The usage is written after the tool calls of a turn, so the calls of the turn that fills the
+    window still run. In a terminal, this would end the session that the user is looking at.
     """
     if interactive:
         return None
@@ -188,7 +189,7 @@ def brake(*, interactive: bool) -> Brake | None:
 
 
 def measure(program: Sequence[str]) -> ProgramCommand | None:  # noqa: ARG001 - part of the interface
-    """Return None: every line with the usage has the window too."""
+    """Return None: every line that has the usage also has the window."""
     return None
 
 
@@ -197,7 +198,7 @@ def measured(output: Iterable[bytes]) -> dict[str, int]:  # noqa: ARG001 - part 
 
 
 def asides(transcript: str, session: str) -> SubagentTranscripts | None:
-    """Return where sub-agents' rollouts are: among all others, with the parent in line 1."""
+    """Return where sub-agents' rollouts are: among all rollouts, with the parent in line 1."""
     return SubagentTranscripts(
         transcript.rpartition("/")[0],
         "rollout-*.jsonl",
@@ -207,10 +208,10 @@ def asides(transcript: str, session: str) -> SubagentTranscripts | None:
 
 
 def holds(transcript: Iterable[bytes], prompt: str) -> bool:
-    """Return whether a rollout still has a prompt, by the id of its turn.
+    """Return whether a rollout still contains a prompt, by the id of the prompt's turn.
 
-    Codex silently continues with whatever a power loss left of a rollout; with only the first line
-    left, it is a session that was never asked anything.
+    Codex silently continues with whatever a power loss left of a rollout. If only the first line is
+    left, it continues as a session without any prompt.
     """
     sign = prompt.encode()
     for line in transcript:

@@ -53,11 +53,11 @@ HOOK_FILES = HookFiles(
 
 
 ENDING_SECONDS = 3
-"""Seconds to which Codex limits a hook at the end of a session."""
+"""Time limit that Codex sets for a hook at the end of a session, in seconds."""
 
 
 _SWITCHES = ("hooks", "codex_hooks")
-"""Keys below [features] that turn hooks off: the current name and the former one."""
+"""Keys under [features] that can disable hooks: the current name and the former one."""
 
 
 _SOURCES = ("startup", "resume", "clear", "compact", "fork")
@@ -70,7 +70,7 @@ BOUNDARY = "PreToolUse"
 
 
 _BY_THE_LAUNCH = "/<session-flags>/config.toml"
-"""File name that Codex uses for hooks given on its command line."""
+"""File name that Codex uses for hooks given on the command line."""
 
 
 _NO_SERVERS = {
@@ -79,15 +79,15 @@ _NO_SERVERS = {
         hook_dialect.make_handler("echo 'the persona does not allow it' >&2; exit 2", HOOK_SECONDS)
     ],
 }
-"""Hook that refuses every call of an MCP server. No setting removes all servers, and the names of
+"""Hook that refuses every call to an MCP server. No setting disables all servers, and the names of
 the user's servers are unknown.
 """
 
 
 def hooks(program: Sequence[str], *, supervised: bool, folder: str = "") -> dict[str, Any]:
-    """Return the `hooks` of a hooks file, which start `program` at each recorded event.
+    """Return the `hooks` section of a hooks file, which runs `program` on each recorded event.
 
-    The hooks of a supervised session can also hold its next tool call.
+    In a supervised session, the hooks can also hold the next tool call.
     """
 
     def entry(event: str, seconds: int, **more: Any) -> dict[str, Any]:
@@ -110,7 +110,7 @@ def hooks(program: Sequence[str], *, supervised: bool, folder: str = "") -> dict
 
 
 def muted(found: HookInstallation) -> HookObstacle | None:
-    """Return an obstacle unless the project and these exact hooks are trusted in Codex."""
+    """Return an obstacle unless the user trusts the project and these exact hooks in Codex."""
     config = _parse_config(found.deciding.get("config.toml", ""))
     features = to_mapping(config.get("features"))
     if any(features.get(name) is False for name in _SWITCHES):
@@ -139,22 +139,22 @@ def muted(found: HookInstallation) -> HookObstacle | None:
 
 
 def told(event: str, text: str) -> str:
-    """Return the output of a hook that adds a text to the session.
+    """Return the hook output that adds a text to the session.
 
-    It is JSON, because Codex would parse a plain text that starts with a bracket as JSON, and lose
-    it.
+    The output is JSON, because Codex would try to parse a plain text that starts with a bracket as
+    JSON, and drop it.
     """
     output = {"hookEventName": event, "additionalContext": text}
     return json.dumps({"hookSpecificOutput": output})
 
 
 def read_hook(line: HookRecord) -> AnyEvent | None:
-    """Return the event that a hook reports; None if Rekindle does not record it."""
+    """Return the event that a hook reports, or None if Rekindle does not record it."""
     return hook_dialect.read_hook_record(line, NAME, transcripts=_TRANSCRIPTS, prompt_id="turn_id")
 
 
 def list_hook_settings(start: LaunchSpec) -> list[str]:
-    """Return the hooks of a launch: ours, and the one that refuses MCP servers to a persona."""
+    """Return a launch's hooks: ours, and the hook that refuses MCP servers to a persona."""
     made, argv = hooks(start.hook, supervised=True) if start.hook else {}, []
     permissions = start.persona.permissions
     if permissions and permissions.allowed_tools is not None:
@@ -167,7 +167,7 @@ def list_hook_settings(start: LaunchSpec) -> list[str]:
 
 
 def make_trust_state(these: HookEntries, file: str) -> dict[str, Any]:
-    """Return the `hooks.state` that makes Codex run exactly these hooks of a file.
+    """Return the `hooks.state` setting that makes Codex run exactly these hooks of a file.
 
     Codex identifies a hook by its position and by the hash of its content.
     """
@@ -198,7 +198,7 @@ def _parse_config(text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError):
-        return {}  # Codex does not start with such a file
+        return {}  # Codex does not start if its settings file is damaged
 
 
 def _is_in(path: str, folder: str) -> bool:

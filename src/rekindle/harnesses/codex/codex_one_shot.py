@@ -1,4 +1,4 @@
-"""One-shot questions to Codex; the module `codex_harness` lists what cannot be prevented."""
+"""One-shot questions to Codex; `codex_harness` lists what cannot be prevented during one."""
 
 from collections.abc import Iterable
 
@@ -16,11 +16,11 @@ from rekindle.harnesses.codex.codex_stream import read_stream
 
 _FOR_QUESTIONS = {
     "web_search": "disabled",
-    # As settings, because an option for a feature that another version lacks would be an error.
+    # Passed as settings, because Codex rejects an option for a feature that its version lacks.
     **dict.fromkeys(
         ("features.goals", "features.multi_agent", "features.plugins", "features.view_image"), False
     ),
-    # The user's program for the end of a turn, which acts like a hook.
+    # The program that the user runs at the end of each turn, which acts like a hook.
     "notify": [],
     "project_doc_max_bytes": 0,
     "skills.include_instructions": False,
@@ -29,9 +29,9 @@ _FOR_QUESTIONS = {
 
 
 def ask(question: OneShotQuestion) -> ProgramCommand:
-    """Return the command that answers a question, in a read-only sandbox without hooks and shell.
+    """Return the command that asks a question, in a read-only sandbox without hooks or a shell.
 
-    Codex can read files only with its shell, so permission to read adds nothing here.
+    Codex can read files only with its shell, so permission to read has no effect here.
     """
     one_shot_common.select_granted_tools(question, "Codex")
     argv = [*(question.program or ("codex",)), "exec", "--json", "--skip-git-repo-check"]
@@ -49,5 +49,5 @@ def ask(question: OneShotQuestion) -> ProgramCommand:
 
 
 def answer(output: Iterable[bytes]) -> OneShotAnswer | None:
-    """Return the last message of the model."""
+    """Return the model's last message as the answer."""
     return one_shot_common.find_answer(seen for line in output for seen in read_stream(line))

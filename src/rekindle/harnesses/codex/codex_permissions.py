@@ -1,4 +1,4 @@
-"""The permissions of a persona as settings of Codex."""
+"""Convert a persona's permissions to Codex settings."""
 
 import re
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ from rekindle.harnesses.codex.codex_settings import (
 )
 
 _WHOLE_TOOL = re.compile(r"(\w+)(?:\(\*?\*?\))?")
-"""A permission for a whole tool; Codex has none for a part of one."""
+"""A rule for a whole tool; Codex cannot limit a part of one."""
 
 
 _TOOLS = {
@@ -19,16 +19,16 @@ _TOOLS = {
     **dict.fromkeys(("WebSearch", "WebFetch"), "web"),
     **dict.fromkeys(("Read", "Grep", "Glob", "LS"), "read"),
 }
-"""Kind of each tool of a persona in Codex, which does nearly everything with its shell."""
+"""Kind of each persona tool in Codex, which does nearly everything with its shell."""
 
 
 def list_permission_settings(permissions: Permissions, draft: str) -> list[str]:
-    """Return a persona's permissions as Codex can enforce them: by removing whole tools.
+    """Return a persona's permissions as settings that remove whole tools.
 
-    Writing is limited by the sandbox, which also applies to programs that the shell starts; a shell
-    that may write can write in the agent's folder and to its draft. The sandbox has no rule for a
-    path below those, but protects `.git`, `.codex` and `.agents`. If the persona lists nothing, the
-    user's own settings for Codex apply; without any, Codex may only read.
+    The sandbox limits writing, also for programs that the shell starts. A shell that may write can
+    write in the agent's folder and to its draft. The sandbox has no rules for paths below those,
+    but protects `.git`, `.codex` and `.agents`. If the persona lists no tools, the user's own Codex
+    settings apply; without any, Codex may only read.
     """
     is_limited = permissions.allowed_tools is not None
     allowed = _find_kinds(permissions.allowed_tools or ())

@@ -1,4 +1,4 @@
-"""The calls that Codex refused, which are in its rollout but not in its stream."""
+"""Find the calls that Codex refused, which are in its rollout but not in its stream."""
 
 import re
 from collections.abc import Iterable, Iterator

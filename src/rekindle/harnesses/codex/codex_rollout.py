@@ -1,4 +1,4 @@
-"""The rollouts of Codex: one line per event, most events in several lines."""
+"""Parse Codex rollouts, which have one event per line and record most events more than once."""
 
 import json
 import re
@@ -41,16 +41,16 @@ _AROUND = re.compile(
     r"\A(?:Chunk ID: \w+\n)?(?:Wall time: .*\n)?(?:Process exited with code 0\n)?"
     r"(Process exited .*\n)?(?:Original token count: \d+\n)?(?:Output:\n)?"
 )
-"""Text that Codex puts before the output of a command; a failure is kept."""
+"""Text that Codex puts before a command's output; only a failed exit code is kept."""
 
 _TASK = "Message Type: NEW_TASK"
 _FAILED = re.compile(r"Process exited |aborted by user\Z")
 
 
 def read_transcript(line: bytes) -> tuple[Passage, ...]:
-    """Return the passages in a line of a rollout.
+    """Return the passages in one line of a rollout.
 
-    A sub-agent has a rollout of its own.
+    A sub-agent has its own rollout.
     """
     if not _TELLING.search(line):
         return ()
@@ -78,14 +78,14 @@ def read_transcript(line: bytes) -> tuple[Passage, ...]:
 
 
 def find_own_start(first: bytes) -> bytes:
-    """Return the mark of a sub-agent's own lines, which follow a copy of its parent's."""
+    """Return the mark where a sub-agent's own lines start, after a copy of its parent's lines."""
     payload = to_mapping(parse_object(first).get("payload"))
     own = to_word(payload.get("id")) if payload.get("forked_from_id") else ""
     return f'"thread_id":"{own}"'.encode() if own else b""
 
 
 def _read_task(payload: dict[str, Any]) -> Iterator[PromptText]:
-    """Yield the task that one agent has given to another."""
+    """Yield the task that one agent gave to another."""
     words = _read_text(payload.get("content")).strip()
     if words.startswith(_TASK):
         yield PromptText(words)
@@ -117,13 +117,13 @@ def _read_completed(item: dict[str, Any]) -> Iterator[PromptText | ToolResult]:
     if kind == "UserMessage" and (text := _read_text(item.get("content")).strip()):
         yield PromptText(text)
     elif kind in _ENDED:
-        # The output is in another line, which does not say whether the call succeeded.
+        # The call's output is in another line, which does not say whether the call succeeded.
         ok = item.get("status") == "completed" and not to_count(item.get("exit_code"))
         yield ToolResult(to_word(item.get("id")), ok)
 
 
 def read_call(kind: str, payload: dict[str, Any]) -> ToolCallStarted:
-    """Return a call of a rollout, with its arguments."""
+    """Return a tool call in a rollout, with its arguments."""
     given = payload.get("arguments", payload.get("action", payload.get("input")))
     if isinstance(given, str):
         given = parse_object(given.encode("utf-8", "replace")) or {"input": given}

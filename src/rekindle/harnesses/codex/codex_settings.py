@@ -1,4 +1,4 @@
-"""Settings of Codex as command line options."""
+"""Render Codex settings as command line options."""
 
 import json
 
@@ -7,7 +7,7 @@ from rekindle.thresholds.supervision import ARGUMENT_BYTES
 
 
 def render_setting(name: str, value: object) -> str:
-    """Return the option for a setting, in one word with its value."""
+    """Return the option for a setting; the option and its value are one argument."""
     return f"--config={name}={_render_toml(value)}"
 
 
@@ -19,15 +19,15 @@ def _render_toml(value: object) -> str:
         case list():
             return f"[{','.join(map(_render_toml, value))}]"
         case _:
-            # A JSON string is also a TOML string, except for this character.
+            # A JSON string is also a valid TOML string, except for DEL.
             return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def render_instructions(words: str) -> str:
-    """Return the option that adds instructions to those of the model.
+    """Return the option that adds instructions to the model's own.
 
     Raises:
-        ManifestError: They are longer than an argument can be.
+        ManifestError: The instructions are longer than an argument can be.
     """
     made = render_setting("developer_instructions", words)
     if len(made.encode()) > ARGUMENT_BYTES:

@@ -1,4 +1,4 @@
-"""The output of Codex as our output items."""
+"""Convert the output of Codex to output items."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -30,13 +30,13 @@ _ITEMS = {
     "file_change": "changes",
     "collab_tool_call": "tool",
 }
-"""Calls in the stream, and the field that best describes each."""
+"""Kinds of calls in the stream, and the field that best describes each."""
 
 
 def read_stream(line: bytes) -> tuple[OutputItem, ...]:
-    """Return the item in a line of the program's output; none if it is unreadable or unknown.
+    """Return the item in a line of output; an empty result if the line cannot be read.
 
-    The stream does not show how full the window is: the usage of a turn is the sum of its requests.
+    The stream does not show how full the window is: a turn's usage is the sum of its requests.
     """
     record = parse_object(line)
     item = to_mapping(record.get("item"))
@@ -62,13 +62,13 @@ def read_stream(line: bytes) -> tuple[OutputItem, ...]:
 
 
 def _is_refused(item: Mapping[str, Any]) -> bool:
-    """Return whether the sandbox kept a command from writing."""
+    """Return whether the sandbox prevented a command from writing."""
     output, code = to_text(item.get("aggregated_output")), item.get("exit_code")
     return bool(code) and "Read-only file system" in output
 
 
 def _sum_tokens(counts: Mapping[str, Any]) -> int | None:
-    """Return the tokens of all requests of a turn; the input count includes cached tokens."""
+    """Return the total tokens of a turn's requests; the input count includes cached tokens."""
     read, written = to_count(counts.get("input_tokens")), to_count(counts.get("output_tokens"))
     return None if read is None else read + (written or 0)
 

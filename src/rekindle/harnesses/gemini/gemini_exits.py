@@ -1,10 +1,10 @@
-"""Classification of how a launch of Gemini CLI ended.
+"""Classify how a launch of Gemini CLI ended.
 
-The exit code is one of its own, or the HTTP status modulo 256; on SIGINT and SIGTERM it is 0,
-without a result. The API answers 429 for a spent quota, a rate limit and a model without capacity
-alike, so the message counts before the status. Messages about quotas mention ways to log in, so
-quotas are matched before logins. Messages about payment offer a larger quota, so payment is matched
-before quotas.
+The exit code is one of the CLI's own codes, or the HTTP status modulo 256. On SIGINT and SIGTERM it
+is 0, without a result. The API answers 429 for a spent quota, a rate limit and a model without
+capacity alike, so the message is checked before the status. Messages about quotas mention ways to
+log in, so quotas are matched before logins. Messages about payment offer a larger quota, so payment
+is matched before quotas.
 """
 
 import re
@@ -48,22 +48,22 @@ _STOPPED: exit_verdicts.VerdictSentences = (
     (exit_verdicts.TURNS, r"^maximum session turns"),
     (("crash", "a hook blocked it"), r"^agent execution blocked"),
 )
-"""Last warning before a reported success that was not one; if more output follows, the work
-continued.
+"""Verdicts for warnings that show that a reported success was a failure. A warning counts only if
+it is the last output; if more output follows, the work continued.
 """
 _CODES = {41: exit_verdicts.LOGIN, 53: exit_verdicts.TURNS}
-"""The CLI's own exit codes. 42, an invalid input, can mean a missing session or one that exists
-already; its message tells which.
+"""The CLI's own exit codes. Code 42, invalid input, is left out: it can mean that a session is
+missing or already exists, and only the message says which.
 """
 _BYTE = 256
 _FIRST_STATUS = 400 % _BYTE
 _WHEN = re.compile(r"\bretry in \d|\breset", re.IGNORECASE)
 _USUAL = re.compile(r"^(Warning:|YOLO mode|Ripgrep is not|Loaded cached|\s+at |[\s{}\[\]]*$)")
-"""Lines that are on standard error however it ends, and lines of a stack trace."""
+"""Lines that appear on standard error in every run, and lines of a stack trace."""
 
 
 def find_verdict(text: str, status: int | None = None) -> ExitVerdict | None:
-    """Return what a message means; None if it explains nothing, such as the usage table."""
+    """Return the verdict for a message, or None if it explains nothing, such as the usage table."""
     return exit_verdicts.match_sentence(
         exit_verdicts.normalize_sentence(text), _SENTENCES
     ) or exit_verdicts.match_status(status)
@@ -75,7 +75,7 @@ def classify(ended: ProcessResult) -> LaunchExit:
     if found := exit_verdicts.classify_early(ended):
         return found
     if finished and finished.ok:
-        # After its result the CLI has nothing more to do, so the exit code does not matter.
+        # Once it has reported its result, the CLI is finished, so the exit code does not matter.
         warned = _find_warning(ended)
         stopped = exit_verdicts.match_sentence(exit_verdicts.normalize_sentence(warned), _STOPPED)
         return (
@@ -84,7 +84,7 @@ def classify(ended: ProcessResult) -> LaunchExit:
             else LaunchExit("clean", "finished")
         )
     if not finished and ended.code == 0 and ended.opened:
-        # Only a signal makes it exit with 0 and without a result.
+        # Only a signal makes the CLI exit with 0 and without a result.
         return LaunchExit("interrupted", "interrupted, by SIGINT or SIGTERM")
     if (
         not finished
@@ -96,7 +96,7 @@ def classify(ended: ProcessResult) -> LaunchExit:
 
 
 def _find_warning(ended: ProcessResult) -> str:
-    """Return the warning that was the last item of output; empty if it was another item."""
+    """Return the warning that was the last item of output, or "" if the last item was another."""
     match ended.last:
         case (*_, WarningReport(text)):
             return text
@@ -118,13 +118,13 @@ def _classify_failure(ended: ProcessResult) -> LaunchExit:
 
 
 def _find_status(code: int) -> int | None:
-    """Return the HTTP status, 400 to 511, that an exit code stands for; None for other codes."""
+    """Return the HTTP status, 400 to 511, that an exit code encodes, or None for other codes."""
     return code + _BYTE if _FIRST_STATUS <= code < _BYTE else None
 
 
 def _classify_unexplained(ended: ProcessResult) -> ExitVerdict:
     if ended.resumes and ended.code == _FIRST_STATUS:
-        return exit_verdicts.POISONED  # resuming the session would be refused again
+        return exit_verdicts.POISONED  # if the session is resumed, the API refuses it again
     return (
         "crash",
         f"failed with exit code {ended.code}" if ended.code else "exited without a result",
@@ -134,7 +134,7 @@ def _classify_unexplained(ended: ProcessResult) -> ExitVerdict:
 def _find_own_words(ended: ProcessResult) -> tuple[str, str]:
     """Return the program's error message, and the line on standard error with the reset time.
 
-    The result omits when a daily quota resets; the stack trace on standard error has it.
+    The result does not say when a daily quota resets; the stack trace on standard error does.
     """
     lines = [
         exit_verdicts.normalize_sentence(line)
@@ -149,7 +149,7 @@ def _find_own_words(ended: ProcessResult) -> tuple[str, str]:
     )
     if message:
         return message, "" if _WHEN.search(message) else when
-    # All lines together explain the failure; a single line may have only the status.
+    # All lines together explain the failure; a single line may contain only the status.
     whole = find_verdict(" ".join(lines))
     telling = (line for line in lines if whole and find_verdict(line) == whole)
     return next(telling, lines[-1] if lines else ""), when

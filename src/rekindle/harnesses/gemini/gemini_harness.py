@@ -81,7 +81,7 @@ INSTALL = "install it: npm install -g @google/gemini-cli"
 POLICY_FILE = "gemini-policy.toml"
 PROTECTION_FILE = "gemini-protection.toml"
 PASSED_PREFIXES = ("GEMINI_", "GOOGLE_", "CLOUDSDK_", "SANDBOX_", "SEATBELT_PROFILE")
-"""Prefixes of the variables that configure Gemini CLI."""
+"""Prefixes of the environment variables that configure Gemini CLI."""
 BLOCKED_VARIABLES = (
     "GEMINI_CLI",
     "GEMINI_CWD",
@@ -89,36 +89,37 @@ BLOCKED_VARIABLES = (
     "GEMINI_PROJECT_DIR",
     "GEMINI_SESSION_ID",
 )
-"""Variables of a session in which Rekindle itself may have been started."""
+"""Variables that are set if Rekindle itself was started in a session of the CLI."""
 _STOP = {"decision": "block", "reason": "a fresh session continues from here"}
 
 _NOT_OFFERED = re.compile(r'Tool "(\w+)" not found')
 _WINDOWS = {"gemini-": 1_048_576, "gemma-4": 256_000}
-"""Windows in tokens, by the start of the model's name. The CLI does not report them; these are the
-numbers that it compacts by.
+"""Window sizes in tokens, by prefix of the model's name. The CLI does not report them, but uses
+these numbers to decide when to compact.
 """
 
 
 def command(start: LaunchSpec) -> ProgramCommand:
-    """Return the command of a launch; each option is one word with its value.
+    """Return the command for a launch; each option and its value are one argument.
 
-    Without a terminal the CLI denies everything that it would ask its user. So an agent may do what
-    its persona, or the user's own settings, allow, and never waits. A persona's system prompt
-    replaces the CLI's own, because it cannot be added to; its temperature has no effect.
+    Without a terminal, the CLI denies every call that it would ask its user about. An agent may
+    therefore do only what its persona or the user's own settings allow, and never waits for a
+    person. A persona's system prompt replaces the CLI's own, because nothing can be added to that
+    one. A persona's temperature has no effect.
     """
     if not untrusted_json.to_uuid(start.session):
         raise UsageError(
             f"{start.session[:QUOTED_CHARACTERS]!r} cannot be a session of Gemini CLI",
             hint="its sessions are named by a UUID, in lower case",
         )
-    # The operator trusts the folder by running an agent in it; without trust the CLI does not
-    # start.
+    # The operator trusts the folder by running an agent in it. The CLI does not start in a folder
+    # without trust.
     argv = list(start.program or ("gemini",))
     if not start.interactive:
         argv.append("--output-format=stream-json")
     argv.append("--skip-trust")
     argv.append(f"--{'resume' if start.resumes else 'session-id'}={start.session}")
-    # Otherwise it would start itself again, and the first process ignores SIGTERM.
+    # Otherwise the CLI would start itself again as a child, and the parent ignores SIGTERM.
     environment = {"GEMINI_CLI_NO_RELAUNCH": "true"}
     files = {}
     if rules := render_policy(start.persona.permissions):
@@ -138,14 +139,14 @@ def command(start: LaunchSpec) -> ProgramCommand:
 
 
 def ask(question: OneShotQuestion) -> ProgramCommand:
-    """Return the command that answers a question; only tools that read are allowed."""
+    """Return the command that asks a question; only tools that read are allowed."""
     tools = one_shot_common.select_granted_tools(question, "Gemini CLI")
     model = (f"--model={question.persona.model}",) if question.persona.model else ()
     argv = (
         *(question.program or ("gemini",)),
         "--output-format=stream-json",
         "--skip-trust",
-        # No extension or server has this name, so none is started.
+        # No extension or MCP server has this name, so none is started.
         "--extensions=none",
         "--allowed-mcp-server-names=none",
         f"--policy={question.scratch}/{POLICY_FILE}",
@@ -161,15 +162,15 @@ def ask(question: OneShotQuestion) -> ProgramCommand:
 
 
 def answer(output: Iterable[bytes]) -> OneShotAnswer | None:
-    """Return the last message of the model, joined from its pieces."""
+    """Return the model's last message, joined from its parts."""
     seen = (one for line in output for one in read_stream(line))
     return one_shot_common.find_answer(seen, joined=True)
 
 
 def read_stream(line: bytes) -> tuple[OutputItem, ...]:  # noqa: PLR0911 - one return per kind of line
-    """Return the items in a line of the program's output; none if it is unreadable or unknown.
+    """Return the items in a line of output; an empty result if the line cannot be read.
 
-    The text of the model comes in pieces, as it was sent.
+    The model's text arrives in parts, as the model sent it.
     """
     record = untrusted_json.parse_object(line)
     match record.get("type"):
@@ -215,7 +216,7 @@ def read_stream(line: bytes) -> tuple[OutputItem, ...]:  # noqa: PLR0911 - one r
 def _is_refused(record: dict[str, Any]) -> bool:
     """Return whether the CLI refused a tool, by policy or by not offering it to the model.
 
-    The model may also have named a tool that does not exist.
+    The second case includes tools that the model named but that do not exist.
     """
     error = untrusted_json.to_mapping(record.get("error"))
     named = _NOT_OFFERED.match(untrusted_json.to_text(error.get("message")))
@@ -225,9 +226,10 @@ def _is_refused(record: dict[str, Any]) -> bool:
 
 
 def usage(tail: bytes, windows: Mapping[str, int]) -> WindowUsage | None:
-    """Return how full the window is, from the last turn in a transcript's tail."""
+    """Return how full the window is, from the last turn at a transcript's end."""
     for line in reversed(tail.split(b"\n")):
-        # Most lines are large and irrelevant; searching the bytes is cheaper than decoding.
+        # Most lines are large and irrelevant, and searching the bytes is cheaper than decoding
+        # them.
         if b'"tokens"' not in line:
             continue
         record = untrusted_json.parse_object(line)
@@ -247,7 +249,7 @@ def _find_window(model: str) -> int | None:
 
 
 def turn(line: bytes) -> UsageReport | None:
-    """Return the usage of a message, which is written again when more of it is known."""
+    """Return the usage of a message, which the CLI writes again when it knows more."""
     if b'"tokens"' not in line:
         return None
     record = untrusted_json.parse_object(line)
@@ -267,11 +269,11 @@ def turn(line: bytes) -> UsageReport | None:
 
 
 def brake(*, interactive: bool) -> Brake | None:
-    """Return how to stop a session: by the hook before the model's next turn, if it is installed.
+    """Return how to stop a session: with the hook before the model's next turn, if installed.
 
-    The hook gets the same input before a sub-agent's turn, but then the calls of the turn that
-    started the sub-agent are not in the transcript yet. In a terminal this would end the session
-    that its user is looking at.
+    The hook gets the same input before a sub-agent's turn, but by then the calls of the turn that
+    started the sub-agent are not in the transcript yet. In a terminal, this would end the session
+    that the user is looking at.
     """
     if interactive:
         return None

@@ -56,11 +56,11 @@ _HOOKS = {
     "SessionStart": "SessionStart",
     "SessionEnd": "SessionEnd",
     "BeforeAgent": TOLD_AT,
-    # Renamed, so that the hook records only that a tool was used.
+    # Renamed, so that the hook records only that the tool was used.
     "AfterTool": "PostToolUse",
     "BeforeModel": BOUNDARY,
 }
-"""Events that Rekindle records, and the name under which its hook reports each."""
+"""Events that Rekindle records, each with the name that its hook reports."""
 
 
 _FACTS: dict[str, hook_dialect.HookFact] = {
@@ -77,7 +77,7 @@ def hooks(
     supervised: bool,  # noqa: ARG001 - part of the interface
     folder: str = "",
 ) -> dict[str, Any]:
-    """Return the `hooks` of a settings file, which start `program` at each recorded event."""
+    """Return the `hooks` section of a settings file; it runs `program` on each recorded event."""
 
     def entry(word: str) -> dict[str, Any]:
         line = hook_dialect.render_command_line(program, NAME, word, folder)
@@ -87,9 +87,9 @@ def hooks(
 
 
 def muted(found: HookInstallation) -> HookObstacle | None:
-    """Return an obstacle if hooks are disabled, or if the project's folder is not trusted.
+    """Return an obstacle if hooks are disabled or the project folder is not trusted, or None.
 
-    The project's setting overrides the user's; a single hook is off if either disables it.
+    The project's setting overrides the user's, but a single hook is disabled if either disables it.
     """
     person = untrusted_json.parse_object(found.deciding.get("settings.json", "").encode())
     here = untrusted_json.parse_object(found.text.encode())
@@ -111,7 +111,7 @@ def muted(found: HookInstallation) -> HookObstacle | None:
 
 
 def _is_trusted(found: HookInstallation, person: Mapping[str, Any]) -> bool:
-    """Return whether the user trusts the deepest folder above the project that has a decision."""
+    """Return whether the user trusts the project; the nearest folder with a decision counts."""
     security = untrusted_json.to_mapping(person.get("security"))
     if untrusted_json.to_mapping(security.get("folderTrust")).get("enabled") is False:
         return True
@@ -129,7 +129,7 @@ def _to_list(value: object) -> list[object]:
 
 
 def told(event: str, text: str) -> str:
-    """Return the output of a hook that adds a text to the session; empty for other events."""
+    """Return the hook output that adds a text to the session, or "" for other events."""
     if event != TOLD_AT:
         return ""
     output = {"hookSpecificOutput": {"hookEventName": TOLD_AT, "additionalContext": text}}
@@ -137,10 +137,10 @@ def told(event: str, text: str) -> str:
 
 
 def read_hook(line: HookRecord) -> AnyEvent | None:
-    """Return the event that a hook reports; None if Rekindle does not record it."""
+    """Return the event that a hook reports, or None if Rekindle does not record it."""
     event = hook_dialect.read_hook_record(line, NAME, _FACTS, transcripts=_TRANSCRIPTS)
     if isinstance(event, SessionStarted) and event.source == "resume":
-        # On resume the hook names a file after the minute of its own start, but the session's own
-        # file is continued.
+        # When a session is resumed, the hook reports a file named after the minute of the resume,
+        # but the CLI continues to write the session's original file.
         return msgspec.structs.replace(event, transcript="")
     return event

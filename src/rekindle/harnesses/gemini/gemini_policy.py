@@ -1,11 +1,11 @@
-"""The permissions of a persona as rules in a policy file of Gemini CLI.
+"""Convert a persona's permissions to rules in a Gemini CLI policy file.
 
-If a persona allows tools, all others are denied. The rules override the user's settings; only an
-administrator's rules override them. They replace the user's own policy files, which the CLI ignores
-if it is given a policy file.
+If a persona allows tools, all other tools are denied. The rules override the user's settings; only
+an administrator's rules override them. They replace the user's own policy files, which the CLI
+ignores if it is given a policy file.
 
-A command can be allowed by its start, and then no other is. It cannot be denied by its start,
-because `/usr/bin/touch`, `env touch` and `sh -c touch` start differently.
+A command can be allowed by its prefix, and then no other command is allowed. It cannot be denied by
+its prefix, because `/usr/bin/touch`, `env touch` and `sh -c touch` start differently.
 """
 
 import re
@@ -39,26 +39,26 @@ _ELSEWHERE = {
     "WebSearch": ("google_web_search",),
     "Write": ("write_file",),
 }
-"""Names of the same tools in other CLIs, so that a persona can be used with all of them."""
+"""Names that other CLIs use for these tools, so that a persona works with all of them."""
 
 _ALL = "*"
 _OF_A_SERVER = re.compile(r"mcp_(\*|[A-Za-z0-9-]+_\*|(\*|[A-Za-z0-9-]+)_[A-Za-z0-9_-]+)\Z")
-"""Wildcards that the CLI supports; it ends a server's name at the first underscore."""
+"""MCP tool names and wildcards that the CLI supports; a server name has no underscore."""
 _WHOLE_TOOL = re.compile(r"(\w+)\(\*?\*?\)\Z")
-"""Pattern for a whole tool, such as `Bash(*)`."""
+"""Rule for a whole tool, such as `Bash(*)`."""
 _COMMAND = re.compile(rf"(?:Bash|{SHELL})\((?P<prefix>[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?)\)\Z")
 _REST = re.compile(r":\*\Z| \*\Z")
-"""End of a pattern after which any text may follow."""
+"""End of a rule that allows any further text."""
 
 _DENIED, _ALLOWED, _OTHERS = 999, 998, 997
 _WRITING = ("write_file", "replace")
 
 
 def render_policy(permissions: Permissions | None) -> str:
-    """Return the text of the policy file; empty if the persona has no permissions.
+    """Return the text of the policy file, or "" if the persona has no permissions.
 
     Raises:
-        UnenforceableError: A pattern cannot be enforced.
+        UnenforceableError: The CLI cannot enforce one of the rules.
     """
     if permissions is None or (permissions.allowed_tools is None and not permissions.deny):
         return ""
@@ -73,12 +73,13 @@ def render_policy(permissions: Permissions | None) -> str:
 
 
 def render_protection(paths: Sequence[str], draft: str, folder: str = "") -> str:
-    """Return a policy file that denies these paths to file tools, except for the draft.
+    """Return a policy file that denies file tools access to these paths, except for the draft.
 
-    Its rules have an administrator's rank: no persona and no user settings override them. A tool's
-    argument is matched as it was given, so every path with one of these names is denied, wherever
-    it leads. A name without a dot is too common for that: it is denied at its path, absolute or
-    relative to `folder`, and paths with `..`, `.` or an empty part are denied.
+    Its rules have an administrator's rank, so no persona and no user settings override them. A
+    tool's argument is matched as the tool was given it, so every path that contains one of these
+    names is denied, wherever it leads. A name without a dot is too common for that: only its own
+    path, absolute or relative to `folder`, is denied, together with all paths that have `..`, `.`
+    or an empty part.
     """
     if not paths:
         return ""
@@ -86,7 +87,7 @@ def render_protection(paths: Sequence[str], draft: str, folder: str = "") -> str
     names = {path.rpartition("/")[2] for path in paths if path not in plain}
     names |= {path.strip("/") for path in plain}
     relative = {path.removeprefix(f"{folder}/") for path in plain} - set(plain)
-    # The engine puts each argument between NULs, which cannot be in JSON text.
+    # The policy engine puts each argument between NULs, which JSON text cannot contain.
     denied = [rf'\x00"file_path":[^\x00]*[/"](?:{_match_any(names)})[/"]']
     if folder and relative:
         denied.append(rf'\x00"file_path":"(?:\./)?(?:{_match_any(relative)})[/"]')
@@ -133,12 +134,12 @@ def _render_rules(pattern: str, decision: str = "allow", priority: int = _ALLOWE
 
 
 def _find_prefix(text: str) -> str:
-    """Return the start of a command; empty if the pattern is more than a prefix."""
+    """Return the prefix that a command must have, or "" if the rule is more than a prefix."""
     prefix, count = _REST.subn("", text)
     return prefix if count and "*" not in prefix else ""
 
 
 def _render_rule(decision: str, priority: int, **conditions: str) -> str:
-    # A JSON string of printable characters is also a TOML string.
+    # A JSON string of printable characters is also a valid TOML string.
     lines = [f"{key} = {msgspec.json.encode(value).decode()}" for key, value in conditions.items()]
     return "\n".join(["[[rule]]", *lines, f'decision = "{decision}"', f"priority = {priority}", ""])

@@ -1,4 +1,4 @@
-"""The session files of Gemini CLI, in which a message is written again when more is known."""
+"""Parse Gemini CLI session files, in which a message is rewritten when more of it is known."""
 
 import re
 from collections.abc import Iterator
@@ -33,11 +33,11 @@ _SHELL = "run_shell_command"
 _SNAPSHOT = "<state_snapshot>"
 """Start of the message that replaces a compacted conversation."""
 _CONTEXT = ("<session_context>", "<hook_context>")
-"""Start of the text that the CLI puts before a prompt."""
+"""Starts of the texts that the CLI puts before a prompt."""
 
 
 def read_transcript(line: bytes) -> tuple[Passage, ...]:
-    """Return the passages in a line of a session file."""
+    """Return the passages in one line of a session file."""
     if not _TELLING.search(line):
         return ()
     record = parse_object(line)
@@ -60,7 +60,7 @@ def read_transcript(line: bytes) -> tuple[Passage, ...]:
 
 
 def _read_rewritten(messages: object) -> Iterator[Passage]:
-    """Yield compactions from a session that was written again as a whole; the rest is known."""
+    """Yield the compactions in a fully rewritten session; its other messages were read before."""
     for message in map(to_mapping, messages if isinstance(messages, list) else ()):
         if _read_text(message.get("content")).startswith(_SNAPSHOT):
             at, known_by = to_word(message.get("timestamp")), to_word(message.get("id"))
