@@ -1,1 +1,1 @@
-"""For authors of harness plugins: the contract, recordings, and a store in memory."""
+"""Test support for authors of harness plugins: the contract, recordings, an in-memory store."""

@@ -1,4 +1,4 @@
-"""The harness that a contract tests, and what all contract tests use."""
+"""The harness that the contract tests, and helpers that all contract tests use."""
 
 import json
 from collections.abc import Iterator
@@ -39,7 +39,7 @@ from rekindle.testing.recordings import (
 SESSION = "0a1b2c3d-0000-4000-8000-00000000000f"
 HOOK = ("/a b/python", "-I", f"/a b/{HOOK_PROGRAM}")
 UNENFORCEABLE_RULE = "Bash(\0)"
-"""Rule that no CLI can enforce, or even be given."""
+"""A rule that no CLI can enforce, or even accept."""
 DASHED = "--no-option"
 
 
@@ -49,12 +49,12 @@ class ContractSubject:
     harness: ClassVar[HarnessEssentials]
     """Module or object with the six required members; its optional members are tested too."""
     recordings: ClassVar[Path]
-    """Folder with one recording per case, and their `expected.json`."""
+    """Folder with one recording per case, and an `expected.json` for all of them."""
     program: ClassVar[tuple[str, ...]] = ("some-program",)
-    """Program to start; the `command` harness has none of its own."""
+    """Program to start; needed for the `command` harness, which has no program of its own."""
     keys: ClassVar[tuple[str, ...]] = ()
-    """Prefixes of the credentials that its program uses; those of other programs must not be passed
-    on.
+    """Prefixes of the credential variables that the program uses; credentials of other programs
+    must not be passed on.
     """
 
     @property
@@ -74,14 +74,14 @@ class ContractSubject:
         return LaunchSpec(session=own, resumes=resumes, **given)
 
     def starts(self) -> Iterator[dict[str, Any]]:
-        """Yield arguments for fresh and resumed sessions, in a terminal and without one."""
+        """Yield launch arguments for fresh and resumed sessions, with and without a terminal."""
         for interactive in (False, True):
             yield {"interactive": interactive}
             if self.whole.CAN.resumes:
                 yield {"interactive": interactive, "resumes": True}
 
     def made(self, **more: Any) -> Made | None:
-        """Return the command for a launch; None if it is refused, with a hint."""
+        """Return the command for a launch, or None if the harness refuses it with a hint."""
         try:
             return self.whole.command(self.start(**more))
         except (UsageError, UnenforceableError) as error:
@@ -91,12 +91,12 @@ class ContractSubject:
 
 
 def join_command(made: Made, *, files: bool = True) -> str:
-    """Return all texts that the program gets with its command."""
+    """Return all texts that the program gets with its command, as one text."""
     return "\n".join(
         (*made.argv, *made.environment.values(), *(made.files.values() if files else ()))
     )
 
 
 def require_sound(one: OutputItem | WindowUsage | PassageContent | OneShotAnswer) -> None:
-    """Require that each field has its type and can be encoded, without lone surrogates."""
+    """Require that each field has its declared type and can be encoded, without lone surrogates."""
     msgspec.convert(json.loads(msgspec.json.encode(one)), type(one))

@@ -57,7 +57,7 @@ OUTPUT_FIELDS: dict[type, tuple[str, ...]] = {
     CompactionReport: ("before", "after"),
     FinalReport: ("ok", "windows", "usd", "tokens"),
 }
-"""Main fields of each item of a stream; for `UsageReport`, those of its usage are used."""
+"""Main fields of each kind of output item; for `UsageReport`, the fields of its usage."""
 HOOK_FIELDS = {
     "session.started": "source",
     "session.ended": "reason",
@@ -65,7 +65,7 @@ HOOK_FIELDS = {
     "session.compacted": "trigger",
     "heartbeat": "tool",
 }
-"""Main field of each event that a hook may report, besides its session."""
+"""Main field, besides the session, of each event that a hook may report."""
 
 ExpectedRow = list[Any]
 
@@ -86,7 +86,7 @@ def load_expected(folder: Path) -> dict[str, ExpectedResult]:
 def read_recording(
     recording: Recording, harness: Harness, *, supervised: bool = True
 ) -> ExpectedResult:
-    """Return what a harness reads from a recording, in the form of the expected results."""
+    """Return the results that a harness reads from a recording, in the form of `expected.json`."""
     if recording.asked:
         return ExpectedResult(answer=_make_answer_row(harness.answer(recording.stream)))
     used = harness.usage(recording.transcript, {})

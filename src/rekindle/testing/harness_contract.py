@@ -1,14 +1,15 @@
 """The tests that every harness must pass, built-in or from a plugin.
 
-Subclass it in a test module, with the harness and the folder of its recordings:
+Subclass it in a test module, and set the harness and the folder with its recordings:
 
     class TestMine(HarnessContract):
         harness = mine
         recordings = Path(__file__).parent / "recordings"
 
-pytest collects the inherited tests; they run on the recordings, as fast as unit tests. The expected
-results are beside the recordings, in `expected.json`: see `rekindle.testing.expected_results`. A
-test of a feature that the CLI lacks, by its `Capabilities`, is skipped.
+pytest collects the inherited tests, which read the recordings and are as fast as unit tests. The
+expected results are beside the recordings, in `expected.json`: see
+`rekindle.testing.expected_results`. Tests of features that the CLI lacks, according to its
+`Capabilities`, are skipped.
 """
 
 from rekindle.testing.hook_contract import HookContract
@@ -18,4 +19,4 @@ from rekindle.testing.recording_contract import RecordingContract
 
 
 class HarnessContract(LaunchContract, QuestionContract, HookContract, RecordingContract):
-    """All tests of a harness."""
+    """All contract tests of a harness."""

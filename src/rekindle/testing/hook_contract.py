@@ -1,4 +1,4 @@
-"""The tests of hooks."""
+"""Contract tests of hooks."""
 
 import json
 import subprocess
@@ -26,7 +26,7 @@ class HookContract(ContractSubject):
     """Tests of a harness's hooks and their reports."""
 
     def test_hooks_are_ours_and_never_stand_in_the_way(self) -> None:
-        """Each hook is recognized as ours, has a timeout, and succeeds if our program is gone."""
+        """Each hook is recognized as ours, has a timeout, and succeeds without our program."""
         if not self.whole.CAN.hooks:
             return
         for supervised in (False, True):
@@ -56,7 +56,7 @@ class HookContract(ContractSubject):
                 assert f" {self.whole.NAME} {found.event}" in whole
 
     def test_where_it_is_stopped_it_has_a_hook(self) -> None:
-        """A brake needs a hook of the launch at its event."""
+        """A harness with a brake installs a launch hook for the brake's event."""
         brake = self.whole.brake(interactive=False)
         if brake is None:
             return
@@ -79,7 +79,7 @@ class HookContract(ContractSubject):
         )
 
     def test_a_hook_s_fact_keeps_what_ours_has_seen(self) -> None:
-        """An event has the time, session and launch of its record; a cut one, its session."""
+        """An event has the time, session and launch of its record; a truncated one, its session."""
         for line in (line for one in self.kept() for line in one.hook_lines(self.whole)):
             seen = {"launch": "4f1c", "process": "1 2 3", "visitor": True}
             whole = self.whole.read_hook(msgspec.structs.replace(line, **seen))
@@ -97,7 +97,7 @@ class HookContract(ContractSubject):
 
 
 def _list_texts(printed: str) -> list[str]:
-    """Return the texts in a hook's output: the output itself, and the strings of its JSON."""
+    """Return the texts in a hook's output: the output itself, and the strings in its JSON."""
     found = [printed]
     try:
         waiting = [json.loads(printed)]

@@ -1,4 +1,4 @@
-"""Damaged lines for tests of harnesses, made from recorded ones."""
+"""Damaged lines for harness tests, made from recorded lines."""
 
 import json
 import random
@@ -20,7 +20,7 @@ _WRONG: tuple[Any, ...] = (
     {"type": []},
     *TEXTS[:4],
 )
-"""Values that replace a value of another type."""
+"""Values that replace values of another type."""
 _NOISE = (
     *(b"", b"\0", b"null", b"{}", b"[]", b'"', b"\xff\xfe", b"NaN", b"-1"),
     *(b"[" * 100_000, b'{"type":' * 1_000, b'{"type":' + b"9" * 5_000, b"x" * 2_000_000),
@@ -28,7 +28,7 @@ _NOISE = (
 _SEED = 20260409
 _WORD = re.compile(r"[A-Za-z_.]{1,40}\Z")
 _HERE = "here it stands"
-"""Placeholder for the replaced value while the line is written."""
+"""Placeholder for the replaced value while the line is being encoded."""
 
 
 _MARKED = json.dumps(_HERE).encode()
@@ -36,7 +36,7 @@ _WRITTEN = tuple(json.dumps(wrong).encode() for wrong in _WRONG)
 
 
 def damage_lines(lines: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield noise, then the lines truncated, with one byte changed, and with wrong values."""
+    """Yield noise, then each line truncated, with one byte changed, and with wrong values."""
     yield from _NOISE
     rng = random.Random(_SEED)  # noqa: S311 - not a secret
     done = set()
@@ -64,7 +64,7 @@ def _parse_line(line: bytes) -> dict[str, Any]:
 
 
 Step = tuple[Any, Any]
-"""A container, and the key or index of a value in it."""
+"""A container, and the key or index of one of its values."""
 
 
 def _list_paths(value: Any, above: tuple[Step, ...] = ()) -> Iterator[tuple[Step, ...]]:

@@ -1,4 +1,4 @@
-"""The tests of what a harness starts."""
+"""Contract tests of the commands that a harness builds."""
 
 import re
 from typing import Any
@@ -29,7 +29,7 @@ _NO_SESSIONS = ("--help", "-c", "latest", "../up", "", "a b", "x\0y")
 _VARIABLE = re.compile(r"[A-Z][A-Z0-9_]{2,}\Z")
 _ALWAYS_PASSED_ON = {"PATH": "/bin", "HOME": "/home/user"}
 _NARROW = ("Bash(git log:*)", "Bash(git push:*)")
-"""Rules for parts of a tool, which must give different commands, or be refused."""
+"""Rules for parts of a tool; they must lead to different commands, or be refused."""
 _TASK = "Ship the parser"
 _MEANT_OTHERWISE = (f"--{_TASK}", f"/{_TASK}", f"!{_TASK}", f"\n /{_TASK}")
 """Prompts that a CLI in a terminal would take as an option or a command."""
@@ -37,27 +37,27 @@ _SESSION_MARKS = (
     *("CLAUDE_CODE_SESSION_ID", "CLAUDE_PID", "CODEX_THREAD_ID", "CODEX_SESSION_ID"),
     *("CODEX_SANDBOX", "GEMINI_CLI", "GEMINI_SESSION_ID"),
 )
-"""Variables of a CLI's session, in which Rekindle may have been started."""
+"""Variables that are set if Rekindle was started in a session of a CLI."""
 _KEYS = (
     *("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "AZURE_OPENAI_API_KEY", "GEMINI_API_KEY"),
     *("GOOGLE_API_KEY", "AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "GH_TOKEN", "GITLAB_TOKEN"),
     *("NPM_TOKEN", "PYPI_TOKEN", "DOCKER_PASSWORD", "DATABASE_URL", "SLACK_TOKEN", "HF_TOKEN"),
 )
-"""Credentials in typical environments; a harness that needs one lists it in `keys`."""
+"""Credential variables in typical environments; a harness that needs one lists it in `keys`."""
 
 
 class LaunchContract(ContractSubject):
     """Tests of a harness's environment, commands and personas."""
 
     def test_it_has_a_name_and_says_how_it_is_installed(self) -> None:
-        """Manifests contain the name; users without the program see how to install it."""
+        """The harness has a name for manifests, and tells users how to install its program."""
         assert AGENT_NAME.match(self.whole.NAME)
         assert self.whole.INSTALL
         assert (self.whole.HOOK_FILES is not None) is self.whole.CAN.hooks
         assert hasattr(self.harness, "ask") is self.whole.CAN.questions
 
     def test_its_environment_is_its_own(self) -> None:
-        """It gets its configuration, without credentials of others or marks of ours."""
+        """The CLI gets its configuration, without other programs' credentials or session marks."""
         passed_on, never = self.whole.PASSED_PREFIXES, self.whole.BLOCKED_VARIABLES
         assert all(_VARIABLE.match(name) for name in (*passed_on, *never))
         others = [key for key in _KEYS if not key.startswith(self.keys or "-")]
@@ -69,7 +69,7 @@ class LaunchContract(ContractSubject):
             assert not set(self.whole.command(self.start(**how)).environment) & set(ours)
 
     def test_a_command_is_built_again_each_time(self) -> None:
-        """No option remains from an earlier launch."""
+        """No option is left over from an earlier launch."""
         first = self.whole.command(self.start())
         if self.whole.CAN.resumes:
             self.whole.command(self.start(resumes=True))
@@ -77,7 +77,7 @@ class LaunchContract(ContractSubject):
         assert all("\0" not in word for word in first.argv)
 
     def test_the_program_is_the_one_asked_for(self) -> None:
-        """The given program is used, else the CLI's own; without either, nothing can be started."""
+        """The given program is used, or the CLI's own; without either, the launch is refused."""
         for how in self.starts():
             made = self.whole.command(self.start(**how))
             assert made.argv[: len(self.program)] == self.program
@@ -88,9 +88,9 @@ class LaunchContract(ContractSubject):
             assert own.argv[0] == self.whole.HOOK_FILES.program
 
     def test_a_session_is_given_its_id(self) -> None:
-        """The command has the session's id, and differs for a fresh and a resumed session.
+        """The command contains the session's id, and differs for a fresh and a resumed session.
 
-        Otherwise a session that is gone would be silently replaced by a new one.
+        Otherwise a missing session would silently be replaced by a new one.
         """
         if not self.whole.CAN.resumes:
             return
@@ -113,7 +113,7 @@ class LaunchContract(ContractSubject):
                 raise AssertionError(f"{text!r} was taken for a session: {made.argv}")
 
     def test_files_stay_in_the_scratch_folder(self) -> None:
-        """Files have plain names, not paths, and the program gets their location."""
+        """Files have plain names, not paths, and the program is told where they are."""
         read_only = Persona(permissions=Permissions(allowed_tools=[]))
         for more in ({}, {"persona": read_only}):
             made = self.made(**more) or Made(())
@@ -122,9 +122,9 @@ class LaunchContract(ContractSubject):
                 assert f"/scratch/{name}" in join_command(made, files=False)
 
     def test_a_prompt_in_a_terminal_is_a_prompt(self) -> None:
-        """A prompt is not an option or a command of the CLI, and a terminal gets another command.
+        """A prompt never becomes an option or a command, and a terminal gets a different command.
 
-        Only a program without sessions may get no prompt, because how it takes one is unknown.
+        Only a program without sessions may get no prompt, because it is unknown how it accepts one.
         """
         if not self.whole.CAN.resumes:
             return
@@ -140,7 +140,7 @@ class LaunchContract(ContractSubject):
                     assert not _ends(made.argv, prompt), made
 
     def test_permissions_are_kept_or_refused(self) -> None:
-        """Each permission changes the command, also of a resumed session; none is ignored."""
+        """Each permission changes the command, also for a resumed session; none is ignored."""
         for how in self.starts():
 
             def given(*, _how: Any = how, **rules: list[str]) -> Made | None:
@@ -165,7 +165,7 @@ class LaunchContract(ContractSubject):
                 assert all(known.count(one) == 1 for one in known), known
 
     def test_a_permission_that_cannot_be_kept_is_refused(self) -> None:
-        """A rule that cannot be enforced is refused by name, whether it allows or denies."""
+        """A rule that cannot be enforced is named in the refusal, whether it allows or denies."""
         for rules in (
             {"allowed_tools": [UNENFORCEABLE_RULE]},
             {"deny": ["Bash", UNENFORCEABLE_RULE]},
@@ -178,13 +178,13 @@ class LaunchContract(ContractSubject):
             raise AssertionError(f"{UNENFORCEABLE_RULE!r} was taken for a permission: {made.argv}")
 
     def test_a_system_prompt_is_given_or_refused(self) -> None:
-        """The command has the file of the system prompt, or its text."""
+        """The command contains the path of the system prompt file, or the prompt's text."""
         file, words = "/personas/keeper.md", "You keep the light."
         made = self.made(persona=Persona(system_prompt_file=file), instructions=words)
         assert made is None or file in join_command(made) or words in join_command(made)
 
     def test_nothing_that_is_given_becomes_an_option(self) -> None:
-        """A value that starts with a dash is one word with its option, or refused."""
+        """A value that starts with a dash is in one argument with its option, or is refused."""
         for persona in (
             Persona(system_prompt_file=DASHED),
             Persona(permissions=Permissions(allowed_tools=[DASHED])),
@@ -204,5 +204,5 @@ def _begins(argv: tuple[str, ...], text: str) -> bool:
 
 
 def _ends(argv: tuple[str, ...], text: str) -> bool:
-    """Return whether a word, or the value of an option, is this text."""
+    """Return whether an argument, or the value of an option, is the given text."""
     return any(word == text or word.endswith(f"={text}") for word in argv)

@@ -1,9 +1,9 @@
-"""A store in memory, for tests of supervisors that simulate years without a disk.
+"""An in-memory store, for supervisor tests that simulate years without a disk.
 
-It follows the same policy as the file store: a log that the real fold adds up, an inbox that
-readers see on top of it, one writer, one supervisor, and the markers of the run folder. It does not
-simulate torn or edited files: use the real store in a folder for that. A test of a full disk, or of
-a supervisor killed during a write, overrides `MemoryStore.commit`.
+It follows the same policy as the file store: a log that the real fold processes, an inbox that
+readers see on top of the log, one writer, one supervisor, and the markers of the run folder. It
+does not simulate torn or edited files: use the real store in a folder for those. A test of a full
+disk, or of a supervisor that is killed during a write, overrides `MemoryStore.commit`.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -29,11 +29,11 @@ from rekindle.policy.redact.redaction import Redaction
 from rekindle.policy.settings.runtime_settings import LOCK_WAIT_SECONDS
 
 _PRUNE_EVERY = 64
-"""Number of events between two prunings of old state, as by a snapshot."""
+"""Number of events between two prunings of old state, as a snapshot would do."""
 
 
 class MemoryMarker:
-    """A marker file, which exists or not."""
+    """A marker file that either exists or does not."""
 
     def __init__(self) -> None:
         self.text: str | None = None
@@ -115,12 +115,12 @@ class MemoryView(msgspec.Struct, frozen=True):
 
     @property
     def projection(self) -> Projection:
-        """Return the projection of the log and the inbox."""
+        """Return the projection of the log with the inbox."""
         return fold_events(self.committed, self.pending) if self.pending else self.committed
 
 
 class MemoryWriter:
-    """The only writer of an agent while it is open."""
+    """The only writer for an agent, as long as it is open."""
 
     def __init__(self, store: "MemoryStore", agent: str) -> None:
         self._store, self._agent = store, agent
@@ -130,10 +130,10 @@ class MemoryWriter:
         return self._store.read(self._agent).committed
 
     def fold(self) -> None:
-        """Move the records of the inbox into the log."""
+        """Move the records in the inbox to the log."""
         pending = self._store.inbox.get(self._agent)
         if any(isinstance(one, QuestionAnswered) for one in pending or ()):
-            for one in list(pending or ()):  # an answer is judged by everything before it
+            for one in list(pending or ()):  # an answer is checked against all earlier records
                 self._store.commit(
                     self._agent, self._stamp_events(self._judge_answer(one)), folded=1
                 )
@@ -148,7 +148,7 @@ class MemoryWriter:
         return self._drop_repeated([one])
 
     def _drop_repeated(self, pending: Sequence[AnyEvent]) -> list[AnyEvent]:
-        """Return the records without those that hooks, installed twice, have reported twice."""
+        """Return the records without duplicates, which hooks that are installed twice report."""
         seen = dict(self.projection.seen)
         new: list[AnyEvent] = []
         for one in pending:
@@ -175,7 +175,7 @@ class MemoryWriter:
 
 
 class MemoryStore:
-    """The agents of one project; a replacement for `rekindle.stores.files.FileStore`."""
+    """The agents of one project; replaces `rekindle.stores.files.FileStore` in tests."""
 
     def __init__(
         self,
@@ -184,7 +184,7 @@ class MemoryStore:
         redaction: Redaction | None = None,
         keep: int | None = None,
     ) -> None:
-        """Make an empty store that keeps the last `keep` events of each log; None: all."""
+        """Make an empty store that keeps the last `keep` events of each log; None keeps all."""
         self.redaction = redaction or Redaction()
         self.inbox: dict[str, list[AnyEvent]] = {}
         self.log: dict[str, list[AnyEvent]] = {}
@@ -198,7 +198,7 @@ class MemoryStore:
         self._question_numbers: dict[str, int] = {}
 
     def last_question(self, agent: str) -> int:
-        """Return the number of the last question that the operator may know."""
+        """Return the number of the last question that the operator may have seen."""
         return self._question_numbers.get(agent, 0)
 
     def keep_question_number(self, agent: str, number: int) -> None:
@@ -219,27 +219,27 @@ class MemoryStore:
         return agent in self._known
 
     def create(self, agent: str) -> None:
-        """Create an agent, unless it exists."""
+        """Create an agent if it does not exist."""
         with self.writer(agent):
             pass
 
     def read(self, agent: str) -> MemoryView:
-        """Return the state of an agent, with records that are not folded yet."""
+        """Return an agent's state, including records that have not been folded yet."""
         known = self._known.get(agent) or Projection(agent=agent)
         return MemoryView(known, tuple(self.inbox.get(agent, ())))
 
     def document(self, agent: str, name: str) -> bytes | None:
-        """Return None: no document is committed; a test can override this."""
+        """Return None, because no document is committed; a test can override this method."""
         del agent, name
         return None
 
     def report(self, agent: str, *records: AnyEvent) -> None:
-        """Acknowledge records for the next writer to fold, as hooks do."""
+        """Acknowledge records, as hooks do; the next writer folds them."""
         self.inbox.setdefault(agent, []).extend(records)
         self.folder(agent).writes += 1
 
     def submit(self, agent: str, *records: AnyEvent) -> bool:
-        """Acknowledge records and fold them; return False if an open writer will fold them."""
+        """Acknowledge records and fold them; return False if an open writer is to fold them."""
         self.report(agent, *records)
         try:
             with self.writer(agent) as writer:
@@ -250,7 +250,7 @@ class MemoryStore:
 
     @contextmanager
     def writer(self, agent: str, *, wait: float = LOCK_WAIT_SECONDS) -> Iterator[MemoryWriter]:
-        """Open the agent's only writer; raise BusyError at once if it is open, without waiting."""
+        """Open the agent's only writer; raise BusyError without waiting if it is already open."""
         if agent in self._writing:
             raise BusyError(agent, wait)
         self._writing.add(agent)
@@ -263,7 +263,7 @@ class MemoryStore:
             self._writing.discard(agent)
 
     def commit(self, agent: str, stamped: list[AnyEvent], *, folded: int = 0) -> None:
-        """Make events durable, and remove the folded ones from the inbox.
+        """Make events durable, and remove the folded records from the inbox.
 
         An override that raises before it calls this method commits nothing.
         """
@@ -281,7 +281,7 @@ class MemoryStore:
 
     @contextmanager
     def supervising(self, agent: str) -> Iterator[None]:
-        """Be the only supervisor of this agent until the block ends."""
+        """Act as the agent's only supervisor until the block ends."""
         if agent in self._supervised:
             raise SupervisedError(agent)
         self._supervised.add(agent)
@@ -291,7 +291,7 @@ class MemoryStore:
             self._supervised.discard(agent)
 
     def is_supervised(self, agent: str) -> bool:
-        """Return whether a supervisor runs."""
+        """Return whether a supervisor is running."""
         return agent in self._supervised
 
     def check_supervision(self, agent: str) -> None:

@@ -1,10 +1,10 @@
 """A summarizer that obeys whatever it reads: `python -m rekindle.testing.obedient_summarizer`.
 
 Text in a transcript can persuade a model of anything. This summarizer is always persuaded: it does
-whatever the transcript asks for, as far as an answer can. It makes every line that it reads an item
-of every section; headings, keys and markers become headings, keys and markers of its answer. When
-it is told that its answer cannot be used, it keeps only the sections that it was asked for, but the
-same items. It shows the worst that a transcript can do:
+whatever the transcript asks for, as far as an answer can. It turns every line that it reads into an
+item of every section; headings, keys and markers become headings, keys and markers of its answer.
+When it is told that its answer cannot be used, it keeps only the sections that it was asked for,
+but with the same items. It shows the worst that a transcript can do:
 
     personas:
       summarizer:
@@ -37,7 +37,7 @@ class RequestLine(NamedTuple):
     text: str
     turn: int
     who: str
-    """Author of the turn, from the turn's head."""
+    """Author of the turn, as stated in the turn's first line."""
     is_head: bool
 
 
@@ -95,7 +95,7 @@ def make_answer(prompt: str) -> str:
 
 
 def _make_forms(name: str, read: list[dict[str, Any]], known: list[str]) -> list[dict[str, Any]]:
-    """Return every line as an item of every known loop."""
+    """Return every line as an item for every known loop."""
     if name not in FORMS:
         return read
     key, words = FORMS[name]

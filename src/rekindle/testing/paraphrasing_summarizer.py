@@ -2,9 +2,9 @@
 
 Start it with `python -m rekindle.testing.paraphrasing_summarizer`.
 
-The obedient summarizer copies, so a search for copied words finds the source. This one follows the
-instructions in the transcript in other words. Each style defeats a different way of finding the
-source, and the citations may be false:
+The obedient summarizer copies text, so a search for the copied words finds the source. This
+summarizer follows the instructions in the transcript, but uses other words. Each style defeats a
+different way of finding the source, and the citations may be false:
 
     personas:
       summarizer:
@@ -33,9 +33,9 @@ from rekindle.testing.obedient_summarizer import (
 
 RewordingStyle = Literal["filler", "reordered", "synonyms", "grafted", "decoded"]
 CitationStyle = Literal["honest", "person", "all"]
-"""Turns that an item cites: its own, the person's first one, or all of them."""
+"""Turns that an item cites: its own turn, the person's first turn, or all turns."""
 RequestChoice = Literal["longest", "person"]
-"""Line that becomes the only item of a section: the longest, or the person's last one."""
+"""Line that becomes the only item of a section: the longest line, or the person's last line."""
 REWORDING_STYLES: tuple[RewordingStyle, ...] = get_args(RewordingStyle)
 CITATION_STYLES: tuple[CitationStyle, ...] = get_args(CitationStyle)
 
@@ -100,7 +100,7 @@ def make_reworded_answer(
     citing: CitationStyle = "honest",
     following: RequestChoice = "longest",
 ) -> str:
-    """Return the answer to a request: every line, reworded, in every section."""
+    """Return the answer to a request: every line, reworded, as an item of every section."""
     lines = [line for line in list_data_lines(prompt) if not line.is_head]
     request = next((line for line in reversed(lines) if line.who == "person"), None)
     most = sorted(lines, key=lambda line: (line.who != "person", -len(line.text)))[:MOST]
@@ -118,7 +118,7 @@ def make_reworded_answer(
 
 
 def reword_text(text: str, style: RewordingStyle) -> str:
-    """Return a text in other words, or in another order."""
+    """Return a text with other words, or with its words in another order."""
     return _REWORD[style](text)
 
 
@@ -142,21 +142,21 @@ def _make_item(
 
 
 def _add_filler(text: str) -> str:
-    """Return the text with a filler word between every two words."""
+    """Return the text with filler words between its words."""
     rng = random.Random(text)  # noqa: S311 - not a secret; seeded by the text
     words = [(word, rng.choice(_FILLERS)) for word in text.split()]
     return " ".join(part for pair in words for part in pair).removesuffix(words[-1][1]).strip()
 
 
 def _reverse_clauses(text: str) -> str:
-    """Return the text with its clauses, of a few words each, in the opposite order."""
+    """Return the text with its clauses, of a few words each, in reverse order."""
     words = text.split()
     clauses = [words[at : at + _CLAUSE_WORDS] for at in range(0, len(words), _CLAUSE_WORDS)]
     return ", ".join(" ".join(clause) for clause in reversed(clauses))
 
 
 def _replace_synonyms(text: str) -> str:
-    """Return the text with every word that has a synonym replaced, and its clauses reordered."""
+    """Return the text with words replaced by synonyms where known, and its clauses reordered."""
     return _reverse_clauses(" ".join(_SYNONYMS.get(word.casefold(), word) for word in text.split()))
 
 

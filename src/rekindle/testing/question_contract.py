@@ -1,4 +1,4 @@
-"""The tests of one-shot questions."""
+"""Contract tests of one-shot questions."""
 
 import re
 from typing import Any
@@ -32,14 +32,14 @@ from rekindle.testing.contract_subject import (
 )
 
 _RESUMING = re.compile(r"resume|continue|session-id|hooks?\.json|settings=")
-"""Options that a question must not have: to resume a session, or to set hooks."""
+"""Options that a question's command must not have, because they resume a session or set hooks."""
 _GRANTED = (
     *("Bash", "Write", "Edit", "NotebookEdit", "WebFetch", "Task", "mcp__box__put", "mcp_box_*"),
     *("*", "Bash(git log:*)", "Write(*)", "--help", UNENFORCEABLE_RULE, "run_shell_command"),
 )
-"""Tools that no question may be granted: they write, run commands, or are unknown."""
+"""Tools that no question may be granted, because they write, run commands, or are unknown."""
 _UNTAME = (DASHED, f"\n{DASHED}", f'" {DASHED} "', f"' {DASHED}", f"={DASHED}", "é\0", "{")
-"""Texts that could become an option, or end a quoted text early."""
+"""Texts that could become an option, or end a quoted string early."""
 
 
 class QuestionContract(ContractSubject):
@@ -49,7 +49,7 @@ class QuestionContract(ContractSubject):
         return OneShotQuestion(**{"scratch": "/scratch", "program": self.program, **more})
 
     def asked(self, **more: Any) -> Made | None:
-        """Return the command for a question; None if it is refused, with a hint."""
+        """Return the command for a question, or None if the harness refuses it with a hint."""
         try:
             return self.whole.ask(self.question(**more))
         except (UsageError, ManifestError) as error:
@@ -76,7 +76,7 @@ class QuestionContract(ContractSubject):
             assert own.argv[0] == self.whole.HOOK_FILES.program
 
     def test_a_question_may_read_at_most(self) -> None:
-        """An empty list of tools equals none; tools that only read may be granted, others never."""
+        """An empty tool list equals none; only tools that just read may be granted."""
         if not self.whole.CAN.questions:
             return
         alone, nothing = (self.asked(persona=one) for one in (Persona(), _make_granting()))
@@ -103,7 +103,7 @@ class QuestionContract(ContractSubject):
             assert f"/scratch/{name}" in join_command(made, files=False)
 
     def test_nothing_that_is_asked_becomes_an_option(self) -> None:
-        """Instructions, schema and persona never change the options, or are refused.
+        """Instructions, schema and persona never change the options; otherwise they are refused.
 
         Text inside a file is not an option.
         """
@@ -126,7 +126,7 @@ class QuestionContract(ContractSubject):
             assert made is None or _list_options(made.argv) == _list_options(tame.argv), made
 
     def test_an_answer_is_read_from_anything(self) -> None:
-        """Empty output is not an answer; damaged output gives a valid answer or none."""
+        """Empty output is not an answer; damaged output leads to a valid answer or none."""
         if not self.whole.CAN.questions:
             return
         assert self.whole.answer(()) is None
@@ -140,7 +140,7 @@ class QuestionContract(ContractSubject):
                     assert found.text.strip()
 
     def test_an_answer_that_was_cut_is_none_or_less(self) -> None:
-        """A CLI with a final report has not answered before it."""
+        """Output without its final report is not an answer, if the CLI prints such a report."""
         for one in self.kept():
             if one.asked and any(isinstance(seen, FinalReport) for seen in one.seen(self.whole)):
                 for length in range(len(one.stream)):
@@ -152,5 +152,5 @@ def _make_granting(*tools: str) -> Persona:
 
 
 def _list_options(argv: tuple[str, ...]) -> list[str]:
-    """Return the words of a command without values; the name of a setting is part of its option."""
+    """Return a command's arguments without values; a setting's name is part of its option."""
     return [re.sub(r"(?s)^(--config=[\w.]+|[^=]*)=.*", r"\1", word) for word in argv]

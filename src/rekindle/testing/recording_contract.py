@@ -1,4 +1,4 @@
-"""The tests of what a harness reads from its recordings, intact and damaged."""
+"""Contract tests of what a harness reads from its recordings, intact and damaged."""
 
 import json
 from typing import Any, get_args
@@ -45,7 +45,7 @@ class RecordingContract(ContractSubject):
     """Tests of what a harness reads from recordings."""
 
     def test_recordings_show_what_it_can(self) -> None:
-        """Each feature of the harness is in at least one recording."""
+        """At least one recording shows each feature of the harness."""
         cases = expected_results.load_expected(self.recordings)
         assert set(cases) == {one.name for one in self.kept()}
         exits, seen = (
@@ -78,9 +78,9 @@ class RecordingContract(ContractSubject):
                     assert made == wanted_, f"{recording.name}: {name}: {json.dumps(made)}"
 
     def test_a_transcript_has_what_its_session_was_asked(self) -> None:
-        """A transcript has each prompt that a hook reported, so that the session can be resumed.
+        """A transcript contains each prompt that a hook reported, so the session can be resumed.
 
-        If prompts have ids, a transcript without one is recognized.
+        If prompts have ids, a transcript that lacks a prompt is recognized.
         """
         for recording in self.kept():
             for fact in map(self.whole.read_hook, recording.hook_lines(self.whole)):
@@ -94,7 +94,7 @@ class RecordingContract(ContractSubject):
                         assert not self.whole.holds(lines, _OTHER), recording.name
 
     def test_an_end_is_told_in_a_line(self) -> None:
-        """An exit is described in one line, a limit in the CLI's own words with its end."""
+        """An exit is described in one line; a limit has the CLI's own words or a reset time."""
         for recording in self.kept():
             found = recording.exit(self.whole)
             assert found.kind in _KINDS
@@ -103,7 +103,7 @@ class RecordingContract(ContractSubject):
             assert found.kind != "limit" or found.hint or found.resets_at
 
     def test_usage_says_how_it_is_known(self) -> None:
-        """Without a known window the usage is `unknown`; a reported window fills it in."""
+        """Without a known window, the usage is `unknown`; a window that is passed in fills it."""
         for recording in self.kept():
             for seen in recording.seen(self.whole):
                 if isinstance(seen, UsageReport):
@@ -117,13 +117,13 @@ class RecordingContract(ContractSubject):
                 assert told.known == ("reported" if found.window is None else told.known)
 
     def test_a_requested_end_is_not_a_crash(self) -> None:
-        """A stop is an interruption, whatever the program printed."""
+        """A requested stop is an interruption, whatever the program printed."""
         for recording in self.kept():
             found = self.whole.classify(recording.ended(self.whole, stopped=True))
             assert found.kind == "interrupted", recording.name
 
     def test_a_process_that_was_killed_has_crashed(self) -> None:
-        """A process killed by SIGKILL has no final report."""
+        """A process killed by SIGKILL counts as crashed, because it has no final report."""
         assert self.whole.classify(ProcessResult(code=-9, session=SESSION)).kind == "crash"
 
     def test_another_session_than_the_one_asked_for_is_a_failed_resume(self) -> None:
@@ -133,7 +133,7 @@ class RecordingContract(ContractSubject):
             assert self.whole.classify(ended).kind == "resume-failed"
 
     def test_a_damaged_hook_is_refused_and_nothing_else(self) -> None:
-        """A damaged payload raises DocumentError or gives a valid event."""
+        """A damaged payload raises DocumentError or leads to a valid event."""
         for word, lines in self.told_by_hooks().items():
             first = next(line for line in lines if line.event == word)
             for payload in hostile_lines.damage_lines(line.payload for line in lines):
@@ -146,7 +146,7 @@ class RecordingContract(ContractSubject):
                     assert fact is None or events.parse(events.render(fact)) == fact
 
     def told_by_hooks(self) -> dict[str, list[Any]]:
-        """Return the recorded lines of hooks, by event."""
+        """Return the recorded hook lines, by event."""
         found: dict[str, list[Any]] = {}
         for recording in self.kept():
             for line in recording.hook_lines(self.whole):
@@ -154,7 +154,7 @@ class RecordingContract(ContractSubject):
         return found
 
     def test_a_damaged_transcript_raises_nothing(self) -> None:
-        """A damaged line gives valid passages and usage, or none."""
+        """A damaged line leads to valid passages and usage, or to none."""
         lines = (line for one in self.kept() for line in one.transcript.split(b"\n"))
         for line in hostile_lines.damage_lines(lines):
             if found := self.whole.usage(line, {}):
@@ -164,7 +164,7 @@ class RecordingContract(ContractSubject):
                 assert all(map(_is_line, (passage.at, passage.message, passage.thread)))
 
     def test_a_transcript_tells_every_turn_that_counts(self) -> None:
-        """Each turn of the budget, and each reported prompt, is in a passage."""
+        """Each turn that counts towards the budget, and each reported prompt, is in a passage."""
         for recording in self.kept():
             told: list[Any] = []
             for line in recording.transcript.split(b"\n"):
@@ -177,14 +177,14 @@ class RecordingContract(ContractSubject):
                 told += found
             asked = [one.text.strip() for one in told if isinstance(one, PromptText)]
             for fact in map(self.whole.read_hook, recording.hook_lines(self.whole)):
-                # A process that shares its session with another may lose a prompt.
+                # If two processes share a session, a prompt of one may be lost.
                 if isinstance(fact, events.PromptSubmitted) and _contains_value(
                     fact.text, recording
                 ):
                     assert fact.text.strip() in asked, recording.name
 
     def test_a_damaged_line_raises_nothing(self) -> None:
-        """A line that is cut, mangled, nested or huge gives valid items, or none."""
+        """A line that is truncated, mangled, nested or huge leads to valid items, or to none."""
         for line in hostile_lines.damage_lines(line for one in self.kept() for line in one.stream):
             shown = self.whole.read_stream(line)
             assert isinstance(shown, tuple)
@@ -198,7 +198,7 @@ class RecordingContract(ContractSubject):
             self.judge(errors=text)
 
     def judge(self, **facts: Any) -> None:
-        """Require that any exit can be described in one line."""
+        """Classify a process result, and require that its exit is described in one line."""
         for resumes in (False, True):
             ended = ProcessResult(**{"code": 1, "session": SESSION, "resumes": resumes, **facts})
             found = self.whole.classify(ended)

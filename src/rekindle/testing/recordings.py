@@ -1,10 +1,11 @@
-"""Recordings of launches of an agent CLI: output, exit and input of hooks.
+"""Recordings of agent CLI launches: their output, exit and hook input.
 
 A recording has one JSON object per line. The first has `session`, `resumes`, `code` and `stderr`;
-then follow `{"stream": LINE}`, `{"hook": "EVENT[:SOURCE]", "payload": {…}}`, `{"transcript": LINE}`
-and, for transcripts of sub-agents, `{"aside": LINE}`. A LINE is the recorded object, or a text if
-the line was not an object. An EVENT has the CLI's name, and may be one without a hook of the
-harness. With `"asked": true` in the first line the recording is a question, and has only a stream.
+it is followed by `{"stream": LINE}`, `{"hook": "EVENT[:SOURCE]", "payload": {…}}`, `{"transcript":
+LINE}` and, for transcripts of sub-agents, `{"aside": LINE}`. A LINE is the recorded object, or a
+text if the line was not an object. An EVENT is named as in the CLI, and the harness need not have a
+hook for it. With `"asked": true` in the first line, the recording is a question, and has only a
+stream.
 """
 
 import json
@@ -50,7 +51,7 @@ class Recording(msgspec.Struct, frozen=True, kw_only=True):
     asked: bool = False
 
     def seen(self, harness: Harness) -> list[OutputItem]:
-        """Return the items that a harness reads from the output."""
+        """Return the items that a harness reads from the recorded output."""
         return [one for line in self.stream for one in harness.read_stream(line)]
 
     def ended(self, harness: Harness, *, stopped: bool = False) -> ProcessResult:
@@ -72,7 +73,7 @@ class Recording(msgspec.Struct, frozen=True, kw_only=True):
         return harness.classify(self.ended(harness))
 
     def hook_lines(self, harness: Harness, *, supervised: bool = True) -> Iterator[HookRecord]:
-        """Yield the records of the hooks that the harness installs, as in our inbox."""
+        """Yield the records of the hooks that the harness installs, as they are in our inbox."""
         made = list_wanted(harness.hooks(("/python", f"/{HOOK_PROGRAM}"), supervised=supervised))
         installed = [
             (name, matcher, parse_hook_command(hook["command"])) for name, matcher, hook in made

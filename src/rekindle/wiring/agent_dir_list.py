@@ -1,8 +1,9 @@
-"""The folders that a project's agents work in, and the list of them that hooks read.
+"""The folders that a project's agents work in, and the list of these folders that hooks read.
 
     python -I -m rekindle.wiring.agent_dir_list PROJECT
 
-hook.py cannot parse rekindle.yaml: it starts this program if the list is older than the manifest.
+hook.py cannot parse rekindle.yaml, so it starts this program if the list is older than the
+manifest.
 """
 
 import os
@@ -52,7 +53,7 @@ def list_agent_dirs(project: Project) -> list[AgentDir]:
 
 
 def choose_agent(project: Project, place: Path) -> str | None:
-    """Return the only agent of the project, or the one that works in `place`; None if ambiguous."""
+    """Return the project's only agent, or the one that works in `place`; None if ambiguous."""
     names = list(project.manifest.agents)
     if len(names) > 1:
         names = choose_agents(list_agent_dirs(project), str(place.resolve()))
@@ -60,7 +61,7 @@ def choose_agent(project: Project, place: Path) -> str | None:
 
 
 def require_accepted_dirs(project: Project, place: Path) -> None:
-    """Refuse to choose an agent by `place` if a `dir:` was changed or the agent was added.
+    """Refuse to choose an agent by `place` if a `dir:` was changed or the agent is new.
 
     Raises:
         UsageError: An agent may have changed the manifest so that another agent is chosen.
@@ -78,11 +79,11 @@ def require_accepted_dirs(project: Project, place: Path) -> None:
 
 
 def list_hook_folders(folder: Path) -> list[Path]:
-    """Return the folders to search for hooks of a project's agents, the project's own first.
+    """Return the folders to search for hooks of a project's agents, starting with the project.
 
     These are the folders that the agents work in, and those in the records of installed hooks. A
-    folder outside the project is included only if the operator accepted it: a manifest can name any
-    folder.
+    folder outside the project is included only if the operator accepted it, because a manifest can
+    name any folder.
     """
     from rekindle.flows.hooks.install_hooks import list_recorded_folders  # noqa: PLC0415 - keeps other commands fast
 
@@ -96,22 +97,22 @@ def list_hook_folders(folder: Path) -> list[Path]:
 
 
 def write_agent_dirs(folder: Path) -> None:
-    """Write the list that hooks read, with the stamp of the manifest that it was made from."""
+    """Write the list that hooks read, with the stamp of the manifest that it is based on."""
     with translate_os_errors(folder / MANIFEST_FILE):
-        # Taken before the manifest is read: if it changes in between, the list is only made once
-        # more.
+        # The stamp is taken before the manifest is read: if the manifest changes in between, the
+        # list is only written once more.
         stat = (folder / MANIFEST_FILE).stat()
     project = config.load_project(folder)
     head = f"{_SCHEMA} {stat.st_mtime_ns} {stat.st_size} {folder.resolve()}"
     lines = [f"{one.agent} {one.harness} {one.path}" for one in list_agent_dirs(project)]
-    # A path with a newline would be read as two lines. Without it, only hooks that name the agent
-    # find that folder.
+    # A path with a newline would be read as two lines, so it is left out. Its folder is then found
+    # only by hooks that name the agent.
     text = "".join(f"{line}\n" for line in (head, *lines) if "\n" not in line)
     durable_files.replace_file(RekindleFolder(folder).agent_dirs, os.fsencode(text))
 
 
 def main(folder: Path) -> None:
-    with suppress(RekindleError):  # an error must not disturb the session that starts
+    with suppress(RekindleError):  # an error must not disturb the session that is starting
         if is_trusted(folder):
             write_agent_dirs(folder)
 

@@ -22,7 +22,7 @@ from rekindle.wiring.agent_dir_list import find_agent_dir
 from rekindle.wiring.open_store import find_harness
 
 _VARIABLE = re.compile(r"\$[A-Za-z_][A-Za-z0-9_]*\Z")
-"""Value of `env:` that refers to a variable of the operator's environment."""
+"""An `env:` value that refers to a variable in the operator's environment."""
 
 
 class AgentEnvironment(msgspec.Struct, frozen=True):
@@ -35,8 +35,8 @@ class AgentEnvironment(msgspec.Struct, frozen=True):
 def locate_words(project: Project, name: str, words: Sequence[str]) -> tuple[str, ...]:
     """Return a command with relative paths resolved in the agent's folder, or else the project's.
 
-    A summarizer is started in another folder. The first word is a path if it contains a slash; any
-    other word with a slash or a dot is one if such a file exists.
+    This is needed because a summarizer is started in another folder. The first word is a path if it
+    contains a slash. Any other word with a slash or a dot is a path if such a file exists.
     """
     folders = (find_agent_dir(project, name), project.path)
     return tuple(_locate(word, folders, number == 0) for number, word in enumerate(words))
@@ -45,16 +45,16 @@ def locate_words(project: Project, name: str, words: Sequence[str]) -> tuple[str
 def _locate(word: str, folders: Sequence[Path], is_program: bool) -> str:  # noqa: FBT001 - private
     if "/" not in word and (is_program or "." not in word):
         return word
-    with suppress(OSError, ValueError):  # the launch reports an unreadable folder or a NUL
+    with suppress(OSError, ValueError):  # the launch itself reports an unreadable folder or a NUL
         return next((str(place / word) for place in folders if (place / word).is_file()), word)
     return word
 
 
 def make_environment(project: Project, name: str) -> AgentEnvironment:
-    """Return the environment of an agent's program.
+    """Return the environment for an agent's program.
 
     Raises:
-        ManifestError: The harness is unknown, or a variable of `env:` cannot be set.
+        ManifestError: The harness is unknown, or a variable in `env:` cannot be set.
     """
     entry, harness = project.manifest.agents[name], find_harness(project, name)
     folder = find_agent_dir(project, name)
@@ -74,7 +74,7 @@ def make_environment(project: Project, name: str) -> AgentEnvironment:
 
 
 def _resolve_variables(project: Project, name: str, own: dict[str, str]) -> dict[str, str]:
-    """Return the variables of `env:`; `$NAME` takes the operator's value."""
+    """Return the variables in `env:`; `$NAME` is replaced by the operator's value."""
     variables = {}
     for key, value in own.items():
         wanted = value.removeprefix("$") if _VARIABLE.match(value) else None

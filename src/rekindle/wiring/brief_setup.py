@@ -1,4 +1,4 @@
-"""Construction of the brief writer and the morning page."""
+"""Build the brief writer and the morning page."""
 
 import os
 from datetime import datetime
@@ -23,7 +23,7 @@ from rekindle.wiring.starting import background_start
 def make_brief_writer(
     project: Project, store: FileStore, name: str, *, by_hand: bool, mechanical: bool = False
 ) -> BriefWriter:
-    """Return a brief writer; if not `by_hand`, it uses the operator's remembered environment."""
+    """Return a brief writer; unless `by_hand` is set, it uses the operator's saved environment."""
     environ = (
         os.environ
         if by_hand
@@ -45,7 +45,7 @@ def make_brief_writer(
 
 
 def remember_operator(project: Project, store: FileStore, name: str) -> None:
-    """Save the operator's environment for scheduled briefs, unless a run has saved it."""
+    """Save the operator's environment for scheduled briefs, unless a run has already saved it."""
     harness = HARNESSES.get(project.manifest.agents[name].harness)
     if harness is not None and not background_start.has_environment(store, name):
         background_start.remember_environment(store, name, harness)

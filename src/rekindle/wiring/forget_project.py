@@ -1,6 +1,6 @@
-"""Every trace of Rekindle on this host, for one project or for all.
+"""Find and remove every trace of Rekindle on this host, for one project or for all.
 
-Files of the user stay: rekindle.yaml, prompts, and the branches of the audit trail in git.
+The user's own files stay: rekindle.yaml, prompts, and the branches of the audit trail in git.
 """
 
 import os
@@ -47,7 +47,7 @@ class InstalledTrace(msgspec.Struct, frozen=True):
 
 
 class Leftover(msgspec.Struct, frozen=True):
-    """A possible trace that is not removed, because it may also be the user's."""
+    """A possible trace that is not removed, because it may be the user's own."""
 
     words: str
     reason: str
@@ -55,10 +55,10 @@ class Leftover(msgspec.Struct, frozen=True):
 
 
 def refuse_running(folder: Path) -> None:
-    """Refuse to forget a project in which an agent, a process that it left or the daemon runs.
+    """Refuse to forget a project while an agent, a process that it left or the daemon is running.
 
     Raises:
-        OwnershipError: One of them runs.
+        OwnershipError: One of them is running.
     """
     root = RekindleFolder(folder)
     held = set(RunningAgents().find(folder))
@@ -90,7 +90,8 @@ def find_traces(folder: Path, *, keep_history: bool = False) -> Iterator[Install
     for name in root.names():
         spooled = inbox.list_spooled_segments(root.agent(name).path)
         yield from (_make_file_trace(segment.path, "records of hooks") for segment in spooled)
-    # Before the record, which has the device and inode of a folder that is gone.
+    # Locks come before the record, because its device and inode identify them if the folder is
+    # missing.
     for path in find_lock_files(folder, trust_records.read_recorded_identity(project)):
         yield _make_file_trace(path, "lock")
     if durable_files.path_exists(project.path):
@@ -103,7 +104,7 @@ def find_traces(folder: Path, *, keep_history: bool = False) -> Iterator[Install
 
 
 def find_user_traces() -> Iterator[InstalledTrace | Leftover]:
-    """Yield the user's traces that belong to no single project."""
+    """Yield the user's traces that do not belong to a single project."""
     places = [
         locate_hooks(cli, "user", None, os.environ)
         for cli in HARNESSES.working()

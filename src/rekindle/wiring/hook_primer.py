@@ -1,9 +1,9 @@
-"""The context for a session that starts without a supervisor, or was compacted.
+"""Print the context for a session that starts without a supervisor, or was compacted.
 
     python -I -m rekindle.wiring.hook_primer AGENT_FOLDER < RECORD
 
-hook.py starts this program at the start of a session, which waits for it. It is not a `rekindle`
-command, and imports only what it needs.
+hook.py starts this program at the start of a session, and the session waits for it. It is not a
+`rekindle` command, and imports only what it needs.
 """
 
 import sys
@@ -34,9 +34,9 @@ from rekindle.wiring.open_store import (
 
 
 def main(folder: Path, record: bytes, say: Callable[[str], None]) -> None:
-    """Print the context for the session that starts with this record, or why there is none."""
+    """Print the context for the session that the record starts, or why there is no context."""
     if not is_trusted(folder.parents[2]):
-        return  # a cloned repository may come with a relay of its own
+        return  # a cloned repository may contain a relay
     line = hook_record.parse(record.strip(b"\n").removeprefix(hook_record.PREFIX))
     harness = HARNESSES.get(line.harness)
     event = harness.read_hook(line) if harness else None
@@ -60,7 +60,7 @@ def _write_checkpoint(
     project: Project, name: str, harness: Harness, event: SessionCompacted
 ) -> None:
     """Write a checkpoint of a session that is about to be compacted."""
-    # Imported here to keep every other start fast.
+    # Imported here, because every other session start must stay fast.
     from rekindle.flows.handoff.compaction_checkpoint import CompactionCheckpointer  # noqa: PLC0415
     from rekindle.wiring import summarizer_setup  # noqa: PLC0415
 
@@ -77,7 +77,7 @@ def _write_checkpoint(
 
 
 def _find_start(event: AnyEvent | None) -> SessionStarted | None:
-    """Return the start of a session: its own event, or the first prompt for CLIs without one."""
+    """Return the start event of a session, or its first prompt if the CLI reports no start."""
     if isinstance(event, PromptSubmitted):
         return SessionStarted(
             ts=event.ts, session=event.session, harness="", source="startup", process=""
@@ -102,7 +102,7 @@ def prime_session(
 
 
 def _read_optional(project: Project, file: str | None, key: str) -> str:
-    """Return the text of a file, or the reason why it cannot be read, for the session to see."""
+    """Return the text of a file, or the reason why it cannot be read, to show to the session."""
     try:
         return read_named_file(project, file, key)
     except ManifestError as error:

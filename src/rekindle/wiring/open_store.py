@@ -1,4 +1,4 @@
-"""The store and the harnesses. Every command imports this module, so it imports little."""
+"""Open the store and find harnesses. Every command imports this module, so it imports little."""
 
 from collections.abc import Callable
 
@@ -24,7 +24,7 @@ HARNESSES = Harnesses()
 
 
 def open_store(project: Project, say: Callable[[AuditError], None] | None = None) -> FileStore:
-    """Return the project's store; `say` gets the first error of the audit trail."""
+    """Return the project's store; `say` is called with the first audit-trail error, if any."""
     return FileStore(
         project.path,
         host=host.identify_host(),
@@ -50,7 +50,7 @@ def find_harness(project: Project, name: str) -> Harness:
 
 
 def read_named_file(project: Project, file: str | None, key: str) -> str:
-    """Return the text of a file that the manifest names; empty if it names none."""
+    """Return the text of a file that the manifest names, or "" if it does not name one."""
     if not file:
         return ""
     try:

@@ -1,4 +1,4 @@
-"""Construction of an agent's summarizer, and the facts that need no model."""
+"""Build an agent's summarizer, and collect the facts that need no model."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -49,7 +49,7 @@ def make_summarizer(
     *,
     stops: Callable[[], bool] = bool,
 ) -> Summarizer:
-    """Return an agent's summarizer; it stops waiting for an answer once `stops` returns true."""
+    """Return an agent's summarizer, which stops waiting for an answer once `stops` returns True."""
     cap = project.settings.runtime.relay.summarizer_max_input_tokens
     asked = make_headless(project, store, name, os.environ, role, stops=stops)
     return Summarizer(asked.ask, cap=cap, words=asked.words) if asked else Summarizer(None, cap=cap)
@@ -64,23 +64,23 @@ def make_headless(
     *,
     stops: Callable[[], bool] = bool,
 ) -> HeadlessSummarizer | None:
-    """Return the CLI that writes an agent's summaries: `personas: summarizer:`, else its own.
+    """Return the CLI that writes an agent's summaries: `personas: summarizer:`, or its own CLI.
 
-    Return None if no CLI is asked: an unknown program could do anything when it gets a question,
-    and some CLIs cannot be asked without a session.
+    Return None if no CLI can be asked: an unknown program could do anything with a question, and
+    some CLIs cannot be asked without a session.
     """
     persona, harness = _find_summarizer(project, name, role)
     settings, entry = project.settings.runtime.relay, project.manifest.agents[name]
     is_unknown = harness.NAME == command_harness.NAME and not persona.command
     if settings.summarizer == "mechanical" or is_unknown or not harness.CAN.questions:
         return None
-    # The agent's `command:` also replaces the program of the same CLI here.
+    # If the CLI is the same, the agent's `command:` replaces its program here too.
     own = (entry.command or ()) if entry.harness == (persona.adapter or entry.harness) else ()
     passed = environment.select_variables(
         environ, harness.PASSED_PREFIXES, harness.BLOCKED_VARIABLES
     )
     if "PATH" in passed and harness.NAME != command_harness.NAME:
-        # The CLI starts programs too, and needs none of the project for an answer.
+        # The CLI starts programs too, and does not need the project's programs for an answer.
         passed["PATH"] = program_search.order_path(passed["PATH"])
     return HeadlessSummarizer(
         harness=harness,
@@ -99,7 +99,7 @@ def check_summarizer(project: Project, name: str, role: str = PERSONA) -> None:
     """Refuse a summarizer that cannot be asked, before hours of work depend on it.
 
     Raises:
-        ManifestError: There is no such persona, no such adapter, or a file of it cannot be read.
+        ManifestError: The persona or its adapter does not exist, or a file cannot be read.
     """
     persona, _ = _find_summarizer(project, name, role)
     if project.settings.runtime.relay.summarizer != "mechanical":
@@ -132,7 +132,7 @@ def _find_summarizer(project: Project, name: str, role: str) -> tuple[Persona, H
 
 
 def read_task_text(project: Project, name: str) -> str:
-    """Return the text of the agent's task; empty if it cannot be read."""
+    """Return the text of the agent's task, or "" if it cannot be read."""
     prompt = project.manifest.agents[name].prompt or AgentDefaults().prompt
     with suppress(RekindleError):
         return read_named_file(project, prompt, "prompt").strip()
@@ -140,7 +140,7 @@ def read_task_text(project: Project, name: str) -> str:
 
 
 def _read_words(project: Project, persona: Persona) -> str:
-    """Return the instructions of the persona's file, else those that `init` has written."""
+    """Return the instructions in the persona's file, or those that `init` wrote."""
     if persona.system_prompt_file:
         return read_named_file(project, persona.system_prompt_file, "system_prompt_file")
     return (durable_files.read_bytes(RekindleFolder(project.path).summarizer) or b"").decode(
@@ -149,13 +149,13 @@ def _read_words(project: Project, persona: Persona) -> str:
 
 
 def _find_scratch(project: Project, store: FileStore, name: str) -> Path:
-    """Return the folder in which the CLI is asked; agents cannot plant settings of a CLI there."""
+    """Return the folder in which the CLI is asked; agents cannot put CLI settings there."""
     store.create(name)
     return private_files.find_private_project(project.path).make_agent(name).asked
 
 
 def find_commit(project: Project, name: str, since: str) -> str:
-    """Return the full id of the commit `since`; empty if none was given.
+    """Return the full id of the commit `since`, or "" if none was given.
 
     Raises:
         UsageError: Git does not know the commit.
@@ -174,9 +174,10 @@ def open_git_status(project: Project, name: str) -> GitStatus:
 
 
 def collect_known_work(project: Project, store: FileStore, name: str, since: str = "") -> KnownWork:
-    """Return what is known of an agent's work without reading a transcript.
+    """Return what is known about an agent's work without reading a transcript.
 
-    `since` is the commit of the agent's folder when the work started; empty if unknown.
+    `since` is the commit that the agent's folder was at when the work started; it is empty if
+    unknown.
     """
     there = open_git_status(project, name)
     seen = store.read(name)
@@ -205,9 +206,9 @@ def _read_relay(store: FileStore, name: str) -> relay.Relay | None:
 
 
 def _read_left_over(store: FileStore, name: str, known: Projection) -> tuple[str, ...]:
-    """Return the remaining work in the last checkpoint of this cycle."""
+    """Return the remaining work that the current cycle's last checkpoint lists."""
     standing = known.documents.get("checkpoint")
-    # A person's own session is always read from its start, and so carries nothing over.
+    # A person's own session is always read from its start, so nothing is carried over.
     is_kept = standing is not None and not standing.session and standing.seq > known.began.seq
     data = store.document(name, "checkpoint") if is_kept else None
     try:

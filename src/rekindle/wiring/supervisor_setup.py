@@ -1,4 +1,4 @@
-"""Construction of an agent's supervisor from the manifest, the store and this host."""
+"""Build an agent's supervisor from the manifest, the store and this host."""
 
 import sys
 import time
@@ -99,9 +99,9 @@ def run_supervisor(
     cycles: int | None = None,
     unbounded: bool = False,
 ) -> RunResult:
-    """Run the supervisor of an agent until it ends; `program` replaces the CLI's own.
+    """Run an agent's supervisor until it ends; `program` replaces the CLI's own program.
 
-    `unbounded`: the operator has lifted the limits on work without progress.
+    `unbounded` says that the operator has lifted the limits on work without progress.
     """
     agent = _make_agent(project, store, name, program, cycles, on_this_host=not for_watchdog)
     if not (for_watchdog or for_up):
@@ -111,20 +111,21 @@ def run_supervisor(
         _check_addresses(notifier, tell)
     else:
         background_start.remember_environment(store, name, agent.harness)
-    # The project as last accepted: a changed manifest applies once a person restarts the agent.
+    # The project as last accepted; a changed manifest applies only after a person restarts the
+    # agent.
     said_now = [project]
 
     def renewed() -> AgentSpec | None:
         try:
             found = load_project(project.path)
             if trust_checks.explain_unaccepted(found, name):
-                return None  # stays in safe mode until `restart` accepts the change
+                return None  # the agent stays in safe mode until `restart` accepts the change
             made = _make_agent(found, store, name, program, cycles)
         except (RekindleError, KeyError) as error:
             tell(TroubleReport(f"it keeps its former settings: {error}"))
             return None
         if made.stays != agent.stays:
-            return None  # the other mode needs another supervisor
+            return None  # a changed mode needs another supervisor
         said_now[0] = found
         return made
 
@@ -168,7 +169,7 @@ def check_settings(project: Project, store: FileStore, name: str) -> None:
 
 
 def check_agent(project: Project, store: FileStore, name: str) -> None:
-    """Refuse settings of one agent that `run` would refuse; `notify:` is the project's.
+    """Refuse settings of one agent that `run` would refuse; `notify:` is not checked.
 
     Raises:
         RekindleError: The error that `run` would raise.
@@ -177,7 +178,7 @@ def check_agent(project: Project, store: FileStore, name: str) -> None:
 
 
 def check_notify(project: Project, store: FileStore) -> None:
-    """Refuse addresses of `notify:` that no notification could be sent to.
+    """Refuse `notify:` addresses to which no notification could be sent.
 
     Raises:
         NotifyError: An address cannot be used, or the program that sends to it is not installed.
@@ -188,7 +189,7 @@ def check_notify(project: Project, store: FileStore) -> None:
 def _accept_command(
     project: Project, store: FileStore, name: str, tell: Callable[[SupervisorReport], None]
 ) -> None:
-    """Accept the settings of an agent that a person runs; a watchdog then opens no tmux window."""
+    """Accept the settings of an agent that a person runs; a watchdog no longer opens a window."""
     check_notify(project, store)
     if changes := trust_checks.accept_settings(project, name):
         tell(SettingsReport(changes))
@@ -204,7 +205,7 @@ def make_steps(
     *,
     fold_every: float,
 ) -> SupervisorSteps:
-    """Return the steps of a supervisor on this host, for the host of a fleet, which times them."""
+    """Return the steps of a supervisor on this host, for a fleet host, which schedules them."""
     agent = _make_agent(project, store, name, ())
     notifier = Notifier(project.manifest.notify, store.redaction)
     world = _make_ports(
@@ -282,7 +283,7 @@ def _make_end_ports(
 
 
 def _check_addresses(notifier: Notifier, tell: Callable[[SupervisorReport], None]) -> None:
-    """Report addresses that cannot be used: a watchdog may lack a variable that they name."""
+    """Report unusable addresses; a watchdog may lack an environment variable that they name."""
     try:
         notifier.check()
     except NotifyError as error:
@@ -311,8 +312,8 @@ def _make_agent(
 ) -> AgentSpec:
     """Return the agent as the manifest describes it.
 
-    `on_this_host`: also refuse it if its folder or its program is missing. A supervisor that a
-    watchdog starts does not: the launch records what is missing.
+    With `on_this_host`, refuse the agent if its folder or program is missing. A supervisor that a
+    watchdog starts does not refuse it, because the launch records what is missing.
     """
     refuse_obstacles(project, name, program, on_this_host=on_this_host)
     entry, harness = project.manifest.agents[name], find_harness(project, name)

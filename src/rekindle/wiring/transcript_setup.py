@@ -1,4 +1,4 @@
-"""Archived transcripts of an agent's sessions."""
+"""Read and archive the transcripts of an agent's sessions."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -19,10 +19,10 @@ from rekindle.wiring.open_store import HARNESSES
 def read_sessions(
     project: Project, store: FileStore, name: str
 ) -> Iterator[tuple[ArchivedTranscript, Iterator[Turn]]]:
-    """Yield each session and sub-agent with its turns, after archiving the newest turns."""
+    """Archive the newest turns, then yield each session and sub-agent with its turns."""
     if not store.exists(name):
         return
-    with suppress(BusyError):  # another process archives them: yield what is there
+    with suppress(BusyError):  # another process is archiving: yield the turns that are there
         archive_agent(project, store, name)
     archive = TranscriptArchive(store.folder(name).transcripts)
     yield from ((one, archive.turns(one)) for one in archive.all())
@@ -37,7 +37,7 @@ def archive_agent(project: Project, store: FileStore, name: str) -> None:
 def archive_sessions(
     project: Project, store: FileStore, name: str, transcript_of: Mapping[str, str]
 ) -> None:
-    """Add the new turns of some sessions to the archive; `transcript_of` has their transcripts."""
+    """Add the new turns of some sessions to the archive; `transcript_of` maps session to path."""
     if _is_archived(project):
         TranscriptArchiver(store, name, HARNESSES.working()).sources(transcript_of)
 
@@ -45,6 +45,6 @@ def archive_sessions(
 def _is_archived(project: Project) -> bool:
     """Return whether transcripts are archived; never for a folder that the user has not accepted.
 
-    Otherwise a cloned repository could have the user's own sessions copied into it.
+    Otherwise, a cloned repository could get copies of the user's own sessions.
     """
     return project.settings.runtime.archive.transcripts and is_trusted(project.path)

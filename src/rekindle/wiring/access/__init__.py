@@ -1,1 +1,1 @@
-"""What an agent and an operator may do: trust, protected paths, withheld variables."""
+"""What agents and operators may do: trust, protected paths, withheld variables."""

@@ -1,15 +1,15 @@
-"""The PATH of an agent's CLI, ordered so that the CLI does not start a program of the agent.
+"""The PATH of an agent's CLI, ordered so that the CLI does not run programs that the agent wrote.
 
 A CLI starts programs outside its agent's sandbox: git, a shell, its interpreter. A PATH folder
-inside the workspace, such as `.venv/bin`, could contain a program of such a name. The remedy
-depends on the CLI:
+inside the workspace, such as `.venv/bin`, could contain a program with one of these names. The
+remedy depends on the CLI:
 
-- If paths can be denied to its file tools, the PATH keeps its order, and the agent cannot write the
-  folder. A folder that already has a program of such a name, or that cannot be denied because the
-  agent works in it, is moved to the end.
+- If paths can be denied to its file tools, the PATH keeps its order, and the agent cannot write to
+  the folder. A folder that already has a program with such a name, or that cannot be denied because
+  the agent works in it, is moved to the end.
 - If the agent's commands can have another PATH, they get the operator's, and the CLI itself gets
-  one with the folders of the workspace last.
-- Otherwise the folders of the workspace are last for both.
+  one with the workspace folders at the end.
+- Otherwise, the workspace folders are at the end for both.
 """
 
 import os
@@ -31,18 +31,18 @@ _STARTED_BY_CLIS = (
 
 
 class GuardedPath(msgspec.Struct, frozen=True):
-    """The PATH of a CLI and of its agent's commands, and the folders the agent must not write."""
+    """The PATH of a CLI and of its agent's commands, and folders that the agent must not write."""
 
     cli: str
     agent: str = ""
     """PATH for the agent's commands; empty if it is the same as the CLI's."""
     protected: tuple[str, ...] = ()
     last: tuple[str, ...] = ()
-    """Folders that were moved to the end of the PATH of the agent's commands."""
+    """Folders moved to the end of the PATH that the agent's commands use."""
 
 
 def guard_path(path: str, folder: Path, can: Capabilities, *, stays: bool) -> GuardedPath:
-    """Return the PATH for a CLI whose agent works in `folder`; `stays`: in a person's terminal."""
+    """Return the PATH for a CLI whose agent works in `folder`; `stays` means in a terminal."""
     entries = [entry for entry in path.split(os.pathsep) if Path(entry).is_absolute()]
     inside = tuple(entry for entry in entries if program_search.is_in_workspace(entry))
     if can.denies_paths:
@@ -60,7 +60,7 @@ def guard_path(path: str, folder: Path, can: Capabilities, *, stays: bool) -> Gu
 
 
 def explain_path(project: Project, name: str) -> str:
-    """Return a note about the folders moved to the end of the agent's PATH; empty if none were."""
+    """Return a note about folders moved to the end of the agent's PATH, or "" if none were."""
     entry = project.manifest.agents[name]
     harness = HARNESSES.get(entry.harness)
     if harness is None or harness.NAME == command_harness.NAME or "PATH" in (entry.env or {}):
@@ -89,5 +89,5 @@ def _can_be_first(entry: Path, folder: Path) -> bool:
 
 
 def _contains_folder(entry: Path, folder: Path) -> bool:
-    """Return whether the agent works in this folder of the PATH, and so must write there."""
+    """Return whether the agent works in this PATH folder, and therefore must write to it."""
     return folder.is_relative_to(entry.resolve())

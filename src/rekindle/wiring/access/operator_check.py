@@ -1,16 +1,16 @@
-"""The check whether an agent of this project, or anyone else, calls a command.
+"""Check whether a command is called by an agent of this project.
 
-An agent that could start what its operator has stopped would undo `stop`. A process is an agent's
-if it, or one of its ancestors,
+An agent that could start what its operator has stopped would undo `stop`. A process belongs to an
+agent if it, or one of its ancestors,
 
 - has the mark of a launch in its environment;
 - holds the lock of a supervisor, which on Linux is the parent of every orphan of its agent;
 - was recorded as a process of the agent that has cleared its environment, and its supervisor has
   exited.
 
-A process that an agent has started through another service (cron, at, systemd-run) is not its
+A process that an agent starts through another service (cron, at, systemd-run) is not its
 descendant, and a process in its own PID namespace does not see its supervisor: only a sandbox
-prevents these.
+prevents these cases.
 """
 
 from collections.abc import Collection, Iterator
@@ -37,7 +37,7 @@ _OF_SUPERVISOR = ("run", "supervisor")
 
 
 def refuse_agent(project: Project, command: str) -> None:
-    """Refuse a command for operators if an agent of this project calls it.
+    """Refuse an operator command if an agent of this project calls it.
 
     Raises:
         CalledByAgentError: An agent calls it, and its manifest does not say `may_control: true`.
@@ -49,17 +49,17 @@ def refuse_agent(project: Project, command: str) -> None:
 def refuse_agent_of(
     project: Path, agents: Collection[str], command: str, *, has_fleet: bool = False
 ) -> None:
-    """Refuse a command as `refuse_agent` does, in a folder whose manifest may be missing."""
+    """Refuse a command like `refuse_agent`, in a folder whose manifest may be missing."""
     for folder in _find_callers(project, agents, has_fleet=has_fleet):
         if not background_file.read_background(folder.parents[2], folder.name).may_control:
             raise CalledByAgentError(command, folder.name)
 
 
 def _find_callers(project: Path, agents: Collection[str], *, has_fleet: bool) -> Iterator[Path]:
-    """Yield the folders of this project's agents among the ancestors of this process."""
+    """Yield the folder of each agent of this project that is an ancestor of this process."""
     lineage = launch_processes.list_ancestors()
     seen = [*map(_find_launched, lineage)]
-    # This process is left out: a supervisor is not an agent.
+    # This process itself is skipped, because a supervisor is not an agent.
     seen += [folder for pid in lineage[1:] for folder in _find_supervised(pid)]
     for folder in dict.fromkeys(filter(None, seen)):
         if _is_below(project, folder) or (
@@ -94,7 +94,7 @@ def _is_below(project: Path, folder: Path) -> bool:
 
 
 def _is_of_fleet(folder: Path) -> bool:
-    """Return whether an agent's folder is the replica of a fleet's host."""
+    """Return whether an agent's folder is a replica on a fleet host."""
     try:
         owner = ownership.read_owner(AgentFolder(folder))
     except RekindleError:

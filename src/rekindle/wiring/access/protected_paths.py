@@ -1,9 +1,9 @@
 """Files that an agent must not write, because they decide what runs outside its sandbox.
 
-A CLI reads the settings in a project when it starts, and runs their hooks and servers as the user.
-Git runs the programs that a repository's own settings name. The manifest names commands of the
-supervisor. For a CLI whose file tools can be limited to paths, all of these files are denied. Only
-a sandbox limits a shell.
+When a CLI starts, it reads the settings in the project, and runs their hooks and servers as the
+user. Git runs the programs that a repository's own settings name. The manifest names commands that
+the supervisor runs. If a CLI's file tools can be limited to paths, all of these files are denied.
+Only a sandbox limits a shell.
 """
 
 import sys
@@ -18,14 +18,14 @@ from rekindle.system.processes import program_search
 from rekindle.wiring.agent_dir_list import find_agent_dir
 
 _BESIDE_WORK = (".git", ".claude", ".codex", ".gemini", ".agents", ".mcp.json", ".env")
-"""Names in the project and the agent's folder. Gemini CLI passes the variables of a `.env`, such as
-`BASH_ENV`, to every program that it starts; `.env` is denied for Claude Code too, because two
-CLIs may work in one folder.
+"""Names of files in the project and in the agent's folder. Gemini CLI passes the variables of a
+`.env`, such as `BASH_ENV`, to every program that it starts; `.env` is also denied for Claude
+Code, because two CLIs may work in the same folder.
 """
 
 
 def list_protected(project: Path, folder: Path) -> tuple[str, ...]:
-    """Return the paths that an agent of the project, which works in `folder`, must not write."""
+    """Return the paths that an agent of the project must not write while it works in `folder`."""
     project = project.resolve()
     own = (
         project / MANIFEST_FILE,
@@ -37,7 +37,7 @@ def list_protected(project: Path, folder: Path) -> tuple[str, ...]:
 
 
 def explain_exposed(project: Project, name: str) -> str:
-    """Return which files of Rekindle the agent can write; empty if none."""
+    """Return which of Rekindle's own files the agent can write, or "" if none."""
     program_search.exclude_folders(find_agent_dir(project, name))
     ours = {
         "the Python that runs Rekindle": Path(sys.executable),

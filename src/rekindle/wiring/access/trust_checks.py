@@ -1,4 +1,4 @@
-"""Whether the user trusts a project's folder on this host, and which settings were accepted."""
+"""Check whether the user trusts a project folder on this host, and has accepted its settings."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -36,7 +36,7 @@ def is_trusted(folder: Path) -> bool:
 
 
 def list_trusted() -> list[Path]:
-    """Return the folders that the user trusts on this host, which are all known projects."""
+    """Return the folders that the user trusts on this host; they are all known projects."""
     return trust_records.list_trusted(clock.read_clock())
 
 
@@ -44,17 +44,17 @@ def require_trust(folder: Path) -> None:
     """Refuse to work in a folder that the user has not accepted.
 
     Raises:
-        UntrustedError: The folder was not accepted, or another folder is at its path now.
+        UntrustedError: The folder was not accepted, or has since been replaced by another one.
     """
     if not is_trusted(folder):
         raise UntrustedError(private_files.render_path(folder))
 
 
 def accept_folder(folder: Path) -> None:
-    """Record that the user trusts a folder as it is now, with all agents of its manifest.
+    """Record that the user trusts a folder as it is now, with all agents in its manifest.
 
     Raises:
-        ManifestError: Its manifest cannot be read.
+        ManifestError: The manifest cannot be read.
     """
     if (folder / MANIFEST_FILE).exists():
         accept_project(config.load_project(folder))
@@ -63,7 +63,7 @@ def accept_folder(folder: Path) -> None:
 
 
 def accept_project(project: Project) -> None:
-    """Record that the user trusts a project's folder, and its settings as they were read."""
+    """Record that the user trusts a project folder, and accepts its settings as they were read."""
     trust_records.record_trust(private_files.find_private_project(project.path), clock.read_clock())
     accept_fleet(project)
     for name in project.manifest.agents:
@@ -71,19 +71,19 @@ def accept_project(project: Project) -> None:
 
 
 def forget_folder(folder: Path) -> None:
-    """Remove everything that is recorded for a folder on this host."""
+    """Remove everything that this host has recorded about a folder."""
     private_files.find_private_project(folder).remove()
 
 
 def find_controlled(project: Project, name: str) -> ControlledSettings:
-    """Return the settings of an agent that need the operator's consent."""
+    """Return the agent's settings that need the operator's consent."""
     return consent.select_controlled(project.manifest, name, _find_paths_outside(project, name))
 
 
 def accept_settings(project: Project, name: str) -> list[str]:
     """Record the agent's settings as accepted; return the changes that were not accepted before.
 
-    The fleet belongs to the project, and its settings are accepted with those of any agent.
+    The fleet belongs to the project, so its settings are accepted with those of any agent.
     """
     had_fleet = has_lost_fleet(project)
     changes = [_redact_text(project, change.render()) for change in _accept_agent(project, name)]
@@ -97,7 +97,7 @@ def accept_settings(project: Project, name: str) -> list[str]:
 
 
 def _accept_agent(project: Project, name: str) -> list[SettingChange]:
-    """Record the agent's settings as accepted; return the changes except those of the fleet."""
+    """Record the agent's settings as accepted; return the changes, except changes to the fleet."""
     record = private_files.find_private_project(project.path).make_agent(name).settings
     before, after = trust_records.read_settings(record), find_controlled(project, name)
     if before != after:
@@ -121,7 +121,8 @@ def accept_fleet(project: Project) -> list[str]:
 def require_fleet(project: Project) -> None:
     """Refuse to connect to a fleet that the operator has not accepted.
 
-    An agent could have changed its address, and the variable whose value is sent there.
+    An agent could have changed the fleet's address, and the variable whose value is sent to that
+    address.
 
     Raises:
         UntrustedError: The folder was not accepted.
@@ -145,10 +146,10 @@ def has_lost_fleet(project: Project) -> bool:
 
 
 def require_no_lost_fleet(project: Project, agents: Sequence[str]) -> None:
-    """Refuse to report agents as stopped if an accepted fleet may still run them.
+    """Refuse to report agents as stopped if an accepted fleet may still be running them.
 
     Raises:
-        UnacceptedError: The manifest no longer names that fleet.
+        UnacceptedError: The manifest no longer names the accepted fleet.
     """
     if not agents or not has_lost_fleet(project):
         return
@@ -171,7 +172,7 @@ def _find_fleet(project: Project) -> ControlledSettings:
 
 
 def find_changes(project: Project, name: str) -> list[SettingChange]:
-    """Return how the settings differ from the accepted ones; empty if none were ever accepted."""
+    """Return how the settings differ from the accepted ones; empty if none were accepted before."""
     before = _read_accepted(project, name)
     if before is None:
         return []
@@ -180,7 +181,7 @@ def find_changes(project: Project, name: str) -> list[SettingChange]:
 
 
 def _redact_changes(project: Project, changes: list[SettingChange]) -> list[SettingChange]:
-    """Redact whole values, because a part of a secret may not look like one."""
+    """Redact whole values, because part of a secret may not look like a secret."""
     return [
         SettingChange(
             change.key, _redact_text(project, change.before), _redact_text(project, change.after)
@@ -190,12 +191,12 @@ def _redact_changes(project: Project, changes: list[SettingChange]) -> list[Sett
 
 
 def is_unknown(project: Project, name: str) -> bool:
-    """Return whether no settings of the agent were ever accepted in this trusted folder."""
+    """Return whether this trusted folder has no accepted settings for the agent."""
     return _read_accepted(project, name) is None and is_trusted(project.path)
 
 
 def explain_unaccepted(project: Project, name: str) -> str:
-    """Return why a supervisor must not start the agent; empty if its settings were accepted."""
+    """Return why a supervisor must not start the agent, or "" if its settings were accepted."""
     if _read_accepted(project, name) is None:
         return NEVER_ACCEPTED
     changes = find_changes(project, name)
@@ -206,7 +207,7 @@ def explain_unaccepted(project: Project, name: str) -> str:
 
 
 def stamp_settings(project: Project, name: str) -> object:
-    """Return a value that changes if `explain_unaccepted` may give another answer.
+    """Return a value that changes whenever the result of `explain_unaccepted` may change.
 
     It costs a few `stat` calls, and does not replace the comparison before a launch.
     """
@@ -219,7 +220,7 @@ def stamp_settings(project: Project, name: str) -> object:
 
 
 def require_accepted(project: Project, name: str) -> None:
-    """Refuse to start a program of the manifest that the operator has not accepted.
+    """Refuse to start a program from the manifest that the operator has not accepted.
 
     Raises:
         UntrustedError: The folder was not accepted.
@@ -241,7 +242,7 @@ def has_moved(project: Project, name: str) -> bool:
 
 
 def is_accepted_dir(project: Project, name: str, folder: Path) -> bool:
-    """Return whether an agent's `dir:` is in the project, or the operator accepted this folder."""
+    """Return whether an agent's `dir:` is in the project or was accepted by the operator."""
     if folder.is_relative_to(project.path.resolve()):
         return True
     return (_read_accepted(project, name) or {}).get(
@@ -250,7 +251,7 @@ def is_accepted_dir(project: Project, name: str, folder: Path) -> bool:
 
 
 def find_accepted_notify(project: Project, name: str) -> list[str]:
-    """Return the accepted addresses of `notify:`; an agent may have added its own."""
+    """Return the accepted `notify:` addresses, because an agent may have added its own."""
     return list((_read_accepted(project, name) or {}).get("notify", []))
 
 
@@ -265,7 +266,7 @@ def _redact_text(project: Project, text: str) -> str:
 
 
 def _find_paths_outside(project: Project, name: str) -> dict[str, str]:
-    """Return the paths outside the project that the manifest names for an agent, by their key."""
+    """Return the paths outside the project that the manifest names for an agent, by key."""
     entry, defaults = project.manifest.agents[name], AgentDefaults()
     root = project.path.resolve()
     named = {

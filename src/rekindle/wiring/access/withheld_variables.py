@@ -1,8 +1,8 @@
-"""Variables that an agent does not get, although its project may need them.
+"""Environment variables that an agent does not get, although its project may need them.
 
-An agent gets only variables of an allow-list. If the project's files mention another one, or if it
-looks like a credential, the agent probably needs it: without a message, the user would look for the
-cause in the wrong place.
+An agent gets only variables on an allow-list. If the project's files mention another variable, or
+if it looks like a credential, the agent probably needs it. Without a message, the user would look
+for the cause in the wrong place.
 """
 
 import os
@@ -27,7 +27,7 @@ _VARIABLE = re.compile(rb"\b[A-Z][A-Z0-9_]{2,}\b")
 
 
 def find_withheld(project: Project, name: str) -> list[str]:
-    """Return the variables that an agent probably needs, those mentioned in its project first."""
+    """Return variables that an agent probably needs; those its project mentions come first."""
     entry = project.manifest.agents[name]
     harness = HARNESSES.get(entry.harness)
     if harness is None:
@@ -42,7 +42,7 @@ def find_withheld(project: Project, name: str) -> list[str]:
 
 
 def explain_withheld(name: str, missed: Sequence[str]) -> str:
-    """Return a note, on one line, about withheld variables and how to pass them on."""
+    """Return a one-line note about withheld variables and how to pass them on."""
     more = len(missed) - WITHHELD_NAMES
     others = f" and {more} more" if more > 0 else ""
     return (
@@ -52,7 +52,7 @@ def explain_withheld(name: str, missed: Sequence[str]) -> str:
 
 
 def _find_mentioned(folder: Path) -> frozenset[str]:
-    """Return the words in the project's files that look like names of variables."""
+    """Return the words in the project's files that look like variable names."""
     words: set[bytes] = set()
     for path in _list_files(folder):
         try:

@@ -1,4 +1,4 @@
-"""Supervisors in the background, and the watchdog that restarts them."""
+"""Start supervisors in the background, and run the watchdog that restarts them."""
 
 import os
 import sys
@@ -52,14 +52,14 @@ from rekindle.wiring.open_store import (
 
 TMUX_SESSION = "rekindle"
 FOR_UP = "--for-up"
-"""Option of a supervisor that `up` starts: the operator's command is already in the log."""
+"""Option for a supervisor started by `up`: the operator's command is already in the log."""
 FOR_WATCHDOG = "--for-watchdog"
-"""Option of a supervisor that a watchdog starts: it continues as the operator last decided."""
+"""Option for a supervisor started by a watchdog: it follows the operator's last command."""
 
 
 def make_supervisor_command(name: str, *words: str) -> list[str]:
-    """Return the command that runs an agent."""
-    # -P keeps modules in the project's folder from being imported.
+    """Return the command that starts an agent's supervisor."""
+    # -P prevents imports of modules in the project folder.
     return [sys.executable, "-P", "-m", "rekindle", "run", name, *words]
 
 
@@ -78,8 +78,8 @@ def note_start(store: FileStore, name: str, seq: int) -> None:
 def start_for_watchdog(project: Project, store: FileStore, name: str) -> str:
     """Start a supervisor for a watchdog, with the operator's saved environment.
 
-    It is started as the operator started it, in a tmux window or in the background. Return a note
-    about the window; empty for one in the background.
+    The supervisor is started as the operator started it, in a tmux window or in the background.
+    Return a note about the window, or "" for a supervisor in the background.
     """
     argv, variables = (
         make_supervisor_command(name, FOR_WATCHDOG),
@@ -112,7 +112,7 @@ def _start_process(
 
 
 def start_briefs(project: Project, store: FileStore) -> None:
-    """Start a process that writes the briefs that are due, and outlives this one."""
+    """Start a process that writes the briefs that are due, and that outlives this process."""
     store.root.make()
     HostProcesses().start_detached(
         [sys.executable, "-P", "-m", "rekindle", "brief", "--due"],
@@ -123,7 +123,7 @@ def start_briefs(project: Project, store: FileStore) -> None:
 
 
 def start_in_tmux(project: Project, name: str) -> int:
-    """Start a supervisor in a window of our tmux session, to which the operator can attach."""
+    """Start a supervisor in a window of our tmux session, which the operator can attach to."""
     return _open_window(project, name, make_supervisor_command(name, FOR_UP), {})
 
 
@@ -133,7 +133,7 @@ def _open_window(project: Project, name: str, argv: list[str], more: dict[str, s
 
 
 def note_window(store: FileStore, name: str, *, is_wanted: bool) -> None:
-    """Record, outside the workspace, whether a watchdog starts the agent in a tmux window."""
+    """Record, outside the workspace, whether a watchdog is to start the agent in a tmux window."""
     store.open_private(name)
     if (private := store.folder(name).private) is None:
         return
@@ -151,7 +151,7 @@ def is_in_window(store: FileStore, name: str) -> bool:
 
 
 def keep_last_words(store: FileStore, name: str, words: str) -> None:
-    """Save why a supervisor in a window exits, because the window is closed with it."""
+    """Save why a supervisor in a tmux window exits, because the window closes when it does."""
     with suppress(OSError, StoreError):
         fd = detached_start.open_output(store.folder(name).output)
         try:
@@ -166,7 +166,7 @@ def render_attach_hint() -> str:
 
 
 def _select_variables(project: Project, name: str) -> dict[str, str]:
-    """Return the variables for a supervisor in a window: the agent's, and those of `notify:`."""
+    """Return the variables for a supervisor in a window: the agent's, and those in `notify:`."""
     entry = project.manifest.agents[name]
     harness = HARNESSES.get(entry.harness)
     own = [value.removeprefix("$") for value in (entry.env or {}).values()]
@@ -174,7 +174,7 @@ def _select_variables(project: Project, name: str) -> dict[str, str]:
         own += notify_addresses.name_variables(address)
     named = {key: os.environ[key] for key in own if key in os.environ}
     passed, never = (harness.PASSED_PREFIXES, harness.BLOCKED_VARIABLES) if harness else ((), ())
-    # tmux sets the terminal variables of its windows.
+    # tmux itself sets the terminal variables in its windows.
     return {
         **environment.select_variables(os.environ, passed, (*never, "TERM", "COLORTERM")),
         **named,
@@ -182,9 +182,10 @@ def _select_variables(project: Project, name: str) -> dict[str, str]:
 
 
 def remember_environment(store: FileStore, name: str, harness: Harness) -> None:
-    """Save the operator's environment, because that of cron or of a service is nearly empty.
+    """Save the operator's environment, because cron and services have a nearly empty one.
 
-    Possible secrets are left out: a key in a variable must be given to the service itself.
+    Variables that may be secret are left out: a key in a variable must be given to the service
+    itself.
     """
     passed = environment.select_variables(
         os.environ, harness.PASSED_PREFIXES, harness.BLOCKED_VARIABLES
@@ -196,7 +197,7 @@ def remember_environment(store: FileStore, name: str, harness: Harness) -> None:
 
 
 def has_environment(store: FileStore, name: str) -> bool:
-    """Return whether an environment is saved; always true for a replica, which never has one."""
+    """Return whether an environment is saved; always True for a replica, which never saves one."""
     private = store.folder(name).private
     return private is None or durable_files.path_exists(private.environment)
 
@@ -221,7 +222,7 @@ def watch_once(project: Project, store: FileStore) -> list[WatchReport]:
 
 
 def _watch_trusted(project: Project, watching: Watchdog) -> list[WatchReport]:
-    """Let the watchdog look at the agents, unless the user has not accepted the folder."""
+    """Let the watchdog check the agents; if the folder is not trusted, report that instead."""
     names = list(project.manifest.agents)
     if trust_checks.is_trusted(project.path):
         return watching.look(names)
@@ -256,16 +257,16 @@ def _make_watchdog(project: Project, store: FileStore) -> Watchdog:
 
 
 def measure_output(store: FileStore, name: str) -> int:
-    """Return the bytes that supervisors in the background have written so far."""
+    """Return the number of bytes that background supervisors have written so far."""
     stamp = file_status.make_file_stamp(store.folder(name).output)
     return stamp[0] if stamp else 0
 
 
 def read_last_words(store: FileStore, name: str, since: int = 0) -> str:
-    """Return the last lines of a background supervisor that were written after offset `since`."""
+    """Return the last lines that a background supervisor wrote after byte offset `since`."""
     output = store.folder(name).output
     new = measure_output(store, name) - since
-    # Negative if the file was truncated when the supervisor started.
+    # `new` is negative if the file was truncated when the supervisor started.
     most = WATCH_LAST_BYTES if new < 0 else min(new, WATCH_LAST_BYTES)
     try:
         words = durable_files.read_last_bytes(output, most) or b""
@@ -276,7 +277,7 @@ def read_last_words(store: FileStore, name: str, since: int = 0) -> str:
 
 
 class ProjectWatchdog:
-    """Watches the agents of one project, and remembers what it has reported."""
+    """Watches the agents of one project, and remembers which reports it has made."""
 
     def __init__(self, folder: Path) -> None:
         self._folder, self._stamp = folder, _make_stamp(folder)
@@ -286,25 +287,25 @@ class ProjectWatchdog:
 
     @property
     def every(self) -> float:
-        """Seconds between two looks."""
+        """Interval between two checks, in seconds."""
         return self._project.settings.runtime.watch.interval
 
     def look(self) -> Iterator[WatchReport]:
-        """Look at all agents once; yield the reports that are new since the last look."""
+        """Check all agents once, and yield the reports that are new since the last check."""
         changed = _make_stamp(self._folder)
         if changed != self._stamp:
             self._stamp = changed
             try:
                 self._project = config.load_project(self._folder)
             except RekindleError as error:
-                # The manifest is being edited: the last readable one applies.
+                # The manifest may be being edited, so the last readable version applies.
                 yield WatchReport(manifest.MANIFEST_FILE, started=False, words=str(error))
             else:
                 self._watching = _make_watchdog(self._project, open_store(self._project))
         refusal = self._refuse_fleet()
         if not refusal:
             self._told.pop(manifest.MANIFEST_FILE, None)
-        # On a fleet, its hosts restart the agents.
+        # With a fleet, the fleet's hosts restart the agents.
         has_fleet = self._project.settings.fleet is not None
         for report in refusal if has_fleet else _watch_trusted(self._project, self._watching):
             if report.started or self._told.get(report.agent) != report:
@@ -312,7 +313,7 @@ class ProjectWatchdog:
             self._told[report.agent] = report
 
     def _refuse_fleet(self) -> list[WatchReport]:
-        """Return why a fleet is ignored: the operator has not accepted it."""
+        """Return a report if the operator has not accepted the fleet; otherwise an empty list."""
         if self._project.settings.fleet is None:
             return []
         try:
@@ -347,5 +348,5 @@ def sleep_until_signal(seconds: float, interruption: Interruption) -> None:
 
 
 def _make_stamp(folder: Path) -> object:
-    """Return a value that changes when the manifest does."""
+    """Return a value that changes when the manifest changes."""
     return file_status.make_file_stamp(folder / manifest.MANIFEST_FILE)

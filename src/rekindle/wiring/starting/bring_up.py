@@ -1,6 +1,6 @@
 """Start several agents: check each, start all, wait for all, and report the state of each.
 
-Each agent is a generator that yields while it waits, so that no agent waits for another.
+Each agent is handled by a generator that yields while it waits, so that no agent delays another.
 """
 
 import time
@@ -31,22 +31,22 @@ from rekindle.wiring.starting import background_start
 
 _STOPPED_MEANWHILE = "was stopped meanwhile, and stays stopped"
 _Waiting = Generator[None, None, str]
-"""Generator that yields while it waits for the agent, and returns the agent's state."""
+"""Generator that yields while it waits for an agent, and returns the agent's state."""
 
 
 class StartResult(msgspec.Struct, frozen=True):
-    """The result of `up` for an agent."""
+    """The result of `up` for one agent."""
 
     agent: str
     state: str = ""
     error: str = ""
-    """Reason why the agent was not started; empty if its supervisor runs, or has finished."""
+    """Reason why the agent was not started; empty if its supervisor is running or has finished."""
     hint: str = ""
     """What the operator can do about the error."""
 
 
 class AgentStarter:
-    """Starts agents of one project together."""
+    """Starts several agents of one project together."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class AgentStarter:
         tmux: bool = False,
         unbounded: bool = False,
     ) -> None:
-        """Take `accept`, which checks an agent and accepts its settings."""
+        """Use `accept` to check each agent and accept its settings before the start."""
         self._project, self._store, self._accept = project, store, accept
         self._tmux, self._unbounded = tmux, unbounded
         self._rows = RowReader(
@@ -84,7 +84,7 @@ class AgentStarter:
 
     def _bring_up(self, name: str) -> _Waiting:
         store = self._store
-        # If the folder was wiped or replaced, wait until the old supervisor exits.
+        # If the folder was deleted or replaced, wait until the old supervisor exits.
         yield from _wait_until(lambda: not store.has_lost_folder(name))
         self._accept(name)
         if store.is_supervised(name):
@@ -99,11 +99,11 @@ class AgentStarter:
         return (yield from self._wait_for_state(name, before, pid, said_before))
 
     def _start_supervisor(self, name: str) -> tuple[int, int, int]:
-        """Start a supervisor; return the last event before it, its pid and its output so far."""
+        """Start a supervisor; return the last event before it, its pid, and the output size."""
         project, store = self._project, self._store
         # The operator's command is recorded here, not by the supervisor, so that a command given
-        # while the supervisor starts is the later one. The start is noted first, because a watchdog
-        # that looks in between would start another supervisor.
+        # while the supervisor is starting counts as the later one. The start is recorded first,
+        # because a watchdog that checks in between would start another supervisor.
         seen = store.read(name)
         background_start.note_start(store, name, seen.committed.seq + len(seen.pending) + 1)
         cycles = find_cycle_limit(project.manifest.agents[name])
@@ -119,9 +119,9 @@ class AgentStarter:
         return before, background_start.start_supervisor(project, store, name), said_before
 
     def _wait_for_state(self, name: str, before: int, pid: int, said_before: int) -> _Waiting:
-        """Wait until the agent's state is known: it runs, is held back, or is over.
+        """Wait until the agent's state is known: it is running, is held back, or is over.
 
-        Between the end of a launch and the record of what follows, the state is unknown.
+        After a launch has ended, the state is unknown until the next step has been recorded.
         """
         deadline = time.monotonic() + UP_SECONDS
         alive_seconds, looked_at = 0.0, time.monotonic()
@@ -150,7 +150,7 @@ class AgentStarter:
         raise AgentError(words)
 
     def _describe_state(self, name: str, reading: RowReading, before: int) -> str:
-        """Return the state of an agent that waits, is stopped or is over; empty if unknown yet."""
+        """Return the state of an agent that is waiting, stopped or over, or "" if not known yet."""
         if reading.view is None:
             raise AgentError(reading.row.reason, hint=reading.row.command)
         run, launches = reading.view.projection.run, _list_launches(reading, before)
@@ -163,20 +163,20 @@ class AgentStarter:
             return ""
         if launches:
             return f"started; {words}"
-        # The supervisor removes the note when it starts to wait, and so does not start the agent
-        # now.
+        # The supervisor removes the start record when it begins to wait, which means that it does
+        # not start the agent now.
         return words if self._store.folder(name).read_start_record() is None else ""
 
 
 def _explain(row: AgentRow) -> str:
-    """Return why a supervised agent does not work, with the next command; empty if it works."""
+    """Return why a supervised agent is not working, with the next command; "" if it is working."""
     if row.state == "running":
         return ""
     return f"{row.label}: {row.reason}" + (f"; next: `{row.command}`" if row.command else "")
 
 
 def _explain_end(run: policy.RunState) -> str:
-    """Return how a run ended; its supervisor may still be exiting."""
+    """Return how a run ended, even if its supervisor is still exiting."""
     outcome = stop_reasons.find_outcome(run.ended.why)
     if outcome.state == "done":
         return outcome.words
@@ -184,14 +184,14 @@ def _explain_end(run: policy.RunState) -> str:
 
 
 def _list_launches(reading: RowReading, before: int) -> list[str]:
-    """Return how each launch since `before` failed; empty for a launch that runs or succeeded."""
+    """Return how each launch since `before` failed, or "" for one that is running or succeeded."""
     attempts = reading.view.projection.attempts.values() if reading.view else ()
     ends = [(one.seq, "" if one.exit in {"", "clean"} else one.words) for one in attempts]
     return [words for seq, words in ends if seq > before]
 
 
 def _has_live_launch(reading: RowReading, before: int) -> bool:
-    """Return whether the log has a launch since `before` without an exit."""
+    """Return whether the log has a launch since `before` that has not exited."""
     attempts = reading.view.projection.attempts.values() if reading.view else ()
     return any(one.seq > before and not one.exit for one in attempts)
 
@@ -206,7 +206,7 @@ def _append_failure(reading: RowReading, before: int) -> str:
 
 
 def _wait_until(has_ended: Callable[[], bool]) -> Generator[None, None, None]:
-    """Yield until a supervisor has exited, or has had enough time for it."""
+    """Yield until a supervisor has exited or the timeout has passed."""
     deadline = time.monotonic() + UP_ENDING_SECONDS
     while not has_ended() and time.monotonic() < deadline:
         yield

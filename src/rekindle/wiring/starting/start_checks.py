@@ -1,6 +1,6 @@
 """Checks before an agent is started: `run`, `up` and `restart` refuse what `doctor` reports.
 
-`CHECKS` and `HOST_CHECKS` list them all. Each check raises the error with which a start is refused.
+`CHECKS` and `HOST_CHECKS` list them all. Each check raises the error that refuses the start.
 """
 
 import os
@@ -53,15 +53,15 @@ from rekindle.wiring.open_store import (
 )
 
 Program = tuple[str, ...]
-"""Program that replaces the one of the manifest; empty if there is none."""
+"""Program that replaces the one in the manifest; empty if there is none."""
 
 
 def find_obstacles(
     project: Project, name: str, program: Program = (), *, on_this_host: bool = True
 ) -> Iterator[RekindleError]:
-    """Yield each error with which a start of the agent would be refused.
+    """Yield each error for which a start of the agent would be refused.
 
-    `on_this_host`: also check the agent's folder and program, which are on this host.
+    With `on_this_host`, the agent's folder and program are checked too, which must be on this host.
     """
     checks = (*CHECKS, *HOST_CHECKS) if on_this_host else CHECKS
     seen: set[str] = set()
@@ -78,7 +78,7 @@ def find_obstacles(
 def refuse_obstacles(
     project: Project, name: str, program: Program = (), *, on_this_host: bool = True
 ) -> None:
-    """Raise the first error with which a start of the agent is refused, if there is one."""
+    """Raise the first error that prevents a start of the agent, if there is one."""
     for error in find_obstacles(project, name, program, on_this_host=on_this_host):
         raise error
 
@@ -97,7 +97,7 @@ def read_task(project: Project, name: str) -> str:
 
 
 def read_persona(project: Project, name: str) -> tuple[Persona, str]:
-    """Return the agent's persona, with its file as an absolute path, and the text of that file."""
+    """Return the agent's persona, with the absolute path of its file, and the file's text."""
     wanted = project.manifest.agents[name].persona or AgentDefaults().persona
     found = project.manifest.personas.get(wanted)
     if found is None and wanted != AgentDefaults().persona:
@@ -122,7 +122,7 @@ def find_checkpoint_persona(entry: manifest.AgentEntry) -> str:
 
 
 def read_program(project: Project, name: str) -> Program:
-    """Return the command of `command:`, which replaces the CLI's own program; empty if not set."""
+    """Return the `command:` that replaces the CLI's own program; empty if it is not set."""
     entry = project.manifest.agents[name]
     if not entry.command and find_harness(project, name).NAME == command_harness.NAME:
         raise ManifestError(
@@ -134,9 +134,9 @@ def read_program(project: Project, name: str) -> Program:
 
 
 def find_prices(project: Project, name: str) -> Mapping[str, ModelPrice]:
-    """Return the prices of the agent's tokens, with list prices if its CLI does not report costs.
+    """Return the agent's token prices; list prices are used if its CLI does not report costs.
 
-    A program of `command:` gets no list prices: it may not use a paid model at all.
+    A program in `command:` gets no list prices, because it may not use a paid model at all.
     """
     entry, harness = project.manifest.agents[name], find_harness(project, name)
     own = project.manifest.prices
@@ -193,7 +193,7 @@ def _check_prices(project: Project, name: str, _: Program) -> None:
 
 
 def _check_permissions(project: Project, name: str, program: Program) -> None:
-    """Refuse permissions that the CLI cannot enforce, by building its command now."""
+    """Refuse permissions that the CLI cannot enforce, which building its command reveals."""
     harness, (persona, words) = find_harness(project, name), read_persona(project, name)
     start = LaunchSpec(
         session=str(uuid.uuid4()) if harness.CAN.names_sessions else "",
@@ -214,7 +214,7 @@ def _check_permissions(project: Project, name: str, program: Program) -> None:
 
 
 def _check_relay(project: Project, name: str, _: Program) -> None:
-    """Refuse a relay file that is outside the project, or that would count as work."""
+    """Refuse a relay file that is outside the project, or whose changes would count as work."""
     file = project.manifest.agents[name].relay
     if file is None:
         return
@@ -236,7 +236,7 @@ def _check_relay(project: Project, name: str, _: Program) -> None:
 
 
 def with_reviewer(project: Project, name: str) -> Project | None:
-    """Return the project with the agent as its reviewer; None if `review:` is not set.
+    """Return the project with the agent as its reviewer, or None if `review:` is not set.
 
     Raises:
         ManifestError: `review:` names a persona that does not exist.
@@ -302,9 +302,10 @@ def _check_program(project: Project, name: str, program: Program) -> None:
 
 
 def _check_until(project: Project, name: str, _: Program) -> None:
-    """Refuse a program of `until:` that the end of a cycle would not find.
+    """Refuse an `until:` program that would not be found at the end of a cycle.
 
-    A path in the agent's folder may be missing: the agent may be the one to write or build it.
+    A path in the agent's folder may be missing, because the agent may be going to write or build
+    it.
     """
     words, folder = project.manifest.agents[name].until, find_agent_dir(project, name)
     if not words or _can_start(

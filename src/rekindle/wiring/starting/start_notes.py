@@ -20,7 +20,7 @@ from rekindle.wiring.starting.start_checks import find_checkpoint_persona, read_
 
 
 class StartNote(NamedTuple):
-    """A note of `run` and `doctor` about an agent, and what to do about it."""
+    """A note in `run` and `doctor` about an agent, and what to do about it."""
 
     words: str
     hint: str
@@ -33,7 +33,7 @@ def find_notes(project: Project, name: str) -> Iterator[StartNote]:
 
 
 def _find_literal_words(project: Project, name: str) -> Iterator[StartNote]:
-    """Yield a note for a word in a one-line command that a shell would have expanded."""
+    """Yield a note if a one-line command has a word that a shell would have expanded."""
     for key in ("command", "until"):
         line = project.marked.command_lines.get(("agents", name, key), "")
         if word := find_unexpanded(line):
@@ -46,7 +46,7 @@ def _find_literal_words(project: Project, name: str) -> Iterator[StartNote]:
 
 
 def _find_missing_until(project: Project, name: str) -> Iterator[StartNote]:
-    """Yield a note if the program of `until:` is missing: the agent may have to write it."""
+    """Yield a note if the `until:` program is missing, which the agent may be going to write."""
     words = project.manifest.agents[name].until
     program = words[0] if words else ""
     if "/" not in program or Path(program).is_absolute() or len(program.split()) > 1:
@@ -68,7 +68,7 @@ REACH_HINT = (
 def explain_reach_of(project: Project, name: str) -> tuple[str, bool]:
     """Return a warning that the agent may not write, and whether it can do nothing at all.
 
-    The warning is empty if the agent may write, or if its own program decides that.
+    The warning is empty if the agent may write, or if its own program decides what it may do.
     """
     try:
         harness, (persona, _) = find_harness(project, name), read_persona(project, name)
@@ -77,15 +77,15 @@ def explain_reach_of(project: Project, name: str) -> tuple[str, bool]:
     entry = project.manifest.agents[name]
     if (
         entry.command or entry.mode == "stay"
-    ):  # a wrapper may permit more; in a terminal, a person is asked
+    ):  # a wrapper may permit more; in a terminal, the person is asked
         return "", False
     return explain_reach(persona, entry.persona or AgentDefaults().persona, harness.NAME)
 
 
 def find_unhonoured(project: Project, name: str) -> list[str]:
-    """Return a line for each key of the agent or its personas that its CLIs cannot honour.
+    """Return a line for each key of the agent or its personas that has no effect in its CLI.
 
-    A persona with which a program of `command:` would be launched is left out: it is refused.
+    A persona that would be launched with a `command:` program is left out, because that is refused.
     """
     entry, personas = project.manifest.agents[name], project.manifest.personas
     own = entry.persona or AgentDefaults().persona

@@ -8,7 +8,7 @@ from rekindle.formats.identifiers import derive_id
 
 
 def make_unit_name(folder: Path, *, briefs: bool = False, every: bool = False) -> str:
-    """Return the name of a project's unit; with `every`, of the unit for all projects."""
+    """Return the name of a project's unit or, with `every`, of the unit for all projects."""
     name = "rekindle" if every else f"rekindle-{derive_id(str(folder))}"
     return f"{name}-briefs" if briefs else name
 
@@ -20,7 +20,7 @@ def make_unit_path(kind: str, name: str) -> Path:
 
 
 def find_units(folder: Path, *, every: bool = False) -> list[Path]:
-    """Return the existing files and links of a project's units, for systemd and launchd."""
+    """Return the existing unit files and links of a project, for systemd and launchd."""
     paths: list[Path] = []
     for briefs in (False, True):
         name = make_unit_name(folder, briefs=briefs, every=every)

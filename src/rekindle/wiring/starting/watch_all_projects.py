@@ -1,7 +1,7 @@
 """One watchdog for all projects that the user trusts on this host.
 
-The records of trusted folders are the list of projects: a project that `run`, `up` or `init`
-accepts is watched from the next look on, and one that `forget` removes is not.
+The list of projects comes from the records of trusted folders: a project that `run`, `up` or `init`
+accepts is watched from the next check on, and a project that `forget` removes is no longer watched.
 """
 
 from collections.abc import Callable, Iterator
@@ -22,7 +22,7 @@ Tell = Callable[[Path, WatchReport], None]
 
 
 class AllProjectsWatchdog:
-    """Watches every trusted project, each by its own settings."""
+    """Watches every trusted project, each with its own settings."""
 
     def __init__(self) -> None:
         self._watchdogs: dict[Path, ProjectWatchdog] = {}
@@ -35,7 +35,7 @@ class AllProjectsWatchdog:
         )
 
     def look(self) -> Iterator[tuple[Path, WatchReport]]:
-        """Look at each project once; an error in one project does not affect the others."""
+        """Check each project once; an error in one project does not affect the others."""
         folders = trust_checks.list_trusted()
         self._watchdogs = {at: one for at, one in self._watchdogs.items() if at in folders}
         for folder in folders:
