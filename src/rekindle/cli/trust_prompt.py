@@ -42,7 +42,7 @@ def ensure_trust(project: Project, *, trust: bool) -> None:
 
 
 def print_changes(name: str, changes: list[str]) -> None:
-    """Print the settings that the current command accepts for the first time."""
+    """Print the changed settings that the current command accepts."""
     for change in changes:
         echo(f"{name}: accepted from rekindle.yaml: {change}", err=True)
 

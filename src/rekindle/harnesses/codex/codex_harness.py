@@ -12,7 +12,7 @@ anything else. The first `codex` on the PATH can therefore be used. Limits of th
 - Hooks that the user has not trusted never run, so the hooks of a launch come with their hashes.
 - No hook can stop it between two turns. Instead, a hook holds the next tool call before it starts,
   until the program is ended. If Codex is interrupted, it exits with 1 and without a message.
-- Without a network, it waits forever and reports that only once: Rekindle notices the silence.
+- Without a network, it waits forever and reports that only at first: Rekindle notices the silence.
 - It silently continues with a truncated rollout, so Rekindle first checks that the rollout still
   contains the last prompt.
 - Two tools are offered with every question: one asks the user, who is not there, and one patches

@@ -1,4 +1,4 @@
-"""Parse Codex rollouts, which have one event per line and record most events more than once."""
+"""Parse Codex rollouts, which have one record per line; most events have several records."""
 
 import json
 import re
