@@ -1,8 +1,8 @@
 """The harness for any program that reads its prompt from standard input.
 
-The program has no hooks and no session to resume: if it is interrupted, a fresh launch is started
-and is told about the interruption. Every line that the program prints counts as assistant text. The
-fill level of its window is unknown, and its tokens are estimated from the text.
+It has no hooks and no session to resume: if it is interrupted, a fresh launch takes over and is
+told so. Every line that it prints counts as assistant text. The fill level of its window is
+unknown; its tokens are estimated from the text.
 """
 
 import re

@@ -2,11 +2,11 @@
 
 Checked with version 2.1.325, by the recordings in tests/recordings. Limits of the CLI:
 
-- The model's temperature cannot be set, and a system prompt applies to fresh sessions only.
-- It silently continues with a truncated transcript, so Rekindle first checks that the transcript
-  still contains the last prompt.
-- It lets a second process use the same session: the caller must ensure that no other process does.
-- If it is killed, its tools keep running; Rekindle finds them by their launch mark, and ends them.
+- The temperature of its model cannot be set; a system prompt applies to a fresh session only.
+- It silently continues with a truncated transcript, so Rekindle first checks that the last prompt
+  is still in it.
+- It lets a second process into a session: the caller must know that no other process uses it.
+- If it is killed, its tools keep running; Rekindle finds them by their mark, and ends them.
 - A prompt that starts with a slash is a command of the CLI, also in a one-shot question. The model
   does not see it, so the output is not an answer.
 """

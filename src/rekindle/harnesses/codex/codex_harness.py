@@ -2,23 +2,23 @@
 
 Checked with version 0.166.0, by the recordings in tests/recordings.
 
-npm installs a wrapper on the PATH, which passes on TERM, INT and HUP. If the wrapper is killed, the
-real program stays alive in its process group, and Rekindle ends that group before it starts
-anything else. The first `codex` on the PATH can therefore be used. Limits of the CLI:
+npm installs a wrapper on the PATH. It passes on TERM, INT and HUP. If it is killed, the real
+program stays alive in the wrapper's process group, which Rekindle ends before it starts anything
+else. So the first `codex` on the PATH can be used. Limits of the CLI:
 
-- A new session cannot be given an id: Rekindle reads the id from the program's output.
-- Its sandbox applies permissions to whole tools, so a rule for a part of a tool is refused.
-- A user's MCP servers cannot be disabled all at once, so one of our hooks refuses their tools.
-- Hooks that the user has not trusted never run, so the hooks of a launch come with their hashes.
+- A new session cannot be given an id: Rekindle reads it from the program's output.
+- Permissions apply to whole tools, by its own sandbox: a rule for a part of a tool is refused.
+- A user's MCP servers cannot be disabled all at once: a hook of ours refuses their tools.
+- Hooks that the user has not trusted never run: the hooks of a launch come with their hashes.
 - No hook can stop it between two turns. Instead, a hook holds the next tool call before it starts,
-  until the program is ended. If Codex is interrupted, it exits with 1 and without a message.
-- Without a network, it waits forever and reports that only at first: Rekindle notices the silence.
-- It silently continues with a truncated rollout, so Rekindle first checks that the rollout still
-  contains the last prompt.
-- Two tools are offered with every question: one asks the user, who is not there, and one patches
-  files, which the sandbox refuses. The user's MCP servers are started, and the model can search for
-  their tools; a call is refused unless the user has approved the tool or it claims to be read-only.
-  The AGENTS.md file beside the settings is sent too.
+  until the program is ended. If it is interrupted, it exits with 1 and without a message.
+- Without a network it waits forever and reports that only at first: Rekindle notices the silence.
+- It silently continues with a truncated rollout, so Rekindle first checks that the last prompt is
+  still in it.
+- Two tools are offered with every question: to ask the user, who is not there, and to patch files,
+  which the sandbox refuses. The user's MCP servers are started, and the model can find their tools
+  by a search; a call is refused unless the user has approved the tool or it claims to be read-only.
+  The AGENTS.md beside the settings is sent too.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -3,26 +3,26 @@
 Checked with version 0.61.0, by the recordings in tests/recordings. Limits of the CLI:
 
 - A launch cannot be given hooks: they are in the settings of the user or the project, or in files
-  that only root can change. Hooks installed there also report launches, but project hooks do so
-  only in a folder that the user has trusted: `--skip-trust` takes effect after the settings were
-  read. Without hooks, only the stream is available, which does not show how full the window is.
-- Its PreCompress hook runs before every request, whether or not anything is compacted, and there is
-  no other sign: compactions are unknown, and no context is repeated after one.
+  that only root can change. Hooks installed there report a launch too, those of a project only in a
+  folder that the user has trusted: `--skip-trust` takes effect after the settings were read.
+  Without hooks only the stream is available, which does not show how full the window is.
+- Its PreCompress hook runs before every request, whether anything is compacted or not, and no other
+  sign exists: compactions are unknown, and no context is repeated after one.
 - Output of a SessionStart hook removes the user's prompts when the session is resumed, so the
-  context is added at the first prompt, by the BeforeAgent hook only.
-- A failed tool call is reported as a success and has no id: its hook's payload identifies it.
-- It lets two processes use one session: the caller must ensure that no other process uses it.
-- If a request is refused or the last allowed turn is used, it exits without a SessionEnd hook.
-- It reports success even if it has stopped itself or a hook has blocked it, so the last warning is
-  checked. If a hook told it to stop, there is no sign at all.
-- A question leaves a session file behind, and the user's own hooks run for it. If the prompt names
-  a file in the CLI's folder after an @, that file is read into the prompt; no other file is.
-- Its answers cannot be required to follow a schema.
-- It does not report the size of a window, so a table is used. Only an installed hook can hand off a
-  session, and only based on the usage that its last calls left in the session file: a session that
-  was resumed or compacted is handed off after its next call at the earliest. It compacts itself at
-  half of its window, before our hook runs, unless `model.compressionThreshold` in its settings is
-  higher: only a sudden jump in usage reaches a threshold above that.
+  context is given at the first prompt, by BeforeAgent only.
+- A failed tool call is reported as a success and has no id: the payload of its hook identifies it.
+- It lets two processes into one session: the caller must know that no other process uses it.
+- A refused request, or the last of its turns, ends it without a SessionEnd hook.
+- It reports success when it has stopped itself or a hook has blocked it; see the last warning. If
+  a hook told it to stop, there is no sign at all.
+- A question leaves a session file behind, and the user's own hooks run for it. A file in its folder
+  that the prompt names after an @ is read into it; no other file is.
+- Its answers cannot be bound to a schema.
+- It does not report the size of a window: a table is used. Only an installed hook can hand off a
+  session, and only by what its last calls have left in the session file: a session that was resumed
+  or compacted is handed off after its next call at the earliest. It compacts itself at half of its
+  window, before our hook runs, unless `model.compressionThreshold` in its settings is higher: only
+  a sudden jump reaches a threshold above that.
 - It denies a command by the start of its line: `/usr/bin/touch` or `env touch` would pass. So a
   command can be allowed by its start, but not denied.
 """
