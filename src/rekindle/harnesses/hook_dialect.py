@@ -28,10 +28,7 @@ from rekindle.formats.identifiers import (
 from rekindle.harnesses.untrusted_json import (
     to_text,
 )
-from rekindle.thresholds.supervision import (
-    HOOK_PROMPT_CHARACTERS,
-    HOOK_WORD_CHARACTERS,
-)
+from rekindle.thresholds.hook_limits import HOOK_PROMPT_CHARACTERS, HOOK_WORD_CHARACTERS
 
 HookFact = Literal["started", "ended", "asked", "compacted", "worked"]
 HOOK_FACTS: dict[str, HookFact] = {

@@ -1,4 +1,4 @@
-"""Thresholds for running agents: processes, hooks, restarts, limits, progress and handoffs."""
+"""Thresholds for running agents: processes, restarts, limits, progress and handoffs."""
 
 from rekindle.thresholds import declare_threshold
 
@@ -177,45 +177,6 @@ NOTIFY_SECONDS = declare_threshold(
 NOTIFY_KILLED_SECONDS = declare_threshold(
     1.0, "notify.killed_seconds", "seconds", "Timeout for a killed notification process to end."
 )
-HOOK_SECONDS = declare_threshold(
-    10,
-    "hooks.seconds",
-    "seconds",
-    "Timeout of a hook in a CLI's settings; the hook itself gives up earlier.",
-)
-HOOK_CHARACTERS = declare_threshold(
-    10_000,
-    "hooks.characters",
-    "characters",
-    "Maximum length of the text that a CLI accepts from a hook, in UTF-16 units; a longer primer"
-    " is shortened.",
-)
-HOOK_CONTEXT_TOKENS = declare_threshold(
-    10_000,
-    "hooks.context_tokens",
-    "tokens",
-    "Maximum length of the text that Codex is configured to accept from a hook, at four bytes"
-    " per token.",
-)
-HOOK_PROMPT_CHARACTERS = declare_threshold(
-    8_000,
-    "hooks.prompt_characters",
-    "characters",
-    "Maximum length of a prompt that is recorded, to repeat it after a compaction.",
-)
-PRIME_LOCK_SECONDS = declare_threshold(
-    3.0,
-    "hooks.prime_lock_seconds",
-    "seconds",
-    "Maximum time that a session's primer waits for the agent's lock.",
-)
-SAME_START_SECONDS = declare_threshold(
-    5.0,
-    "hooks.same_start_seconds",
-    "seconds",
-    "Maximum time between two reports of a session's start, end or compaction that count as one:"
-    " hooks may be installed at several levels.",
-)
 LIMIT_PROBE_SECONDS = declare_threshold(
     900.0,
     "limits.probe_seconds",
@@ -315,12 +276,6 @@ SHORT_CYCLE_SECONDS = declare_threshold(
     "seconds",
     "Average cycle length below which handover costs more than the work.",
 )
-REPORTS_KEPT = declare_threshold(
-    500,
-    "hooks.reports_kept",
-    "count",
-    "Number of recent hook reports with which a new report is compared to find duplicates.",
-)
 QUESTIONS_KEPT = declare_threshold(
     20,
     "questions.kept",
@@ -400,12 +355,6 @@ HANDOFFS_MOST = declare_threshold(
     "handoff.most",
     "count",
     "Maximum number of handoffs in one cycle, about a day's work; after them, a person is needed.",
-)
-HOOK_WORD_CHARACTERS = declare_threshold(
-    80,
-    "hooks.word_characters",
-    "characters",
-    "Maximum length of a word that is kept from a hook's report.",
 )
 WATCH_SILENCE_SHARE = declare_threshold(
     0.25,

@@ -15,7 +15,7 @@ from rekindle.policy.projection import open_loops, sessions
 from rekindle.policy.settings.runtime_settings import HOOK_CHARACTERS, SAME_START_SECONDS, Settings
 from rekindle.stores.files import FileStore
 from rekindle.stores.log.view import AgentView
-from rekindle.thresholds.supervision import PRIME_LOCK_SECONDS
+from rekindle.thresholds.hook_limits import PRIME_LOCK_SECONDS
 
 
 class SessionPrimer(msgspec.Struct, frozen=True):

@@ -55,10 +55,8 @@ from rekindle.harnesses.untrusted_json import (
     to_uuid,
     to_word,
 )
-from rekindle.thresholds.supervision import (
-    ARGUMENT_BYTES,
-    HOOK_SECONDS,
-)
+from rekindle.thresholds.hook_limits import HOOK_SECONDS
+from rekindle.thresholds.supervision import ARGUMENT_BYTES
 from rekindle.thresholds.texts import QUOTED_CHARACTERS
 
 NAME = "claude-code"

@@ -27,10 +27,7 @@ from rekindle.harnesses.untrusted_json import (
     parse_object,
     to_mapping,
 )
-from rekindle.thresholds.supervision import (
-    HOOK_CONTEXT_TOKENS,
-    HOOK_SECONDS,
-)
+from rekindle.thresholds.hook_limits import HOOK_CONTEXT_TOKENS, HOOK_SECONDS
 
 NAME = "codex"
 

@@ -21,7 +21,7 @@ from rekindle.harnesses import (
     hook_dialect,
     untrusted_json,
 )
-from rekindle.thresholds.supervision import HOOK_SECONDS
+from rekindle.thresholds.hook_limits import HOOK_SECONDS
 
 NAME = "gemini"
 

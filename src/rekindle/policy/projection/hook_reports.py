@@ -5,7 +5,7 @@ from datetime import datetime
 
 from rekindle.documents import events
 from rekindle.documents.events import AnyEvent, UnknownEvent
-from rekindle.thresholds.supervision import REPORTS_KEPT, SAME_START_SECONDS
+from rekindle.thresholds.hook_limits import REPORTS_KEPT, SAME_START_SECONDS
 
 
 def make_report_key(event: AnyEvent | UnknownEvent) -> str:  # noqa: PLR0911 - one for each kind of report

@@ -18,6 +18,7 @@ from rekindle.formats.yaml_lines import MarkedData
 from rekindle.thresholds import screens
 from rekindle.thresholds.comparison import *  # noqa: F403 - every name there is a threshold
 from rekindle.thresholds.fleet_limits import *  # noqa: F403
+from rekindle.thresholds.hook_limits import *  # noqa: F403
 from rekindle.thresholds.screens import *  # noqa: F403
 from rekindle.thresholds.storage import *  # noqa: F403
 from rekindle.thresholds.supervision import *  # noqa: F403

@@ -10,7 +10,7 @@ from rekindle.policy.projection.hook_reports import (
     keep_newest_reports,
     make_report_key,
 )
-from rekindle.thresholds.supervision import SAME_START_SECONDS
+from rekindle.thresholds.hook_limits import SAME_START_SECONDS
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SOON = NOON + timedelta(seconds=SAME_START_SECONDS / 2)
