@@ -123,7 +123,10 @@ def test_the_guide_s_commands_print_what_it_shows(reader):
             reader.type(line, shown, words)
             commands += 1
     assert commands >= 11
-    assert list(reader.path.glob(".rekindle/two/*/work/working")), "the agent did not continue"
+    # `status` shows the new host a moment before the agent's program has written there.
+    reader.place.wait_for(
+        lambda: list(reader.path.glob(".rekindle/two/*/work/working")), PATIENCE_SECONDS
+    )
 
 
 def test_its_manifests_are_accepted():
