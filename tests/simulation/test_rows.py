@@ -12,7 +12,6 @@ from rekindle.cli.reports import status_command
 from rekindle.cli.reports.status_details import FileRowReader
 from rekindle.documents import events
 from rekindle.documents.screens import morning_page
-from rekindle.documents.screens.agent_row import render_spend
 from rekindle.flows.supervision.supervisor import Supervisor
 from rekindle.policy.exits import reason_text, stop_reasons
 from rekindle.policy.operator import notification_kinds
@@ -73,6 +72,18 @@ def hosts():
     return lived
 
 
+def _expect_cost(spend):
+    """Return the cost on the morning page, written here again: `~$1.25, ~1,300 tokens in …`."""
+    signs = {"estimated": "~", "reported": ""}
+    usd, tokens = spend.usd, spend.tokens
+    parts = []
+    if usd.value is not None:
+        parts.append(f"{signs[usd.source]}${usd.value:.2f}")
+    if tokens.value:
+        parts.append(f"{signs[tokens.source]}{tokens.value:,} tokens")
+    return f"{', '.join(parts)} in this run" if parts else ""
+
+
 class Screens:
     """A project with one agent whose files are read as the simulation, or a test, left them."""
 
@@ -110,8 +121,7 @@ class Screens:
             row.label,
             row.reason,
         )
-        spent = render_spend([row.spend])
-        assert entry.cost == (f"{spent} in this run" if spent else "")
+        assert entry.cost == _expect_cost(row.spend)
         why = f" ({row.reason})" if row.reason else ""
         assert f"{NAME}: {row.label}{why}\n" in morning_page.render(page)
         return row.state

@@ -36,6 +36,7 @@ from rekindle.documents.screens.agent_row import (
     SpendFigures,
     WindowFigures,
     render_command,
+    render_tokens,
     render_usd,
 )
 from rekindle.documents.screens.status_table import (
@@ -301,15 +302,13 @@ def _render_spending(
     cap = budget or {}
     hours = (now - run["run_began"]).total_seconds() / SECONDS_AN_HOUR if run["run_began"] else 0
     of_usd = f" of ${spend.usd_cap:g}" if spend.usd_cap else ""
-    of_tokens = f" of {spend.tokens_cap:,}" if spend.tokens_cap else ""
     has_money = bool(spend.usd.value or of_usd)  # a program without prices has no cost
     parts = []
     if usd := render_usd([spend.usd]):
         parts.append(f"{usd}{of_usd}")
     elif has_money:
         parts.append(f"unknown cost{of_usd}")
-    about = "~" if spend.tokens.source == "estimated" else ""
-    parts.append(f"{about}{int(spend.tokens.value or 0):,}{of_tokens} tokens")
+    parts.append(render_tokens([spend.tokens], spend.tokens_cap) or "0 tokens")
     if cap.get("hours"):
         parts.append(f"{hours:.1f} of {cap['hours']:g} hours")
     if spend.unpriced and has_money:

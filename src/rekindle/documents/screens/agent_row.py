@@ -132,16 +132,30 @@ class AgentRow(msgspec.Struct, frozen=True, kw_only=True):
 def render_spend(spends: Iterable[SpendFigures]) -> str:
     """Return the runs' total spending in dollars and tokens; empty if all of it is unknown."""
     spends = list(spends)
-    tokens = sum(spend.tokens.value or 0 for spend in spends)
-    text = f"{int(tokens):,} tokens" if tokens else ""
-    return ", ".join(filter(None, (render_usd(spend.usd for spend in spends), text)))
+    usd = render_usd(spend.usd for spend in spends)
+    return ", ".join(filter(None, (usd, render_tokens(spend.tokens for spend in spends))))
 
 
 def render_usd(figures: Iterable[Figure]) -> str:
     """Return the sum of the known dollar amounts; empty if none is known."""
     costs = [figure for figure in figures if figure.value is not None]
-    about = "~" if any(cost.source == "estimated" for cost in costs) else ""
-    return f"{about}${sum(cost.value or 0 for cost in costs):.2f}" if costs else ""
+    return f"{mark_estimate(*costs)}${_add(costs):.2f}" if costs else ""
+
+
+def render_tokens(figures: Iterable[Figure], cap: int | None = None) -> str:
+    """Return the sum of the known token counts and its cap; empty without tokens and cap."""
+    counts = [figure for figure in figures if figure.value]
+    limit = f" of {cap:,}" if cap else ""
+    return f"{mark_estimate(*counts)}{_add(counts):,.0f}{limit} tokens" if counts or cap else ""
+
+
+def mark_estimate(*figures: Figure) -> str:
+    """Return the prefix of a number: `~` if one of its figures is an estimate."""
+    return "~" if any(figure.source == "estimated" for figure in figures) else ""
+
+
+def _add(figures: Iterable[Figure]) -> float:
+    return sum(figure.value or 0 for figure in figures)
 
 
 def render_command(command: str, others: Sequence[str]) -> str:

@@ -13,6 +13,7 @@ from rekindle.documents.screens.agent_row import (
     AgentRow,
     SpendFigures,
     WindowFigures,
+    mark_estimate,
     render_usd,
 )
 from rekindle.formats.identifiers import (
@@ -202,15 +203,15 @@ def _one_line(text: str) -> str:
 
 def _render_fullness(window: WindowFigures) -> str:
     if window.percent.value is not None:
-        about = "~" if window.percent.source == "estimated" else ""
-        return f"{about}{window.percent.value:.0f}%"
+        return f"{mark_estimate(window.percent)}{window.percent.value:.0f}%"
     return f"{_render_number(window.tokens.value)} tok" if window.tokens.value else ""
 
 
 def _render_spending(spend: SpendFigures) -> str:
-    about = "~" if spend.tokens.source == "estimated" else ""
-    tokens = f"{about}{_render_number(spend.tokens.value)} tok" if spend.tokens.value else ""
-    return render_usd([spend.usd]) or tokens
+    if usd := render_usd([spend.usd]):
+        return usd
+    tokens = spend.tokens
+    return f"{mark_estimate(tokens)}{_render_number(tokens.value)} tok" if tokens.value else ""
 
 
 def _render_number(number: float) -> str:

@@ -18,6 +18,9 @@ from rekindle.documents.screens.agent_row import (
     STATES,
     AgentRow,
     AgentState,
+    Figure,
+    SpendFigures,
+    render_spend,
 )
 from rekindle.documents.screens.status_table import (
     render_table,
@@ -68,3 +71,26 @@ def test_a_summary_counts_the_states_in_the_order_of_the_table():
     counted = summarize_rows(rows).partition(": ")[2].split(", ")
     assert counted == [f"1 {state}" for state in STATES]
     assert [*STATES][:2] == ["needs you", "broken"]
+
+
+def _spend(usd=None, tokens=None, source="estimated"):
+    return SpendFigures(
+        usd=Figure(usd, source) if usd is not None else Figure(),
+        tokens=Figure(tokens, source) if tokens is not None else Figure(),
+    )
+
+
+@pytest.mark.parametrize(
+    ("spends", "text"),
+    [
+        ([_spend(1.25, 1_300)], "~$1.25, ~1,300 tokens"),
+        ([_spend(1.25, 1_300, "reported")], "$1.25, 1,300 tokens"),
+        ([_spend(1, 1_000, "reported"), _spend(tokens=5)], "$1.00, ~1,005 tokens"),
+        ([_spend(tokens=5)], "~5 tokens"),
+        ([_spend(0, 0, "reported")], "$0.00"),
+        ([SpendFigures()], ""),
+        ([], ""),
+    ],
+)
+def test_an_estimated_figure_is_marked(spends, text):
+    assert render_spend(spends) == text

@@ -46,8 +46,8 @@ def test_the_cost_is_what_the_row_of_the_agent_says(shop):
         noted = events.SpendRecorded(ts=now, launch="l", usd=1.25, tokens=1_300, unpriced=1)
         writer.append(events.RunStarted(ts=now), noted)
     found = page(shop)
-    assert found.entries[0].cost == "~$1.25, 1,300 tokens in this run"
-    assert morning_page.render_headline(found).endswith(", ~$1.25, 1,300 tokens in these runs")
+    assert found.entries[0].cost == "~$1.25, ~1,300 tokens in this run"
+    assert morning_page.render_headline(found).endswith(", ~$1.25, ~1,300 tokens in these runs")
 
 
 def test_what_was_spent_before_the_day_is_not_of_it(shop):
