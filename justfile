@@ -58,7 +58,7 @@ types:
 
 # Write the generated parts of docs/; with --check, only say whether they have drifted.
 docs *args:
-    {{python}} docs/generate.py {{args}}
+    {{python}} tools/generate.py {{args}}
 
 # What CI runs.
 check: lint types (docs "--check")

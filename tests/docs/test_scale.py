@@ -13,8 +13,8 @@ MEASURED = ("tests/bench/test_fleet.py", "tests/fleet/test_many.py", "tests/flee
 
 @pytest.fixture
 def scale(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "docs"))
-    import scale  # noqa: PLC0415 - a script of docs/, found by the line above
+    monkeypatch.syspath_prepend(str(ROOT / "tools"))
+    import scale  # noqa: PLC0415 - a script of tools/, found by the line above
 
     return scale
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import msgspec
 
-FIGURES = Path(__file__).parents[2] / "docs/scale.json"
+FIGURES = Path(__file__).parents[2] / "tools/scale.json"
 TIMES = 3
 """The factor by which a machine may differ from the one of the figures."""
 
@@ -19,5 +19,5 @@ def hold(*, is_sample: bool = False, **measured: float) -> None:
         print(f"  {name}: {value:.4g} measured, {written[name]:.4g} written")
     for name, value in measured.items():
         share = value / written[name]
-        assert share < TIMES, f"docs/scale.json says {written[name]} of {name}"
-        assert is_sample or share > 1 / TIMES, f"docs/scale.json says {written[name]} of {name}"
+        assert share < TIMES, f"tools/scale.json says {written[name]} of {name}"
+        assert is_sample or share > 1 / TIMES, f"tools/scale.json says {written[name]} of {name}"

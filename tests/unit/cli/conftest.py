@@ -11,13 +11,13 @@ from loopback.fixtures import network, place
 from rekindle.cli import output
 
 __all__ = ["network", "place"]
-sys.path.append(str(Path(__file__).parents[3] / "docs"))
+sys.path.append(str(Path(__file__).parents[3] / "tools"))
 
 
 @pytest.fixture(autouse=True)
 def printed(monkeypatch):
     """Collect the objects that commands print; the reference page must name each of their keys."""
-    import output_page  # noqa: PLC0415 - it is in docs/, which is not a package
+    import output_page  # noqa: PLC0415 - it is in tools/, which is not a package
 
     documents = []
     print_line = output.print_json_line
