@@ -117,6 +117,7 @@ def test_what_the_operator_forbids_is_not_asked_about():
         RefusedCall("Bash", "rm", {"command": "rm"}),
         RefusedCall("Write", "x", {"file_path": "/p/.rekindle/lock"}),
         RefusedCall("Write", "y", {"file_path": "/p/y"}),
+        RefusedCall("Bash", "npm test", {"command": "npm test"}),
     ):
         watched.take(call, 0.0)
     agent = SimpleNamespace(
@@ -125,10 +126,11 @@ def test_what_the_operator_forbids_is_not_asked_about():
         persona=Persona(permissions=Permissions(deny=["Bash(rm:*)"])),
         protected=("/p/.rekindle",),
         folder="/p",
+        environment={},
     )
     launch = SimpleNamespace(watched=watched, transcript=str)
     found = find_refused_calls(agent, launch, Redaction())
-    assert [call.about for call in found.missing] == ["y"]
+    assert [call.about for call in found.missing] == ["y", "npm test"]
     assert [call.about for call in found.denied] == ["rm", "x"]
     agent.stays = True
     assert find_refused_calls(agent, launch, Redaction()) == RefusedCalls()
@@ -152,7 +154,12 @@ def test_only_protected_paths_are_not_asked_about(path, is_asked):
     watched = ProcessOutput()
     watched.take(RefusedCall("Write", "x", {"file_path": path}), 0.0)
     agent = SimpleNamespace(
-        stays=False, harness=claude_harness, persona=Persona(), protected=("/p/.git",), folder="/p"
+        stays=False,
+        harness=claude_harness,
+        persona=Persona(),
+        protected=("/p/.git",),
+        folder="/p",
+        environment={},
     )
     launch = SimpleNamespace(watched=watched, transcript=str)
     assert bool(find_refused_calls(agent, launch, Redaction()).missing) == is_asked
@@ -166,7 +173,12 @@ def test_no_part_of_a_secret_is_left_where_a_call_is_cut(shown):
     watched = ProcessOutput()
     watched.take(RefusedCall("Bash", command, {"command": command}), 0.0)
     agent = SimpleNamespace(
-        stays=False, harness=claude_harness, persona=Persona(), protected=(), folder="/p"
+        stays=False,
+        harness=claude_harness,
+        persona=Persona(),
+        protected=(),
+        folder="/p",
+        environment={},
     )
     launch = SimpleNamespace(watched=watched, transcript=str)
     (call,) = find_refused_calls(agent, launch, Redaction()).missing

@@ -12,6 +12,7 @@ from rekindle.flows.supervisor_ports import AgentSpec
 from rekindle.flows.transcripts import transcript_files
 from rekindle.formats.identifiers import to_one_line
 from rekindle.policy.redact.redaction import Redaction
+from rekindle.policy.setup.deny_rules import is_denied
 from rekindle.policy.setup.permissions import explain_permit, find_rule
 from rekindle.thresholds.texts import ABOUT_CHARACTERS
 
@@ -71,10 +72,10 @@ def _shorten(agent: AgentSpec, call: RefusedCall) -> RefusedCall:
 
 
 def _is_denied(agent: AgentSpec, call: RefusedCall) -> bool:
-    """Return whether the persona denies the tool, or the call would write a protected path."""
+    """Return whether the persona denies the call, or the call would write a protected path."""
     permissions = agent.persona.permissions
     rules = (permissions.deny if permissions else None) or ()
-    if {rule.partition("(")[0] for rule in rules} & {call.tool, call.permission}:
+    if is_denied(rules, call, agent.folder, agent.environment.get("HOME", "")):
         return True
     given = [value for value in call.arguments.values() if isinstance(value, str)]
     paths = [os.path.normpath(os.path.join(agent.folder, value)) for value in given]  # noqa: PTH118 - text, not a file
