@@ -69,8 +69,8 @@ class Redaction(msgspec.Struct, frozen=True):
 
     def json(self, data: bytes) -> bytes:
         """Return the redacted JSON, still valid because each string is redacted separately."""
-        raw = msgspec.json.decode(data)
         try:
+            raw = msgspec.json.decode(data)
             cleaned = self._redact_tree(raw)
         except RecursionError as error:
             raise DocumentError("JSON", "is nested too deeply") from error

@@ -159,7 +159,7 @@ def test_a_hook_that_was_put_beside_ours_stays():
     [
         ('{\n  "a": 1,\n  "b": 2,\n  "a": 3\n}', "line 4 has the key 'a' twice"),
         ('{"x": {"y": {"k": 1, "k": 1}}}', "the key 'k' twice"),
-        ('{\n  "a": 1,\n}', "line 3"),
+        ('{\n  "a": 1,\n  b\n}', "line 3"),
         ('{\n  // mine\n  "a": 1}', "line 2"),
         ("[]", "line 1: it should be an object"),
         ("null", "it should be an object"),
