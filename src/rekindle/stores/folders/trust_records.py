@@ -103,15 +103,18 @@ def list_trusted(now: datetime) -> list[Path]:
     return folders
 
 
-def record_trust(project: PrivateProject, now: datetime) -> None:
-    """Record that the user trusts the folder that is currently at the path.
+def remove_replaced(project: PrivateProject, now: datetime) -> None:
+    """Remove the records of another folder that was at the same path.
 
-    Records of another folder at the same path are removed, because the commands in them were not
-    meant for this folder.
+    The commands in them were not meant for this folder.
     """
     if durable_files.path_exists(project.record) and not is_trusted(project, now):
         project.remove_agents()
         durable_files.remove_file(project.fleet)
+
+
+def record_trust(project: PrivateProject, now: datetime) -> None:
+    """Record that the user trusts the folder that is currently at the path."""
     project.make()
     durable_files.replace_file(project.record, _encode(identify_folder(project.project, now)))
 

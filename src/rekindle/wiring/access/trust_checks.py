@@ -59,15 +59,23 @@ def accept_folder(folder: Path) -> None:
     if (folder / MANIFEST_FILE).exists():
         accept_project(config.load_project(folder))
     else:
-        trust_records.record_trust(private_files.find_private_project(folder), clock.read_clock())
+        own = private_files.find_private_project(folder)
+        trust_records.remove_replaced(own, clock.read_clock())
+        trust_records.record_trust(own, clock.read_clock())
 
 
 def accept_project(project: Project) -> None:
-    """Record that the user trusts a project folder, and accepts its settings as they were read."""
-    trust_records.record_trust(private_files.find_private_project(project.path), clock.read_clock())
+    """Record that the user trusts a project folder, and accepts its settings as they were read.
+
+    The trust is recorded last: another command that starts meanwhile must not find a trusted
+    folder whose settings are not accepted yet.
+    """
+    own = private_files.find_private_project(project.path)
+    trust_records.remove_replaced(own, clock.read_clock())
     accept_fleet(project)
     for name in project.manifest.agents:
         _accept_agent(project, name)
+    trust_records.record_trust(own, clock.read_clock())
 
 
 def forget_folder(folder: Path) -> None:
