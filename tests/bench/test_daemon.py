@@ -44,7 +44,7 @@ def idle(project: Path) -> None:
             for number in range(rng.randrange(20)):
                 writer.append(events.Heartbeat(ts=now, session="s", call=f"{number}"))
             if rng.random() < 0.5:
-                writer.append(events.RunEnded(ts=now, outcome="done"))
+                writer.append(events.RunEnded(ts=now, why="done"))
             else:
                 writer.append(policy.make_desired_event(writer.projection.run, "stopped", now))
 

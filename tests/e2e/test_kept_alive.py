@@ -278,7 +278,7 @@ def test_a_run_without_waiting_ends_at_a_limit(kept):
     assert running.wait() == 23
     assert "`rekindle run trades` continues" in running.err
     assert kept.exits() == ["limit"]
-    assert kept.log("run.ended")[-1]["outcome"] == "limit"
+    assert kept.log("run.ended")[-1]["why"] == "limit"
     assert "its run is over" in kept("watch", "--once")
     assert len(kept.log("launch.started")) == 1
 
@@ -320,7 +320,7 @@ def test_what_was_spent_stays_spent(kept):
     kept.until("run.ended")
     kept.wait_for(lambda: not kept.supervisors())
     ended = kept.log("run.ended")[-1]
-    assert ended["outcome"] == "budget"
+    assert ended["why"] == "budget"
     spent = json.loads(kept("status", "--json"))["agents"][0]["spend"]["tokens"]["value"]
     print(f"\n{kept.cli.name}: {spent} of {cap} tokens, {turn.input + turn.output} a turn")
     assert cap <= spent <= cap + turn.input + turn.output

@@ -271,9 +271,7 @@ class Saying:
         lines = [self._line(msgspec.json.decode(line)) for line in recorded.lines]
         ends = any('"cycle.ended"' in line for line in lines)
         if ends and self._is_last:
-            over = events.RunEnded(
-                ts=clock.read_clock(), outcome="cycles", words="as many as wanted"
-            )
+            over = events.RunEnded(ts=clock.read_clock(), why="cycles", words="as many as wanted")
             lines.append(events.render(over).decode())
         return CommitRequest(
             id=uuid.uuid4().hex,

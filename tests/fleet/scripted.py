@@ -198,7 +198,7 @@ class Hosts:
             events.CycleEnded(ts=_now(), cycle=number, how="draft", relay=path)
         ]
         if is_last:
-            follows.append(events.RunEnded(ts=_now(), outcome="done"))
+            follows.append(events.RunEnded(ts=_now(), why="done"))
         return await self._commit(order, seq, follows)
 
     async def _take_up(self, order: HostOrder) -> int:

@@ -674,7 +674,7 @@ class Host(NoBackground):
         match event:
             case events.SafeModeEntered():
                 self.at(self.rng.expovariate(1 / HOUR), self.comes)
-            case events.RunEnded(outcome="cycles"):
+            case events.RunEnded(why="cycles"):
                 self.at(self.rng.expovariate(1 / HOUR), lambda: self.starts(kept=False))
             case events.RunEnded():
                 self.at(self.rng.expovariate(1 / HOUR), self.comes)

@@ -462,7 +462,7 @@ class Oracle:
             self._is_to_stop()
 
     def _run_ended(self, event):
-        self.remember(f"the run ends: {event.outcome}")
+        self.remember(f"the run ends: {event.why}")
         self.require(not self._safe, "safe mode was left without a person")
         self.require(self._desired == "running", "a stopped run was ended")
         reason = {
@@ -470,8 +470,8 @@ class Oracle:
             "budget": self._is_spent(max) and (self._last != "clean" or self._host.scenario.stays),
             "limit": self._last == "limit" and not self._limits.wait,
         }
-        self.require(reason[event.outcome], f"the run ended with {event.outcome}")
-        if event.outcome == "budget" and self._host.cap.tokens and not self._unsure_spent:
+        self.require(reason[event.why], f"the run ended with {event.why}")
+        if event.why == "budget" and self._host.cap.tokens and not self._unsure_spent:
             over = self._spent - self._host.cap.tokens
             self.require(over < max(self._last_turn, 1), "more than one turn too much")
         self._over, self._due = True, None

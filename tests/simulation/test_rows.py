@@ -136,7 +136,7 @@ def test_every_screen_shows_the_same_state_and_reason(hosts, screens, capsys):
     """Through what `status` and `brief` really call; in the zone of the morning page."""
     states = {kind: found for host in hosts for kind, found in host.states.items()}
     known, now = hosts[0].known(), hosts[0].clock()
-    done = events.RunEnded(ts=now, seq=known.seq + 1, outcome="done")
+    done = events.RunEnded(ts=now, seq=known.seq + 1, why="done")
     states["done", "done", "", "done", "clean", False] = fold_events(known, [done]), now
     reached = set()
     for kind, (known, now) in states.items():

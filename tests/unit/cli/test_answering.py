@@ -129,7 +129,7 @@ def test_accepting_a_disputed_end_accepts_no_settings(store, capsys):
     store.is_busy = False
     with store.writer("a") as writer:
         now = clock.read_clock()
-        ended = events.RunEnded(ts=now, outcome="disputed")
+        ended = events.RunEnded(ts=now, why="disputed")
         asking = questions.QuestionTerms(now, 3600.0)
         writer.append(*questions.add_questions(writer.projection, [ended], asking))
     give(store, "accept", "a-2")

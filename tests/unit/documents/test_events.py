@@ -169,6 +169,14 @@ def test_a_kind_is_read_by_its_earlier_name(earlier, fields, kind):
     assert {name: getattr(found, name) for name in fields} == fields
 
 
+def test_a_reason_for_the_end_is_read_by_its_earlier_name():
+    """Logs from before the rename have it as `outcome`."""
+    earlier = line(kind="run.ended", outcome="claimed", words="so it says")
+    assert events.parse(earlier) == events.RunEnded(ts=NOW, why="claimed", words="so it says")
+    with pytest.raises(DocumentError, match="does not fit its kind"):
+        events.parse(line(kind="run.ended", words="so it says"))
+
+
 def test_unknown_fields_are_ignored():
     """A later release may say more about a kind that we know."""
     found = events.parse(line(kind="heartbeat", tool="Read", mood="good"))

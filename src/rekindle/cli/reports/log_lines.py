@@ -80,9 +80,8 @@ def _make_report(event: AnyEvent | UnknownEvent) -> SupervisorReport | None:  # 
 def _describe(event: AnyEvent | UnknownEvent) -> str:  # noqa: PLR0911 - one return per kind
     match event:
         case events.RunEnded():
-            why = stop_reasons.parse_reason(event.outcome)
-            outcome = stop_reasons.find_outcome(why).words
-            return f"{outcome}: {reason_text.explain_reason(why, event.words)}"
+            outcome = stop_reasons.find_outcome(event.why).words
+            return f"{outcome}: {reason_text.explain_reason(event.why, event.words)}"
         case events.DesiredSet():
             return "you stopped it" if event.desired == "stopped" else "you started it"
         case events.RestartRequested():

@@ -255,6 +255,8 @@ _EARLIER_KINDS = {
     "workspace.kept": "workspace.push_failed",
 }
 """Kinds by their earlier names, which logs written before the rename have."""
+_EARLIER_FIELDS = {"run.ended": {"outcome": "why"}}
+"""Required fields of a kind by their earlier names."""
 
 
 def parse(line: bytes) -> AnyEvent | UnknownEvent:
@@ -265,7 +267,7 @@ def parse(line: bytes) -> AnyEvent | UnknownEvent:
     try:
         event = _decoder.decode(line)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
-        if current := _rename_kind(line):
+        if current := _translate_earlier(line):
             return parse(current)
         return _parse_unknown(line, error)
     json_codec.refuse_newer_schema(event.v, "event", SCHEMA)
@@ -300,13 +302,16 @@ def _select_unknown(event: Event, fields: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in fields.items() if key not in names}
 
 
-def _rename_kind(line: bytes) -> bytes | None:
-    """Return the line with the current name of its kind, or None if the kind was not renamed."""
+def _translate_earlier(line: bytes) -> bytes | None:
+    """Return the line with the current names of its kind and fields, or None if it has them."""
     with suppress(DocumentError):
         raw = json_codec.decode_object(line, "event", schema=SCHEMA)
-        kind = raw.get("kind")
-        if isinstance(kind, str) and kind in _EARLIER_KINDS:
-            return msgspec.json.encode(raw | {"kind": _EARLIER_KINDS[kind]})
+        kind = str(raw.get("kind"))
+        names = _EARLIER_FIELDS.get(kind, {})
+        current = {names.get(name, name): value for name, value in raw.items()}
+        if kind in _EARLIER_KINDS:
+            current["kind"] = _EARLIER_KINDS[kind]
+        return msgspec.json.encode(current) if current != raw else None
     return None
 
 

@@ -28,8 +28,8 @@ class RunStarted(Event, frozen=True, kw_only=True, tag="run.started"):
 
 class RunEnded(Event, frozen=True, kw_only=True, tag="run.ended"):
     summary = "A run is over: the agent starts again only at the operator's request."
-    outcome: str
-    """done, budget, or the reason for a wait that the run would need but does not make."""
+    why: str
+    """Reason for the end, such as `claimed` or `cycles`; `exit-codes.md` lists its outcome."""
     words: str = ""
 
 

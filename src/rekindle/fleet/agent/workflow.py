@@ -122,7 +122,7 @@ class AgentWorkflow:
             return
         match decide(self._registered, now):
             case StopRun() as move:
-                over = events.RunEnded(ts=now, outcome=move.why, words=move.words)
+                over = events.RunEnded(ts=now, why=move.why, words=move.words)
                 self._append_events(*add_question(self._registered, over))
                 self._notices.notify_state(self._registered, move.why)
             case EnterSafeMode() as move:

@@ -297,7 +297,7 @@ class Supervisor:
     def _stop_run(self, number: int, move: StopRun, seq: int) -> RunResult:
         if move.why != "stopped":  # a stopped run continues when the agent is started again
             now = self._ports.clock()
-            self._log.append(events.RunEnded(ts=now, outcome=move.why, words=move.words))
+            self._log.append(events.RunEnded(ts=now, why=move.why, words=move.words))
         return self._end_run(number, move, seq)
 
     def _end_run(self, number: int, move: StopRun, seq: int) -> RunResult:

@@ -113,9 +113,7 @@ class SupervisorSteps:
         now = self._ports.clock()
         follows: list[events.AnyEvent] = [ended]
         if isinstance(consequence, StopRun):
-            follows.append(
-                events.RunEnded(ts=now, outcome=consequence.why, words=consequence.words)
-            )
+            follows.append(events.RunEnded(ts=now, why=consequence.why, words=consequence.words))
         elif isinstance(consequence, EnterSafeMode):
             follows.append(
                 events.SafeModeEntered(ts=now, why=consequence.why, words=consequence.words)

@@ -145,14 +145,9 @@ def _read_other(event: AnyEvent | UnknownEvent) -> Iterator[TimelineMoment]:
             yield TimelineMoment(
                 event.ts, "refused", (f"{event.tool} {event.about}".strip(),), "refused"
             )
-        case events.SafeModeEntered():
+        case events.SafeModeEntered() | events.RunEnded():
             outcome = stop_reasons.find_outcome(event.why).words
             text = f"{outcome}: {reason_text.explain_reason(event.why, event.words)}"
-            yield TimelineMoment(event.ts, "end", (text,))
-        case events.RunEnded():
-            why = stop_reasons.parse_reason(event.outcome)
-            outcome = stop_reasons.find_outcome(why).words
-            text = f"{outcome}: {reason_text.explain_reason(why, event.words)}"
             yield TimelineMoment(event.ts, "end", (text,))
         case events.DesiredSet() if event.desired == "stopped":
             yield TimelineMoment(event.ts, "you", ("you stopped it",))

@@ -131,8 +131,8 @@ def _find_subject(event: events.AnyEvent) -> tuple[str, str]:
     match event:
         case events.SafeModeEntered():
             return event.why, event.words
-        case events.RunEnded() if stop_reasons.find_outcome(event.outcome).asks:
-            return event.outcome, event.words
+        case events.RunEnded() if stop_reasons.find_outcome(event.why).asks:
+            return event.why, event.words
         case _:
             return "", ""
 

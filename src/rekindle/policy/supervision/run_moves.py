@@ -323,9 +323,7 @@ def apply_event(run: RunState, event: object) -> RunState:  # noqa: C901, PLR091
         case events.RestartRequested():
             return change(run, restarted=max(run.restarted, event.seq))
         case events.RunEnded():
-            return change(
-                run, ended=max(run.ended, LogPosition(event.seq, event.outcome, event.words))
-            )
+            return change(run, ended=max(run.ended, LogPosition(event.seq, event.why, event.words)))
         case events.SafeModeEntered():
             return change(run, safe=max(run.safe, LogPosition(event.seq, event.why, event.words)))
         case events.CallRefused():

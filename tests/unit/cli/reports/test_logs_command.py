@@ -88,7 +88,7 @@ def tell_story(project):
         events.LaunchEnded(ts=at(3), exit="crash", words="exit code 1", **ended),
         events.CallRefused(ts=at(3), **refused),
         events.WaitStarted(ts=at(4), why="limit", until=at(60)),
-        events.RunEnded(ts=at(70), outcome="cycles"),
+        events.RunEnded(ts=at(70), why="cycles"),
     )
 
 

@@ -159,7 +159,7 @@ def test_a_stop_after_the_end_of_a_run_keeps_its_outcome(status, capfd, why, out
     ended = events.CycleEnded(ts=clock.read_clock(), cycle=1)
     status(
         ended,
-        events.RunEnded(ts=clock.read_clock(), outcome=why, words="as it ended"),
+        events.RunEnded(ts=clock.read_clock(), why=why, words="as it ended"),
         ended="clean",
     )
     assert main.run(["stop", "trades"]) == 0
@@ -231,7 +231,7 @@ def test_a_run_that_is_over_shows_its_outcome_and_the_next_command(  # noqa: PLR
     """Each outcome has its own words, and its own name for programs."""
     over = (
         events.CycleEnded(ts=clock.read_clock(), cycle=1),
-        events.RunEnded(ts=clock.read_clock(), outcome=why, words="Ann has to say"),
+        events.RunEnded(ts=clock.read_clock(), why=why, words="Ann has to say"),
     )
     lines, row = status(*over, ended="clean")
     assert lines["state"] == f"  state:  {words}: Ann has to say"
@@ -246,7 +246,7 @@ def test_a_run_that_is_over_shows_its_outcome_and_the_next_command(  # noqa: PLR
 def test_the_size_of_steps_is_not_advised_on_once_the_work_is_done(status, outcome, is_advised):
     now = clock.read_clock()
     cycles = [events.CycleEnded(ts=now, cycle=number, seconds=1.0) for number in (1, 2, 3)]
-    lines, _ = status(*cycles, events.RunEnded(ts=now, outcome=outcome), ended="clean")
+    lines, _ = status(*cycles, events.RunEnded(ts=now, why=outcome), ended="clean")
     assert ("! its cycles take less than a minute" in lines) is is_advised
 
 
@@ -334,7 +334,7 @@ def test_a_window_whose_size_is_estimated_is_shown(status):
             "rekindle restart trades && rekindle run trades",
         ),
         (
-            events.RunEnded(ts=clock.read_clock(), outcome="waiting", words="Ann has to say"),
+            events.RunEnded(ts=clock.read_clock(), why="waiting", words="Ann has to say"),
             "by you",
             "rekindle run trades",
         ),

@@ -95,7 +95,7 @@ def test_a_run_that_used_its_cycles_is_not_called_done(project):
     [row] = json.loads(project("status", "--json").out)["agents"]
     assert (row["state"], row["outcome"]) == ("stopped", "out-of-cycles")
     last = json.loads(project("run", "--json", code=24).out.splitlines()[-1])
-    assert (last["kind"], last["outcome"]) == ("run.ended", "cycles")
+    assert (last["kind"], last["why"]) == ("run.ended", "cycles")
 
 
 RENAMED = """
@@ -388,7 +388,7 @@ def test_an_agent_that_reports_done_ends_the_run_unverified(project):
         False,
         True,
     ]
-    assert [one["outcome"] for one in found if one["kind"] == "run.ended"] == ["claimed"]
+    assert [one["why"] for one in found if one["kind"] == "run.ended"] == ["claimed"]
     assert "done as the agent says" in project("status").out
 
 

@@ -108,7 +108,7 @@ def test_a_run_that_is_over_has_the_words_of_its_outcome(shop, why):
         writer.append(
             events.LaunchStarted(harness="command", **launch),
             events.LaunchEnded(exit="clean", **launch),
-            events.RunEnded(ts=now, outcome=why, words="of its own"),
+            events.RunEnded(ts=now, why=why, words="of its own"),
         )
     found = page(shop)
     (entry,) = found.entries
@@ -181,7 +181,7 @@ def test_finished_work_has_nothing_next(shop):
     assert page(shop).entries[0].next == "Write the parser"
     with shop.store.writer("trades") as writer:
         writer.append(
-            events.RunStarted(ts=shop.clock()), events.RunEnded(ts=shop.clock(), outcome="done")
+            events.RunStarted(ts=shop.clock()), events.RunEnded(ts=shop.clock(), why="done")
         )
     (entry,) = page(shop).entries
     assert (entry.state, entry.next) == ("done", "")
@@ -195,7 +195,7 @@ def test_an_agent_that_the_operator_stopped_does_not_wait_for_the_operator(shop,
         writer.append(
             events.LaunchStarted(harness="command", **launch),
             events.LaunchEnded(exit="clean", **launch),
-            events.RunEnded(ts=now, outcome=why),
+            events.RunEnded(ts=now, why=why),
             events.DesiredSet(ts=now, desired="stopped"),
         )
     found = page(shop)

@@ -576,7 +576,7 @@ def test_finished_work_has_nothing_next(shop):
             events.RunStarted(ts=shop.clock()),
             events.CycleStarted(ts=shop.clock(), cycle=1),
             ended,
-            events.RunEnded(ts=shop.clock(), outcome="done"),
+            events.RunEnded(ts=shop.clock(), why="done"),
         )
     shop.brief()
     assert "DONE" not in shop.text()

@@ -48,7 +48,7 @@ def test_a_night_with_everything_is_told_in_order():
     night.add(events.CallRefused, about="b.py", **refused)
     night.launch(usd=1.0)
     night.add(events.CycleEnded, cycle=1, verdict="progress", until="failed")
-    night.add(events.RunEnded, outcome="cycles")
+    night.add(events.RunEnded, why="cycles")
     assert night.told() == [
         ("01:01", "crash", "crashed: exit code 1"),
         ("01:02", "resume", "the same session resumed"),

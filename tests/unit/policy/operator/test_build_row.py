@@ -38,7 +38,7 @@ STARTED = events.RunStarted(ts=NOW)
 
 
 def over(outcome, words=""):
-    return events.RunEnded(ts=NOW, outcome=outcome, words=words)
+    return events.RunEnded(ts=NOW, why=outcome, words=words)
 
 
 def safe(why, words=""):

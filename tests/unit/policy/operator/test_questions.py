@@ -76,7 +76,7 @@ def said(desired, minutes=0):
 
 
 def ended(outcome, words=""):
-    return events.RunEnded(ts=NOON, outcome=outcome, words=words)
+    return events.RunEnded(ts=NOON, why=outcome, words=words)
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def ended(outcome, words=""):
 def test_what_needs_a_person_is_a_question(event, choices, default):
     [asked] = questions.list_open_questions(Log(event).known, NOON)
     assert (asked.question, asked.choices, asked.default) == ("trades-1", choices, default)
-    assert asked.about == getattr(event, "why", None) or asked.about == event.outcome
+    assert asked.about == event.why
     assert asked.deadline == NOON + HOUR
 
 

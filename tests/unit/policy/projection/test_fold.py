@@ -127,7 +127,7 @@ facts = st.one_of(
         refused=st.sampled_from(["", "it was answered"]),
     ),
     st.builds(events.RunStarted, ts=moments),
-    st.builds(events.RunEnded, ts=moments, outcome=words),
+    st.builds(events.RunEnded, ts=moments, why=words),
     st.builds(events.SafeModeEntered, ts=moments, why=words),
     st.builds(events.WaitStarted, ts=moments, why=words, until=moments),
     st.builds(events.HangDetected, ts=moments, launch=st.just("l1"), words=words),

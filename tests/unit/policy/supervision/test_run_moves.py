@@ -56,7 +56,7 @@ SAFE = events.SafeModeEntered(ts=NOW, why="auth", words="log in")
 
 
 def over(outcome):
-    return events.RunEnded(ts=NOW, outcome=outcome)
+    return events.RunEnded(ts=NOW, why=outcome)
 
 
 def noted(tokens):
