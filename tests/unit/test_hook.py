@@ -1,8 +1,7 @@
-"""hook.py: what a tool call waits for, and what it leaves behind."""
+"""The hook program: what a tool call waits for, and what it leaves behind."""
 
 import json
 import os
-import py_compile
 import random
 import shutil
 import subprocess
@@ -14,12 +13,12 @@ import msgspec
 import pytest
 
 from conftest import RELAY
-from rekindle import hook
 from rekindle.documents import events, relay
 from rekindle.errors import RekindleError
 from rekindle.harnesses.claude_code import claude_harness
 from rekindle.harnesses.codex import codex_harness
 from rekindle.harnesses.gemini import gemini_harness
+from rekindle.hook import record_event, record_writer, session_agent, timeouts
 from rekindle.policy.handoff.window_rule import BrakeRule
 from rekindle.policy.settings.runtime_settings import Settings
 from rekindle.stores.files import (
@@ -32,7 +31,7 @@ from rekindle.system import (
     clock,
     host,
 )
-from rekindle.system.files import file_locks, user_folder
+from rekindle.system.files import bytecode, file_locks, hook_program, user_folder
 from rekindle.wiring.access import trust_checks
 
 WHOLE = os.environ.get("REKINDLE_TORTURE") == "whole"
@@ -44,7 +43,7 @@ BIG = 10_000_000 if WHOLE else 100_000
 def program(tmp_path_factory) -> Path:
     """The hook as it is installed: compiled."""
     path = tmp_path_factory.mktemp("hook") / "hook.pyc"
-    py_compile.compile(hook.__file__, cfile=str(path), doraise=True)
+    path.write_bytes(hook_program.compile_hook())
     return path
 
 
@@ -444,30 +443,32 @@ def test_a_spool_that_is_not_ours_alone_is_not_used(tmp_path, monkeypatch):
     ):
         place = tmp_path / name
         make(place)
-        monkeypatch.setattr(hook, "spool_folders", lambda place=place: (str(place),))
-        hook.spool_record("/some/agent", b"\n1 hook\n")
+        monkeypatch.setattr(record_writer, "spool_folders", lambda place=place: (str(place),))
+        record_writer.spool_record("/some/agent", b"\n1 hook\n")
         assert list(place.glob("*.seg")) == []
 
 
 def test_the_spool_is_where_no_sandboxed_agent_writes(agent, tmp_path, monkeypatch):
     """A record in /tmp counts for nothing; without a folder in memory the user's own is used."""
-    in_memory, own = hook.spool_folders()
+    in_memory, own = record_writer.spool_folders()
     assert in_memory == f"/run/user/{os.getuid()}/rekindle"
     assert own == f"{user_folder.find_user_folder()}/spool"
-    monkeypatch.setattr(hook, "spool_folders", lambda: (str(tmp_path / "absent/rekindle"), own))
+    monkeypatch.setattr(
+        record_writer, "spool_folders", lambda: (str(tmp_path / "absent/rekindle"), own)
+    )
     folder = agent.folder("trades").path
-    record = hook.compose_record(
+    record = record_event.compose_record(
         "claude-code", "PostToolUse", "", json.dumps(payload()).encode(), 9
     )
     user_folder.make_user_folder()
-    hook.spool_record(str(folder), record)
+    record_writer.spool_record(str(folder), record)
     (kept,) = inbox.list_spooled_segments(folder)
     assert kept.path.parent == Path(own)
     kept.path.unlink()
     before = Path(f"/tmp/rekindle-{os.getuid()}")  # noqa: S108 - where the spool was once
     is_new = not before.exists()
     before.mkdir(mode=0o700, exist_ok=True)
-    planted = before / f"{hook.spool_prefix(str(folder))}1.seg"
+    planted = before / f"{record_writer.spool_prefix(str(folder))}1.seg"
     planted.write_bytes(record)
     assert agent.read("trades").pending == ()
     planted.unlink()
@@ -479,12 +480,12 @@ def test_a_spool_that_others_could_write_is_not_read(agent, tmp_path, monkeypatc
     """Records planted in a folder that others can write do not acknowledge anything."""
     place = tmp_path / "spool"
     place.mkdir(mode=0o700)
-    monkeypatch.setattr(hook, "spool_folders", lambda: (str(place),))
+    monkeypatch.setattr(record_writer, "spool_folders", lambda: (str(place),))
     folder = agent.folder("trades").path
-    planted = hook.compose_record(
+    planted = record_event.compose_record(
         "claude-code", "PostToolUse", "", json.dumps(payload()).encode(), 9
     )
-    (place / f"{hook.spool_prefix(str(folder))}1.seg").write_bytes(planted)
+    (place / f"{record_writer.spool_prefix(str(folder))}1.seg").write_bytes(planted)
     assert len(agent.read("trades").pending) == 1
     place.chmod(0o777)
     assert agent.read("trades").pending == ()
@@ -524,8 +525,8 @@ def test_a_segment_that_is_folded_meanwhile_is_not_written(agent, monkeypatch):
             first.unlink()
         locks.append(how)
 
-    monkeypatch.setattr(hook.fcntl, "flock", removed_meanwhile)
-    assert hook.append_record(str(place), b"\nrecord\n")
+    monkeypatch.setattr(record_writer.fcntl, "flock", removed_meanwhile)
+    assert record_writer.append_record(str(place), b"\nrecord\n")
     (second,) = place.iterdir()
     assert second.read_bytes() == b"\nrecord\n"
 
@@ -534,7 +535,7 @@ def test_an_inbox_that_hangs_costs_no_record(program, agent):
     """A lock that is never released: the record is spooled, and the next fold brings it in."""
     segment = agent.folder("trades").inbox / "0.seg"
     holder = os.open(segment, os.O_RDWR | os.O_CREAT, 0o600)
-    hook.fcntl.flock(holder, hook.fcntl.LOCK_EX)
+    record_writer.fcntl.flock(holder, record_writer.fcntl.LOCK_EX)
     place = agent.folder("trades").path
     subprocess.run(
         [sys.executable, "-I", "-S", str(program), "claude-code", "PostToolUse", str(place)],
@@ -548,8 +549,8 @@ def test_an_inbox_that_hangs_costs_no_record(program, agent):
 def test_a_spool_is_of_one_agent_alone(tmp_path, monkeypatch):
     """An agent whose name begins like another's does not take its records."""
     place = tmp_path / "spool"
-    monkeypatch.setattr(hook, "spool_folders", lambda: (str(place),))
-    hook.spool_record("/p/.rekindle/agents/trades-eu", b"\nrecord\n")
+    monkeypatch.setattr(record_writer, "spool_folders", lambda: (str(place),))
+    record_writer.spool_record("/p/.rekindle/agents/trades-eu", b"\nrecord\n")
     assert inbox.list_spooled_segments(Path("/p/.rekindle/agents/trades")) == []
     assert len(inbox.list_spooled_segments(Path("/p/.rekindle/agents/trades-eu"))) == 1
 
@@ -620,7 +621,9 @@ def test_no_payload_breaks_its_reader(agent):
         launch = rng.choice(["", "l1", "../x", "visitor", "a b", "\n"])
         process = rng.choice(["", "1.2.b", "9" * 64, "9" * 65, "1 2", "-", "..", "\n1 hook"])
         cut = len(data) + rng.choice([0, 0, 1])
-        record = hook.compose_record("claude-code", event, launch, data, cut, process=process)
+        record = record_event.compose_record(
+            "claude-code", event, launch, data, cut, process=process
+        )
         assert record.count(b"\n") == 2
         try:
             found = inbox.InboxRecord("1.seg", 1, record.strip(b"\n")).event(harnesses)
@@ -652,7 +655,7 @@ def test_a_disk_that_hangs_is_given_up(program, agent):
     """An inbox whose lock is never released does not hold the agent."""
     segment = agent.folder("trades").inbox / "0.seg"
     holder = os.open(segment, os.O_RDWR | os.O_CREAT, 0o600)
-    hook.fcntl.flock(holder, hook.fcntl.LOCK_EX)
+    record_writer.fcntl.flock(holder, record_writer.fcntl.LOCK_EX)
     command = [sys.executable, "-I", "-S", str(program), "claude-code", "PostToolUse"]
     start = time.perf_counter()
     ended = subprocess.run(
@@ -664,7 +667,7 @@ def test_a_disk_that_hangs_is_given_up(program, agent):
     taken = time.perf_counter() - start
     os.close(holder)
     assert (ended.returncode, ended.stderr) == (0, b"")
-    assert taken >= hook.PATIENCE_SECONDS
+    assert taken >= timeouts.PATIENCE_SECONDS
 
 
 def test_a_person_s_session_beside_a_supervised_one_is_marked(agent, run):
@@ -685,13 +688,13 @@ def test_a_supervisor_is_seen_also_after_its_folder_was_wiped(agent):
     """The hook finds the lock outside the folder without any of our modules."""
     folder = agent.folder("trades")
     outside = supervisor_locks.find_outer_lock(agent.root.project, "trades")
-    assert hook.find_outer_lock(str(folder.path)) == str(outside.path)
-    assert not hook.is_supervised(str(folder.path))
+    assert session_agent.find_outer_lock(str(folder.path)) == str(outside.path)
+    assert not session_agent.is_supervised(str(folder.path))
     with agent.supervising("trades"):
         folder.supervisor.unlink()
-        assert hook.is_supervised(str(folder.path))
-    assert not hook.is_supervised(str(folder.path))
-    assert hook.find_outer_lock("/gone/.rekindle/agents/trades") == ""
+        assert session_agent.is_supervised(str(folder.path))
+    assert not session_agent.is_supervised(str(folder.path))
+    assert session_agent.find_outer_lock("/gone/.rekindle/agents/trades") == ""
 
 
 def test_only_a_start_names_its_process(agent, run):
@@ -778,12 +781,11 @@ def test_a_primer_that_never_comes_is_given_up(agent, bare_python, tmp_path):
     (package,) = bare_python.glob("lib/python3*/site-packages")
     (package / "rekindle/wiring").mkdir(parents=True)
     (package / "rekindle/wiring/hook_primer.py").write_text(HANGS)
-    text = Path(hook.__file__).read_text()
-    hasty = tmp_path / "hook.py"
-    assert "PRIMING_SECONDS = 8.0" in text
-    hasty.write_text(text.replace("PRIMING_SECONDS = 8.0", "PRIMING_SECONDS = 1.0"))
+    source = hook_program.join_source()
+    hasty = source.replace(b"PRIMING_SECONDS = 8.0", b"PRIMING_SECONDS = 1.0")
+    assert hasty != source
     program = tmp_path / "hook.pyc"
-    py_compile.compile(str(hasty), cfile=str(program), doraise=True)
+    program.write_bytes(bytecode.compile_program(hasty, "hook.py"))
     ended, taken = primed_by(bare_python, program, agent)
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, b"begun", b"")
     assert taken >= 1.0
@@ -822,9 +824,9 @@ def test_a_fifo_in_our_folder_keeps_no_hook_waiting(tmp_path):
     os.mkfifo(tmp_path / "run/supervisor")
     os.mkfifo(tmp_path / "run/rule")
     script = (
-        "import sys; from rekindle import hook; folder = sys.argv[1];"
-        "assert not hook.is_supervised(folder);"
-        "assert hook.read_file(f'{folder}/run/rule', 10) == b''"
+        "import sys; from rekindle.hook import host_facts, session_agent; folder = sys.argv[1];"
+        "assert not session_agent.is_supervised(folder);"
+        "assert host_facts.read_file(f'{folder}/run/rule', 10) == b''"
     )
     subprocess.run([sys.executable, "-c", script, tmp_path], check=True, timeout=10)
 
@@ -845,5 +847,5 @@ def test_no_link_in_the_path_of_an_inbox_is_followed(agent, tmp_path):
     agent.folder("trades").run.symlink_to(elsewhere)
     before = list((elsewhere / "inbox").iterdir())
     inbox = str(agent.folder("trades").inbox)
-    assert not hook.append_record(inbox, b"\nrecord\n", depth=hook.INBOX_DEPTH)
+    assert not record_writer.append_record(inbox, b"\nrecord\n", depth=record_writer.INBOX_DEPTH)
     assert list((elsewhere / "inbox").iterdir()) == before

@@ -11,7 +11,6 @@ from typing import NoReturn
 
 import msgspec
 
-from rekindle import hook
 from rekindle.errors import OwnershipError, RekindleError
 from rekindle.flows.hooks import install_hooks
 from rekindle.flows.hooks.hook_locations import (
@@ -20,6 +19,7 @@ from rekindle.flows.hooks.hook_locations import (
     locate_hooks,
 )
 from rekindle.formats.identifiers import to_one_line
+from rekindle.hook import record_writer
 from rekindle.policy.setup import cron_lines
 from rekindle.policy.setup.cron_lines import CronUse
 from rekindle.stores.files.supervisor_locks import find_lock_files
@@ -116,7 +116,7 @@ def find_user_traces() -> Iterator[InstalledTrace | Leftover]:
         for path in find_units(user_folder.find_user_folder(), every=True)
     )
     yield from _find_cron_traces("")
-    folders = {*(place.home for place in places), *map(Path, hook.spool_folders())}
+    folders = {*(place.home for place in places), *map(Path, record_writer.spool_folders())}
     for path in sorted(folders - {user_folder.find_user_folder() / "spool"}):
         if durable_files.path_exists(path):
             yield InstalledTrace(

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from rekindle import hook
 from rekindle.documents import events
 from rekindle.errors import ForgedCommandError
+from rekindle.hook import record_writer
 from rekindle.stores.files import FileStore
 from rekindle.stores.log import inbox
 from rekindle.system.files import (
@@ -36,7 +36,7 @@ def spool(tmp_path, monkeypatch):
     """A spool of the test's own."""
     path = tmp_path / "spool"
     path.mkdir(mode=0o700)
-    monkeypatch.setattr(hook, "spool_folders", lambda: (str(path),))
+    monkeypatch.setattr(record_writer, "spool_folders", lambda: (str(path),))
     return path
 
 
@@ -51,7 +51,7 @@ def test_the_workspace_cannot_carry_an_operator_s_command(store, clock, spool, n
         inbox.append_records(folder.inbox, [forged], durable=True)
     else:
         line = b"\n1 event " + events.render(forged) + b"\n"
-        (spool / f"{hook.spool_prefix(str(folder.path))}1-a.seg").write_bytes(line)
+        (spool / f"{record_writer.spool_prefix(str(folder.path))}1-a.seg").write_bytes(line)
     seen = store.read("trades")
     assert len(seen.pending) == 1
     assert seen.projection == before
@@ -85,7 +85,7 @@ def test_the_spool_carries_only_what_hooks_report(store, clock, spool, planted):
     store.submit("trades", events.LoopAdded(ts=clock(), id="first", text="open"))
     folder = store.folder("trades")
     before = store.read("trades").projection
-    (spool / f"{hook.spool_prefix(str(folder.path))}1-a.seg").write_bytes(planted + b"\n")
+    (spool / f"{record_writer.spool_prefix(str(folder.path))}1-a.seg").write_bytes(planted + b"\n")
     seen = store.read("trades")
     assert (seen.unreadable, seen.projection, seen.proposed) == (1, before, None)
     with store.writer("trades") as writer:

@@ -7,13 +7,14 @@ import pytest
 
 from conftest import put_clis_on_path
 from fakes import Fake, fakes
-from rekindle import config, hook
+from rekindle import config
 from rekindle.cli import main
 from rekindle.documents import brief, checkpoint
 from rekindle.documents.events import (
     DocumentRejected,
     LoopAdded,
 )
+from rekindle.hook import record_event
 from rekindle.policy.redact.redaction import Redaction
 from rekindle.system import clock
 from rekindle.system.files import file_locks
@@ -53,7 +54,7 @@ def relay(some: list[Fake]) -> str:
 
 def hook_record(prompt: str) -> bytes:
     data = json.dumps({"session_id": "s1", "prompt": prompt}).encode()
-    return hook.compose_record("claude-code", "UserPromptSubmit", "", data, len(data))
+    return record_event.compose_record("claude-code", "UserPromptSubmit", "", data, len(data))
 
 
 def kept_below(folder) -> str:

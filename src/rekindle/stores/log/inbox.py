@@ -23,7 +23,6 @@ from pathlib import Path
 
 import msgspec
 
-from rekindle import hook
 from rekindle.documents import events
 from rekindle.documents.events import (
     AnyEvent,
@@ -43,6 +42,7 @@ from rekindle.errors import (
 )
 from rekindle.formats import json_codec
 from rekindle.formats.identifiers import to_one_line
+from rekindle.hook import record_writer
 from rekindle.policy.redact.redaction import Redaction
 from rekindle.stores.folders.agent_folder import AgentFolder
 from rekindle.system.files import durable_files
@@ -172,8 +172,10 @@ def list_operator_segments(folder: AgentFolder) -> list[InboxSegment]:
 
 def list_spooled_segments(agent: Path) -> list[InboxSegment]:
     """Return the segments that hooks wrote to the spool while the inbox was not writable."""
-    prefix = hook.spool_prefix(str(agent))
-    spools = [spool for spool in hook.spool_folders() if hook.is_ours_alone(spool)]
+    prefix = record_writer.spool_prefix(str(agent))
+    spools = [
+        spool for spool in record_writer.spool_folders() if record_writer.is_ours_alone(spool)
+    ]
     segments = [segment for spool in spools for segment in list_segments(Path(spool), prefix)]
     return [InboxSegment(segment.path, is_spooled=True) for segment in segments]
 

@@ -2,34 +2,27 @@
 
 import importlib.util
 import marshal
-from pathlib import Path
 from types import CodeType
 from typing import Any
-
-from rekindle.errors import translate_os_errors
 
 _FLAGS = (1).to_bytes(4, "little")
 """Header flags of an unchecked-hash pyc: Python never compares such a file with its source."""
 
 
-def compile_program(source: Path) -> bytes:
+def compile_program(source: bytes, name: str) -> bytes:
     """Return the source compiled for this Python; the same source always gives the same bytes."""
-    with translate_os_errors(source):
-        text = source.read_bytes()
-    code = compile(text, source.name, "exec", dont_inherit=True, optimize=0)
+    code = compile(source, name, "exec", dont_inherit=True, optimize=0)
     # marshal encodes an object differently if nothing else refers to it. Referring to every object
     # makes the bytes independent of the modules that this process has imported.
     referred = list(_list_objects(code))
     body = marshal.dumps(code)
     del referred
-    return importlib.util.MAGIC_NUMBER + _FLAGS + importlib.util.source_hash(text) + body
+    return importlib.util.MAGIC_NUMBER + _FLAGS + importlib.util.source_hash(source) + body
 
 
-def is_compiled_from(program: bytes, source: Path) -> bool:
+def is_compiled_from(program: bytes, source: bytes) -> bool:
     """Return whether a program's header shows that it was compiled from this source."""
-    with translate_os_errors(source):
-        wanted = importlib.util.source_hash(source.read_bytes())
-    return program[4:16] == _FLAGS + wanted
+    return program[4:16] == _FLAGS + importlib.util.source_hash(source)
 
 
 def _list_objects(value: object) -> list[Any]:

@@ -271,9 +271,10 @@ def test_a_planted_program_with_a_genuine_header_is_not_used(rekindle, root):
     """A cloned project brings .rekindle/hook.pyc: its header says nothing about the rest."""
     planted = root / OLD_PROGRAMS["local"]
     canary = root / "planted"
-    source = root / "planted.py"
-    source.write_text(f"open({str(canary)!r}, 'w')")
-    planted.write_bytes(hook_program.compile_hook()[:16] + bytecode.compile_program(source)[16:])
+    source = f"open({str(canary)!r}, 'w')".encode()
+    planted.write_bytes(
+        hook_program.compile_hook()[:16] + bytecode.compile_program(source, "planted.py")[16:]
+    )
     rekindle("hooks", "install")
     for entries in json.loads((root / FILES["local"]).read_text())["hooks"].values():
         subprocess.run(

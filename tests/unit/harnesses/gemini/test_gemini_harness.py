@@ -13,7 +13,6 @@ from msgspec.structs import replace
 
 from recordings.gemini_cases import GEMINI
 from recordings.tape import Tape, as_bytes, traces
-from rekindle import hook
 from rekindle.documents.events import (
     Heartbeat,
     PromptSubmitted,
@@ -41,6 +40,7 @@ from rekindle.harnesses.gemini.gemini_policy import (
     TOOLS,
     render_policy,
 )
+from rekindle.hook import session_primer
 from rekindle.policy.exits import usage_limits
 from rekindle.policy.projection.fold import fold_events
 from rekindle.policy.projection.projection import Projection
@@ -293,7 +293,9 @@ def test_hooks_are_commands_of_a_shell():
 
 def test_a_session_is_told_at_its_first_prompt_only():
     """At its start, what a hook says would cost it its prompts when it is resumed."""
-    assert {word for word in words().values() if hook.needs_primer(word, "")} == {"BeforeAgent"}
+    assert {word for word in words().values() if session_primer.needs_primer(word, "")} == {
+        "BeforeAgent"
+    }
     told = json.loads(gemini_harness.told("BeforeAgent", 'say "hello"\n'))["hookSpecificOutput"]
     assert told == {"hookEventName": "BeforeAgent", "additionalContext": 'say "hello"\n'}
     assert gemini_harness.told("SessionStart", "hello") == ""

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from rekindle import hook
+from rekindle.hook import session_agent
 from rekindle.policy.setup.agent_dirs import (
     AgentDir,
     choose_agents,
@@ -52,4 +52,4 @@ def test_the_hook_program_chooses_the_same():
     for place in places:
         for harness in ("", "claude-code", "codex", "gemini"):
             chosen = choose_agents(dirs, place, harness)
-            assert hook.choose_agents(rows, place, harness) == chosen, (place, harness)
+            assert session_agent.choose_agents(rows, place, harness) == chosen, (place, harness)

@@ -1,11 +1,13 @@
 """The hook program is the same bytes everywhere, and is verified as a whole."""
 
+import ast
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from rekindle import hook
 from rekindle.errors import StoreError
 from rekindle.system.files import (
     durable_files,
@@ -14,12 +16,34 @@ from rekindle.system.files import (
 )
 
 _PRINT = "from rekindle.system.files import hook_program; print(hook_program.find_hook_path().name)"
-_BUSY = f"import json, re, rekindle.cli.main, rekindle.hook; {_PRINT}"
+_BUSY = f"import json, re, rekindle.cli.main, rekindle.hook.record_event; {_PRINT}"
 
 
 @pytest.fixture(autouse=True)
 def own_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(user_folder, "find_user_folder", lambda: tmp_path / "own")
+
+
+def test_the_program_is_its_modules_without_their_imports_of_each_other() -> None:
+    """One namespace needs each name once, and no module of ours at run time."""
+    body = ast.parse(hook_program.join_source()).body
+    names = [node.name for node in body if isinstance(node, ast.FunctionDef)]
+    names += [node.targets[0].id for node in body if isinstance(node, ast.Assign)]  # type: ignore[attr-defined]
+    assert len(names) == len(set(names)) > 50
+    assert b"rekindle.hook" not in hook_program.join_source()
+    modules = {path.stem for path in Path(hook.__file__).parent.glob("*.py")}
+    assert modules == {*hook.PARTS, "__init__"}
+
+
+def test_every_name_that_a_module_imports_is_defined_before_it() -> None:
+    """The imports between the modules are removed, so their order must be that of the imports."""
+    known: set[str] = set()
+    for part in hook.PARTS:
+        body = ast.parse((Path(hook.__file__).parent / f"{part}.py").read_text()).body
+        imports = [node for node in body if isinstance(node, ast.ImportFrom)]
+        assert {node.module.rpartition(".")[2] for node in imports if node.module} <= known, part
+        assert not any(alias.asname for node in imports for alias in node.names), part
+        known.add(part)
 
 
 @pytest.mark.parametrize("code", [_PRINT, _BUSY])

@@ -4,7 +4,7 @@ import pytest
 
 PRELUDE = '''
 import json, os, signal, subprocess, sys, time
-from rekindle import hook
+from rekindle.hook import record_event
 from rekindle.errors import AgentError
 from rekindle.system.processes import launch_processes
 from rekindle.system.processes.child_processes import HostProcesses
@@ -194,7 +194,7 @@ def test_a_process_is_told_from_another_with_its_number(inside, kernel):
         + """
 pid, child = spawn("sh", "-c", HERE)
 os.environ["CLAUDE_PID"] = str(pid)
-name, named_by_hook = launch_processes.identify(pid), hook.identify("claude-code")
+name, named_by_hook = launch_processes.identify(pid), record_event.identify("claude-code")
 number, started, boot, room = name.split(".")
 facts = {
     "by its name": launch_processes.is_alive(name),

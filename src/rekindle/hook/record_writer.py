@@ -1,0 +1,116 @@
+"""Append a record to the inbox of an agent, or to a spool if the inbox cannot be written."""
+
+import fcntl
+import os
+import time
+
+from rekindle.hook.host_facts import NAME_CHARACTERS, find_user_folder
+
+INBOX_DEPTH = 5
+"""Number of path components of an inbox below a workspace: .rekindle/agents/NAME/run/inbox."""
+SPOOL_BYTES = 4 * 1024 * 1024
+"""Maximum number of bytes that are spooled for an inbox that cannot be written."""
+_ATTEMPTS = 100
+
+
+def append_record(
+    place: str, record: bytes, prefix: str = "", limit: int = 0, *, depth: int = 1
+) -> bool:
+    """Append under a shared lock to a segment that still exists; return False on failure.
+
+    Segment names are never reused, because the log records how far each segment is folded.
+    """
+    try:
+        at = open_folder(place, depth)
+    except OSError:
+        return False
+    try:
+        return append_to_segment(at, record, prefix, limit)
+    finally:
+        os.close(at)
+
+
+def append_to_segment(at: int, record: bytes, prefix: str, limit: int) -> bool:
+    flags = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    for _ in range(_ATTEMPTS):
+        try:
+            names = [
+                name for name in os.listdir(at) if name.startswith(prefix) and name.endswith(".seg")
+            ]
+            make = 0 if names else os.O_CREAT | os.O_EXCL
+            name = max(names) if names else f"{prefix}{time.time_ns():020d}-{os.getpid():08x}.seg"
+            fd = os.open(name, flags | make, 0o600, dir_fd=at)
+        except FileExistsError:
+            continue
+        except FileNotFoundError:
+            if not os.fstat(at).st_nlink:
+                return False
+            continue
+        except OSError:
+            return False
+        try:
+            fcntl.flock(fd, fcntl.LOCK_SH)
+            status = os.fstat(fd)
+            # The fold may have removed the segment between open and lock; a write would be lost.
+            if status.st_nlink:
+                is_full = limit and status.st_size > limit
+                return not is_full and os.write(fd, record) == len(record)
+        except OSError:
+            return False
+        finally:
+            os.close(fd)
+    return False
+
+
+def open_folder(path: str, depth: int) -> int:
+    """Open a folder without following links in the last `depth` components of its path.
+
+    The components are opened one at a time, because an agent may replace one with a link after a
+    check.
+    """
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+    above, *names = path.rsplit("/", depth)
+    fd = os.open(above or "/", flags)
+    for name in names:
+        try:
+            inner = os.open(name, flags | os.O_NOFOLLOW, dir_fd=fd)
+        finally:
+            os.close(fd)
+        fd = inner
+    return fd
+
+
+def spool_record(folder: str, record: bytes) -> None:
+    """Store a record elsewhere while the inbox cannot be written; the fold reads it there too."""
+    for spool in spool_folders():
+        try:  # noqa: SIM105 - contextlib slows the start
+            os.mkdir(spool, 0o700)  # noqa: PTH102 - pathlib slows the start
+        except OSError:
+            pass  # the folder exists or cannot be created; this is checked next
+        if is_ours_alone(spool) and append_record(spool, record, spool_prefix(folder), SPOOL_BYTES):
+            return
+
+
+def spool_folders() -> tuple[str, ...]:
+    """Return the folders for records while the inbox's disk is full, read-only or missing.
+
+    The user's in-memory folder comes first, if the host has one, because the disk of the home may
+    be full too. /tmp is not used, because the sandbox of a CLI lets an agent write there.
+    """
+    return (f"/run/user/{os.getuid()}/rekindle", f"{find_user_folder()}/spool")
+
+
+def is_ours_alone(path: str) -> bool:
+    """Return whether a folder belongs to the user, is not a link, and is closed to other users."""
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return False
+    return status.st_uid == os.getuid() and status.st_mode & 0o170777 == 0o040700  # noqa: PLR2004 - a folder
+
+
+def spool_prefix(folder: str) -> str:
+    """Return a prefix for file names, derived from the agent's folder."""
+    # Agent names contain no plus sign, so the prefix of `trades` does not match that of
+    # `trades-eu`.
+    return "".join(c if c in NAME_CHARACTERS else "%" for c in folder)[-150:] + "+"

@@ -1,0 +1,65 @@
+"""Stop a session between two turns if its window is so full that a fresh one should take over."""
+
+import os
+import time
+
+from rekindle.hook.host_facts import is_name, read_file
+from rekindle.hook.timeouts import BRAKING_SECONDS, HOLD_SECONDS, call_after, exit_now
+from rekindle.hook.window_usage import measure_window, read_first
+
+RULE_BYTES = 10_000
+
+
+def brake_session(event: str, launch: str, payload: bytes) -> None:
+    """Between two turns, stop a session whose window is so full that a fresh one should take over.
+
+    The supervisor's rule defines which session to stop, where and how. The hook measures the window
+    itself, because the CLI does nothing else while it waits for the hook. A sub-agent's boundary
+    does not count, because the main thread waits for the sub-agent, with a call in progress. The
+    rule is in a folder where the agent cannot write, because the CLI follows the rule's answer.
+    """
+    rules = os.environ.get("REKINDLE_RULES", "")
+    if not rules or not is_name(launch):
+        return
+    rule: dict[bytes, list[bytes]] = {}
+    try:
+        for line in read_file(f"{rules}/brake-{launch}", RULE_BYTES).split(b"\n"):
+            word, _, value = line.partition(b" ")
+            rule.setdefault(word, []).append(value)
+    except OSError:
+        return
+    if rule.get(b"event") != [event.encode()]:
+        return
+    call_after(BRAKING_SECONDS, exit_now)
+    fullness = measure_window(rule, payload)
+    if fullness is None:
+        return
+    mark = f"{rules}/braked-{launch}"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+    fd = os.open(mark, flags, 0o600)
+    os.write(fd, b"%d %d\n" % fullness + payload)
+    os.close(fd)
+    if answer := read_first(rule, b"answer"):
+        os.write(1, answer)
+    else:
+        hold_call(mark, f"{rules}/taken-{launch}")
+
+
+def hold_call(mark: str, taken: str) -> None:
+    """Hold a call back until the supervisor has ended the session.
+
+    A late supervisor must not end the session while the call is running. On timeout, the hook
+    therefore removes the mark, unless the supervisor has just taken it.
+    """
+
+    def give_up(*_: object) -> None:
+        try:
+            os.unlink(mark)  # noqa: PTH108 - pathlib slows the start
+        except OSError:
+            call_after(HOLD_SECONDS, exit_now)  # the supervisor is about to end the session
+        else:
+            os._exit(0)
+
+    call_after(HOLD_SECONDS, give_up)
+    while os.access(mark, os.F_OK) or os.access(taken, os.F_OK):
+        time.sleep(0.02)
