@@ -60,6 +60,10 @@ types:
 docs *args:
     {{python}} tools/generate.py {{args}}
 
+# Draw the picture of the README from a run of the demo.
+picture:
+    {{python}} tools/demo_svg.py
+
 # What CI runs.
 check: lint types (docs "--check")
     # A busy neighbour can push a timing over its bar: a failed one is measured once more, alone. A

@@ -28,22 +28,6 @@ def run(arguments, folder):
     )
 
 
-def test_the_readme_s_commands_print_what_it_shows(tmp_path):
-    """Every console block, run in order in an empty folder, prints the shown output."""
-    commands = 0
-    for kind, words, body in blocks((ROOT / "README.md").read_text()):
-        if kind == "markdown" and words:
-            (tmp_path / words[0]).write_text(body)
-        if kind != "console":
-            continue
-        for line, shown in steps(body):
-            ended = run(shlex.split(line), tmp_path)
-            assert ended.returncode == 0, ended.stderr
-            assert not (told := difference(shown, ended.stdout.splitlines())), f"$ {line}\n{told}"
-            commands += 1
-    assert commands >= 5
-
-
 def test_the_page_on_stalls_shows_what_is_printed(tmp_path):
     """The history of the page is replayed."""
     page = {
@@ -95,11 +79,6 @@ def test_the_commands_of_the_audit_trail_s_page_work(tmp_path, monkeypatch):
         ended = subprocess.run(words, cwd=repository.path, capture_output=True, check=False)
         assert ended.returncode == 0, ended.stderr
         assert ended.stdout
-
-
-def test_the_readme_is_short():
-    """The README fits on about two screens."""
-    assert len((ROOT / "README.md").read_text().splitlines()) < 100
 
 
 def test_every_test_that_a_page_names_exists():

@@ -2,8 +2,12 @@
 
 import signal
 import sys
+from pathlib import Path
 
 import pytest
+
+sys.path.append(str(Path(__file__).parents[2] / "tools"))
+import demo_svg
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -24,13 +28,13 @@ def demo(place, tmp_path):
 
 
 def test_the_demonstration(demo, place, tmp_path):
-    """It is killed twice, comes back twice, and finishes within 40 s without leftovers."""
+    """It is killed twice and finishes within 40 s, exactly as the README's picture shows."""
     running = demo()
     assert running.wait(40) == 0, running.err
     told = [
         "killed during that tool call: kill -9",
         "ended by SIGKILL; its tool was still running (1 process)",
-        "to continue the same session",
+        "starts it again, in the same session",
         "its session is destroyed too",
         "=== RECOVERY DETECTED ===",
         "Task: Write chapter-1.md to chapter-6.md",
@@ -39,6 +43,8 @@ def test_the_demonstration(demo, place, tmp_path):
     ]
     places = [running.out.index(part) for part in told]
     assert places == sorted(places)
+    drawn = demo_svg.draw(running.out)
+    assert drawn == demo_svg.PICTURE.read_text(), "the picture is old: run `just picture`"
     assert place.processes() == []
     assert [*(tmp_path / "home").iterdir(), *(tmp_path / "tmp").iterdir()] == []
 

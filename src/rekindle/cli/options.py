@@ -94,13 +94,18 @@ def add_agent_argument(command: F) -> F:
     @agent_option
     @wraps(command)
     def choose(*arguments: Any, named: str | None, agent: str | None, **more: Any) -> Any:
-        if named and agent and agent != named and is_typed("agent"):
-            raise UsageError(
-                "AGENT and --agent name two agents", hint=f"name one of them: {named} or {agent}"
-            )
-        return command(*arguments, agent=named or agent, **more)
+        return command(*arguments, agent=choose_named(named, agent), **more)
 
     return cast(F, choose)
+
+
+def choose_named(named: str | None, agent: str | None) -> str | None:
+    """Return the agent of the argument AGENT, or of --agent; refuse two different names."""
+    if named and agent and agent != named and is_typed("agent"):
+        raise UsageError(
+            "AGENT and --agent name two agents", hint=f"name one of them: {named} or {agent}"
+        )
+    return named or agent
 
 
 def is_typed(option: str) -> bool:
@@ -197,7 +202,7 @@ def resolve_agent(project: Project, agent: str | None) -> str:
         return chosen
     names = list(project.manifest.agents)
     if not names:
-        raise UsageError("there is no agent yet", hint="add one with `rekindle init --agent NAME`")
+        raise UsageError("there is no agent yet", hint="add one with `rekindle init AGENT`")
     which = ", ".join(names[:AGENTS_NAMED])
     raise UsageError(
         "which agent? there are several",

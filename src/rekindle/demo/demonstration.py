@@ -22,6 +22,7 @@ from rekindle.flows.supervisor_ports import (
     LaunchReport,
     SupervisorReport,
 )
+from rekindle.formats.counts import render_count
 from rekindle.stores.files import FileStore
 from rekindle.system import clock
 from rekindle.system.processes import launch_processes
@@ -96,7 +97,7 @@ class Demonstration:
     def _handle_report(self, report: SupervisorReport) -> None:
         match report:
             case LaunchReport(resumes=True):
-                self._say("   It is started again, to continue the same session.")
+                self._say("   Rekindle starts it again, in the same session.")
             case LaunchReport():
                 self._session = report.session
                 self._takes_over = report.recovery
@@ -108,12 +109,13 @@ class Demonstration:
                 self._say(f"   · {report.tool} {report.about}")
                 self._maybe_kill(report)
             case ExitReport() if report.exit.kind == "crash":
+                processes = render_count(report.swept, "process", "processes")
                 self._say(
                     f"   {report.exit.words}; its tool was still running"
-                    f" ({report.swept} process): it is found by its mark, and ended first."
+                    f" ({processes}): Rekindle finds it and ends it first."
                 )
             case ExitReport() if report.exit.kind == "resume-failed":
-                self._say("   The old session cannot be continued: it is gone.")
+                self._say("   The old session cannot be resumed: it is gone.")
             case _:
                 pass
 

@@ -37,7 +37,7 @@ class UnknownAgentError(NotFoundError):
         names = ", ".join(known) or "none yet"
         super().__init__(
             f"no agent named {agent!r} in rekindle.yaml (there: {names})",
-            hint=f"add it with `rekindle init --agent {agent}`, or correct the name",
+            hint=f"add it with `rekindle init {agent}`, or correct the name",
         )
         self.agent = agent
 

@@ -110,7 +110,7 @@ def test_if_redaction_itself_fails_nothing_doubtful_is_printed(
     assert code == 7
     assert said == (
         "Error: no agent named … in rekindle.yaml (there: trades)\n"
-        "  → add it with `rekindle init --agent … or correct the name\n"
+        "  → add it with `rekindle init … or correct the name\n"
     )
     breaks(ValueError(TOKEN))
     code, said = fails("status")

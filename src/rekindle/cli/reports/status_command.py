@@ -184,7 +184,7 @@ def _make_reader(
 def _render_screen(agents: list[status_details.StatusRow], now: datetime) -> list[LineParts]:
     """Return the lines of the status screen."""
     if not agents:
-        return [("No agents yet. Next: `rekindle init --agent NAME`.",)]
+        return [("No agents yet. Next: `rekindle init AGENT`.",)]
     if len(agents) == 1:
         return render_agent(agents[0], now)
     shown = [_add_place(one) for one in agents]

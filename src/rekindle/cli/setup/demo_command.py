@@ -14,6 +14,7 @@ from rekindle.demo.demonstration import (
     Demonstration,
 )
 from rekindle.errors import CheckFailedError
+from rekindle.formats.counts import render_count
 
 
 @click.command()
@@ -36,7 +37,7 @@ def demo() -> None:
 
 def _print_summary(shown: DemoCounts) -> None:
     echo(
-        f"5. {shown.chapters} chapters were written in {shown.sessions} sessions;"
+        f"5. {shown.chapters} chapters were written in {render_count(shown.sessions, 'session')};"
         f" {shown.heartbeats} tool calls finished, none twice."
     )
     if shown.chapters != shown.heartbeats:

@@ -10,6 +10,7 @@ import click
 
 from rekindle import config
 from rekindle.cli.options import (
+    choose_named,
     find_current_folder,
     json_option,
     print_note,
@@ -64,7 +65,8 @@ from rekindle.wiring.starting.start_checks import read_task
 
 
 @click.command()
-@click.option("--agent", metavar="NAME", help="The agent's name. Default: the folder's name.")
+@click.argument("named", required=False, metavar="[AGENT]")
+@click.option("-a", "--agent", metavar="NAME", help="The agent; the same as AGENT.")
 @click.option(
     "--harness", metavar="NAME", help=f"Its CLI: {', '.join(BUILT_IN)}, or a plugin's name."
 )
@@ -77,14 +79,21 @@ from rekindle.wiring.starting.start_checks import read_task
 @click.option("--yes", is_flag=True, help="Use the defaults without asking.")
 @json_option
 def init(
-    agent: str | None, harness: str | None, tools: PermissionLevel | None, yes: bool, as_json: bool
+    *,
+    named: str | None,
+    agent: str | None,
+    harness: str | None,
+    tools: PermissionLevel | None,
+    yes: bool,
+    as_json: bool,
 ) -> None:
-    """Set up an agent in this folder.
+    """Set up AGENT in this folder; without AGENT, its name is that of the folder.
 
-    This writes rekindle.yaml (a few lines; every other key has a default), the agent's folder below
+    This writes rekindle.yaml (a few lines; every other key has a default), the agent's folder in
     .rekindle, and PROMPT.md if there is none. `until:` is set to the command that tests the
-    project, if its files name one. Run it again with --agent to add another agent.
+    project, if its files name one. Run `rekindle init AGENT` again to add another agent.
     """
+    agent = choose_named(named, agent)
     folder = config.find_project(find_current_folder()) or find_current_folder()
     is_new_folder = not has_anything_to_trust(folder)
     trusted = is_new_folder or is_trusted(folder)

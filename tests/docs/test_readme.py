@@ -1,0 +1,118 @@
+"""The README is short, and its commands print the output that it shows."""
+
+import shlex
+import stat
+import sys
+from pathlib import Path
+
+import pytest
+
+from documented import blocks, difference, steps
+from rekindle.demo import stand_in_agent
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text()
+PATIENCE_SECONDS = 30
+CLAUDE = f"""\
+#!{sys.executable} -I
+import runpy
+runpy.run_path({stand_in_agent.__file__!r}, run_name="__main__")
+"""
+
+
+class Reader:
+    """A person who types the commands of the README; `claude` is the stand-in of the demo."""
+
+    def __init__(self, place, folder):
+        self.place, self.path = place, folder / "project"
+        self.programs, self.home = folder / "programs", folder / "home"
+        for made in (self.path, self.programs, self.home):
+            made.mkdir()
+        rekindle = f'#!/bin/sh\nexec {sys.executable} -I -m rekindle "$@"\n'
+        for name, text in (("claude", CLAUDE), ("rekindle", rekindle)):
+            program = self.programs / name
+            program.write_text(text)
+            program.chmod(stat.S_IRWXU)
+
+    def run(self, line):
+        """Run a line without a shell; return its output."""
+        program, *arguments = shlex.split(line)
+        found = self.programs / program
+        started = self.place.start(
+            [str(found) if found.exists() else f"/usr/bin/{program}", *arguments],
+            env={
+                "PATH": f"{self.programs}:/usr/bin:/bin",
+                "HOME": str(self.home),
+                "LC_ALL": "C.UTF-8",
+            },
+            cwd=self.path,
+        )
+        code = started.wait()
+        assert code == 0, f"$ {line}\n{started.out}{started.err}"
+        return started.out.splitlines()
+
+    def prepare(self, words):
+        """Do what the text before a block says."""
+        if "task" in words:
+            (self.path / "PROMPT.md").write_text("Write six chapters.\n")
+            # The first call for this chapter is slow, so that the kill arrives during it.
+            (self.path / f"{stand_in_agent.SLOW_PREFIX}chapter-2.md").touch()
+        elif "working" in words:
+            self.place.wait_for(lambda: any(self.path.glob(".begun-*-chapter-2.md")))
+
+
+@pytest.fixture
+def reader(place, tmp_path):
+    made = Reader(place, tmp_path)
+    yield made
+    made.run("rekindle down")
+
+
+def is_shown(shown, printed):
+    """Return whether the lines are printed; a line `…` matches any number of lines."""
+    if "…" not in shown:
+        return not difference(shown, printed)
+    at = shown.index("…")
+    if difference(shown[:at], printed[:at]):
+        return False
+    rest = shown[at + 1 :]
+    return any(is_shown(rest, printed[start:]) for start in range(at, len(printed) + 1))
+
+
+def test_the_readme_s_commands_print_what_it_shows(reader):
+    """Every console block, run in order in an empty folder, prints the shown output."""
+    commands = 0
+    for kind, words, body in blocks(README):
+        if kind == "markdown" and words:
+            (reader.path / words[0]).write_text(body)
+        if kind != "console":
+            continue
+        reader.prepare(words)
+        for line, shown in steps(body):
+            commands += 1
+            if "logs" in line:  # the supervisor writes the log while the reader looks
+                reader.place.wait_for(
+                    lambda line=line, shown=shown: is_shown([*shown, "…"], reader.run(line)),
+                    PATIENCE_SECONDS,
+                )
+                continue
+            printed = reader.run(line)
+            assert is_shown(shown, printed), "\n".join([f"$ {line}", *shown, "printed:", *printed])
+    assert commands >= 7
+
+
+def test_the_check_sees_a_difference():
+    """A wrong, a missing and an additional line are noticed."""
+    shown = ["a", "…", "b …"]
+    assert is_shown(shown, ["a", "x", "y", "b 1"])
+    assert not is_shown(shown, ["a", "x", "c 1"])
+    assert not is_shown(["a"], [])
+    assert not is_shown(["a …"], ["c"])
+    assert not is_shown(["a"], ["a", "b"])
+    assert is_shown(["a", "…"], ["a"])
+
+
+def test_the_readme_is_short():
+    """It has at most 120 lines, and shows the picture of the demo."""
+    assert len(README.splitlines()) <= 120
+    assert "(docs/images/demo.svg)" in README
