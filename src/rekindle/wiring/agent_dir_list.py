@@ -2,7 +2,7 @@
 
     python -I -m rekindle.wiring.agent_dir_list PROJECT
 
-hook.py cannot parse rekindle.yaml, so it starts this program if the list is older than the
+The hook cannot parse rekindle.yaml, so it starts this program if the list is older than the
 manifest.
 """
 

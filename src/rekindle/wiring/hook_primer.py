@@ -2,7 +2,7 @@
 
     python -I -m rekindle.wiring.hook_primer AGENT_FOLDER < RECORD
 
-hook.py starts this program at the start of a session, and the session waits for it. It is not a
+The hook starts this program at the start of a session, and the session waits for it. It is not a
 `rekindle` command, and imports only what it needs.
 """
 

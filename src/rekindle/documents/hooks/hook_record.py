@@ -2,7 +2,7 @@
 
     hook claude-code PostToolUse 4f1c - 1794709671134562890 - {"session_id":…}
 
-hook.py writes it without a JSON encoder; a harness parses the payload. A payload that was cut in
+The hook writes it without a JSON encoder; a harness parses the payload. A payload that was cut in
 the middle is no longer valid JSON, but the fields at its two ends can still be read.
 """
 

@@ -13,7 +13,7 @@ import msgspec
 from rekindle.documents.manifest import Persona
 
 LAUNCH_VARIABLE = "REKINDLE_LAUNCH"
-"""Environment variable that marks every process of a launch; hook.py repeats its name."""
+"""Environment variable that marks every process of a launch; `hook` repeats its name."""
 FOLDER = "REKINDLE_FOLDER"
 """Environment variable with the folder of the launch's agent."""
 

@@ -8,7 +8,7 @@ import msgspec
 from rekindle.documents.manifest import Persona
 
 ONE_SHOT_VARIABLE = "REKINDLE_ONE_SHOT"
-"""Variable that tells Rekindle's hooks to ignore the process; hook.py repeats its name."""
+"""Variable that tells Rekindle's hooks to ignore the process; `hook` repeats its name."""
 
 
 class OneShotQuestion(msgspec.Struct, frozen=True, kw_only=True):

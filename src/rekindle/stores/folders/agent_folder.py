@@ -104,7 +104,7 @@ class AgentFolder(msgspec.Struct, frozen=True):
 
     @property
     def supervisor(self) -> Path:
-        """Lock file that a running supervisor holds; hook.py checks it under this name."""
+        """Lock file that a running supervisor holds; the hook checks it under this name."""
         return self.run / "supervisor"
 
     @property
