@@ -1,5 +1,6 @@
 # Every recipe runs in the project's own environment: `just setup` makes it.
 python := ".venv/bin/python"
+compile := ".venv/bin/uv pip compile -q --universal --generate-hashes --no-emit-index-url --no-header --python-version 3.11"
 
 # Where bytecode is not written, each command that a test starts compiles all of its modules.
 export PYTHONDONTWRITEBYTECODE := ""
@@ -16,11 +17,15 @@ setup:
 unit *args:
     {{python}} -m pytest -q -n 2 -m pure {{args}} tests/unit
 
+# The pure tests on every supported Python that is installed; --newest: only on the newest.
+pythons *args:
+    {{python}} tools/pythons.py {{args}}
+
 # All tests but the sweeps and the timings.
 test *args:
     {{python}} -m pytest -n 2 -m "not torture and not bench" {{args}}
 
-# Play the recorded launches again, and keep them anew: `just record [CLI] [CASE...]`.
+# Play the recorded launches again, and store the results: `just record [CLI] [CASE...]`.
 record *names:
     {{python}} tests/recordings/record.py {{names}}
 
@@ -65,7 +70,7 @@ picture:
     {{python}} tools/demo_svg.py
 
 # What CI runs.
-check: lint types (docs "--check")
+check: lint types (docs "--check") (pythons "--newest")
     # A busy neighbour can push a timing over its bar: a failed one is measured once more, alone. A
     # bar that is really broken fails twice; a test that is not a timing is not tried again.
     {{python}} -m pytest -m "bench and not alone" -n 2 --dist loadfile -rP || REKINDLE_MEASURES_AGAIN=1 {{python}} -m pytest -m "bench and not alone" -s --last-failed --last-failed-no-failures all
@@ -74,7 +79,8 @@ check: lint types (docs "--check")
     # cores. A worker that has nothing left takes tests from the one that has most.
     REKINDLE_TESTS_IN_MEMORY=1 {{python}} -m pytest -n 4 --dist worksteal -m "not bench"
 
-# Pin the dependencies anew; the files name no index.
+# Pin the dependencies; the files name no index.
 lock:
-    uv pip compile -q --universal --generate-hashes --no-emit-index-url --no-header --python-version 3.11 pyproject.toml -o requirements/runtime.txt
-    uv pip compile -q --universal --generate-hashes --no-emit-index-url --no-header --python-version 3.11 --all-extras pyproject.toml requirements/dev.in -o requirements/dev.txt
+    {{compile}} pyproject.toml -o requirements/runtime.txt
+    {{compile}} --all-extras pyproject.toml requirements/dev.in -o requirements/dev.txt
+    {{compile}} -c requirements/dev.txt requirements/docs.in -o requirements/docs.txt

@@ -157,8 +157,6 @@ def test_the_project_speaks_of_itself_alone():
     assert names
     forbidden = re.compile(
         r"/root/|/home/(?!user\b)\w|/Users/\w|https?://\S*(?:pypi|npmjs|pythonhosted)"
-        # `rekindle` on the package index is another project's program.
-        r"|\b(?:pip|uv|uvx|pipx)(?: tool)?(?: install| run)?(?: -\S+)* ['\"]?rekindle(?![-\w])"
     )
     for name in names:
         path = ROOT / name
