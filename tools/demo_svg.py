@@ -105,7 +105,7 @@ def paint(line: str, kind: str) -> str:
 
 def main() -> None:
     demo = [sys.executable, "-I", "-m", "rekindle", "demo"]
-    output = subprocess.run(demo, capture_output=True, text=True, check=True).stdout  # noqa: S603
+    output = subprocess.run(demo, capture_output=True, text=True, check=True).stdout
     PICTURE.parent.mkdir(exist_ok=True)
     PICTURE.write_text(draw(output), encoding="utf-8")
 
