@@ -8,6 +8,7 @@ import asking
 import click
 import event_page
 import keeping_alive
+import manifest_page
 import output_page
 import scale
 from msgspec.structs import replace
@@ -18,7 +19,7 @@ from rekindle.documents.launches.cli_output import LaunchSpec
 from rekindle.documents.manifest import Permissions, Persona
 from rekindle.errors import RekindleError
 from rekindle.policy.exits import stop_reasons
-from rekindle.policy.settings import explain_settings
+from rekindle.policy.settings import explain_settings, manifest_schema
 from rekindle.ports import Harness
 from rekindle.testing.recordings import (
     Recording,
@@ -108,20 +109,37 @@ def _errors(root: type[RekindleError]) -> list[type[RekindleError]]:
 def setting_list() -> str:
     rows = [
         "# Settings\n",
-        "Every setting of rekindle.yaml under its key, then every fixed threshold.",
-        "`rekindle config explain KEY` shows the value in force and the line that set it.",
-        "`rekindle config schema` prints a JSON Schema, with which an editor completes and checks",
-        "the manifest: save it as `rekindle.schema.json`, and begin rekindle.yaml with",
-        "`# yaml-language-server: $schema=rekindle.schema.json`.\n",
+        "This table lists every key of rekindle.yaml with its default, for a quick look.",
+        "[The manifest](manifest.md) has the same keys with their types and examples. `NAME` is",
+        "the name of an agent, a persona, a model or a pipeline.\n",
+        "`rekindle config explain KEY` shows the value in your project and the line that set it.",
+        "The end of a key is enough, such as `max_relay_tokens`.\n",
         "| key | default | unit | meaning |",
         "|---|---|---|---|",
     ]
-    for one in explain_settings.explain_settings(None, None):
-        fixed = " (fixed)" if one.origin == "fixed" else ""
-        default = str(one.default).lower() if isinstance(one.default, bool) else str(one.default)
-        default = "" if one.default is None else default
-        rows.append(f"| `{one.key}` | `{default or '-'}`{fixed} | {one.unit} | {one.meaning} |")
+    settings = explain_settings.explain_settings(None, None)
+    rows += [_setting_row(one) for one in settings if one.origin != "fixed"]
     return "\n".join(rows) + "\n"
+
+
+def constant_list() -> str:
+    rows = [
+        "# Appendix: fixed constants\n",
+        "These limits and intervals are part of the program, and rekindle.yaml cannot change them.",
+        "They are listed here because messages and other pages refer to them. For everything that",
+        "you can change, see [settings](settings.md).\n",
+        "| name | value | unit | meaning |",
+        "|---|---|---|---|",
+    ]
+    settings = explain_settings.explain_settings(None, None)
+    rows += [_setting_row(one) for one in settings if one.origin == "fixed"]
+    return "\n".join(rows) + "\n"
+
+
+def _setting_row(one: explain_settings.SettingExplanation) -> str:
+    default = str(one.default).lower() if isinstance(one.default, bool) else str(one.default)
+    default = "" if one.default is None else default
+    return f"| `{one.key}` | `{default or '-'}` | {one.unit} | {one.meaning} |"
 
 
 def harness_list() -> str:
@@ -215,7 +233,10 @@ PAGES = {
     "harnesses.md": harness_list,
     "cli.md": cli,
     "exit-codes.md": exit_codes,
+    "manifest.md": manifest_page.page,
+    "rekindle.schema.json": lambda: manifest_schema.render_schema().decode(),
     "settings.md": setting_list,
+    "constants.md": constant_list,
     "events.md": event_page.page,
     "json.md": output_page.page,
     "keeping-alive.md": keeping_alive.page,
@@ -229,7 +250,7 @@ def generate() -> int:
     drifted = []
     for name, make in PAGES.items():
         path = (REFERENCE / name).resolve()
-        text = NOTE + make()
+        text = (NOTE if path.suffix == ".md" else "") + make()
         if check and (not path.exists() or path.read_text(encoding="utf-8") != text):
             drifted.append(path.relative_to(ROOT))
         elif not check:

@@ -119,6 +119,8 @@ def test_every_test_that_a_page_names_exists():
         "cli.md",
         "exit-codes.md",
         "settings.md",
+        "constants.md",
+        "manifest.md",
         "events.md",
         "harnesses.md",
         "keeping-alive.md",

@@ -26,6 +26,8 @@ from rekindle.formats.yaml_lines import (
 
 MANIFEST_FILE = "rekindle.yaml"
 SCHEMA = 1
+SCHEMA_FILE = "rekindle.schema.json"
+"""JSON Schema that `init` writes to `.rekindle`, so that an editor finds it without a network."""
 DEFAULT_PROMPT = """\
 # Task
 
@@ -75,24 +77,28 @@ class Compaction(msgspec.Struct, frozen=True):
         Annotated[
             str,
             _doc(
-                'Fill of the window at which a handoff starts, as "token_limit_80%".',
+                'Share of the window at which a handoff starts, such as "token_limit_80%".',
                 pattern=f"^{TRIGGER_PATTERN.pattern}$",
             ),
         ]
         | None
     ) = None
-    persona: Annotated[str, _doc("Name under `personas` that writes the checkpoint.")] | None = None
+    persona: (
+        Annotated[str, _doc("Persona, under `personas`, that writes the checkpoint.")] | None
+    ) = None
 
 
 class Handover(msgspec.Struct, frozen=True):
     compaction: Annotated[
         Compaction | bool | None,
-        _doc("Handoff to a fresh session: when, and by which persona; or `off`."),
+        _doc("When to hand over to a fresh session, and by which persona; or `off`."),
     ] = None
 
 
 class AgentEntry(msgspec.Struct, frozen=True):
-    harness: Annotated[str, _doc("The agent CLI: claude-code, codex, gemini, command, a plugin.")]
+    harness: Annotated[
+        str, _doc("Agent CLI: claude-code, codex, gemini, command or the name of a plugin.")
+    ]
     prompt: str | None = None
     dir: str | None = None
     rules: (
@@ -102,7 +108,7 @@ class AgentEntry(msgspec.Struct, frozen=True):
     relay: (
         Annotated[
             str,
-            _doc("The agent's own file for its relay, in the project, as memories/consensus.md."),
+            _doc("File of the project that the agent uses as its relay (memories/consensus.md)."),
         ]
         | None
     ) = None
@@ -110,25 +116,35 @@ class AgentEntry(msgspec.Struct, frozen=True):
     persona: str | None = None
     cycles: Annotated[int, msgspec.Meta(ge=0)] | None = None
     until: Annotated[
-        CommandLine | None, _doc("Command that passes when the work is done; it ends the run.")
+        CommandLine | None,
+        _doc("Command that exits with 0 once the work is done; the run then ends."),
     ] = None
     until_claimed: bool | None = None
     """Whether `until:` counts only after the agent has reported that the work is done."""
     review: (
         Annotated[
             str,
-            _doc("Name under `personas` of the reviewer that must confirm the end of the work."),
+            _doc("Persona, under `personas`, that must confirm that the work is done."),
         ]
         | None
     ) = None
-    budget: Annotated[Budget | None, _doc("Caps on a run; the first one reached ends it.")] = None
+    budget: Annotated[
+        Budget | None, _doc("Limits of a run, which ends when it reaches the first of them.")
+    ] = None
     convergence: bool | None = None
     handover: Annotated[
-        Handover | None, _doc("How work is handed over when the window is full.")
+        Handover | None, _doc("How the work is handed over before the context window is full.")
     ] = None
-    command: Annotated[CommandLine | None, _doc("Program for `harness: command`.")] = None
+    command: Annotated[
+        CommandLine | None,
+        _doc("Program that `harness: command` runs; for other harnesses, it replaces the CLI."),
+    ] = None
     env: (
-        Annotated[dict[str, str], _doc("Additional environment variables for the agent.")] | None
+        Annotated[
+            dict[str, str],
+            _doc("Environment variables for the agent; `$NAME` passes one of yours on."),
+        ]
+        | None
     ) = None
     keep: list[str] | None = None
     """Patterns of command lines; a background process with a matching one outlives its launch."""
@@ -139,7 +155,7 @@ class AgentEntry(msgspec.Struct, frozen=True):
 class Permissions(msgspec.Struct, frozen=True):
     allowed_tools: (
         Annotated[
-            list[str], _doc("The only tools that the agent may use; default: those of its CLI.")
+            list[str], _doc("The only tools that the agent may use; by default, the CLI decides.")
         ]
         | None
     ) = None
@@ -147,29 +163,34 @@ class Permissions(msgspec.Struct, frozen=True):
 
 
 class Persona(msgspec.Struct, frozen=True):
-    adapter: Annotated[str, _doc("The agent CLI; default: the agent's own.")] | None = None
+    adapter: (
+        Annotated[str, _doc("Agent CLI of this persona, if it is not the agent's own.")] | None
+    ) = None
     command: Annotated[
         CommandLine | None,
-        _doc("Program for `adapter: command`; for others, it replaces the CLI's."),
+        _doc("Program that `adapter: command` runs; for other adapters, it replaces the CLI."),
     ] = None
     """Program to run with `adapter: command`; for other adapters, it replaces the CLI's own
     program.
     """
-    system_prompt_file: Annotated[str, _doc("File with the system prompt.")] | None = None
+    system_prompt_file: Annotated[str, _doc("File with the text of the system prompt.")] | None = (
+        None
+    )
     model: (
         Annotated[
             str,
             _doc(
-                "Model to use, by the CLI's own name for it.",
+                "Name of the model, as the CLI knows it.",
                 pattern=r"^[A-Za-z0-9][A-Za-z0-9._:/@\[\]-]*$",
             ),
         ]
         | None
     ) = None
     temperature: (
-        Annotated[float, _doc("Temperature of the model, if its CLI takes one.", "count")] | None
+        Annotated[float, _doc("Temperature of the model, if the CLI has such an option.", "count")]
+        | None
     ) = None
-    permissions: Annotated[Permissions | None, _doc("Permissions of the agent.")] = None
+    permissions: Annotated[Permissions | None, _doc("Tools that the agent may use.")] = None
 
     @property
     def writes(self) -> bool:
@@ -187,27 +208,29 @@ class Persona(msgspec.Struct, frozen=True):
 
 
 class Matrix(msgspec.Struct, frozen=True):
-    source: Annotated[str, _doc("The step or file that lists the items.")] = msgspec.field(
-        name="from"
-    )
+    source: Annotated[str, _doc("Step or file that lists the items.")] = msgspec.field(name="from")
     max_concurrency: (
         Annotated[int, _doc("Items in progress at the same time.", "count", ge=1)] | None
     ) = None
 
 
 class Strategy(msgspec.Struct, frozen=True):
-    matrix: Annotated[Matrix | None, _doc("Runs the step once for each item of a list.")] = None
+    matrix: Annotated[Matrix | None, _doc("List of items; the step runs once for each.")] = None
 
 
 class PipelineStep(msgspec.Struct, frozen=True):
     id: Annotated[str, _doc("Name of the step.")]
-    persona: Annotated[str, _doc("Name under `personas` that works on the step.")] | None = None
+    persona: Annotated[str, _doc("Persona, under `personas`, that works on the step.")] | None = (
+        None
+    )
     prompt: Annotated[str, _doc("Prompt of the step.")] | None = None
-    depends_on: Annotated[list[str], _doc("Steps that must be done first.")] | None = None
+    depends_on: Annotated[list[str], _doc("Names of steps that must be done first.")] | None = None
     handover: Annotated[
-        Handover | None, _doc("How work is handed over when the window is full.")
+        Handover | None, _doc("How the work is handed over before the context window is full.")
     ] = None
-    strategy: Annotated[Strategy | None, _doc("How often the step runs.")] = None
+    strategy: Annotated[Strategy | None, _doc("Whether the step runs once or once per item.")] = (
+        None
+    )
 
 
 class Pipeline(msgspec.Struct, frozen=True):
@@ -215,7 +238,7 @@ class Pipeline(msgspec.Struct, frozen=True):
 
 
 class RedactEntry(msgspec.Struct, frozen=True):
-    allow: Annotated[list[str], _doc("Texts that look like secrets but are never redacted.")] = []
+    allow: Annotated[list[str], _doc("Texts that look like secrets but are not redacted.")] = []
 
 
 class Manifest(msgspec.Struct, frozen=True):
@@ -225,7 +248,10 @@ class Manifest(msgspec.Struct, frozen=True):
     runtime: dict[str, Any] = {}
     redact: RedactEntry = RedactEntry()
     prices: dict[str, ModelPrice] = {}
-    notify: Annotated[list[str], _doc("Addresses to notify, as variables: `$ALERTS`.")] = []
+    notify: Annotated[
+        list[str],
+        _doc("Addresses to notify, such as `ntfys://$TOPIC`; write secrets as variables."),
+    ] = []
     fleet: dict[str, Any] = {}
     pipelines: dict[str, Pipeline] = {}
 
@@ -326,7 +352,8 @@ def parse(text: str, file: str = MANIFEST_FILE) -> Manifest:
 
 def compose(agent: str, harness: str, prompt: str, more: Sequence[str] = ()) -> str:
     """Return a manifest with one agent; `more` holds further lines of the agent's entry."""
-    return f"version: {SCHEMA}\nagents:\n{_render_entry(agent, harness, prompt, more)}"
+    modeline = f"# yaml-language-server: $schema=.rekindle/{SCHEMA_FILE}\n"
+    return f"{modeline}version: {SCHEMA}\nagents:\n{_render_entry(agent, harness, prompt, more)}"
 
 
 def add_agent_entry(

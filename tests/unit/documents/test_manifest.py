@@ -373,10 +373,11 @@ def test_reading_leaves_nothing_behind():
 # Text that we write.
 
 
-def test_a_new_manifest_has_five_lines():
-    """The rest has defaults."""
+def test_a_new_manifest_has_five_lines_below_its_schema():
+    """All other keys have defaults."""
     text = manifest.compose("trades", "claude-code", "PROMPT.md")
     assert text == (
+        "# yaml-language-server: $schema=.rekindle/rekindle.schema.json\n"
         "version: 1\nagents:\n  trades:\n    harness: claude-code\n    prompt: PROMPT.md\n"
     )
 

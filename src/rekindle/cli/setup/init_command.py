@@ -28,6 +28,7 @@ from rekindle.formats.identifiers import (
     to_one_line,
 )
 from rekindle.plugins import ALIASES, BUILT_IN, find_program
+from rekindle.policy.settings.manifest_schema import render_schema
 from rekindle.policy.settings.runtime_settings import (
     RELAY_BYTES,
     AgentDefaults,
@@ -117,6 +118,7 @@ def init(
         did = _write_manifest(folder, name, *chosen)
     did += write_prompt(folder)
     write_summarizer(folder)
+    write_schema(folder)
     project = config.load_project(folder)
     _accept(project, name, is_new_folder=is_new_folder, is_added=accepts and name not in known)
     stands = project.manifest.agents[name].harness
@@ -310,6 +312,14 @@ def write_summarizer(folder: Path) -> None:
     durable_files.make_folder(path.parent)
     if not durable_files.path_exists(path):
         durable_files.replace_file(path, manifest.DEFAULT_SUMMARIZER.encode())
+
+
+def write_schema(folder: Path) -> None:
+    """Write the JSON Schema that the manifest names, unless this version's schema is there."""
+    path = RekindleFolder(folder).schema
+    schema = render_schema()
+    if durable_files.read_bytes(path) != schema:
+        durable_files.replace_file(path, schema)
 
 
 def make_default_name(folder: Path) -> str:

@@ -12,6 +12,7 @@ from rekindle.documents.manifest import (
     Manifest,
     ModelPrice,
     Persona,
+    Pipeline,
 )
 from rekindle.errors import NotFoundError
 from rekindle.formats import validation
@@ -28,7 +29,7 @@ from rekindle.policy.settings.runtime_settings import (
 from rekindle.thresholds import FIXED
 
 NAME = "NAME"
-"""Placeholder for the name of an agent, a persona or a model in a key."""
+"""Placeholder for the name of an agent, a persona, a model or a pipeline in a key."""
 
 
 class SettingExplanation(msgspec.Struct, frozen=True):
@@ -48,17 +49,19 @@ def explain_settings(
     """Return every setting, in the order of the reference manifest, and then every threshold."""
     resolved = resolve_settings(marked)
     explained = _explain_fields(("runtime",), RuntimeSettings(), resolved.runtime, marked)
+    explained += _explain_top("version", manifest, marked)
     agents: list[str | None] = [*manifest.agents] if manifest else []
     for name in agents or [None]:
         explained += _explain_agent(name, manifest, marked)
     explained += _explain_named("personas", Persona, manifest.personas if manifest else {}, marked)
     explained += _explain_named("prices", ModelPrice, manifest.prices if manifest else {}, marked)
-    for key, kind in validation.list_fields(Manifest).items():
-        if key in {"notify", "redact"}:
-            explained += _explain_key((key,), kind, getattr(manifest, key, None), marked)
+    explained += _explain_top("redact", manifest, marked)
+    explained += _explain_top("notify", manifest, marked)
     explained += _explain_fields(
         ("fleet",), FleetSettings(), resolved.fleet or FleetSettings(), marked
     )
+    pipelines = manifest.pipelines if manifest else {}
+    explained += _explain_named("pipelines", Pipeline, pipelines, marked)
     return explained + [
         SettingExplanation(key, default, default, unit, "fixed", meaning)
         for key, (default, unit, meaning) in sorted(
@@ -113,6 +116,14 @@ def _explain_agent(
     return explained
 
 
+def _explain_top(
+    key: str, manifest: Manifest | None, marked: MarkedData | None
+) -> list[SettingExplanation]:
+    """Return the explanations of a top-level key and of every key below it."""
+    annotation = validation.list_fields(Manifest)[key]
+    return _explain_key((key,), annotation, getattr(manifest, key, None), marked)
+
+
 def _explain_named(
     section: str,
     kind: type[msgspec.Struct],
@@ -136,9 +147,23 @@ def _explain_key(
     if meta := find_meta(annotation):
         explained.append(_explain(path, meta, value, None, marked))
     if struct := validation.find_struct(annotation):
+        attributes = {field.encode_name: field.name for field in msgspec.structs.fields(struct)}
         for key, kind in validation.list_fields(struct).items():
-            explained += _explain_key((*path, key), kind, getattr(value, key, None), marked)
+            below = getattr(value, attributes[key], None)
+            explained += _explain_key((*path, key), kind, below, marked)
+    elif item := _find_item(annotation):
+        places = [((*path, number), one) for number, one in enumerate(value or ())]
+        for place, one in places or [(path, None)]:
+            explained += _explain_key(place, item, one, marked)
     return explained
+
+
+def _find_item(annotation: Any) -> type[msgspec.Struct] | None:
+    """Return the struct that each item of a list is, or None if the items are plain values."""
+    inner = get_args(annotation)
+    if get_origin(annotation) is list:
+        return validation.find_struct(inner[0])
+    return _find_item(inner[0]) if get_origin(annotation) is Annotated else None
 
 
 def find_meta(annotation: Any) -> msgspec.Meta | None:
@@ -167,6 +192,10 @@ def _explain_fields(
         explained.append(
             _explain(key_path, meta, getattr(value, name), getattr(default, name), marked)
         )
+        if struct := validation.find_struct(annotation):  # such as `fleet.tls`, which may be a bool
+            own = getattr(value, name)
+            below = own if isinstance(own, struct) else struct()
+            explained += _explain_fields(key_path, struct(), below, marked)
     return explained
 
 

@@ -67,6 +67,11 @@ def describe_manifest() -> Schema:
     }
 
 
+def render_schema() -> bytes:
+    """Return the JSON Schema as the text of a file."""
+    return msgspec.json.format(msgspec.json.encode(describe_manifest()), indent=2) + b"\n"
+
+
 def _describe(annotation: Any) -> Schema:
     if annotation in _PLAIN:
         return dict(_PLAIN[annotation])

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import msgspec
 
+from rekindle.documents.manifest import SCHEMA_FILE
 from rekindle.errors import translate_os_errors
 from rekindle.formats.identifiers import (
     AGENT_NAME,
@@ -30,6 +31,7 @@ agents/NAME/memories/archive/       every past relay, and the text trimmed from 
 agents/NAME/transcripts/            the transcripts of its sessions, without secrets.
 agents/NAME/run/                    this host's locks and inbox. Leave it alone.
 drafts/NAME/relay.md                the next relay, while an agent writes it.
+rekindle.schema.json                the JSON Schema of rekindle.yaml, for your editor.
 
 Look at it with `rekindle status`, `rekindle events`, `rekindle relay show`.
 `rekindle doctor` reports any problems with it.
@@ -280,6 +282,11 @@ class RekindleFolder(msgspec.Struct, frozen=True):
     def summarizer(self) -> Path:
         """Instructions for the summarizer, used if its persona does not name a file."""
         return self.path / "personas" / "summarizer.md"
+
+    @property
+    def schema(self) -> Path:
+        """JSON Schema of the manifest, for editors; the manifest's first line names it."""
+        return self.path / SCHEMA_FILE
 
     def names(self) -> list[str]:
         """Return the names of all agents with a folder, including those not in the manifest."""

@@ -21,6 +21,11 @@ personas:
     model: big
 prices:
   big: {input: 1, output: 2}
+pipelines:
+  release:
+    steps:
+      - {id: build}
+      - {id: check, strategy: {matrix: {from: build}}}
 """
 
 
@@ -52,6 +57,15 @@ def test_a_value_names_the_line_that_set_it():
     assert named("agents.trades.harness", *read()).value == "codex"
     assert named("personas.careful.model", *read()).origin == "x.yaml:10"
     assert named("prices.big.output", *read()).value == 2.0
+    assert named("version", *read()).value == 1
+
+
+def test_each_step_of_a_pipeline_has_its_own_keys():
+    """A list has no key of its own for an item: the item's number takes its place."""
+    assert named("pipelines.release.steps.1.id", *read()).value == "check"
+    source = named("pipelines.release.steps.1.strategy.matrix.from", *read())
+    assert (source.value, source.origin) == ("build", "x.yaml:17")
+    assert named("pipelines.release.steps.0.strategy.matrix.from", *read()).value is None
 
 
 def test_sections_without_an_entry_are_explained_by_a_name():

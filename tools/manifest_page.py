@@ -1,0 +1,423 @@
+"""The page on rekindle.yaml: every key with its type, default, meaning and an example.
+
+Keys, types, defaults and meanings come from the JSON Schema, which is derived from the types that
+read the manifest. The examples are here; a key without one, or an example that Rekindle refuses, is
+an error.
+"""
+
+import textwrap
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from rekindle.documents import manifest
+from rekindle.formats.validation import DURATION_PATTERN
+from rekindle.policy.settings.manifest_schema import describe_manifest
+from rekindle.policy.settings.runtime_settings import resolve_settings
+
+INTRODUCTION = """\
+# The manifest
+
+`rekindle.yaml` lists the agents of a project and how to run them. `rekindle init` writes one with a
+few lines; every other key has a default. A key that is empty counts as missing, and an unknown key
+is an error.
+
+```yaml
+version: 1
+agents:
+  trades:
+    harness: claude-code
+    prompt: PROMPT.md
+    until: just test
+    budget: {usd: 20}
+```
+
+`rekindle config explain KEY` shows the value of a key in your project, and the line that set it.
+
+## Completion and checks in an editor
+
+The manifest has a JSON Schema: [rekindle.schema.json](rekindle.schema.json). `rekindle init` saves
+it as `.rekindle/rekindle.schema.json` and names it in the first line of the manifest:
+
+```yaml
+# yaml-language-server: $schema=.rekindle/rekindle.schema.json
+version: 1
+```
+
+Editors with the YAML language server (VS Code with the YAML extension, Neovim, Helix and others)
+then complete keys, show their meaning and mark mistakes, without a network. If your manifest does
+not have the line yet, add it. After an update, `rekindle init` saves the schema of the new version;
+`rekindle config schema` prints it.
+
+## Types
+
+| type | examples |
+|---|---|
+| string | `PROMPT.md`, `"06:00"`; quote a string that contains a colon |
+| duration | `10s`, `15m`, `2h`, `7d`, or `none` for no limit |
+| boolean | `true`, `false`, `on`, `off` |
+| command | `just test`, or the list of its words: `[just, test]` |
+| list of strings | `[Read, Grep]` |
+| mapping | keys and values, indented or in braces: `{usd: 20, hours: 8}` |
+
+No shell runs a command. To use pipes or variables, name the shell yourself:
+`[sh, -c, "make && make test"]`.
+"""
+
+
+class Part(NamedTuple):
+    """A section of the page: the keys below one path, and an example that sets all of them."""
+
+    path: str
+    title: str
+    words: str
+    example: str
+
+
+PARTS = [
+    Part(
+        "version",
+        "version",
+        "Required. This page describes version 1, the only one so far.",
+        "version: 1\n",
+    ),
+    Part(
+        "agents.NAME",
+        "agents",
+        "Each key below `agents` is the name of an agent: up to 63 of a-z, 0-9, `-` and `_`. "
+        "Only `harness` is required.",
+        """\
+agents:
+  trades:
+    harness: claude-code
+    prompt: PROMPT.md
+    dir: services/trades
+    rules: RULES.md
+    relay: memories/consensus.md
+    mode: loop
+    persona: builder
+    cycles: 25
+    until: [just, test]
+    until_claimed: true
+    review: reviewer
+    budget: {usd: 20, tokens: 5000000, hours: 8}
+    convergence: off
+    handover:
+      compaction: {trigger: "token_limit_75%", persona: summarizer}
+    env: {GH_TOKEN: $GH_TOKEN, LOG_LEVEL: debug}
+    keep: ["postgres -D *", "node */vite*"]
+    may_control: false
+  words:
+    harness: command
+    command: [python3, agent.py]
+""",
+    ),
+    Part(
+        "personas.NAME",
+        "personas",
+        "A persona is a set of permissions, a model and a system prompt. An agent names its "
+        "own with `persona:`. Others write its summaries (`summarizer`) and review its work "
+        "(`review:`).",
+        """\
+personas:
+  builder:
+    model: opus
+    system_prompt_file: personas/builder.md
+    permissions:
+      allowed_tools: [Read, Grep, Glob, Edit, Write, "Bash(just test)"]
+      deny: ["Bash(git push:*)"]
+  reviewer:
+    adapter: codex
+    temperature: 0.2
+    permissions: {allowed_tools: [Read, Grep]}
+  summarizer:
+    adapter: command
+    command: [./summarize, --short]
+""",
+    ),
+    Part(
+        "prices.NAME",
+        "prices",
+        "Prices let Rekindle enforce `budget.usd` for a CLI that reports tokens but no cost. "
+        "Each key below `prices` is the name of a model, the beginning of one, or `default`. "
+        "For the models of Claude Code, Codex and Gemini CLI, Rekindle knows the list prices; "
+        "an entry here overrides them.",
+        """\
+prices:
+  gpt-5: {input: 1.25, output: 10}
+  default: {input: 3, output: 15}
+""",
+    ),
+    Part(
+        "notify",
+        "notify",
+        "Rekindle notifies you when an agent needs you. Each address is a URL of "
+        "[Apprise](https://github.com/caronc/apprise), which `rekindle-agents[notify]` "
+        "installs. Put addresses that contain a password into environment variables.",
+        """\
+notify: ["ntfys://$TOPIC", $ALERTS]
+""",
+    ),
+    Part(
+        "redact",
+        "redact",
+        "Rekindle removes texts that look like secrets before it writes a file.",
+        """\
+redact:
+  allow: [EXAMPLEKEY1234567890]
+""",
+    ),
+    Part(
+        "runtime.relay",
+        "runtime.relay",
+        "The relay between cycles, and the handoff between sessions.",
+        """\
+runtime:
+  relay:
+    token_threshold_percent: 75
+    strategy: summarize_to_checkpoint
+    max_relay_tokens: 3000
+    summarizer: headless
+    summarizer_max_input_tokens: 100000
+    summarizer_max_usd: 1.5
+""",
+    ),
+    Part(
+        "runtime.restart",
+        "runtime.restart",
+        "Restarts after a crash.",
+        """\
+runtime:
+  restart:
+    max_crashes: 5
+    window: 15m
+    cooldown: 10s
+    max_cooldown: 5m
+    healthy_after: 10m
+""",
+    ),
+    Part(
+        "runtime.watch",
+        "runtime.watch",
+        "The watchdog, and the detection of sessions that hang.",
+        """\
+runtime:
+  watch:
+    every: 15s
+    silence: 10m
+    tool_timeout: 2h
+    idle_call: 1h
+""",
+    ),
+    Part(
+        "runtime.limits",
+        "runtime.limits",
+        "Usage limits of your account.",
+        """\
+runtime:
+  limits: {wait: true}
+""",
+    ),
+    Part(
+        "runtime.stall",
+        "runtime.stall",
+        "The detection of agents that repeat themselves. See [stalls](../explanation/stalls.md).",
+        """\
+runtime:
+  stall: {identical: false, tell: true, pause: true}
+""",
+    ),
+    Part(
+        "runtime.questions",
+        "runtime.questions",
+        "[Questions](questions.md) that an agent asks you.",
+        """\
+runtime:
+  questions: {deadline: 2d}
+""",
+    ),
+    Part(
+        "runtime.progress",
+        "runtime.progress",
+        "Limits on work that makes no progress. `rekindle run --budget none` lifts them for "
+        "one run.",
+        """\
+runtime:
+  progress: {paced_after: 5, max_launches: 20, max_hours: 6, max_usd: 10}
+""",
+    ),
+    Part(
+        "runtime.loops",
+        "runtime.loops",
+        "Open loops: items that an agent tracks until they are resolved.",
+        """\
+runtime:
+  loops: {stale_after_days: 14, keep_resolved_days: 7}
+""",
+    ),
+    Part(
+        "runtime.brief",
+        "runtime.brief",
+        "The [daily brief](../guides/briefs.md).",
+        """\
+runtime:
+  brief:
+    at: "07:30"
+    zone: Europe/Berlin
+    on_session_end: false
+    max_tokens: 600
+    max_usd: 2
+""",
+    ),
+    Part(
+        "runtime.archive",
+        "runtime.archive",
+        "The archive of [transcripts](../explanation/transcripts.md).",
+        """\
+runtime:
+  archive: {transcripts: true}
+""",
+    ),
+    Part(
+        "fleet",
+        "fleet",
+        "The engine of a [fleet](../guides/fleet.md). Without this section, agents run on "
+        "this host and need no engine.",
+        """\
+fleet:
+  address: engine.example.com:7233
+  namespace: trading
+  pool: gpu
+  heartbeat_timeout: 75s
+  tls: {ca: certs/ca.pem, cert: certs/host.pem, key: certs/host.key, server_name: engine}
+  api_key: $ENGINE_KEY
+  codec: {keys: [$NEW_KEY, $OLD_KEY], strict: true}
+---
+fleet:
+  tls: true
+  codec: {key_files: [keys/new, keys/old]}
+""",
+    ),
+    Part(
+        "pipelines.NAME",
+        "pipelines",
+        "Rekindle reads and checks pipelines, but no command runs them yet. Each key below "
+        "`pipelines` is the name of a pipeline.",
+        """\
+pipelines:
+  release:
+    steps:
+      - id: list
+        prompt: List the packages that changed.
+      - id: publish
+        persona: builder
+        depends_on: [list]
+        handover:
+          compaction: {trigger: "token_limit_80%", persona: summarizer}
+        strategy:
+          matrix: {from: list, max_concurrency: 2}
+""",
+    ),
+]
+
+
+class Key(NamedTuple):
+    path: str
+    schema: dict[str, Any]
+    required: bool
+
+
+def list_keys(schema: dict[str, Any], path: str = "") -> Iterator[Key]:
+    """Yield every key of a schema that has a meaning, with NAME for names that a user chooses."""
+    for option in schema.get("anyOf", [schema]):
+        for name, below in option.get("properties", {}).items():
+            if "description" in below:
+                yield Key(f"{path}{name}", below, name in option.get("required", ()))
+            yield from list_keys(below, f"{path}{name}.")
+        if isinstance(option.get("additionalProperties"), dict):
+            yield from list_keys(option["additionalProperties"], f"{path}NAME.")
+        if "items" in option:
+            yield from list_keys(option["items"], path)
+
+
+def name_type(schema: dict[str, Any]) -> str:
+    """Return the type of a value in the words of the page."""
+    if "anyOf" in schema:
+        options = [option for option in schema["anyOf"] if option != {"type": "null"}]
+        names = [name_type(option) for option in options]
+        return "command" if names == ["list of strings", "string"] else " or ".join(names)
+    if "enum" in schema:
+        switches = True in schema["enum"]
+        return "boolean" if switches else " or ".join(f"`{one}`" for one in schema["enum"])
+    if schema.get("pattern") == DURATION_PATTERN:
+        return "duration"
+    if schema["type"] == "array":
+        return "list of strings" if schema["items"].get("type") == "string" else "list of mappings"
+    if schema["type"] == "object":
+        return "mapping"
+    kind: str = schema["type"]
+    return kind + _name_bounds(schema)
+
+
+def _name_bounds(schema: dict[str, Any]) -> str:
+    if "minimum" in schema and "maximum" in schema:
+        least, most = schema["minimum"], schema["maximum"]
+        return f" {least}" if least == most else f" from {least} to {most}"
+    if "minimum" in schema:
+        return f", at least {schema['minimum']}"
+    return ", above 0" if schema.get("exclusiveMinimum") == 0 else ""
+
+
+def _name_default(key: Key) -> str:
+    if key.required:
+        return "required"
+    if "default" not in key.schema:
+        return "-"
+    value = key.schema["default"]
+    return f"`{str(value).lower() if isinstance(value, bool) else value}`"
+
+
+def _list_set_keys(data: Any, path: str = "") -> Iterator[str]:
+    """Yield the path of every key that an example sets, without the numbers of list items."""
+    if isinstance(data, list):
+        for item in data:
+            yield from _list_set_keys(item, path)
+    elif isinstance(data, dict):
+        for name, value in data.items():
+            is_chosen = path in {"agents.", "personas.", "prices.", "pipelines."}
+            below = f"{path}{'NAME' if is_chosen else name}"
+            yield below
+            yield from _list_set_keys(value, f"{below}.")
+
+
+def _check(part: Part, keys: list[Key]) -> None:
+    """Raise an error if an example is refused or does not set one of the part's keys."""
+    set_keys = set[str]()
+    for text in part.example.split("---\n"):
+        whole = text if text.startswith("version:") else f"version: 1\n{text}"
+        _, marked = manifest.read_manifest(whole)
+        resolve_settings(marked)
+        set_keys.update(_list_set_keys(marked.data))
+    if missing := [key.path for key in keys if key.path not in set_keys]:
+        raise ValueError(f"no example in tools/manifest_page.py sets {', '.join(missing)}")
+
+
+def page() -> str:
+    left = list(list_keys(describe_manifest()))
+    lines = [INTRODUCTION]
+    for part in PARTS:
+        keys = [key for key in left if f"{key.path}.".startswith(f"{part.path}.")]
+        left = [key for key in left if key not in keys]
+        _check(part, keys)
+        lines += [f"## {part.title}\n", f"{textwrap.fill(part.words, 100)}\n"]
+        lines += [f"```yaml\n{text}```\n" for text in part.example.split("---\n")]
+        lines += ["| key | type | default | meaning |", "|---|---|---|---|"]
+        for key in keys:
+            name = key.path.removeprefix(f"{part.path}.")
+            unit = key.schema.get("x-unit", "count")
+            kind = name_type(key.schema) + (f" ({unit})" if unit != "count" else "")
+            cells = (f"`{name}`", kind, _name_default(key), key.schema["description"])
+            lines.append("| " + " | ".join(cells) + " |")
+        lines.append("")
+    if left:
+        raise ValueError(f"no part of the page has {', '.join(key.path for key in left)}")
+    return "\n".join(lines)
