@@ -7,7 +7,7 @@ import re
 import sys
 from contextlib import suppress
 from importlib import import_module
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
@@ -18,6 +18,9 @@ from rekindle.cli.output import (
     print_styled,
 )
 from rekindle.errors import RekindleError
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 INTERRUPTED = 130
 CRASHED = 70
@@ -46,9 +49,20 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
-        if name not in COMMANDS and not name.startswith("-"):
+        if name not in COMMANDS and not name.startswith("-") and not ctx.resilient_parsing:
             ctx.fail(_describe_unknown_command(name))
         return super().resolve_command(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem]":
+        """Complete commands from the table, because click would import all of them."""
+        from click.shell_completion import CompletionItem  # noqa: PLC0415 - only completion needs it
+
+        commands = [
+            CompletionItem(name, help=entry.summary)
+            for name, entry in COMMANDS.items()
+            if name.startswith(incomplete)
+        ]
+        return [*commands, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         width = max(map(len, COMMANDS))
@@ -98,6 +112,10 @@ def run(arguments: list[str]) -> int:  # noqa: PLR0911 - one for each exit code
     """Run one command and return its exit code; every error is printed as a message."""
     try:
         _tolerate_print_errors()
+        if request := os.environ.get("_REKINDLE_COMPLETE"):
+            from rekindle.cli.completion import complete  # noqa: PLC0415 - only shells need it
+
+            return complete(app, request)
         code = app.main(arguments, prog_name="rekindle", standalone_mode=False)
         sys.stdout.flush()
     except click.ClickException as error:
