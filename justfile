@@ -69,8 +69,12 @@ docs *args:
 picture:
     {{python}} tools/demo_svg.py
 
+# Build the site in build/site/site, with warnings as errors, and check its links.
+site:
+    {{python}} tools/site.py
+
 # What CI runs.
-check: lint types (docs "--check") (pythons "--newest")
+check: lint types (docs "--check") site (pythons "--newest")
     # A busy neighbour can push a timing over its bar: a failed one is measured once more, alone. A
     # bar that is really broken fails twice; a test that is not a timing is not tried again.
     {{python}} -m pytest -m "bench and not alone" -n 2 --dist loadfile -rP || REKINDLE_MEASURES_AGAIN=1 {{python}} -m pytest -m "bench and not alone" -s --last-failed --last-failed-no-failures all

@@ -150,6 +150,15 @@ def test_the_index_links_to_every_page():
     assert linked == pages
 
 
+def test_every_page_is_in_the_index():
+    """The navigation of the site is taken from docs/index.md."""
+    docs = ROOT / "docs"
+    listed = re.findall(r"\]\(([^)#\s]+\.md)\)", (docs / "index.md").read_text())
+    pages = {path.relative_to(docs).as_posix() for path in docs.glob("**/*.md")}
+    assert len(pages) > 20
+    assert pages - {"index.md"} <= set(listed)
+
+
 def test_the_project_speaks_of_itself_alone():
     """No tracked file names a path of a developer's machine or the host of a package index."""
     listed = subprocess.run(
