@@ -26,6 +26,9 @@ PROJECT_PAGES = {
 
 _FENCE = re.compile(r"^( *```)(\w+) (.+)$", re.MULTILINE)
 _LINK = re.compile(r"(\]\()([^)\s#:]+)((?:#[^)\s]*)?\))")
+_CELL = re.compile(r"<td\b.*?</td>", re.DOTALL)
+_CODE = re.compile(r"(?<=<code>)[^<]*")
+_JOINT = re.compile(r"(?<=[._/])(?=\w)")
 _COMPARED = frozenset({"li", "pre", "table", "h2", "h3"})
 """Elements that each page has as often on the site as on GitHub."""
 _LOADING = {"script": "src", "img": "src", "iframe": "src"}
@@ -104,6 +107,20 @@ def build() -> None:
     zensical = Path(sys.executable).with_name("zensical")
     command = [zensical, "build", "--strict", "-f", BUILD / "zensical.toml"]
     subprocess.run(command, check=True, env={**os.environ, "NO_COLOR": "1"})
+    for path in SITE.glob("**/*.html"):
+        path.write_text(add_breaks(path.read_text()))
+
+
+def add_breaks(html: str) -> str:
+    """Let a key, path or command in a table break after its dots, underscores and slashes.
+
+    Otherwise a long key takes the width of the other columns, or breaks within a word.
+    """
+
+    def change(cell: re.Match[str]) -> str:
+        return _CODE.sub(lambda code: _JOINT.sub("<wbr>", code[0]), cell[0])
+
+    return _CELL.sub(change, html)
 
 
 def _render_toml(value: object) -> str:

@@ -49,6 +49,12 @@ def test_a_file_name_after_the_language_is_a_title(site):
     assert site.convert_page(text, "docs/index.md", PAGES) == converted
 
 
+def test_code_in_a_table_breaks_at_its_joints(site):
+    html = "<p><code>a.b</code></p><td>c.d <code>e.f_g/h &lt;i.</code></td>"
+    broken = "<p><code>a.b</code></p><td>c.d <code>e.<wbr>f_<wbr>g/<wbr>h &lt;i.</code></td>"
+    assert site.add_breaks(html) == broken
+
+
 def test_the_navigation_follows_the_index(site):
     index = "# R\n[a](guides/a.md)\n## Reference\n- [the b](reference/b.md) and more\n"
     home, a, reference, project = site.read_navigation(index, PAGES)
