@@ -9,7 +9,7 @@ import time
 import pytest
 
 from loopback import anthropic, codex_cli, gemini, openai
-from loopback.script import Forever, Text
+from loopback.script import Forever, Hang, Text
 from rekindle import config
 from rekindle.policy.operator import answers
 from rekindle.stores.folders.private_files import find_private_project
@@ -128,3 +128,31 @@ def test_a_login_and_refused_calls_are_asked_about_and_each_answer_counts_once(a
     )
     rekindle("answer", "trades-4", "retry", code=7)
     assert len(log("question.asked")) == 4
+
+
+def test_a_cli_that_is_killed_after_a_refused_call_is_asked_about_once(asking, place):
+    """The CLI dies, comes back and is refused again; the first question stays open."""
+    rekindle, log, shell = asking.rekindle, asking.log, asking.cli.kind.shell
+    waiting, again = Hang(), Hang(Text("done"))
+    asking.model.play(shell("touch made"), waiting, shell("touch made"), again)
+    running = rekindle.start("run", "trades")
+    asking.cli.asked(waiting)
+    [cli] = [pid for pid, argv in place.living().items() if argv in rekindle.agents()]
+    place.signal(cli, signal.SIGKILL)
+    asking.cli.asked(again)
+    [asked] = log("question.asked")
+    [row] = json.loads(rekindle("questions", "--json"))["questions"]
+    assert (row["id"], row["about"], row["state"]) == ("trades-1", "permission", "open")
+    (rekindle.project / "report.md").touch()  # progress: otherwise it would enter safe mode
+    again.release.set()
+    assert running.wait() == 24, running.out + running.err
+    ended = log("launch.ended")
+    assert [one["exit"] for one in ended] == ["crash", "clean"]
+    assert asked["launch"] == ended[0]["launch"]
+    assert [one.get("refused") for one in ended] == [1, 1]
+    assert len(log("question.asked")) == 1
+    rekindle("deny", "trades-1")
+    rekindle("approve", "trades-1", code=7)
+    [answer] = log("question.answered")
+    assert answer["choice"] == "deny"
+    assert not (rekindle.project / "made").exists()

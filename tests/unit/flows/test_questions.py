@@ -43,6 +43,10 @@ class Asking(Life):
         with pytest.raises(Killed):
             self.run(**how)
 
+    def open_questions(self):
+        known = self.store.read("a").projection
+        return [one.question for one in questions.list_open_questions(known, self.clock())]
+
     def counted(self):
         return [one for one in self.logged(events.QuestionAnswered) if not one.refused]
 
@@ -268,3 +272,25 @@ def test_a_run_that_does_not_wait_records_its_question_too(life):
     life.plays = [("clean",)]
     assert life.run(by_watchdog=True) == "cycles"
     assert len(life.logged(events.QuestionAsked)) == 1
+
+
+def test_a_question_about_a_call_survives_the_death_of_the_cli(life):
+    """The CLI is killed after the refusal, and refused again; one question stays open."""
+    call = RefusedCall("Bash", "touch made", {"command": "touch made"})
+    open_then = []
+    life.signs = lambda head, since: events.WorkSigns(commits=1)
+    life.plays = [
+        ("crash", call),
+        ("crash", lambda: open_then.append(life.open_questions()), call),
+        ("clean", call),
+    ]
+    assert life.run() == "cycles"
+    [asked] = life.logged(events.QuestionAsked)
+    [first, *_] = ended = life.logged(events.LaunchEnded)
+    assert [(one.exit, one.refused) for one in ended] == [("crash", 1), ("crash", 1), ("clean", 1)]
+    assert (asked.about, asked.launch) == ("permission", first.launch)
+    assert asked.seq > first.seq
+    assert [*open_then, life.open_questions()] == [["a-1"], ["a-1"]]
+    assert life.notified.count("permission") == 1
+    life.answers("allow")
+    assert (life.open_questions(), [one.choice for one in life.counted()]) == ([], ["allow"])

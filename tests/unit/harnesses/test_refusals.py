@@ -45,6 +45,11 @@ def test_claude_code_lists_them_in_its_last_report():
     [
         ("Claude requested permissions to write to /p/x, but you haven't granted it yet.", True),
         ("This command requires approval", True),
+        ("sed command requires approval (contains potentially dangerous operations)", True),
+        (
+            "touch in '/p/x' needs approval. The path is inside the working directories for it.",
+            True,
+        ),
         ("Permission to use Bash with command touch x has been denied.", True),
         ("Exit code 1\nThis command requires approval", False),
     ],

@@ -35,7 +35,8 @@ _TELLING = re.compile(rb'"type" ?: ?"(?:user|assistant)"|"compact_boundary"')
 """Pattern for lines about a turn; most other lines are copies of requests and attachments."""
 
 _DENIED = re.compile(
-    r"(?:<tool_use_error>)?(?:Claude requested permissions? |This command requires approval"
+    r"(?:<tool_use_error>)?(?:Claude requested permissions? |(?:This|sed) command requires approval"
+    r"|[^\n]{1,1000}? needs approval\. The path is inside the working directories"
     r"|Permission (?:to|for) .{1,400} has been denied)",
     re.DOTALL,
 )
@@ -95,7 +96,8 @@ def read_answer(message: dict[str, Any]) -> Iterator[OutputItem]:
                 yield AssistantText(to_text(block.get("text")))
             case "tool_use":
                 name, call = to_word(block.get("name")), to_word(block.get("id"))
-                yield ToolCallStarted(name, call, describe_call(to_mapping(block.get("input"))))
+                given = to_mapping(block.get("input"))
+                yield ToolCallStarted(name, call, describe_call(given), given)
     if used := read_usage(message):
         # A message arrives in parts, and each part has the usage of the whole message.
         yield UsageReport(used, to_word(message.get("id")))

@@ -145,7 +145,9 @@ def test_a_tool_call_in_detail():
     recording = Recording.load("tool")
     opened, called, used, returned, said, last, finished = recording.seen
     assert opened == SessionOpened(recording.session, MODEL, "2.1.325", billed=True)
-    assert called == ToolCallStarted("Bash", called.call, "echo from the tool")
+    given = called.arguments
+    assert given["command"] == "echo from the tool"
+    assert called == ToolCallStarted("Bash", called.call, "echo from the tool", given)
     assert called.call.startswith("toolu_")
     assert (used.usage.tokens, used.usage.model, used.usage.known) == (1230, MODEL, "unknown")
     assert (returned, said) == (ToolCallFinished(called.call), AssistantText("all done"))
