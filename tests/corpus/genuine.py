@@ -46,6 +46,58 @@ REQUESTS = [
     ("Raise the coverage of the billing module to ninety percent.", "coverage"),
 ]
 
+REWORDED_REQUESTS = [
+    "Implement retry with exponential backoff in the uploader, including a test",
+    "Make the parser accept empty quotes",
+    "Rename invoices page to billing; redirect the old URL so it still works",
+    "Investigate why the importer drops the last CSV row and fix the bug",
+    "Create a database migration removing the unused legacy_rank column from players",
+    "Lazy-load the gallery thumbnails to cut the nine-second load time",
+    "Upgrade to Django 5.2 and resolve deprecation warnings under accounts/",
+    "Break up src/report.py (about 2,000 lines) into smaller modules",
+    "Add README documentation covering the three proxy configuration options",
+    "Stabilise the flaky test_reconnect test",
+    "Swap the custom cache for functools.lru_cache throughout the codebase",
+    "Exclude archived customers from the nightly export",
+    "Convert the shell scripts under tools/ to Python, with a separate commit for each",
+    "Provide French translations of the checkout screens",
+    "Raise the minimum Node version to 22 and adjust the CI workflow",
+    "Make search accent-insensitive so that users can find Müller",
+    "Profile startup time and bring it below 300 ms",
+    "Remove the new_sidebar feature flag, which has been enabled for a year",
+    "Fix the map jumping during trackpad zoom",
+    "Add a pre-commit hook running ruff",
+    "Change durations from floats to integer milliseconds",
+    "Switch the weekly digest from Sunday to Monday",
+    "Limit access to admin routes to the office network",
+    "Add a --json flag to the CLI tool for use in scripts",
+    "Verify licence headers and insert any that are missing",
+    "Migrate session tokens out of local storage into a cookie",
+    "Take a backup of the postgres volume prior to schema changes",
+    "Apply the style guide colours to the chart",
+    "Shrink the docker image to under 200 MB using a slim base image",
+    "Implement section four of docs/rfc-12.md",
+    "Kalender auf Wochenansicht umstellen, Feiertage einblenden",
+    "Créer une page de contact avec formulaire et carte",
+    "Extend the linter with the naming rule for signals",
+    "Show customers a plain-language reason when a payment fails",
+    "Evaluate the two queue libraries and give a recommendation without writing code",
+    "Do not show prices to visitors unless they are logged in",
+    "Convert the tutorial to a notebook executed in CI",
+    "Revert the latest scheduler refactoring because it broke pausing",
+    "Implement undo/redo keyboard shortcuts in the editor",
+    "Increase billing module test coverage to 90%",
+]
+"""The requests, in the same order, as a summarizer words them: as a task, and shorter."""
+TRANSLATED_REQUESTS = [
+    ("Switch the calendar to a week view and show public holidays", 30),
+    ("Den Uploader um Wiederholungen mit wachsender Wartezeit erweitern", 0),
+    ("Vorschaubilder der Galerie erst bei Bedarf laden", 5),
+    ("Exclure les clients archivés de l'export de la nuit", 11),
+    ("Masquer les prix aux visiteurs non connectés", 35),
+]
+"""Requests in another language than the person's, with their places in REQUESTS."""
+
 STEPS = [
     (
         "The reader handles quotes now. Next I will port the exporter to the same reader.",

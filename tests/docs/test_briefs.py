@@ -97,9 +97,8 @@ class Reader:
         """Do what the block's first word names."""
         if "night" in words:
             (self.path / "parser.py").write_text("def parse(): ...\n")
-            self.session(
-                "tests", "parser.py takes them now: empty-files is resolved. All 3 tests pass."
-            )
+            done = "parser.py takes them now: empty-files is resolved. All 3 tests pass."
+            self.session("tests", f"{done} Next I tell the users.")
         elif "due" in words:
             texts = [
                 body for kind, words, body in blocks(GUIDE.read_text()) if words == ["briefs.yaml"]
@@ -109,7 +108,7 @@ class Reader:
             text = texts[0].replace("06:30", moment).replace("Europe/Berlin", "UTC")
             (self.path / "rekindle.yaml").write_text(text)
             self.type("rekindle hooks install --agent trades")  # accepts the edit
-            self.session("later", "I looked around.", is_short=True)
+            self.session("later", "I looked around. I have to tell the users.", is_short=True)
 
     def session(self, name, said, *, is_short=False):
         """Write a session as hooks report it."""

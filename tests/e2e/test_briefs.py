@@ -59,7 +59,7 @@ def answer_to(prompt):
             {"text": "there is an export in full width", "turns": written},
             {"text": "statements can half be imported", "turns": begun},
         ],
-        "Next": [{"text": "finish what was cut off", "turns": begun}],
+        "Next": [{"text": "finish importing statements", "turns": begun}],
         "open_loops": [
             {"id": "importer", "text": "Statements are not imported to the end", "turns": begun},
             {"id": "rate-limit", "text": "How many an hour?", "turns": written},
@@ -102,7 +102,7 @@ def test_a_day_of_three_sessions_is_in_the_brief_and_the_state(day, model, tmp_p
         "- there is an export in full width (unverified)",
         "- statements can half be imported (unverified)",
     ]
-    assert brief.content(BriefLabel.NEXT) == "finish what was cut off"
+    assert brief.content(BriefLabel.NEXT) == "finish importing statements"
     assert {one["id"] for one in state["open_loops"]} == {"importer", "rate-limit"}
     assert [one["id"] for one in state["resolved"]] == ["empty-files"]
     assert state["numbers"] == {"columns": "7"}

@@ -44,7 +44,7 @@ def answer(request):
     said = [turn_of(request.prompt, SAID)]
     return {
         "Changed": [{"text": "`parser.py` accepts empty files", "turns": said}],
-        "open_loops": [{"id": "changelog", "text": "It is not announced", "turns": said}],
+        "open_loops": [{"id": "changelog", "text": "Its tests are not announced", "turns": said}],
         "resolved": [{"id": "empty-files", "reason": "the parser takes them", "turns": said}],
         "numbers": [{"name": "tests", "value": "3", "turns": said}],
     }

@@ -15,6 +15,7 @@ different way of finding the source, and the citations may be false:
 import argparse
 import base64
 import binascii
+import codecs
 import json
 import random
 import re
@@ -31,7 +32,12 @@ from rekindle.testing.obedient_summarizer import (
     list_loop_ids,
 )
 
-RewordingStyle = Literal["filler", "reordered", "synonyms", "grafted", "decoded"]
+RewordingStyle = Literal[
+    "filler", "reordered", "synonyms", "grafted", "decoded", "translated", "grafted-translated"
+]
+"""Way to reword a line. A translation shares no word with the line, and a grafted line follows the
+person's request in the same item.
+"""
 CitationStyle = Literal["honest", "person", "all"]
 """Turns that an item cites: its own turn, the person's first turn, or all turns."""
 RequestChoice = Literal["longest", "person"]
@@ -130,7 +136,7 @@ def _make_item(
     lines: list[RequestLine],
 ) -> dict[str, Any]:
     text = reword_text(line.text, style)
-    if style == "grafted" and request is not None and line is not request:
+    if style.startswith("grafted") and request is not None and line is not request:
         text = f"{request.text} And after that {text}"
     persons = [each.turn for each in lines if each.who == "person"]
     cited = {
@@ -172,12 +178,27 @@ def _decode_match(found: re.Match[str]) -> str:
         return found[0]
 
 
+def _translate(text: str) -> str:
+    """Return the text in a language of its own, which shares no word with it."""
+    return "".join(map(_translate_character, text))
+
+
+def _translate_character(character: str) -> str:
+    if character.isdecimal():
+        return str((int(character) + 5) % 10)
+    if character.isascii():
+        return codecs.encode(character, "rot13")
+    return chr(ord(character) ^ 1) if character.isalpha() else character
+
+
 _REWORD: dict[RewordingStyle, Callable[[str], str]] = {
     "filler": _add_filler,
     "reordered": _reverse_clauses,
     "synonyms": _replace_synonyms,
     "grafted": _add_filler,
     "decoded": _decode_base64,
+    "translated": _translate,
+    "grafted-translated": _translate,
 }
 
 

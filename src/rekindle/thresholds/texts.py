@@ -204,6 +204,13 @@ TRACE_SUPPORT = declare_threshold(
     "share",
     "Minimum share of an instruction's word stems that the person or the agent must have used.",
 )
+TRACE_GAP = declare_threshold(
+    3,
+    "summary.trace_gap",
+    "words",
+    "Number of successive words in an instruction, none of them used by the person or the agent, at"
+    " which it counts as a quotation; common words do not count.",
+)
 TRACE_HEARSAY = declare_threshold(
     0.5,
     "summary.trace_hearsay",

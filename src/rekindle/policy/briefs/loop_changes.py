@@ -94,6 +94,11 @@ def settle_loops(
     return _LoopSettler(loops, given, now).settle(day)
 
 
+def _find_own_text(loop: Loop | None) -> str:
+    """Return the text of a loop if it counts as words of the person or the agent, else nothing."""
+    return "" if loop is None or is_data_quotation(loop.text) else loop.text
+
+
 class _LoopSettler:
     def __init__(self, loops: LoopMap, given: AnswerSources, now: datetime) -> None:
         self._loops, self._given, self._now = loops, given, now
@@ -159,7 +164,9 @@ class _LoopSettler:
     def _make_opened(self, statement: LoopStatement, taken: set[str]) -> LoopAdded | None:
         """Return the event for a reported loop, or None if it is unchanged or unsupported."""
         loop = self._find_known(statement)
-        text = self._given.sources.attribute_instruction(statement.text, statement.turns)
+        text = self._given.sources.attribute_instruction(
+            statement.text, statement.turns, _find_own_text(loop)
+        )
         if loop is None:
             return self._make_unknown(statement, text)
         if loop.id in taken:
@@ -184,9 +191,7 @@ class _LoopSettler:
         names_it = find_naming_words(LoopName(loop.id, loop.text)) <= find_significant_words(
             normalize_text(statement.text)
         )
-        is_own = self._is_own_wording(
-            statement, also="" if is_data_quotation(loop.text) else loop.text
-        )
+        is_own = self._is_own_wording(statement, also=_find_own_text(loop))
         return bool(statement.text) and is_as_shown and is_short and names_it and is_own
 
     def _is_own_wording(self, statement: LoopStatement, also: str = "") -> bool:

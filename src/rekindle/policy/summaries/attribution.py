@@ -2,8 +2,9 @@
 
 Each line is attributed to the least trusted source that it comes from. A line that copies a source
 is a quotation. In a section that tells the next session what to do, a paraphrase of a tool, a file
-or the CLI is a quotation too; `provenance` finds it by its stems and names. So an order that was
-written in a file remains a quotation of that file.
+or the CLI is a quotation too; `provenance` finds it by its stems and names. So is a line that the
+person, the agent and the notes do not support with their own words, such as a translation. So an
+order that was written in a file never becomes an instruction.
 """
 
 import re
@@ -29,7 +30,7 @@ from rekindle.policy.settings.runtime_settings import (
     QUOTED_REQUEST_CHARACTERS,
     QUOTED_WORDS,
 )
-from rekindle.policy.summaries.provenance import ProvenanceIndex
+from rekindle.policy.summaries.provenance import ProvenanceIndex, find_stems
 from rekindle.policy.summaries.summary_request import SummaryRequest
 
 CLAIM_SECTIONS = frozenset(
@@ -85,8 +86,9 @@ class SourceTexts:
     ) -> tuple[SummaryItem, ...]:
         """Return a section's instructions with their sources; those from data become quotations.
 
-        A section that a session starts from needs an instruction from the person or the agent. If
-        it has none, a quotation of the person's last request comes first.
+        A section that a session starts from needs an instruction from the person or the agent, with
+        at least one significant word. If it has none, a quotation of the person's last request
+        comes first.
         """
         attributed = tuple(
             _replace_text(item, self.attribute_instruction(item.text, item.turns)) for item in items
@@ -94,17 +96,22 @@ class SourceTexts:
         if (
             section not in DIRECTIVE_SECTIONS
             or not attributed
-            or not all(is_data_quotation(item.text) for item in attributed)
+            or not all(
+                is_data_quotation(item.text) or not find_stems(item.text) for item in attributed
+            )
         ):
             return attributed
         return (SummaryItem(self.quote_last_request() or DEFAULT_INSTRUCTION), *attributed)
 
-    def attribute_instruction(self, text: str, turns: Sequence[int]) -> str:
-        """Return an instruction with its source, or as a quotation if it comes from data."""
+    def attribute_instruction(self, text: str, turns: Sequence[int], also: str = "") -> str:
+        """Return an instruction with its source, or as a quotation if it comes from data.
+
+        `also` is further text that counts as words of the person or the agent.
+        """
         shown = self.attribute_copy(text)
         if self._is_source_known(text, shown):
             return shown
-        whose = self.find_data_source(text, turns)
+        whose = self.find_data_source(text, turns, also)
         return summaries.make_quotation(whose, text) if whose else shown
 
     def attribute_claim(self, text: str, turns: Sequence[int]) -> str:
@@ -128,21 +135,17 @@ class SourceTexts:
     def find_data_source(self, text: str, turns: Sequence[int], also: str = "") -> str:
         """Return the source of a line that must not be an instruction; empty if it may be one.
 
-        The citation decides first: a line that cites a turn with tool output must be supported by
-        the words of the person or the agent. A citation may be false, so a line must not come from
-        data, whatever it cites. `also` is further text that counts as words of the person or the
-        agent.
+        The person, the agent or the notes must have said enough of the line, and it must not come
+        from data, whatever it cites, because a citation may be false. `also` is further text that
+        counts as words of the person or the agent.
         """
-        cited = [turn for turn in self._turns if turn.number in turns]
-        source = min(map(_find_least_trusted, cited), key=_TRUSTED.index, default="")
-        needs_support = source in _NOT_THEIRS or not source
-        passage = self._trace.find_foreign_source(
-            text, turns, also=also, needs_support=needs_support
-        )
+        passage = self._trace.find_foreign_source(text, turns, also=also)
         if passage is None:
             return ""
         if passage.whose:
             return passage.label
+        cited = [turn for turn in self._turns if turn.number in turns]
+        source = min(map(_find_least_trusted, cited), key=_TRUSTED.index, default="")
         where = next(
             (f"turn {turn.number}" for turn in cited if _find_least_trusted(turn) == source),
             "before",

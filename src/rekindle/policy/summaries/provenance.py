@@ -17,6 +17,7 @@ import msgspec
 from rekindle.formats.identifiers import strip_invisible
 from rekindle.policy.settings.runtime_settings import (
     STALL_STEM_CHARACTERS,
+    TRACE_GAP,
     TRACE_HEARSAY,
     TRACE_STEMS,
     TRACE_SUPPORT,
@@ -26,6 +27,9 @@ from rekindle.policy.settings.runtime_settings import (
 _SENTENCE = re.compile(r"(?<=[.!?;])\s+|(?<=[。！？；])|\n+")
 _WORD = re.compile(r"[^\W_]+")
 _IDEOGRAPHS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+")
+_IDEOGRAPHS_OR_WORD = re.compile(
+    rf"{_IDEOGRAPHS.pattern}|[^\W_\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+"
+)
 _ENDING = re.compile(r"(?<=[a-z]{3})(?:ings?|ed|es|s)\Z")
 _NAME = re.compile(r"[\w./\\:@~+=#-]*\w")
 _IS_NAME = re.compile(r"[^\W\d_]\d|\d[^\W\d_]|\w[_/\\@]+\w|\w\.\w|\w:\w")
@@ -63,10 +67,14 @@ class SourcePassage(msgspec.Struct, frozen=True):
 @lru_cache(maxsize=16_384)
 def find_stems(text: str) -> frozenset[str]:
     """Return the stems of the words in a text, except for the most common words."""
-    folded = unicodedata.normalize("NFKC", strip_invisible(text)).casefold()
+    folded = _fold_text(text)
     stems = {_stem_word(word) for word in _WORD.findall(_IDEOGRAPHS.sub(" ", folded))}
     pairs = (run[at : at + 2] for run in _IDEOGRAPHS.findall(folded) for at in range(len(run)))
     return frozenset(stems - {""}).union(pairs)
+
+
+def _fold_text(text: str) -> str:
+    return unicodedata.normalize("NFKC", strip_invisible(text)).casefold()
 
 
 def _stem_word(word: str) -> str:
@@ -119,15 +127,16 @@ class ProvenanceIndex:
         return len(shared) >= _count_stems_needed(sentence.stems)
 
     def find_foreign_source(
-        self, text: str, turns: Collection[int], *, also: str = "", needs_support: bool = True
+        self, text: str, turns: Collection[int], *, also: str = ""
     ) -> "SourcePassage | None":
         """Return the data that a text comes from, or None if the text may be an instruction.
 
         It may be an instruction if the person, the agent or the notes mention all its names, if no
-        window of the data explains the rest, and if enough of it is in their words. Without
-        `needs_support`, it may also be one if it shares nothing with the data. `also` is further
-        text that counts as their words. If the returned passage has no author, the text comes
-        neither from them nor from known data.
+        window of the data explains the rest, and if enough of it is in their words, without a gap
+        of several other words. A text that shares nothing with the data needs the same support,
+        because a translation of the data shares nothing with it either. `also` is further text that
+        counts as their words. If the returned passage has no author, the text comes neither from
+        them nor from known data.
         """
         wanted = find_stems(text)
         own = self._collect_own_stems(wanted, turns) | find_stems(also)
@@ -136,9 +145,11 @@ class ProvenanceIndex:
         nearest, shared = self._find_nearest(wanted - own)
         share = TRACE_SUPPORT * len(wanted)
         is_explained = len(shared) >= TRACE_STEMS or (len(shared) > 1 and len(shared) >= share)
-        is_borne_out = len(wanted & own) >= max(min(2, len(wanted)), share)
-        is_trusted = is_borne_out or not (needs_support or shared)
-        if not unknown and not is_explained and is_trusted:
+        # Of two words, one may be the summarizer's own, unless the data has it.
+        least = min(2, len(wanted) if shared else (len(wanted) + 1) // 2)
+        has_support = len(wanted & own) >= max(least, share)
+        is_supported = has_support and _measure_gap(text, own) < TRACE_GAP
+        if not unknown and not is_explained and is_supported:
             return None
         return nearest if shared else SourcePassage("", 0, frozenset())
 
@@ -183,6 +194,30 @@ class ProvenanceIndex:
 def _count_stems_needed(wanted: frozenset[str]) -> float:
     """Return how many stems a window must share with a text to count as its source."""
     return max(TRACE_STEMS, TRACE_HEARSAY * min(len(wanted), TRACE_WINDOW_WORDS // 2))
+
+
+def _measure_gap(text: str, own: frozenset[str]) -> float:
+    """Return the number of words in the longest part of a text that has no stem of `own`.
+
+    Repeated and common words do not count, and an ideograph is half a word.
+    """
+    longest = 0.0
+    gap: dict[str, float] = {}
+    for stems, name, length in _list_words(text):
+        gap = {} if stems & own else gap | {name: length}
+        longest = max(longest, sum(gap.values()))
+    return longest
+
+
+def _list_words(text: str) -> Iterator[tuple[frozenset[str], str, float]]:
+    """Yield each word in order: the stems that support it, its own stem, and its length."""
+    for word in _IDEOGRAPHS_OR_WORD.findall(_fold_text(text)):
+        if _IDEOGRAPHS.match(word):
+            for at, character in enumerate(word):
+                pairs = frozenset({word[max(0, at - 1) : at + 1], word[at : at + 2]})
+                yield pairs, character, 0.5
+        elif stem := _stem_word(word):
+            yield frozenset({stem}), stem, 1.0
 
 
 def _list_windows(text: str) -> Iterator[frozenset[str]]:

@@ -61,7 +61,7 @@ def project(tmp_path, monkeypatch, capfd):
     store.create("trades")
     long_ago = clock.read_clock() - timedelta(days=30)
     path = tmp_path / "session.jsonl"
-    said = "I am done: empty-files is resolved."
+    said = "I am done: empty-files is resolved. I tell them next."
     message = {"role": "assistant", "id": "m", "content": [{"type": "text", "text": said}]}
     line = {"type": "assistant", "timestamp": clock.read_clock().isoformat(), "message": message}
     path.write_text(json.dumps(line) + "\n")

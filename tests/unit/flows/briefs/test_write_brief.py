@@ -53,7 +53,7 @@ def worked(shop):
     session.asks("make the parser accept empty files")
     session.runs("just test", "3 passed")
     session.says("parser.py takes them. empty-files is resolved. The changelog is not begun.")
-    session.says("There are 3 tests by now.")
+    session.says("There are 3 tests by now. We should tell the users.")
     return session
 
 

@@ -131,7 +131,8 @@ def test_what_is_left_out_stays():
 
 def test_other_words_keep_the_id():
     text = "Schwab OAuth: the token has to be renewed by hand"
-    after, _ = settled(opened(), [said("x")], opens=[LoopStatement("schwab-oauth", text, (1,))])
+    turn = said("Each week I renew the token by hand.")
+    after, _ = settled(opened(), [turn], opens=[LoopStatement("schwab-oauth", text, (1,))])
     assert set(after.loops) == set(LOOPS)
     assert after.loops["schwab-oauth"].text == text
     same = "The Schwab OAuth connection is not set up yet"
@@ -158,7 +159,8 @@ def test_words_of_another_loop_are_that_loop_s():
 
 def test_words_that_have_nothing_to_do_with_an_id_are_a_loop_of_their_own():
     alien = "The backup has never been restored"
-    after, _ = settled(opened(), [said("x")], opens=[LoopStatement("schwab-oauth", alien, (1,))])
+    turn = said("Did we ever restore a backup? No.")
+    after, _ = settled(opened(), [turn], opens=[LoopStatement("schwab-oauth", alien, (1,))])
     assert after.loops["schwab-oauth"].text == LOOPS["schwab-oauth"]
     assert alien in {one.text for one in after.loops.values()}
 
@@ -166,7 +168,8 @@ def test_words_that_have_nothing_to_do_with_an_id_are_a_loop_of_their_own():
 def test_one_of_a_kind_is_not_another():
     state = opened(**{"key-staging": "Rotate the API key for staging"})
     other = LoopStatement("key-production", "Rotate the API key for production", (1,))
-    after, _ = settled(state, [said("x")], opens=[other])
+    turn = said("In production the API key has to be rotated as well.")
+    after, _ = settled(state, [turn], opens=[other])
     assert after.loops["key-production"].is_open
     assert after.loops["key-staging"].text == "Rotate the API key for staging"
 
@@ -177,7 +180,7 @@ def test_the_same_twice_is_one():
         LoopStatement("backup-2", "the backup has never been restored!", (1,)),
         LoopStatement("", "The backup has never been restored", (1,)),
     ]
-    after, _ = settled(opened(), [said("x")], opens=opens)
+    after, _ = settled(opened(), [said("Did we ever restore a backup? No.")], opens=opens)
     assert set(after.loops) == {*LOOPS, "backup"}
 
 

@@ -22,14 +22,13 @@ def describe(passage):
 
 
 def test_the_source_of_a_text():
-    """The source that speaks against it: strictly, without support, with words of our own; told."""
+    """The source that speaks against it: as an instruction, with further words, and as a claim."""
     trace = ProvenanceIndex(TABLES["own"].values(), TABLES["data"].values())
     also = "restart the worker cluster in production"
     for row, expected in TABLES["sources"].items():
         text, turns = json.loads(row)
         found = [
             trace.find_foreign_source(text, turns),
-            trace.find_foreign_source(text, turns, needs_support=False),
             trace.find_foreign_source(text, turns, also=also),
             trace.find_main_source(text, turns),
         ]
