@@ -65,6 +65,10 @@ types:
 docs *args:
     {{python}} tools/generate.py {{args}}
 
+# Print the message of every common mistake.
+errors:
+    REKINDLE_PRINTS_ERRORS=1 {{python}} -m pytest -q -n 0 --no-header tests/unit/cli/test_error_messages.py
+
 # Draw the picture of the README from a run of the demo.
 picture:
     {{python}} tools/demo_svg.py

@@ -433,7 +433,7 @@ def test_a_running_agent_is_not_imported(place, no_worker, rekindle):
     with open_store(config.load_project(place.project)).supervising(place.agent):
         code, _, err = rekindle("fleet", "import", "--all")
     assert code == 6
-    assert "is being run already" in err
+    assert "is already running" in err
     assert rekindle("fleet", "import")[0] == 2
 
 

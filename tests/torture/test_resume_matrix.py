@@ -238,7 +238,7 @@ def test_a_session_in_use_gets_no_second_writer_from_us(cli: Cli):
 
     second = rekindle.start("run")
     assert second.wait() == SUPERVISED
-    assert "is being run already" in second.err
+    assert "is already running" in second.err
     assert len(rekindle.agents()) == 2
 
     if cli.name in HANGS:

@@ -133,7 +133,8 @@ def test_errors_carry_their_facts():
     fenced = errors.FencedError("trades", 1, 2)
     assert (fenced.agent, fenced.ours, fenced.current) == ("trades", 1, 2)
     assert errors.BusyError("trades", 1.0).waited == pytest.approx(1.0)
-    assert "none yet" in str(errors.UnknownAgentError("a", []))
+    assert "no agents yet" in str(errors.UnknownAgentError("a", []))
+    assert "did you mean trades?" in errors.UnknownAgentError("trads", ["docs", "trades"]).hint
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from rekindle import __version__
 from rekindle.cli.command_table import COMMAND_GROUPS, COMMANDS, OTHER_NAMES
 from rekindle.cli.output import (
     echo,
-    print_styled,
+    style_text,
 )
 from rekindle.errors import RekindleError
 
@@ -27,6 +27,8 @@ CRASHED = 70
 OUTPUT_GONE = 141
 _MAY_BE_SECRET = re.compile(r"\S*\d\S*|\S{20,}")
 """Pattern for words to hide if redaction itself fails; it is meant to match too many."""
+
+_ERROR = (style_text("Error:", fg="red", bold=True),)
 
 
 class LazyGroup(click.Group):
@@ -78,7 +80,7 @@ def _describe_unknown_command(name: str) -> str:
 
     matches = [OTHER_NAMES[name]] if name in OTHER_NAMES else get_close_matches(name, COMMANDS)
     if not matches:
-        return f"No such command {name!r}. `rekindle --help` lists all commands."
+        return f"No such command {name!r}."
     suggestions = " or ".join(f"`rekindle {match}`" for match in matches)
     return f"No such command {name!r}. Did you mean {suggestions}?"
 
@@ -118,6 +120,12 @@ def run(arguments: list[str]) -> int:  # noqa: PLR0911 - one for each exit code
             return complete(app, request)
         code = app.main(arguments, prog_name="rekindle", standalone_mode=False)
         sys.stdout.flush()
+    except click.UsageError as error:
+        if error.ctx is None or isinstance(error, click.exceptions.NoArgsIsHelpError):
+            echo(_redact_error(error.format_message()), err=True)
+            return error.exit_code
+        _print_error(error.format_message(), _make_usage_hint(error, error.ctx))
+        return error.exit_code
     except click.ClickException as error:
         words = io.StringIO()
         error.show(words)
@@ -134,17 +142,32 @@ def run(arguments: list[str]) -> int:  # noqa: PLR0911 - one for each exit code
     except OSError as error:
         # File errors are raised as RekindleError, so this one is about stdout. The command
         # succeeded.
-        echo(f"Error: the output could not be written: {error.strerror}", err=True)
+        _print_error(f"the output could not be written: {error.strerror}")
         _drop_output()
         return RekindleError.exit_code
     except RekindleError as error:
-        print_styled(f"Error: {_redact_error(str(error))}", fg="red", err=True)
-        if error.hint:
-            echo(f"  → {_redact_error(error.hint)}", err=True)
+        _print_error(str(error), error.hint)
         return error.exit_code
     except Exception as error:  # noqa: BLE001 - the one place that turns a bug into a report
         return _report_crash(error)
     return code if isinstance(code, int) else 0
+
+
+def _print_error(message: str, hint: str = "") -> None:
+    echo(*_ERROR, f" {_redact_error(message)}", err=True)
+    if hint:
+        echo(f"  → {_redact_error(hint)}", err=True)
+
+
+def _make_usage_hint(error: click.UsageError, context: click.Context) -> str:
+    """Return the next step after a command line that click refuses."""
+    help_command = f"`{context.command_path} --help`"
+    if isinstance(error, click.NoSuchOption):
+        return f"{help_command} lists the options"
+    if isinstance(context.command, click.Group) and not isinstance(error, click.BadParameter):
+        return f"{help_command} lists all commands"
+    usage = " ".join(context.get_usage().removeprefix("Usage:").split())
+    return f"usage: `{usage}`; {help_command} explains it"
 
 
 def _tolerate_print_errors() -> None:
@@ -185,7 +208,7 @@ def _report_crash(error: Exception) -> int:
         summary = type(error).__name__
         trace = "".join(format_tb(error.__traceback__)) + summary
     report = f"rekindle {__version__}, Python {sys.version}\n{trace}"
-    print_styled(f"Error: a bug in Rekindle: {summary}", fg="red", err=True)
+    echo(*_ERROR, f" a bug in Rekindle: {summary}", err=True)
     try:
         with tempfile.NamedTemporaryFile(
             "w",

@@ -203,10 +203,18 @@ def resolve_agent(project: Project, agent: str | None) -> str:
     names = list(project.manifest.agents)
     if not names:
         raise UsageError("there is no agent yet", hint="add one with `rekindle init AGENT`")
-    which = ", ".join(names[:AGENTS_NAMED])
+    listed = ", ".join(names[:AGENTS_NAMED])
+    more = ", …" if len(names) > AGENTS_NAMED else ""
+    context = click.get_current_context()
+    is_argument = any(
+        isinstance(one, click.Argument) and one.name in {"named", "agent", "agents"}
+        for one in context.command.params
+    )
     raise UsageError(
-        "which agent? there are several",
-        hint=f"name one, as AGENT or with --agent: {which}; or go to the folder of one (`dir:`)",
+        f"which agent? rekindle.yaml has {len(names)}: {listed}{more}",
+        hint=f"name one: `{context.command_path} {names[0]}`"
+        if is_argument
+        else f"name one: `--agent {names[0]}`",
     )
 
 
@@ -226,7 +234,7 @@ def accept_log(store: "FileStore | AgentStore", name: str) -> None:
     if isinstance(store, FileStore) and (words := store.accept_log(name)):
         _print_warning(
             f"{name}: {words}. The log is accepted, without lines that Rekindle cannot confirm;"
-            f" see `rekindle events -a {name}`"
+            f" see `rekindle events {name}`"
         )
 
 

@@ -7,6 +7,7 @@ terminal, a pipe or a file, because piped output often reaches a terminal later.
 exact text, because JSON has its own escapes.
 """
 
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
@@ -25,6 +26,8 @@ _OBEYED = re.compile(
 )
 _RAW_IN_JSON = re.compile(r"[\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 """Characters that a terminal interprets and that JSON strings may contain unescaped."""
+_MARK_COLOURS = {"✓": "green", "✗": "red", "→": "cyan"}
+_MARK = re.compile(r" *[✓✗→](?= )")
 
 
 class TextStyle(TypedDict, total=False):
@@ -59,8 +62,8 @@ def make_safe(text: str) -> str:
 
 
 def echo(*parts: str | StyledText, err: bool = False, nl: bool = True) -> None:
-    """Print the parts on one line; only `StyledText` parts are coloured."""
-    click.echo(_join_parts(parts), err=err, nl=nl)
+    """Print the parts on one line; `StyledText` parts and a leading mark are coloured."""
+    click.echo(_join_parts(parts), err=err, nl=nl, color=_is_colour_forced() or None)
 
 
 def paint_lines(lines: Sequence[LineParts], *, is_first: bool) -> None:
@@ -101,12 +104,35 @@ def print_json_line(line: bytes) -> None:
 
 
 def _join_parts(parts: Iterable[str | StyledText]) -> str:
+    if _is_colour_refused():
+        return "".join(
+            make_safe(part.text if isinstance(part, StyledText) else part) for part in parts
+        )
     return "".join(
         click.style(make_safe(part.text), **part.style)
         if isinstance(part, StyledText)
         else make_safe(part)
-        for part in parts
+        for part in _split_mark(list(parts))
     )
+
+
+def _split_mark(parts: list[str | StyledText]) -> list[str | StyledText]:
+    """Return the parts of a line, with the mark at its start as a part of its own."""
+    if parts and isinstance(parts[0], str) and (mark := _MARK.match(parts[0])):
+        rest = parts[0][mark.end() :]
+        return [style_text(mark[0], fg=_MARK_COLOURS[mark[0].strip()]), rest, *parts[1:]]
+    return parts
+
+
+def _is_colour_refused() -> bool:
+    return bool(os.environ.get("NO_COLOR")) or (
+        os.environ.get("TERM") == "dumb" and not _is_colour_forced()
+    )
+
+
+def _is_colour_forced() -> bool:
+    """Return whether to print colours to a pipe or a file too; NO_COLOR is stronger."""
+    return os.environ.get("FORCE_COLOR", "0") not in {"", "0"} and not os.environ.get("NO_COLOR")
 
 
 def _escape_control(found: re.Match[str]) -> str:

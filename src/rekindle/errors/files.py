@@ -78,8 +78,8 @@ class UntrustedError(RekindleError):
         self.folder = folder
         super().__init__(
             f"{folder} is not trusted: you have not accepted its rekindle.yaml on this host",
-            hint="read rekindle.yaml, then repeat the command with --trust"
-            " (`run`, `up`, `restart`, `hooks install`, `fleet worker`), or set REKINDLE_TRUST=1",
+            hint="read rekindle.yaml, then repeat the command with --trust; for a command without"
+            " that option, set REKINDLE_TRUST=1",
         )
 
 
@@ -113,7 +113,7 @@ class LogMissingError(DocumentError):
     def __init__(self, folder: str, trace: str) -> None:
         super().__init__(
             "ops.jsonl",
-            f"is missing or empty, but {trace}",
+            f"is missing or empty, although {trace}",
             hint=f"restore it from a backup; to start again without it, move {folder} away",
         )
         self.folder = folder
@@ -126,8 +126,9 @@ class NewerSchemaError(DocumentError):
     def __init__(self, document: str, found: int, known: int) -> None:
         super().__init__(
             document,
-            f"has schema {found}, this Rekindle knows up to {known}",
-            hint="upgrade Rekindle: pip install --upgrade rekindle-agents",
+            f"has schema {found}, and this version of Rekindle reads up to {known}",
+            hint="upgrade it with `uv tool upgrade rekindle-agents` or"
+            " `pip install --upgrade rekindle-agents`",
         )
         self.found = found
         self.known = known

@@ -18,7 +18,7 @@ class BusyError(OwnershipError):
             f"agent {agent} is busy: another process still held its lock after {waited:g} s"
             if waited
             else f"agent {agent} is busy: another process is already using it",
-            hint="wait until it is done, then try again",
+            hint="wait until it is done, then repeat the command",
         )
         self.agent = agent
         self.waited = waited
@@ -118,7 +118,7 @@ class SupervisedError(OwnershipError):
 
     def __init__(self, agent: str) -> None:
         super().__init__(
-            f"agent {agent} is being run already",
+            f"agent {agent} is already running",
             hint=f"`rekindle status {agent}` shows its state; `rekindle stop {agent}` stops it",
         )
         self.agent = agent

@@ -34,10 +34,15 @@ class UnknownAgentError(NotFoundError):
     """The manifest has no agent with this name."""
 
     def __init__(self, agent: str, known: Iterable[str]) -> None:
-        names = ", ".join(known) or "none yet"
+        from difflib import get_close_matches  # noqa: PLC0415 - only a typo needs it
+
+        names = list(known)
+        listed = f"has {', '.join(names)}" if names else "has no agents yet"
+        like = get_close_matches(agent, names, n=1)
+        correct = f"did you mean {like[0]}? Otherwise add" if like else "add"
         super().__init__(
-            f"no agent named {agent!r} in rekindle.yaml (there: {names})",
-            hint=f"add it with `rekindle init {agent}`, or correct the name",
+            f"no agent named {agent!r}: rekindle.yaml {listed}",
+            hint=f"{correct} it with `rekindle init {agent}`",
         )
         self.agent = agent
 
@@ -57,9 +62,12 @@ class UnknownQuestionError(NotFoundError):
     """There is no question with this id, or no question is open."""
 
     def __init__(self, question: str = "") -> None:
-        message = f"no question with id {question!r}" if question else "no question is open"
-        answers = '; answer one with `rekindle answer ID "TEXT"`' if question else ""
-        super().__init__(message, hint=f"list them with `rekindle questions --all`{answers}")
+        super().__init__(
+            f"no question with id {question!r}" if question else "no question is open",
+            hint="`rekindle questions` lists the open ones"
+            if question
+            else "`rekindle questions --all` lists the earlier ones",
+        )
         self.question = question
 
 

@@ -12,5 +12,6 @@ for _module in ("temporalio", "cryptography"):
         raise EngineError(
             "extra",
             f"a fleet needs {_module}, which is not installed",
-            hint="pip install 'rekindle-agents[fleet]'",
+            hint="install it: `uv tool install 'rekindle-agents[fleet]'` or"
+            " `pip install 'rekindle-agents[fleet]'`",
         )

@@ -4,11 +4,12 @@ msgspec does not report where in the file a mistake is. Walking the type along w
 the path of the mistake, and the path gives the line.
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from functools import cache
 from types import UnionType
-from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -38,6 +39,19 @@ class Duration(float):
 
 DURATION_PATTERN = r"^(none|\d+(\.\d+)?[smhd])$"
 """Regular expression for a duration in rekindle.yaml."""
+_TYPES = re.compile(r"`((?:\w+ \| )*\w+)`")
+_BOUND = re.compile(r"(?<!length) (>|>=|<|<=) (\d+(?:\.\d*[1-9])?)(?:\.0)?$")
+_BOUND_WORDS = {">": "above", ">=": "of at least", "<": "below", "<=": "of at most"}
+_NOT_A_CHOICE = "Invalid enum value"
+_TYPE_WORDS = {
+    "array": "a list",
+    "bool": "true or false",
+    "float": "a number",
+    "int": "a whole number",
+    "null": "nothing",
+    "object": "a mapping",
+    "str": "text",
+}
 _UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 
 
@@ -174,13 +188,39 @@ def _check_leaf(marked: MarkedData, data: Any, annotation: Any, path: KeyPath) -
         msgspec.convert(data, annotation, dec_hook=decode_custom)
     except ValueError as error:  # msgspec.ValidationError is a subclass
         raise ManifestError(
-            f"{join_path(path)}: {str(error)[:1].lower()}{str(error)[1:]}",
+            f"{join_path(path)}: {_explain(str(error), annotation)}",
             file=marked.file,
             line=marked.line(path),
             hint="put quotes around a time of day, or any other value with a colon"
             if isinstance(data, int) and "str" in str(error)
             else "correct that value; `rekindle config explain` lists every key",
         ) from error
+
+
+def _explain(message: str, annotation: Any) -> str:
+    """Return msgspec's message about a value, with the words of YAML for its types."""
+    if message.startswith(_NOT_A_CHOICE) and (choices := list(_list_choices(annotation))):
+        value = message.removeprefix(_NOT_A_CHOICE).strip()
+        return f"expected one of {', '.join(choices)}, got {value}"
+    plain = _TYPES.sub(lambda found: _render_types(found[1]), message)
+    plain = _BOUND.sub(lambda found: f" {_BOUND_WORDS[found[1]]} {found[2]}", plain)
+    return f"{plain[:1].lower()}{plain[1:]}"
+
+
+def _list_choices(annotation: Any) -> Iterator[str]:
+    """Yield the values that an annotation allows by name."""
+    if get_origin(annotation) is Literal:
+        yield from map(str, get_args(annotation))
+    elif get_origin(annotation) in {Union, UnionType, Annotated}:
+        for option in get_args(annotation):
+            yield from _list_choices(option)
+
+
+def _render_types(names: str) -> str:
+    """Return the types of a union in words; that a key may be left out need not be said."""
+    types = names.split(" | ")
+    named = [_TYPE_WORDS.get(one, one) for one in types if one != "null" or len(types) == 1]
+    return " or ".join(named)
 
 
 def join_path(path: KeyPath) -> str:

@@ -83,7 +83,7 @@ def _read_versions(folder: Path, path: str) -> list[PastRelay]:
         repository = Repository(folder, timeout=REPLAY_CALL_SECONDS, may_be_bare=True)
         revisions = repository.versions(path)
     except AuditError as error:
-        raise StoreError(str(folder), error.reason, hint=error.hint) from error
+        raise StoreError("relay history", error.reason, hint=error.hint) from error
     if not revisions:
         raise NotFoundError(
             f"no commit of {folder} has a file {path!r}",

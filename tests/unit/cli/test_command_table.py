@@ -50,4 +50,4 @@ def test_an_unknown_command_names_the_right_one(capsys, typed, meant):
 def test_a_command_that_resembles_none_leads_to_the_list(capsys):
     code, out = run(capsys, "frobnicate")
     assert code == 2
-    assert "No such command 'frobnicate'. `rekindle --help` lists all commands." in out
+    assert "No such command 'frobnicate'.\n  → `rekindle --help` lists all commands" in out

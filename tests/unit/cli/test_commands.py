@@ -342,7 +342,7 @@ def test_status_says_what_comes_next_and_what_is_wrong(rekindle, project):
     assert code == 0
     assert out.splitlines()[2].startswith("broken  broken")
     assert out.splitlines()[3].startswith("trades  stopped")
-    assert out.splitlines()[4].startswith("→ upgrade Rekindle")
+    assert out.splitlines()[4].startswith("→ upgrade it with `uv tool")
     code, out, _ = rekindle("status", "trades")
     for words in ("Write the manual", "1 open", "by person"):
         assert words in out

@@ -75,10 +75,12 @@ def test_messages_without_secrets_are_unchanged(fails):
     _, help_ = fails("--help")
     assert fails() == (2, help_)
     assert fails("status", "--nothing")[1].splitlines() == [
-        "Usage: rekindle status [OPTIONS] [AGENTS]...",
-        "Try 'rekindle status --help' for help.",
-        "",
         "Error: No such option '--nothing'.",
+        "  → `rekindle status --help` lists the options",
+    ]
+    assert fails("relay", "set")[1].splitlines() == [
+        "Error: Missing argument 'FILE'.",
+        "  → usage: `rekindle relay set [OPTIONS] FILE`; `rekindle relay set --help` explains it",
     ]
 
 
@@ -109,8 +111,7 @@ def test_if_redaction_itself_fails_nothing_doubtful_is_printed(
     code, said = fails("run", TOKEN)
     assert code == 7
     assert said == (
-        "Error: no agent named … in rekindle.yaml (there: trades)\n"
-        "  → add it with `rekindle init … or correct the name\n"
+        "Error: no agent named … rekindle.yaml has trades\n  → add it with `rekindle init …\n"
     )
     breaks(ValueError(TOKEN))
     code, said = fails("status")

@@ -1,5 +1,6 @@
 """Text of agents and other people: a terminal shows it and never obeys it."""
 
+import io
 import re
 
 import msgspec
@@ -8,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conftest import RELAY
-from rekindle.cli import main
+from rekindle.cli import main, output
 from rekindle.cli.output import make_safe
 from rekindle.documents import events
 from rekindle.policy.settings.runtime_settings import Settings
@@ -113,3 +114,61 @@ def test_safe_text_is_a_fixed_point_without_control_characters(text):
     assert not re.search(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e]|\r(?!\n)", safe)
     plain = re.sub(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]", "", text)
     assert make_safe(plain) == plain
+
+
+@pytest.fixture
+def coloured(monkeypatch):
+    """Print a line as at a terminal; return what was printed."""
+    for name in ("NO_COLOR", "FORCE_COLOR", "TERM"):
+        monkeypatch.delenv(name, raising=False)
+
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    def run(**environment):
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        terminal = Terminal()
+        monkeypatch.setattr("sys.stdout", terminal)
+        output.echo("✓ started")
+        output.print_styled("late", fg="red")
+        return terminal.getvalue()
+
+    return run
+
+
+COLOURED = "\x1b[32m✓\x1b[0m started\n\x1b[31mlate\x1b[0m\n"
+PLAIN = "✓ started\nlate\n"
+
+
+@pytest.mark.parametrize(
+    ("environment", "printed"),
+    [
+        ({}, COLOURED),
+        ({"NO_COLOR": "1"}, PLAIN),
+        ({"NO_COLOR": ""}, COLOURED),
+        ({"TERM": "dumb"}, PLAIN),
+        ({"TERM": "dumb", "FORCE_COLOR": "1"}, COLOURED),
+        ({"NO_COLOR": "1", "FORCE_COLOR": "1"}, PLAIN),
+    ],
+)
+def test_a_terminal_gets_colours_unless_the_user_refuses_them(coloured, environment, printed):
+    assert coloured(**environment) == printed
+
+
+@pytest.mark.parametrize(("value", "printed"), [("", PLAIN), ("0", PLAIN), ("1", COLOURED)])
+def test_a_pipe_gets_colours_only_if_the_user_forces_them(monkeypatch, capsys, value, printed):
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("FORCE_COLOR", value)
+    output.echo("✓ started")
+    output.print_styled("late", fg="red")
+    assert capsys.readouterr().out == printed
+
+
+def test_a_screen_without_colours_is_still_painted(monkeypatch, capsys):
+    """NO_COLOR removes the colours, not the movements of the cursor."""
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setattr("click.utils.should_strip_ansi", lambda *_: False)
+    output.paint_lines([(output.style_text("busy", fg="green"),)], is_first=True)
+    assert capsys.readouterr().out == "\x1b[2J\x1b[Hbusy\x1b[K\n\x1b[J"

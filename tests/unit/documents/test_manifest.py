@@ -154,19 +154,31 @@ def test_a_key_like_no_other_gets_the_list():
 @pytest.mark.parametrize(
     ("right", "wrong", "message"),
     [
-        ("version: 1", "version: one", "version: expected `int`, got `str`"),
-        ("version: 1", "version: true", "version: expected `int`, got `bool`"),
-        ("version: 1", "version: 0", "version: expected `int` >= 1"),
-        ("harness: claude-code", "harness: 5", "agents.trades.harness: expected `str`, got `int`"),
-        ("harness: claude-code", "harness:", "agents.trades.harness: expected `str`, got `null`"),
-        ("usd: 10", "usd: -1", "agents.trades.budget.usd: expected `float` > 0.0"),
-        ("A: b", "A: 5", "agents.trades.env.A: expected `str`, got `int`"),
-        ("- Write(*)", "- 5", "personas.summarizer.permissions.deny.0: expected `str`, got `int`"),
-        ("notify: []", "notify: no", "notify: expected `array`, got `bool`"),
-        ("- id: one", "- one", "pipelines.build.steps.0: expected `object`, got `str`"),
+        ("version: 1", "version: one", "version: expected a whole number, got text"),
+        ("version: 1", "version: true", "version: expected a whole number, got true or false"),
+        ("version: 1", "version: 0", "version: expected a whole number of at least 1"),
+        (
+            "harness: claude-code",
+            "harness: 5",
+            "agents.trades.harness: expected text, got a whole number",
+        ),
+        ("harness: claude-code", "harness:", "agents.trades.harness: expected text, got nothing"),
+        ("usd: 10", "usd: -1", "agents.trades.budget.usd: expected a number above 0"),
+        ("A: b", "A: 5", "agents.trades.env.A: expected text, got a whole number"),
+        (
+            "- Write(*)",
+            "- 5",
+            "personas.summarizer.permissions.deny.0: expected text, got a whole number",
+        ),
+        ("notify: []", "notify: no", "notify: expected a list, got true or false"),
+        ("- id: one", "- one", "pipelines.build.steps.0: expected a mapping, got text"),
         ("from: items.json", "from: 5", "pipelines.build.steps.1.strategy.matrix.from: expected"),
-        ("max_concurrency: 2", "max_concurrency: 0", "max_concurrency: expected `int` >= 1"),
-        ("convergence: off", "convergence: maybe", "agents.trades.convergence: expected `bool"),
+        (
+            "max_concurrency: 2",
+            "max_concurrency: 0",
+            "max_concurrency: expected a whole number of at least 1",
+        ),
+        ("convergence: off", "convergence: maybe", "agents.trades.convergence: expected "),
     ],
 )
 def test_a_wrong_value_is_named_with_its_line(right, wrong, message):
@@ -536,11 +548,14 @@ def test_data_takes_the_shape_of_a_type():
     ("text", "message"),
     [
         ("inner:\n  wait: 5", "f:2: inner.wait: expected a duration"),
-        ("inner:\n  sizes:\n    - 1\n    - x", "f:4: inner.sizes.1: expected `int`, got `str`"),
-        ("inner:\n  sizes: {a: 1}", "f:2: inner.sizes: expected `array | null`, got `object`"),
-        ("any_of:\n  a:\n  - 1\n  - ~", "f:4: any_of.a.1: expected `int`, got `null`"),
-        ("any_of:\n  a: {}", "f:2: any_of.a: expected `array`, got `object`"),
-        ("inner: []", "f:1: inner: expected `object`, got `array`"),
+        (
+            "inner:\n  sizes:\n    - 1\n    - x",
+            "f:4: inner.sizes.1: expected a whole number, got text",
+        ),
+        ("inner:\n  sizes: {a: 1}", "f:2: inner.sizes: expected a list, got a mapping"),
+        ("any_of:\n  a:\n  - 1\n  - ~", "f:4: any_of.a.1: expected a whole number, got nothing"),
+        ("any_of:\n  a: {}", "f:2: any_of.a: expected a list, got a mapping"),
+        ("inner: []", "f:1: inner: expected a mapping, got a list"),
         ("inner:\n  wiat: 5", "f:2: unknown key 'inner.wiat'"),
     ],
 )
@@ -553,7 +568,7 @@ def test_what_does_not_fit_a_type_is_named_with_its_line(text, message):
 
 def test_a_bound_on_a_list_is_named_with_its_line():
     """Each of its items fits, the list does not."""
-    with pytest.raises(ManifestError, match="f:2: few: expected `array` of length <= 1"):
+    with pytest.raises(ManifestError, match="f:2: few: expected a list of length <= 1"):
         validation.validate_data(yaml_lines.parse("\nfew: [a, b]", "f"), Short)
 
 

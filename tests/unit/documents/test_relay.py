@@ -399,7 +399,7 @@ def test_a_heading_at_the_very_end_gets_its_line_end():
 
 def test_a_newer_relay_is_refused_by_its_versions():
     """Reading it would lose what we do not know."""
-    with pytest.raises(NewerSchemaError, match=r"relay: has schema 2, this Rekindle knows up to 1"):
+    with pytest.raises(NewerSchemaError, match=r"relay: has schema 2, .* up to 1"):
         relay.parse("<!-- rekindle: relay 2 -->\n# x\n")
     with pytest.raises(NewerSchemaError):
         relay.parse("<!-- rekindle: brief 1 --><!--rekindle:relay  12345678901-->\n")

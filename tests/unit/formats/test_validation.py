@@ -85,11 +85,11 @@ def test_a_key_that_was_left_empty_has_its_default():
         ("name: a\ncuont: 1", "unknown key 'cuont'", 2, "did you mean `count`?"),
         ("name: a\nzzzz: 1", "unknown key 'zzzz'", 2, "known here: name, count"),
         ("name: a\ninner:\n  wiat: 1s", "unknown key 'inner.wiat'", 3, "did you mean `wait`?"),
-        ("name: a\ncount: 0", "count: expected `int` >= 1", 2, "config explain"),
-        ("name: 12", "name: expected `str`, got `int`", 1, "put quotes around"),
+        ("name: a\ncount: 0", "count: expected a whole number of at least 1", 2, "config explain"),
+        ("name: 12", "name: expected text, got a whole number", 1, "put quotes around"),
         ("name: a\nmany:\n  k:\n    wait: soon", "many.k.wait: expected a duration", 4, "explain"),
         ("name: a\nwords:\n  - p\n  - [q]", "words.1: expected", 4, "explain"),
-        ("name:", "name: expected `str`, got `null`", 1, "explain"),
+        ("name:", "name: expected text, got nothing", 1, "explain"),
     ],
 )
 def test_a_mistake_is_named_with_its_line(text, message, line, hint):

@@ -91,7 +91,7 @@ def read_task(project: Project, name: str) -> str:
         raise ManifestError(
             "no task yet",
             file=prompt,
-            hint="describe there what the agent is to do",
+            hint=f"describe in {prompt} what the agent is to do, then repeat the command",
         )
     return task
 

@@ -242,7 +242,7 @@ def test_a_second_run_is_refused_while_the_first_lives(project):
     first = project.start("run")
     project.place.wait_for((project.path / "up").exists)
     second = project("run", code=6)
-    assert "is being run already" in second.err
+    assert "is already running" in second.err
     assert "without progress" not in second.err
     (project.path / "go").touch()
     assert first.wait() == 0, first.err

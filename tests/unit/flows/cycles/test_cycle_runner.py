@@ -329,7 +329,7 @@ def test_there_is_one_supervisor(scene, open_store):
     before = scene.store.read("trades").committed.seq
     with scene.store.supervising("trades"):
         assert scene.store.is_supervised("trades")
-        with pytest.raises(SupervisedError, match="trades is being run already"):
+        with pytest.raises(SupervisedError, match="trades is already running"):
             scene.run(open_store())
     assert not scene.store.is_supervised("trades")
     assert scene.processes.done == []
