@@ -33,3 +33,14 @@ def difference(shown: list[str], printed: list[str]) -> str:
         if not fits(expected, actual):
             return f"shown:   {expected}\nprinted: {actual}"
     return ""
+
+
+def is_shown(shown, printed):
+    """Return whether the lines are printed; a line `…` matches any number of lines."""
+    if "…" not in shown:
+        return not difference(shown, printed)
+    at = shown.index("…")
+    if difference(shown[:at], printed[:at]):
+        return False
+    rest = shown[at + 1 :]
+    return any(is_shown(rest, printed[start:]) for start in range(at, len(printed) + 1))

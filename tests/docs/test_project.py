@@ -71,11 +71,12 @@ def test_the_classifiers_exist_and_name_each_supported_python():
     assert tools["ruff"]["target-version"] == f"py3{oldest}"
 
 
-def test_the_package_and_its_two_commands_have_their_names():
+def test_the_package_and_its_commands_have_their_names():
     """`uvx rekindle-agents` finds a command with the name of the package."""
     assert PROJECT["name"] == "rekindle-agents"
-    assert PROJECT["scripts"].keys() == {"rekindle", "rekindle-agents"}
-    assert len(set(PROJECT["scripts"].values())) == 1
+    scripts = PROJECT["scripts"]
+    assert scripts.keys() == {"rekindle", "rekindle-agents", "rekindle-demo-agent"}
+    assert scripts["rekindle"] == scripts["rekindle-agents"]
 
 
 def test_each_extra_that_a_hint_names_exists():

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from documented import blocks, difference, steps
+from documented import blocks, is_shown, steps
 from rekindle.demo import stand_in_agent
 
 ROOT = Path(__file__).parents[2]
@@ -26,6 +26,7 @@ class Reader:
     def __init__(self, place, folder):
         self.place, self.path = place, folder / "project"
         self.programs, self.home = folder / "programs", folder / "home"
+        self.state = self.path / stand_in_agent.STATE_FOLDER
         for made in (self.path, self.programs, self.home):
             made.mkdir()
         rekindle = f'#!/bin/sh\nexec {sys.executable} -I -m rekindle "$@"\n'
@@ -56,9 +57,10 @@ class Reader:
         if "task" in words:
             (self.path / "PROMPT.md").write_text("Write six chapters.\n")
             # The first call for this chapter is slow, so that the kill arrives during it.
-            (self.path / f"{stand_in_agent.SLOW_PREFIX}chapter-2.md").touch()
+            self.state.mkdir(parents=True)
+            (self.state / f"{stand_in_agent.SLOW_PREFIX}chapter-2.md").touch()
         elif "working" in words:
-            self.place.wait_for(lambda: any(self.path.glob(".begun-*-chapter-2.md")))
+            self.place.wait_for(lambda: any(self.state.glob("begun-*-chapter-2.md")))
 
 
 @pytest.fixture
@@ -66,17 +68,6 @@ def reader(place, tmp_path):
     made = Reader(place, tmp_path)
     yield made
     made.run("rekindle down")
-
-
-def is_shown(shown, printed):
-    """Return whether the lines are printed; a line `…` matches any number of lines."""
-    if "…" not in shown:
-        return not difference(shown, printed)
-    at = shown.index("…")
-    if difference(shown[:at], printed[:at]):
-        return False
-    rest = shown[at + 1 :]
-    return any(is_shown(rest, printed[start:]) for start in range(at, len(printed) + 1))
 
 
 def test_the_readme_s_commands_print_what_it_shows(reader):

@@ -67,8 +67,10 @@ class Demonstration:
         self._folder = folder
         self._say = say
         self._kills = [FIRST_KILL, SECOND_KILL]
+        self._state = folder / stand_in.STATE_FOLDER
+        self._state.mkdir(parents=True)
         for number in self._kills:
-            (folder / f"{stand_in.SLOW_PREFIX}chapter-{number}.md").touch()
+            (self._state / f"{stand_in.SLOW_PREFIX}chapter-{number}.md").touch()
         self._session = ""
         self._takes_over = False
 
@@ -131,7 +133,7 @@ class Demonstration:
             self._say(f"3. Now it is killed during that tool call: kill -9 {pid}")
         else:
             self._say(f"4. Once more, and now its session is destroyed too: kill -9 {pid}")
-            (self._folder / f".session-{self._session}").unlink()
+            (self._state / f"session-{self._session}").unlink()
         os.kill(pid, signal.SIGKILL)
 
     def _tool_works(self, pid: int, file: str) -> bool:
@@ -140,7 +142,7 @@ class Demonstration:
         while time.monotonic() < deadline:
             if launch_processes.identify(pid) is None:
                 return False
-            if (self._folder / f".begun-{pid}-{file}").exists():
+            if (self._state / f"begun-{pid}-{file}").exists():
                 return True
             time.sleep(0.01)
         raise AgentError("the demo's tool did not start", hint="run the demo once more")

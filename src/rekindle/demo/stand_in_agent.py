@@ -1,8 +1,13 @@
 """A script that replaces Claude Code in the demo, with the same options, output and hooks.
 
 It needs no model: it writes one chapter after another, each with a short tool call. It saves its
-session in a file, so that the session can be resumed. It is started by its path, and imports
-nothing from Rekindle.
+session in a file, so that the session can be resumed. The demo starts it by its path; it imports
+nothing from Rekindle. In the tutorial it is the program `rekindle-demo-agent`, with options of its
+own:
+
+    --chapters=N   write at most N chapters in a session, and then a relay for the next one
+    --seconds=S    take S seconds for each chapter
+    --ask-before=N ask a person how the story ends before chapter N is written
 """
 
 import json
@@ -19,7 +24,9 @@ CHAPTERS = 6
 SECONDS_A_CALL = 0.7
 SECONDS_A_SLOW_CALL = 8.0
 """Duration of a call to be killed, in seconds; longer than `run` delays printing the call."""
-SLOW_PREFIX = ".slow-"
+STATE_FOLDER = ".rekindle/demo"
+"""Folder of the script's own files; below .rekindle, they do not look like work."""
+SLOW_PREFIX = "slow-"
 """Prefix of the marker file that makes the first call for a chapter slow."""
 WRITER_PROGRAM = (
     "import pathlib, sys, time; pathlib.Path(sys.argv[1]).touch(); time.sleep(float(sys.argv[2]));"
@@ -31,7 +38,9 @@ def main() -> int:
     options = dict(word[2:].partition("=")[::2] for word in sys.argv[1:] if word.startswith("--"))
     is_resume = "resume" in options
     session = options.get("resume") or options["session-id"]
-    session_file = Path(f".session-{session}")
+    state = Path(STATE_FOLDER)
+    state.mkdir(parents=True, exist_ok=True)
+    session_file = state / f"session-{session}"
     if is_resume and not session_file.exists():
         error = f"No conversation found with session ID: {session}"
         print_record(type="result", subtype="error_during_execution", is_error=True, errors=[error])
@@ -45,31 +54,61 @@ def main() -> int:
     print_record(
         type="system", subtype="init", session_id=session, model="none", claude_code_version="demo"
     )
-    for number in range(1, CHAPTERS + 1):
-        name = f"chapter-{number}.md"
-        if not Path(name).exists():
-            run_tool(name, session, tell)
+    if "A person has answered: " in prompt:
+        (state / "answered").touch()
+    result = write_chapters(options, session, tell)
     print_record(
         type="result",
         subtype="success",
         is_error=False,
         session_id=session,
-        result=f"All {CHAPTERS} chapters are written.",
+        result=result,
         total_cost_usd=0.0,
     )
     tell("SessionEnd", {"reason": "other"})
     return 0
 
 
-def run_tool(name: str, session: str, tell: HookCaller) -> None:
+def write_chapters(options: dict[str, str], session: str, tell: HookCaller) -> str:
+    """Write the missing chapters, or as many as the options allow; return the last message."""
+    missing = [n for n in range(1, CHAPTERS + 1) if not Path(f"chapter-{n}.md").exists()]
+    last = CHAPTERS
+    if "ask-before" in options and not Path(STATE_FOLDER, "answered").exists():
+        last = int(options["ask-before"]) - 1
+    now = [n for n in missing if n <= last][: int(options.get("chapters", CHAPTERS))]
+    for number in now:
+        seconds = float(options.get("seconds", SECONDS_A_CALL))
+        run_tool(f"chapter-{number}.md", session, tell, seconds)
+        missing.remove(number)
+    if "chapters" not in options:
+        return f"All {CHAPTERS} chapters are written."
+    if missing and missing[0] > last:
+        write_relay("Waiting for the operator: should the story end well?")
+        return "I need to know how the story ends."
+    write_relay(f"Write chapter-{missing[0]}.md" if missing else "DONE")
+    return f"{CHAPTERS - len(missing)} of {CHAPTERS} chapters are written."
+
+
+def write_relay(next_action: str) -> None:
+    """Write the relay for the next cycle where Rekindle looks for the agent's draft."""
+    folder = Path(os.environ["REKINDLE_FOLDER"])
+    draft = folder.parents[1] / "drafts" / folder.name / "relay.md"
+    draft.parent.mkdir(parents=True, exist_ok=True)
+    draft.write_text(
+        f"## Current Phase\nWriting\n\n## Next Action\n{next_action}\n", encoding="utf-8"
+    )
+
+
+def run_tool(name: str, session: str, tell: HookCaller, usual_seconds: float) -> None:
     """Run one tool call in its own process session, as Claude Code does."""
     identity = f"toolu_{os.getpid()}_{name}"
     tool = {"type": "tool_use", "id": identity, "name": "Write", "input": {"file_path": name}}
     usage = {"input_tokens": 1000}
     message = {"role": "assistant", "model": "none", "content": [tool], "usage": usage}
     print_record(type="assistant", message=message, parent_tool_use_id=None, session_id=session)
-    begun, slow = f".begun-{os.getpid()}-{name}", Path(f"{SLOW_PREFIX}{name}")
-    seconds = SECONDS_A_SLOW_CALL if slow.exists() else SECONDS_A_CALL
+    begun = f"{STATE_FOLDER}/begun-{os.getpid()}-{name}"
+    slow = Path(STATE_FOLDER, f"{SLOW_PREFIX}{name}")
+    seconds = SECONDS_A_SLOW_CALL if slow.exists() else usual_seconds
     slow.unlink(missing_ok=True)
     subprocess.run(  # noqa: S603 - our own arguments
         [sys.executable, "-I", "-S", "-c", WRITER_PROGRAM, begun, str(seconds), name],
@@ -108,6 +147,11 @@ def print_record(**fields: object) -> None:
     sys.stdout.flush()
 
 
-if __name__ == "__main__":
+def run() -> None:
+    """Run the agent as a program of its own, which exits at SIGTERM as Claude Code does."""
     signal.signal(signal.SIGTERM, lambda *_: os._exit(143))
     sys.exit(main())
+
+
+if __name__ == "__main__":
+    run()
