@@ -1,6 +1,6 @@
 """Test doubles for a CLI and its processes."""
 
-from rekindle.documents.launches.cli_output import SweptProcesses
+from rekindle.documents.launches.launch_types import SweptProcesses
 from rekindle.flows.supervisor_ports import SupervisorPorts
 from rekindle.policy.settings.runtime_settings import Settings
 from rekindle.system import clock

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from rekindle import plugins
 from rekindle.cli import main
-from rekindle.documents.launches.cli_output import LaunchSpec
+from rekindle.documents.launches.launch_types import LaunchSpec
 from rekindle.documents.manifest import Permissions, Persona
 from rekindle.errors import RekindleError
 from rekindle.policy.exits import stop_reasons

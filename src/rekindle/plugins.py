@@ -12,7 +12,7 @@ from typing import cast
 
 from rekindle.documents.events import AnyEvent
 from rekindle.documents.hooks.hook_record import HookRecord
-from rekindle.documents.launches.cli_output import LaunchSpec
+from rekindle.documents.launches.launch_types import LaunchSpec
 from rekindle.errors import PluginError, RekindleError
 from rekindle.ports import (
     REQUIRED_MEMBERS,

@@ -11,7 +11,7 @@ from rekindle.documents.hooks.hook_settings import (
     HookInstallation,
     HookObstacle,
 )
-from rekindle.documents.launches.cli_output import (
+from rekindle.documents.launches.launch_types import (
     BackgroundProcess,
     Brake,
     Capabilities,

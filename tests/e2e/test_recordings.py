@@ -5,7 +5,7 @@ import pytest
 from loopback.script import Parallel, Text, ToolCall
 from recordings.cases import CASES
 from recordings.recording import Recording
-from rekindle.documents.launches.cli_output import LaunchSpec
+from rekindle.documents.launches.launch_types import LaunchSpec
 from rekindle.documents.manifest import Permissions, Persona
 from rekindle.harnesses.claude_code import claude_harness
 

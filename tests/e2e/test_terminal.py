@@ -15,7 +15,7 @@ from loopback.script import Forever, Text
 AGENT = """
 import contextlib, json, os, sys
 from pathlib import Path
-from rekindle.documents.launches.cli_output import LaunchSpec, ProcessResult
+from rekindle.documents.launches.launch_types import LaunchSpec, ProcessResult
 from rekindle.plugins import Harnesses
 from rekindle.system.terminal.pty_process import TerminalProcesses
 

@@ -36,7 +36,7 @@ from rekindle.policy.settings.runtime_settings import (
     RuntimeSettings,
 )
 from rekindle.policy.supervision import run_moves as runs
-from rekindle.policy.supervision.decide import AgentLimits
+from rekindle.policy.supervision.next_move import AgentLimits
 from rekindle.system import clock
 
 HISTORIES = Path(__file__).parent / "histories"

@@ -34,7 +34,7 @@ from rekindle.policy.fleet.agent_registry import (
     CommitResult,
     LeaseRequest,
 )
-from rekindle.policy.supervision.decide import AgentLimits
+from rekindle.policy.supervision.next_move import AgentLimits
 
 HEARTBEAT_SECONDS = 2.0
 _PATIENCE_SECONDS = 30.0

@@ -18,7 +18,7 @@ from rekindle.policy.settings.runtime_settings import (
     QuestionSettings,
     RuntimeSettings,
 )
-from rekindle.policy.supervision.decide import AgentLimits
+from rekindle.policy.supervision.next_move import AgentLimits
 from rekindle.system import clock
 
 pytestmark = pytest.mark.timeout(120)

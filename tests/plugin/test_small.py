@@ -10,7 +10,7 @@ import pytest
 from plugin.test_echo import loaded
 from rekindle import config, hook, plugins, ports
 from rekindle.cli.setup import doctor_command
-from rekindle.documents.launches.cli_output import LaunchSpec
+from rekindle.documents.launches.launch_types import LaunchSpec
 from rekindle.documents.launches.one_shot import OneShotQuestion
 from rekindle.errors import ManifestError, PluginError, UsageError
 from rekindle.ports import complete_harness

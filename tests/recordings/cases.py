@@ -23,7 +23,7 @@ from loopback.model import Model
 from loopback.script import Cut, Fail, Forever, Hang, Parallel, Step, Text, ToolCall, Usage
 from recordings.clis import GIST, asking, of_question, write
 from recordings.recording import Recording, lines
-from rekindle.documents.launches.cli_output import LaunchSpec
+from rekindle.documents.launches.launch_types import LaunchSpec
 from rekindle.documents.manifest import Permissions, Persona
 from rekindle.harnesses.claude_code import claude_harness
 

@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Final, Self
 
 from loopback import install
 from recordings.tape import Tape, as_bytes, folder, lines, traces
-from rekindle.documents.launches.cli_output import (
+from rekindle.documents.launches.launch_types import (
     FinalReport,
     LaunchExit,
     LimitReport,

@@ -21,7 +21,7 @@ from oracle import NAME, Oracle
 from doubles import NoBackground, Unbraked
 from rekindle.documents import events
 from rekindle.documents.events import WorkSigns
-from rekindle.documents.launches.cli_output import (
+from rekindle.documents.launches.launch_types import (
     LAUNCH_VARIABLE,
     Capabilities,
     FinalReport,

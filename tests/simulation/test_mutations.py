@@ -38,8 +38,8 @@ from rekindle.policy.settings.runtime_settings import (
 )
 from rekindle.policy.supervision import (
     budget,
-    decide,
     hang,
+    next_move,
     run_moves,
     watchdog_table,
 )
@@ -505,7 +505,7 @@ def test_progress_that_is_measured_from_elsewhere(change, forgotten):
             stopped=stopped,
         )
 
-    change.setattr(decide.idle, "sum_idle_launches", other)
+    change.setattr(next_move.idle, "sum_idle_launches", other)
     if forgotten != "cycles":
         expect_caught(change, *OF_PROGRESS)
         return

@@ -19,7 +19,7 @@ from loopback.log import Request
 from loopback.model import Model
 from loopback.place import Place, Started
 from loopback.script import Step, ToolCall
-from rekindle.documents.launches.cli_output import (
+from rekindle.documents.launches.launch_types import (
     FinalReport,
     LaunchExit,
     LaunchSpec,

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from rekindle.documents import events
-from rekindle.documents.launches.cli_output import (
+from rekindle.documents.launches.launch_types import (
     LAUNCH_VARIABLE,
     FinalReport,
     SessionOpened,

@@ -16,7 +16,7 @@ from copies import copy_project
 from doubles import Done, Quiet, Unbraked, quiet_world
 from rekindle.documents import events
 from rekindle.documents import relay as relays
-from rekindle.documents.launches.cli_output import (
+from rekindle.documents.launches.launch_types import (
     Capabilities,
     LaunchExit,
     ProgramCommand,

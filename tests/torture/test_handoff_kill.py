@@ -17,7 +17,7 @@ from copies import copy_project
 from doubles import Done, Quiet, Unbraked, quiet_world
 from rekindle.documents import checkpoint, events
 from rekindle.documents.checkpoint import CheckpointSection
-from rekindle.documents.launches.cli_output import (
+from rekindle.documents.launches.launch_types import (
     LAUNCH_VARIABLE,
     Capabilities,
     LaunchExit,

@@ -12,7 +12,7 @@ import msgspec
 from rekindle import config
 from rekindle.demo import stand_in_agent as stand_in
 from rekindle.documents import events, manifest
-from rekindle.documents.launches.cli_output import (
+from rekindle.documents.launches.launch_types import (
     SessionOpened,
     ToolCallStarted,
 )

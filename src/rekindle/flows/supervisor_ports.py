@@ -7,8 +7,8 @@ from datetime import datetime
 import msgspec
 
 from rekindle.documents.events import WorkSigns
-from rekindle.documents.launches import cli_output
-from rekindle.documents.launches.cli_output import LaunchExit, OutputItem
+from rekindle.documents.launches import launch_types
+from rekindle.documents.launches.launch_types import LaunchExit, OutputItem
 from rekindle.documents.manifest import Budget, ModelPrice, Persona
 from rekindle.errors import RekindleError
 from rekindle.policy.exits.stop_reasons import StopReason
@@ -186,17 +186,17 @@ REPORT_KINDS: Mapping[type[SupervisorReport], str] = {
     SettingsReport: "settings.changed",
     RefusedCallReport: "call.refused",
     TroubleReport: "trouble",
-    cli_output.SessionOpened: "cli.opened",
-    cli_output.AssistantText: "cli.said",
-    cli_output.ToolCallStarted: "cli.called",
-    cli_output.ToolCallFinished: "cli.returned",
-    cli_output.UsageReport: "cli.used",
-    cli_output.RetryReport: "cli.retried",
-    cli_output.WarningReport: "cli.warned",
-    cli_output.LimitReport: "cli.refused",
-    cli_output.RefusedCall: "cli.refused_call",
-    cli_output.CompactionReport: "cli.compacted",
-    cli_output.FinalReport: "cli.finished",
+    launch_types.SessionOpened: "cli.opened",
+    launch_types.AssistantText: "cli.said",
+    launch_types.ToolCallStarted: "cli.called",
+    launch_types.ToolCallFinished: "cli.returned",
+    launch_types.UsageReport: "cli.used",
+    launch_types.RetryReport: "cli.retried",
+    launch_types.WarningReport: "cli.warned",
+    launch_types.LimitReport: "cli.refused",
+    launch_types.RefusedCall: "cli.refused_call",
+    launch_types.CompactionReport: "cli.compacted",
+    launch_types.FinalReport: "cli.finished",
 }
 """Report names used in a host's output; same as the event kind if the log has such an event."""
 

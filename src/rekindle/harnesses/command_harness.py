@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from rekindle.documents.launches.cli_output import (
+from rekindle.documents.launches.launch_types import (
     AssistantText,
     Capabilities,
     LaunchExit,

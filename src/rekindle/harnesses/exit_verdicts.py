@@ -7,7 +7,7 @@ statuses, and messages that many programs print.
 import re
 import signal
 
-from rekindle.documents.launches.cli_output import (
+from rekindle.documents.launches.launch_types import (
     ExitKind,
     LaunchExit,
     ProcessResult,

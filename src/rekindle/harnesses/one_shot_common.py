@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from rekindle.documents.launches.cli_output import (
+from rekindle.documents.launches.launch_types import (
     AssistantText,
     FinalReport,
     OutputItem,

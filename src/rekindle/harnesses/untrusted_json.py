@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from rekindle.documents.launches.cli_output import OutputItem
+from rekindle.documents.launches.launch_types import OutputItem
 from rekindle.documents.transcripts.turns import (
     Passage,
     PassageContent,

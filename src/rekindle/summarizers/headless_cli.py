@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 
 import msgspec
 
-from rekindle.documents.launches.cli_output import (
+from rekindle.documents.launches.launch_types import (
     FinalReport,
     UsageReport,
 )

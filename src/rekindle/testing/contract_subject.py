@@ -10,12 +10,12 @@ import msgspec
 from rekindle.documents.hooks.hook_settings import (
     HOOK_PROGRAM,
 )
-from rekindle.documents.launches.cli_output import (
+from rekindle.documents.launches.launch_types import (
     LaunchSpec,
     OutputItem,
     WindowUsage,
 )
-from rekindle.documents.launches.cli_output import ProgramCommand as Made
+from rekindle.documents.launches.launch_types import ProgramCommand as Made
 from rekindle.documents.launches.one_shot import (
     OneShotAnswer,
 )

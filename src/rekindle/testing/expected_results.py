@@ -24,7 +24,7 @@ from typing import Any
 import msgspec
 
 from rekindle.documents.events import AnyEvent
-from rekindle.documents.launches.cli_output import (
+from rekindle.documents.launches.launch_types import (
     AssistantText,
     CompactionReport,
     FinalReport,

@@ -3,10 +3,10 @@
 import re
 from typing import Any
 
-from rekindle.documents.launches.cli_output import (
+from rekindle.documents.launches.launch_types import (
     LAUNCH_VARIABLE,
 )
-from rekindle.documents.launches.cli_output import ProgramCommand as Made
+from rekindle.documents.launches.launch_types import ProgramCommand as Made
 from rekindle.documents.launches.one_shot import (
     ONE_SHOT_VARIABLE,
 )

@@ -6,11 +6,11 @@ from typing import Any
 from rekindle.documents.hooks.hook_settings import (
     HOOK_PROGRAM,
 )
-from rekindle.documents.launches.cli_output import (
+from rekindle.documents.launches.launch_types import (
     LAUNCH_VARIABLE,
     FinalReport,
 )
-from rekindle.documents.launches.cli_output import ProgramCommand as Made
+from rekindle.documents.launches.launch_types import ProgramCommand as Made
 from rekindle.documents.launches.one_shot import (
     ONE_SHOT_VARIABLE,
     OneShotQuestion,

@@ -6,7 +6,7 @@ from typing import Any, get_args
 import msgspec
 
 from rekindle.documents import events
-from rekindle.documents.launches.cli_output import (
+from rekindle.documents.launches.launch_types import (
     ExitKind,
     FinalReport,
     LimitReport,

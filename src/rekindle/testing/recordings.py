@@ -23,7 +23,7 @@ from rekindle.documents.hooks.hook_settings import (
     list_wanted,
     parse_hook_command,
 )
-from rekindle.documents.launches.cli_output import (
+from rekindle.documents.launches.launch_types import (
     FinalReport,
     LaunchExit,
     LimitReport,

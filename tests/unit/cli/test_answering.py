@@ -9,7 +9,7 @@ import pytest
 from rekindle.cli.running import answer_commands as cli
 from rekindle.cli.running import questions_command
 from rekindle.documents import events
-from rekindle.documents.launches.cli_output import RefusedCall
+from rekindle.documents.launches.launch_types import RefusedCall
 from rekindle.errors import BusyError, ClosedQuestionError
 from rekindle.policy.operator import answers, questions
 from rekindle.system import clock

@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from rekindle import config
-from rekindle.documents.launches.cli_output import (
+from rekindle.documents.launches.launch_types import (
     FOLDER,
     LAUNCH_VARIABLE,
 )

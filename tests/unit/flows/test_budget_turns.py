@@ -3,7 +3,7 @@
 import pytest
 
 from rekindle.documents import events
-from rekindle.documents.launches.cli_output import (
+from rekindle.documents.launches.launch_types import (
     UsageReport,
     WindowUsage,
 )

@@ -7,7 +7,7 @@ import pytest
 
 from rekindle.documents import events
 from rekindle.documents.events import WorkSigns
-from rekindle.documents.launches.cli_output import AssistantText
+from rekindle.documents.launches.launch_types import AssistantText
 from rekindle.flows.supervisor_ports import (
     SafeModeReport,
     WaitReport,

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from rekindle.documents import events
-from rekindle.documents.launches.cli_output import RefusedCall
+from rekindle.documents.launches.launch_types import RefusedCall
 from rekindle.documents.manifest import Budget
 from rekindle.flows.operator.ask_operator import QuestionAsker
 from rekindle.flows.supervisor_ports import SafeModeReport

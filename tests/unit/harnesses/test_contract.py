@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from rekindle.documents.launches.cli_output import LaunchSpec
+from rekindle.documents.launches.launch_types import LaunchSpec
 from rekindle.documents.launches.one_shot import OneShotQuestion
 from rekindle.documents.manifest import Persona
 from rekindle.harnesses import command_harness

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
-from rekindle.documents.launches.cli_output import (
+from rekindle.documents.launches.launch_types import (
     LaunchExit,
     LaunchSpec,
     ProgramCommand,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rekindle.documents.launches.cli_output import WarningReport
+from rekindle.documents.launches.launch_types import WarningReport
 from rekindle.documents.transcripts.turns import (
     PromptText,
     ToolResult,

@@ -20,12 +20,12 @@ from rekindle.cli.output import (
     echo,
     style_text,
 )
-from rekindle.cli.reports.log_lines import (
+from rekindle.cli.reports.describe_events import (
     describe_event,
     describe_turn,
     find_time,
 )
-from rekindle.cli.reports.report_lines import ReportLine
+from rekindle.cli.reports.describe_reports import ReportLine
 from rekindle.config import Project
 from rekindle.documents.transcripts.turns import Turn
 from rekindle.errors import BusyError, RekindleError, StoreError

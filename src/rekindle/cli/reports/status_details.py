@@ -25,7 +25,7 @@ from rekindle.policy.projection import sessions
 from rekindle.policy.projection.projection import Projection
 from rekindle.policy.projection.sessions import LaunchRecord
 from rekindle.policy.settings.runtime_settings import FLEET_STATUS_AGENTS
-from rekindle.policy.stall import ladder
+from rekindle.policy.stall import stall_response
 from rekindle.stores.files import (
     FileStore,
     folder_check,
@@ -277,7 +277,7 @@ def _describe_run(projection: Projection, *, supervised: bool) -> dict[str, Any]
         "run_began": run.began_at,
         "cycle_done": not projection.is_cycle_open,
         "last_cycle": _describe_last_cycle(projection),
-        "hurried": ladder.are_cycles_hurried(projection.ended),
+        "hurried": stall_response.are_cycles_hurried(projection.ended),
         "session": launch.session,
         "began": launch.began,
         "exit": launch.exit or None,

@@ -22,11 +22,11 @@ from rekindle.cli.output import (
     echo,
     print_styled,
 )
-from rekindle.cli.reports.event_printer import EventPrinter
-from rekindle.cli.reports.report_lines import (
+from rekindle.cli.reports.describe_reports import (
     describe_report,
     render_line,
 )
+from rekindle.cli.reports.event_printer import EventPrinter
 from rekindle.cli.trust_prompt import (
     ensure_trust,
     print_changes,

@@ -20,7 +20,7 @@ from rekindle.cli.output import (
     print_styled,
     style_text,
 )
-from rekindle.cli.setup.hook_locations import examine_all
+from rekindle.cli.setup.hook_selection import examine_all
 from rekindle.cli.trust_prompt import VARIABLE as TRUST_VARIABLE
 from rekindle.config import Project
 from rekindle.errors import CheckFailedError, RekindleError

@@ -21,7 +21,7 @@ from rekindle.cli.output import (
     print_json,
     style_text,
 )
-from rekindle.cli.setup.hook_locations import (
+from rekindle.cli.setup.hook_selection import (
     examine_all,
     find_agent_location,
     find_location,

@@ -4,7 +4,7 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 
-from rekindle.documents.launches.cli_output import (
+from rekindle.documents.launches.launch_types import (
     AssistantText,
     CompactionReport,
     ToolCallStarted,

@@ -11,7 +11,7 @@ from typing import Literal
 
 import msgspec
 
-from rekindle.documents.launches.cli_output import (
+from rekindle.documents.launches.launch_types import (
     AssistantText,
     CompactionReport,
     ToolCallStarted,

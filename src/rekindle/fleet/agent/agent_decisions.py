@@ -11,7 +11,7 @@ with workflow.unsafe.imports_passed_through():
     from rekindle.policy.operator import questions
     from rekindle.policy.progress import idle
     from rekindle.policy.supervision import run_moves as runs
-    from rekindle.policy.supervision.decide import (
+    from rekindle.policy.supervision.next_move import (
         decide_move,
         has_failed_resume,
         select_open_launches,

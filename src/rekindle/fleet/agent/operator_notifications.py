@@ -6,7 +6,7 @@ from datetime import timedelta
 from temporalio import workflow
 from temporalio.exceptions import ActivityError
 
-from rekindle.fleet.agent.host_activities import make_order
+from rekindle.fleet.agent.start_activities import make_order
 
 with workflow.unsafe.imports_passed_through():
     from rekindle.fleet.agent.host_orders import make_pool_queue

@@ -22,13 +22,13 @@ from rekindle.fleet.agent.agent_decisions import (
     make_question_terms,
 )
 from rekindle.fleet.agent.agent_listing import AgentListing
-from rekindle.fleet.agent.host_activities import (
+from rekindle.fleet.agent.operator_notifications import OperatorNotices
+from rekindle.fleet.agent.start_activities import (
     may_move,
     start_beside,
     start_offer,
     start_on_host,
 )
-from rekindle.fleet.agent.operator_notifications import OperatorNotices
 
 with workflow.unsafe.imports_passed_through():
     # All of these modules are pure. Any module missing here would be imported again for each agent.
@@ -57,7 +57,7 @@ with workflow.unsafe.imports_passed_through():
         PROBED_CRASHES,
     )
     from rekindle.policy.supervision import run_moves as runs
-    from rekindle.policy.supervision.decide import measure_idle_work, select_open_launches
+    from rekindle.policy.supervision.next_move import measure_idle_work, select_open_launches
 
 _MOMENT = timedelta(seconds=FLEET_QUEUED_SECONDS)
 

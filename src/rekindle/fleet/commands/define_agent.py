@@ -16,7 +16,7 @@ from rekindle.policy.handoff import window_rule
 from rekindle.policy.redact.redaction import Redaction
 from rekindle.policy.settings import notify_addresses
 from rekindle.policy.settings.runtime_settings import AgentDefaults, FleetSettings, TlsSettings
-from rekindle.policy.supervision.decide import AgentLimits
+from rekindle.policy.supervision.next_move import AgentLimits
 from rekindle.stores.folders.agent_folder import RekindleFolder
 from rekindle.system import clock, host
 from rekindle.wiring.agent_dir_list import find_agent_dir

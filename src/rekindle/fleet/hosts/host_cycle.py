@@ -19,7 +19,7 @@ from rekindle.policy.exits.restart import WaitUntil
 from rekindle.policy.exits.session_choice import ResumeSession, StartFresh, choose_session
 from rekindle.policy.projection.sessions import select_cycle_launches
 from rekindle.policy.settings.runtime_settings import FLEET_FOLD_SECONDS, STOP_SECONDS
-from rekindle.policy.supervision.decide import select_open_launches
+from rekindle.policy.supervision.next_move import select_open_launches
 from rekindle.policy.supervision.run_moves import CloseCycle, HandOff
 from rekindle.system.processes import stop_signals
 from rekindle.system.processes.child_processes import Interruption

@@ -4,7 +4,7 @@ from rekindle.documents.brief import Brief, BriefLabel
 from rekindle.documents.summaries.summary import list_carried_items, make_line
 from rekindle.flows.briefs.brief_material import BriefMaterial, BriefPorts
 from rekindle.flows.read_documents import read_relay
-from rekindle.policy.briefs import brief_page as policy
+from rekindle.policy.briefs import brief_content as policy
 from rekindle.policy.exits import reason_text, stop_reasons
 from rekindle.policy.projection import open_loops
 from rekindle.policy.projection.projection import Projection

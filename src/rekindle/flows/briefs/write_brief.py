@@ -28,7 +28,7 @@ from rekindle.flows.briefs.brief_attempts import read_attempts, record_attempt
 from rekindle.flows.briefs.brief_material import BriefMaterial, BriefPorts, MaterialCollector
 from rekindle.flows.briefs.compose_brief import BriefComposer, explain_failures, is_given_up
 from rekindle.flows.read_documents import parse_brief
-from rekindle.policy.briefs import brief_page as policy
+from rekindle.policy.briefs import brief_content as policy
 from rekindle.policy.briefs import brief_schedule
 from rekindle.policy.briefs.brief_schedule import DueBrief
 from rekindle.policy.briefs.loop_changes import AnswerSources, LoopChanges, settle_loops

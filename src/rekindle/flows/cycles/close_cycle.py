@@ -33,7 +33,7 @@ from rekindle.policy.projection import sessions
 from rekindle.policy.projection.projection import Projection
 from rekindle.policy.relay.claimed_end import reports_all_done
 from rekindle.policy.settings.runtime_settings import RELAY_BYTES, STOP_SECONDS
-from rekindle.policy.stall.ladder import LastReview, record_review
+from rekindle.policy.stall.stall_response import LastReview, record_review
 from rekindle.policy.supervision.budget import RunSpending
 from rekindle.stores.files.writer import Writer
 from rekindle.summarizers.mechanical_summary import KnownWork, summarize_mechanically

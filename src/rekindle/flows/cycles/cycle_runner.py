@@ -6,7 +6,7 @@ from contextlib import suppress
 import msgspec
 
 from rekindle.documents import events, progress_file
-from rekindle.documents.launches.cli_output import LaunchExit, SweptProcesses
+from rekindle.documents.launches.launch_types import LaunchExit, SweptProcesses
 from rekindle.errors import ProgramMissingError, RekindleError, StoreError
 from rekindle.flows.cycles.agent_log import AgentLog
 from rekindle.flows.cycles.launch_prompt import LaunchPrompts
@@ -25,7 +25,7 @@ from rekindle.policy.handoff import window_rule
 from rekindle.policy.projection.projection import Projection
 from rekindle.policy.projection.sessions import LaunchRecord
 from rekindle.policy.supervision import budget
-from rekindle.policy.supervision.decide import measure_idle_work
+from rekindle.policy.supervision.next_move import measure_idle_work
 from rekindle.system.files import durable_files
 
 

@@ -21,8 +21,8 @@ from rekindle.policy.progress.work_progress import (
 from rekindle.policy.projection.projection import Projection
 from rekindle.policy.relay import convergence, decision_ledger
 from rekindle.policy.settings.runtime_settings import STALL_TURNS
-from rekindle.policy.stall.ladder import LastReview
 from rekindle.policy.stall.relay_comparison import compare_relays
+from rekindle.policy.stall.stall_response import LastReview
 from rekindle.policy.stall.verdict import StallKind, StallVerdict
 from rekindle.system.git.work_status import GitStatus
 from rekindle.thresholds.texts import DID_CHARACTERS

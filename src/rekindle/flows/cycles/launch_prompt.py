@@ -5,7 +5,7 @@ from pathlib import Path
 
 from rekindle.documents import primer
 from rekindle.documents.launches.background_record import render_ended_notice
-from rekindle.documents.launches.cli_output import LaunchSpec
+from rekindle.documents.launches.launch_types import LaunchSpec
 from rekindle.documents.manifest import Budget
 from rekindle.flows.priming.compose_primer import compose_primer
 from rekindle.flows.supervisor_ports import AgentSpec, SupervisorPorts

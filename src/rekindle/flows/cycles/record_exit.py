@@ -5,7 +5,7 @@ from datetime import datetime
 import msgspec
 
 from rekindle.documents import events
-from rekindle.documents.launches.cli_output import LaunchExit, SweptProcesses
+from rekindle.documents.launches.launch_types import LaunchExit, SweptProcesses
 from rekindle.flows.cycles.agent_log import AgentLog
 from rekindle.flows.cycles.window_sizes import WindowSizes
 from rekindle.flows.cycles.work_signs import add_resolved
@@ -23,7 +23,7 @@ from rekindle.policy.progress.work_progress import find_progress, name_series
 from rekindle.policy.projection import sessions
 from rekindle.policy.projection.projection import LastActivity, Projection
 from rekindle.policy.projection.sessions import LaunchRecord
-from rekindle.policy.supervision.decide import measure_idle_work
+from rekindle.policy.supervision.next_move import measure_idle_work
 
 
 class ExitRecorder:

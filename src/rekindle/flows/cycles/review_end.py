@@ -6,7 +6,7 @@ from contextlib import closing
 from pathlib import Path
 
 from rekindle.documents import events
-from rekindle.documents.launches.cli_output import LAUNCH_VARIABLE, LaunchSpec, ProgramCommand
+from rekindle.documents.launches.launch_types import LAUNCH_VARIABLE, LaunchSpec, ProgramCommand
 from rekindle.documents.launches.one_shot import ONE_SHOT_VARIABLE
 from rekindle.errors import AgentError, RekindleError, StoppedError
 from rekindle.flows.launches.spend_meter import SpendMeter

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from rekindle.documents import events
-from rekindle.documents.launches.cli_output import SessionOpened, UsageSource, WindowUsage
+from rekindle.documents.launches.launch_types import SessionOpened, UsageSource, WindowUsage
 from rekindle.flows.supervisor_ports import AgentSpec, SupervisorPorts
 from rekindle.flows.transcripts import transcript_files
 from rekindle.flows.transcripts.archive_transcripts import list_subagent_files

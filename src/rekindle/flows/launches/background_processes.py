@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rekindle.documents.events import LaunchStarted
 from rekindle.documents.launches.background_record import BackgroundRecord, RecordedProcess
-from rekindle.documents.launches.cli_output import SweptProcesses
+from rekindle.documents.launches.launch_types import SweptProcesses
 from rekindle.errors import RekindleError
 from rekindle.flows.supervisor_ports import AgentSpec, SupervisorPorts, TroubleReport
 from rekindle.formats.identifiers import to_one_line

@@ -4,7 +4,7 @@ import msgspec
 
 from rekindle.documents import events
 from rekindle.documents.events import LaunchStarted
-from rekindle.documents.launches.cli_output import LaunchExit, ProcessVitals
+from rekindle.documents.launches.launch_types import LaunchExit, ProcessVitals
 from rekindle.flows.launches.process_output import ProcessOutput
 from rekindle.flows.supervisor_ports import AgentSpec, HangReport, SupervisorPorts
 from rekindle.flows.transcripts import transcript_files

@@ -7,7 +7,7 @@ from types import MappingProxyType
 import msgspec
 
 from rekindle.documents.events import Heartbeat, LaunchStarted
-from rekindle.documents.launches.cli_output import (
+from rekindle.documents.launches.launch_types import (
     FOLDER,
     LAUNCH_VARIABLE,
     LaunchExit,

@@ -11,7 +11,7 @@ from datetime import datetime
 import msgspec
 
 from rekindle.documents.events import Heartbeat
-from rekindle.documents.launches.cli_output import AssistantText, OutputItem, ToolCallStarted
+from rekindle.documents.launches.launch_types import AssistantText, OutputItem, ToolCallStarted
 from rekindle.documents.transcripts.turns import Speaker, TranscriptCursor, Turn
 from rekindle.errors import RekindleError
 from rekindle.flows.supervisor_ports import AgentSpec, SupervisorPorts, TroubleReport

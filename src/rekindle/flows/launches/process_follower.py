@@ -5,7 +5,7 @@ from contextlib import closing, suppress
 
 from rekindle.documents import events
 from rekindle.documents.events import LaunchStarted
-from rekindle.documents.launches.cli_output import (
+from rekindle.documents.launches.launch_types import (
     LaunchExit,
     SessionOpened,
     ToolCallStarted,

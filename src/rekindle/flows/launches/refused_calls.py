@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from rekindle.documents import events
-from rekindle.documents.launches.cli_output import LaunchExit, RefusedCall
+from rekindle.documents.launches.launch_types import LaunchExit, RefusedCall
 from rekindle.flows.launches.launch import Launch
 from rekindle.flows.supervisor_ports import AgentSpec
 from rekindle.flows.transcripts import transcript_files

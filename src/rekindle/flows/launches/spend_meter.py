@@ -2,7 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 
-from rekindle.documents.launches.cli_output import FinalReport, OutputItem, UsageReport, WindowUsage
+from rekindle.documents.launches.launch_types import (
+    FinalReport,
+    OutputItem,
+    UsageReport,
+    WindowUsage,
+)
 from rekindle.documents.manifest import ModelPrice
 from rekindle.policy.supervision import budget
 from rekindle.policy.supervision.budget import RunSpending

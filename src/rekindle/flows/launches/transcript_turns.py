@@ -2,7 +2,7 @@
 
 import msgspec
 
-from rekindle.documents.launches.cli_output import UsageReport
+from rekindle.documents.launches.launch_types import UsageReport
 from rekindle.flows.launches.process_output import ProcessOutput
 from rekindle.flows.launches.spend_meter import SpendMeter
 from rekindle.flows.supervisor_ports import AgentSpec

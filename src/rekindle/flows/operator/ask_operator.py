@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 import msgspec
 
 from rekindle.documents import events
-from rekindle.documents.launches.cli_output import RefusedCall
+from rekindle.documents.launches.launch_types import RefusedCall
 from rekindle.documents.screens.agent_row import render_command
 from rekindle.flows.supervisor_ports import AgentSpec, RefusedCallReport, SupervisorPorts
 from rekindle.formats.identifiers import to_one_line

@@ -13,7 +13,7 @@ from rekindle.policy.projection import open_loops, sessions
 from rekindle.policy.projection.projection import Projection
 from rekindle.policy.relay import trim
 from rekindle.policy.settings.runtime_settings import Settings
-from rekindle.policy.stall import ladder
+from rekindle.policy.stall import stall_response
 from rekindle.stores.files import FileStore
 from rekindle.stores.log.view import AgentView
 
@@ -58,11 +58,11 @@ def compose_primer(
     notices = [
         _render_move(committed),
         _render_ended(committed, checkpoint),
-        ladder.render_stall_notice(committed.ended, committed.run.heeded, stall),
-        ladder.render_until_failure(committed.ended),
-        ladder.render_failed_review(committed.ended),
+        stall_response.render_stall_notice(committed.ended, committed.run.heeded, stall),
+        stall_response.render_until_failure(committed.ended),
+        stall_response.render_failed_review(committed.ended),
         _CLAIMED if last and last.claimed and "failed" not in {last.until, last.review} else "",
-        ladder.render_failed_cycles(committed.ended),
+        stall_response.render_failed_cycles(committed.ended),
         last.redebated if last else "",
         _render_stage(committed, relay) if converges else "",
     ]

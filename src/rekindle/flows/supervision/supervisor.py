@@ -9,7 +9,7 @@ from contextlib import suppress
 import msgspec
 
 from rekindle.documents import events
-from rekindle.documents.launches.cli_output import LaunchExit
+from rekindle.documents.launches.launch_types import LaunchExit
 from rekindle.errors import AgentError, FolderLostError, RekindleError, StoreError, TamperedLogError
 from rekindle.flows.cycles.close_cycle import CycleEndPorts
 from rekindle.flows.supervision.supervisor_steps import SupervisorSteps
@@ -31,7 +31,7 @@ from rekindle.policy.projection import sessions
 from rekindle.policy.projection.projection import Projection
 from rekindle.policy.settings.runtime_settings import POLL_SECONDS
 from rekindle.policy.supervision import run_moves as policy
-from rekindle.policy.supervision.decide import measure_idle_work
+from rekindle.policy.supervision.next_move import measure_idle_work
 from rekindle.policy.supervision.run_moves import CloseCycle, HandOff, Move, RunState
 
 

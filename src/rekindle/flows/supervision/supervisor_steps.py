@@ -1,13 +1,13 @@
 """Perform the steps of an agent on its host: launch, hand off, end the cycle.
 
-`policy.supervision.decide` chooses the next step. Any waiting is left to the caller: the supervisor
-on a laptop, or the engine in a fleet.
+`policy.supervision.next_move` chooses the next step. Any waiting is left to the caller: the
+supervisor on a laptop, or the engine in a fleet.
 """
 
 from collections.abc import Mapping
 
 from rekindle.documents import events
-from rekindle.documents.launches.cli_output import LaunchExit
+from rekindle.documents.launches.launch_types import LaunchExit
 from rekindle.errors import OverBudgetError, StoppedError
 from rekindle.flows.cycles.agent_log import AgentLog
 from rekindle.flows.cycles.close_cycle import CycleCloser, CycleEndPorts
@@ -21,8 +21,8 @@ from rekindle.policy.exits.session_choice import ResumeSession, StartFresh
 from rekindle.policy.handoff import window_rule
 from rekindle.policy.projection import sessions
 from rekindle.policy.projection.projection import Projection
-from rekindle.policy.stall import ladder
-from rekindle.policy.supervision.decide import AgentLimits, decide_move, select_open_launches
+from rekindle.policy.stall import stall_response
+from rekindle.policy.supervision.next_move import AgentLimits, decide_move, select_open_launches
 from rekindle.policy.supervision.run_moves import Move, RunState
 
 
@@ -102,7 +102,7 @@ class SupervisorSteps:
                 return None, 0  # the caller handles the stop, and the cycle stays open
         projection = self.log.known()
         cap = projection.run.cycles.cycles
-        consequence = ladder.decide_after_cycle(
+        consequence = stall_response.decide_after_cycle(
             projection.ended,
             ended,
             since=projection.run.heeded,

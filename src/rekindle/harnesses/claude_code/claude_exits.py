@@ -8,7 +8,7 @@ an agent may mention limits in its work.
 
 import re
 
-from rekindle.documents.launches.cli_output import (
+from rekindle.documents.launches.launch_types import (
     LaunchExit,
     ProcessResult,
 )

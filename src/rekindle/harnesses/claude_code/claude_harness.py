@@ -23,7 +23,7 @@ from rekindle.documents.hooks.hook_settings import (
     HookInstallation,
     HookObstacle,
 )
-from rekindle.documents.launches.cli_output import (
+from rekindle.documents.launches.launch_types import (
     Brake,
     Capabilities,
     LaunchSpec,

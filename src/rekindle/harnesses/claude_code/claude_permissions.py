@@ -10,7 +10,7 @@ These rules add to the permissions in the user's own settings. None of them limi
 import re
 from collections.abc import Iterable, Iterator
 
-from rekindle.documents.launches.cli_output import LaunchSpec
+from rekindle.documents.launches.launch_types import LaunchSpec
 from rekindle.documents.manifest import Permissions
 from rekindle.errors import UnenforceableError
 

@@ -8,7 +8,7 @@ message is checked before the outer one. The API's status is only in the text of
 
 import re
 
-from rekindle.documents.launches.cli_output import (
+from rekindle.documents.launches.launch_types import (
     LaunchExit,
     ProcessResult,
 )

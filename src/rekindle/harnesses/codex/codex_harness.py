@@ -23,7 +23,7 @@ else. So the first `codex` on the PATH can be used. Limits of the CLI:
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from rekindle.documents.launches.cli_output import (
+from rekindle.documents.launches.launch_types import (
     Brake,
     Capabilities,
     LaunchSpec,

@@ -16,7 +16,7 @@ from rekindle.documents.hooks.hook_settings import (
     HookObstacle,
     parse_hook_command,
 )
-from rekindle.documents.launches.cli_output import (
+from rekindle.documents.launches.launch_types import (
     LaunchSpec,
 )
 from rekindle.harnesses import hook_dialect

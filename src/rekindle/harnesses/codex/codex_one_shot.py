@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from rekindle.documents.launches.cli_output import ProgramCommand
+from rekindle.documents.launches.launch_types import ProgramCommand
 from rekindle.documents.launches.one_shot import (
     OneShotAnswer,
     OneShotQuestion,

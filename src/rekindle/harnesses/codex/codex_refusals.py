@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator
 
-from rekindle.documents.launches.cli_output import (
+from rekindle.documents.launches.launch_types import (
     RefusedCall,
     ToolCallStarted,
 )

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from rekindle.documents.launches.cli_output import (
+from rekindle.documents.launches.launch_types import (
     AssistantText,
     CompactionReport,
     OutputItem,

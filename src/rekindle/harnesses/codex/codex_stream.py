@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from rekindle.documents.launches.cli_output import (
+from rekindle.documents.launches.launch_types import (
     AssistantText,
     FinalReport,
     OutputItem,

@@ -9,7 +9,7 @@ is matched before quotas.
 
 import re
 
-from rekindle.documents.launches.cli_output import (
+from rekindle.documents.launches.launch_types import (
     LaunchExit,
     ProcessResult,
     WarningReport,

@@ -17,7 +17,7 @@ from typing import Literal
 
 import msgspec
 
-from rekindle.documents.launches.cli_output import ExitKind
+from rekindle.documents.launches.launch_types import ExitKind
 from rekindle.documents.screens.agent_row import AgentState
 from rekindle.documents.tables import require_rows
 from rekindle.policy.settings.runtime_settings import PROBE_INTERVAL

@@ -34,7 +34,7 @@ from rekindle.policy.settings.runtime_settings import (
     FLEET_TAIL_BYTES,
     STALL_TURNS,
 )
-from rekindle.policy.supervision.decide import AgentLimits
+from rekindle.policy.supervision.next_move import AgentLimits
 from rekindle.thresholds.fleet_limits import FLEET_COMMITS_KEPT
 
 _PROMPT = str(events.PromptSubmitted.__struct_config__.tag)

@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from rekindle.documents.launches.cli_output import (
+from rekindle.documents.launches.launch_types import (
     Brake,
     WindowUsage,
 )

@@ -14,7 +14,7 @@ from rekindle.documents import events
 from rekindle.documents.events import (
     QuestionAsked,
 )
-from rekindle.documents.launches.cli_output import RefusedCall
+from rekindle.documents.launches.launch_types import RefusedCall
 from rekindle.documents.manifest import Budget
 from rekindle.formats.identifiers import to_one_line
 from rekindle.policy.exits import reason_text, stop_reasons

@@ -33,8 +33,8 @@ from rekindle.policy.projection.projection import (
     TimedValue,
     WindowFill,
 )
-from rekindle.policy.stall import ladder
-from rekindle.policy.stall.ladder import CycleBeginning, LastAnswer
+from rekindle.policy.stall import stall_response
+from rekindle.policy.stall.stall_response import CycleBeginning, LastAnswer
 from rekindle.policy.supervision import run_moves as runs
 
 SessionEvent = (
@@ -142,11 +142,11 @@ class _ProjectionBuilder(ProjectionFields):
                     ),
                 )
             case events.ReviewMade():
-                self.reviewed = max(self.reviewed, ladder.record_review(event))
+                self.reviewed = max(self.reviewed, stall_response.record_review(event))
                 self.run = runs.apply_event(self.run, event)
             case events.CycleEnded():
                 self.cycle_ended = max(self.cycle_ended, event.cycle)
-                ladder.remember_cycle_end(self.ended, event)
+                stall_response.remember_cycle_end(self.ended, event)
 
     def _apply_run(self, event: AnyEvent | UnknownEvent) -> None:
         match event:

@@ -13,8 +13,8 @@ from rekindle.policy.projection import sessions
 from rekindle.policy.projection.hook_reports import keep_newest_reports
 from rekindle.policy.projection.open_loops import Loop
 from rekindle.policy.projection.sessions import LaunchRecord, SessionRecord
-from rekindle.policy.stall import ladder
-from rekindle.policy.stall.ladder import CycleBeginning, LastAnswer
+from rekindle.policy.stall import stall_response
+from rekindle.policy.stall.stall_response import CycleBeginning, LastAnswer
 from rekindle.policy.supervision.run_moves import RunState
 from rekindle.thresholds.supervision import QUESTIONS_KEPT
 
@@ -134,7 +134,7 @@ class ProjectionFields(msgspec.Struct):
     answers: dict[str, events.QuestionAnswered] = {}
     """The valid answer to each question, by question id."""
     window: WindowFill = WindowFill()
-    reviewed: ladder.LastReview = ladder.LastReview()
+    reviewed: stall_response.LastReview = stall_response.LastReview()
 
     @property
     def may_miss_stop(self) -> bool:

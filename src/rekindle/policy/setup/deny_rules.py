@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 from urllib.parse import urlsplit
 
-from rekindle.documents.launches.cli_output import RefusedCall
+from rekindle.documents.launches.launch_types import RefusedCall
 
 _RULE = re.compile(r"(?P<tool>[^()]+)(?:\((?P<pattern>.*)\))?\Z", re.DOTALL)
 _WHOLE_TOOL = ("", "*", "**")

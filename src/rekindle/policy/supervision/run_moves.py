@@ -157,7 +157,7 @@ def is_done(run: RunState) -> bool:
 
 
 class CloseCycle(msgspec.Struct, frozen=True):
-    """Close the cycle; `stall.ladder` decides what happens next."""
+    """Close the cycle; `stall.stall_response` decides what happens next."""
 
 
 class HandOff(msgspec.Struct, frozen=True):

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Self
 
 from rekindle import ports
-from rekindle.documents.launches.cli_output import (
+from rekindle.documents.launches.launch_types import (
     LAUNCH_VARIABLE,
     BackgroundProcess,
     ProcessVitals,

@@ -24,7 +24,7 @@ from threading import Lock
 
 import msgspec
 
-from rekindle.documents.launches.cli_output import (
+from rekindle.documents.launches.launch_types import (
     FOLDER,
     LAUNCH_VARIABLE,
     BackgroundProcess,

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from rekindle.documents.launches.cli_output import (
+from rekindle.documents.launches.launch_types import (
     LAUNCH_VARIABLE,
     ProcessVitals,
 )

@@ -23,7 +23,7 @@ from pathlib import Path
 
 import psutil
 
-from rekindle.documents.launches.cli_output import (
+from rekindle.documents.launches.launch_types import (
     LAUNCH_VARIABLE,
     ProcessVitals,
 )

@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 
 from rekindle.config import Project
-from rekindle.documents.launches.cli_output import Capabilities
+from rekindle.documents.launches.launch_types import Capabilities
 from rekindle.harnesses import command_harness
 from rekindle.system.processes import program_search
 from rekindle.wiring.agent_dir_list import find_agent_dir

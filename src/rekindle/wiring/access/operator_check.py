@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from rekindle.config import Project
-from rekindle.documents.launches.cli_output import (
+from rekindle.documents.launches.launch_types import (
     FOLDER,
     LAUNCH_VARIABLE,
 )

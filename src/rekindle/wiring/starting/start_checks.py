@@ -14,7 +14,7 @@ import msgspec
 
 from rekindle.config import Project
 from rekindle.documents import manifest
-from rekindle.documents.launches.cli_output import LaunchSpec
+from rekindle.documents.launches.launch_types import LaunchSpec
 from rekindle.documents.manifest import (
     DEFAULT_PROMPT,
     ModelPrice,

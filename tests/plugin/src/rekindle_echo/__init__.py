@@ -8,7 +8,7 @@ prints text for a person, not JSON.
 import json
 import re
 
-from rekindle.documents.launches.cli_output import (
+from rekindle.documents.launches.launch_types import (
     AssistantText,
     Capabilities,
     FinalReport,

@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from rekindle.documents.launches.cli_output import (
+from rekindle.documents.launches.launch_types import (
     AssistantText,
     CompactionReport,
     ToolCallStarted,

@@ -10,7 +10,7 @@ import pytest
 from conftest import RELAY
 from doubles import NoBackground, Unbraked
 from rekindle.documents import events, primer, relay
-from rekindle.documents.launches.cli_output import (
+from rekindle.documents.launches.launch_types import (
     AssistantText,
     Capabilities,
     FinalReport,

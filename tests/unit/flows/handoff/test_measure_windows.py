@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from rekindle.documents.launches.cli_output import ProgramCommand
+from rekindle.documents.launches.launch_types import ProgramCommand
 from rekindle.flows.handoff import measure_windows as flow
 from rekindle.system.processes.child_processes import HostProcesses
 

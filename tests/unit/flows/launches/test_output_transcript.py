@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from rekindle.documents.launches.cli_output import (
+from rekindle.documents.launches.launch_types import (
     AssistantText,
     ToolCallStarted,
     WarningReport,

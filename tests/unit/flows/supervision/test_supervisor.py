@@ -7,7 +7,7 @@ import pytest
 
 from doubles import NoBackground, Unbraked
 from rekindle.documents import events
-from rekindle.documents.launches.cli_output import (
+from rekindle.documents.launches.launch_types import (
     AssistantText,
     Capabilities,
     FinalReport,

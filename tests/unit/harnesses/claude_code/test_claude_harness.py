@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from recordings.recording import KEPT, Recording, traces
 from rekindle.documents.hooks.hook_record import HookRecord
-from rekindle.documents.launches.cli_output import (
+from rekindle.documents.launches.launch_types import (
     AssistantText,
     CompactionReport,
     FinalReport,

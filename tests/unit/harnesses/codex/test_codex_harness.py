@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from recordings.codex_cases import CODEX
 from recordings.tape import Tape, as_bytes
 from rekindle.documents.hooks.hook_record import HookRecord
-from rekindle.documents.launches.cli_output import (
+from rekindle.documents.launches.launch_types import (
     AssistantText,
     FinalReport,
     LaunchExit,

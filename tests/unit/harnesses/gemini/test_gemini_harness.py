@@ -20,7 +20,7 @@ from rekindle.documents.events import (
     SessionStarted,
 )
 from rekindle.documents.hooks.hook_record import HookRecord
-from rekindle.documents.launches.cli_output import (
+from rekindle.documents.launches.launch_types import (
     AssistantText,
     FinalReport,
     LaunchExit,

@@ -6,8 +6,8 @@ from typing import Literal, get_args
 
 import pytest
 
-from rekindle.documents.launches import cli_output
-from rekindle.documents.launches.cli_output import ExitKind
+from rekindle.documents.launches import launch_types
+from rekindle.documents.launches.launch_types import ExitKind
 from rekindle.documents.screens.agent_row import AgentState
 from rekindle.policy.exits import reason_text, stop_reasons
 from rekindle.policy.exits.backoff import (
@@ -30,7 +30,7 @@ def import_with(before="", after=""):
 def test_an_exit_kind_without_a_row_fails_the_import(monkeypatch):
     """A new kind of exit cannot pass for a crash."""
     import_with()
-    monkeypatch.setattr(cli_output, "ExitKind", Literal[(*get_args(ExitKind), "quota")])
+    monkeypatch.setattr(launch_types, "ExitKind", Literal[(*get_args(ExitKind), "quota")])
     with pytest.raises(TypeError, match="quota"):
         import_with()
 

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from rekindle.documents import events, manifest
-from rekindle.documents.launches.cli_output import WindowUsage
+from rekindle.documents.launches.launch_types import WindowUsage
 from rekindle.errors import ManifestError
 from rekindle.harnesses.claude_code import claude_harness
 from rekindle.harnesses.codex import codex_harness

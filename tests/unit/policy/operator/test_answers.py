@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from rekindle.documents import events
-from rekindle.documents.launches.cli_output import RefusedCall
+from rekindle.documents.launches.launch_types import RefusedCall
 from rekindle.errors import AnswerError
 from rekindle.policy.exits.stop_reasons import STOP_REASONS
 from rekindle.policy.operator import answers, questions

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from rekindle.documents import events
-from rekindle.documents.launches.cli_output import RefusedCall
+from rekindle.documents.launches.launch_types import RefusedCall
 from rekindle.documents.manifest import Budget
 from rekindle.errors import AnswerError
 from rekindle.policy.exits.restart import StopRun

@@ -6,7 +6,7 @@ import pytest
 
 from rekindle.documents import events
 from rekindle.policy.projection.projection import LostEvents, Projection, prune_projection
-from rekindle.policy.stall.ladder import LastAnswer
+from rekindle.policy.stall.stall_response import LastAnswer
 from rekindle.policy.supervision.run_moves import OperatorCommand, RunState
 from rekindle.thresholds.supervision import QUESTIONS_KEPT
 

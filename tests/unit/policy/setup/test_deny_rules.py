@@ -2,7 +2,7 @@
 
 import pytest
 
-from rekindle.documents.launches.cli_output import RefusedCall
+from rekindle.documents.launches.launch_types import RefusedCall
 from rekindle.documents.manifest import Permissions
 from rekindle.errors import UnenforceableError
 from rekindle.harnesses.gemini.gemini_policy import TOOLS, render_policy

@@ -6,8 +6,8 @@ import pytest
 
 from rekindle.documents.events import CycleEnded
 from rekindle.policy.settings.runtime_settings import StallSettings
-from rekindle.policy.stall import ladder
-from rekindle.policy.stall.ladder import (
+from rekindle.policy.stall import stall_response
+from rekindle.policy.stall.stall_response import (
     EnterSafeMode,
     StartNextCycle,
     StopRun,
@@ -53,7 +53,7 @@ def cycle(number=1, **more):
 
 def decide(last, known=(), cap=10):
     before = {one.cycle: one for one in known}
-    return ladder.decide_after_cycle(
+    return stall_response.decide_after_cycle(
         before, last, since=0, done=last.cycle, cap=cap, settings=StallSettings()
     )
 
@@ -84,11 +84,11 @@ def test_an_end_counts_only_if_the_review_agrees(until, claimed, verdict, then):
 
 def test_the_next_cycle_is_told_what_is_missing():
     last = cycle(claimed=True, review="failed", review_words="- no test of the lexer")
-    told = ladder.render_failed_review({1: last})
+    told = stall_response.render_failed_review({1: last})
     assert told.startswith("You reported that the work is done. A review does not agree.")
     assert "- no test of the lexer" in told
-    assert ladder.render_failed_review({1: cycle(claimed=True, review="passed")}) == ""
-    assert ladder.render_failed_review({1: last, 2: cycle(2)}) == ""
+    assert stall_response.render_failed_review({1: cycle(claimed=True, review="passed")}) == ""
+    assert stall_response.render_failed_review({1: last, 2: cycle(2)}) == ""
 
 
 def test_three_refused_reports_without_work_need_a_person():

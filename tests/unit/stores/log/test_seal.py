@@ -10,7 +10,7 @@ from rekindle.errors import StoreError, TamperedLogError
 from rekindle.policy.operator import questions
 from rekindle.policy.projection import open_loops
 from rekindle.policy.projection.projection import Projection
-from rekindle.policy.stall.ladder import LastAnswer
+from rekindle.policy.stall.stall_response import LastAnswer
 from rekindle.policy.supervision.run_moves import CycleLimit
 from rekindle.stores.files import FileStore
 from rekindle.stores.folders.private_files import PrivateProject

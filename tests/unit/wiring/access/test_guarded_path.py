@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from rekindle import config
-from rekindle.documents.launches.cli_output import Capabilities
+from rekindle.documents.launches.launch_types import Capabilities
 from rekindle.system.processes import program_search
 from rekindle.wiring.access.guarded_path import (
     GuardedPath,

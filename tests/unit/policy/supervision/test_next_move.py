@@ -13,7 +13,7 @@ from rekindle.policy.progress.idle import IdleWork
 from rekindle.policy.projection.fold import fold_events
 from rekindle.policy.projection.projection import Projection
 from rekindle.policy.projection.sessions import LaunchRecord
-from rekindle.policy.supervision.decide import (
+from rekindle.policy.supervision.next_move import (
     AgentLimits,
     decide_move,
     has_failed_resume,

@@ -12,8 +12,8 @@ from rekindle.documents.transcripts.turns import (
     ToolCall,
     Turn,
 )
-from rekindle.policy.briefs import brief_page as policy
-from rekindle.policy.briefs.brief_page import BriefContent
+from rekindle.policy.briefs import brief_content as policy
+from rekindle.policy.briefs.brief_content import BriefContent
 from rekindle.policy.briefs.claim_check import (
     UNVERIFIED_MARK,
     GitWork,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rekindle.documents.launches.cli_output import ProcessResult, WindowUsage
+from rekindle.documents.launches.launch_types import ProcessResult, WindowUsage
 
 
 @pytest.mark.parametrize(

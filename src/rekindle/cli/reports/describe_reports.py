@@ -8,7 +8,7 @@ from rekindle.cli.output import (
     TextStyle,
     style_text,
 )
-from rekindle.documents.launches.cli_output import (
+from rekindle.documents.launches.launch_types import (
     AssistantText,
     CompactionReport,
     RetryReport,

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from rekindle.cli.reports.report_lines import (
+from rekindle.cli.reports.describe_reports import (
     ReportLine,
     describe_report,
 )
@@ -11,7 +11,7 @@ from rekindle.documents.events import (
     AnyEvent,
     UnknownEvent,
 )
-from rekindle.documents.launches.cli_output import (
+from rekindle.documents.launches.launch_types import (
     AssistantText,
     ExitKind,
     LaunchExit,

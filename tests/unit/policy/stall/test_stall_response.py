@@ -18,8 +18,8 @@ from rekindle.policy.settings.runtime_settings import (
     CYCLES_KEPT,
     StallSettings,
 )
-from rekindle.policy.stall import ladder
-from rekindle.policy.stall.ladder import StartNextCycle
+from rekindle.policy.stall import stall_response
+from rekindle.policy.stall.stall_response import StartNextCycle
 
 NOW = datetime(2026, 4, 9, tzinfo=UTC)
 SIGNAL = "STALL DETECTED: previous cycle produced same next action. You must change approach."
@@ -45,11 +45,11 @@ def alike(number, **more):
 def after(*cycles, since=0, done=1, cap=0, **settings):
     known = {one.cycle: one for one in cycles[:-1]}
     stall, run = StallSettings(**settings), {"since": since, "done": done, "cap": cap}
-    return ladder.decide_after_cycle(known, cycles[-1], **run, settings=stall)
+    return stall_response.decide_after_cycle(known, cycles[-1], **run, settings=stall)
 
 
 def notice(*cycles, since=0, **settings):
-    return ladder.render_stall_notice(
+    return stall_response.render_stall_notice(
         {one.cycle: one for one in cycles}, since, StallSettings(**settings)
     )
 
@@ -100,8 +100,8 @@ def test_the_notice_says_what_was_repeated_and_tried_and_how_to_switch_it_off():
 def test_what_led_nowhere_is_remembered_whatever_the_operator_says():
     known = {1: cycle(1, did="x"), 2: alike(2, did="read it"), 3: same(3, did="read it again")}
     told = "Tried without progress:\n- cycle 2: read it\n- cycle 3: read it again"
-    assert ladder.render_failed_cycles(known) == told
-    assert ladder.render_failed_cycles({**known, 4: cycle(4)}) == ""
+    assert stall_response.render_failed_cycles(known) == told
+    assert stall_response.render_failed_cycles({**known, 4: cycle(4)}) == ""
 
 
 def test_a_pause_says_what_and_why_and_has_no_brackets():
@@ -191,7 +191,7 @@ def test_a_claim_that_until_refutes_is_told_and_never_called_a_stall():
     output = "`just test` exited with 1. Its output ends with:\n    1 failed"
     refuted = [claim(n, until="failed", until_words=output) for n in (1, 2, 3)]
     assert notice(*refuted[:2]) == ""
-    told = ladder.render_until_failure({one.cycle: one for one in refuted[:2]})
+    told = stall_response.render_until_failure({one.cycle: one for one in refuted[:2]})
     assert told.startswith("You reported that the work is done.")
     assert output in told
     assert after(*refuted[:2], cap=9) == StartNextCycle()
@@ -204,11 +204,11 @@ def test_a_claim_that_until_refutes_is_told_and_never_called_a_stall():
 
 def test_until_is_told_of_only_after_the_cycle_in_which_it_failed():
     failed = cycle(1, until="failed", until_words="`make` exited with 2. It printed nothing.")
-    told = ladder.render_until_failure({1: failed})
+    told = stall_response.render_until_failure({1: failed})
     assert "`make` exited with 2" in told
     assert "You reported" not in told
-    assert ladder.render_until_failure({1: failed, 2: cycle(2)}) == ""
-    assert ladder.render_until_failure({}) == ""
+    assert stall_response.render_until_failure({1: failed, 2: cycle(2)}) == ""
+    assert stall_response.render_until_failure({}) == ""
 
 
 def test_at_the_last_cycle_a_pause_is_the_end_and_is_said():
@@ -221,9 +221,9 @@ def test_at_the_last_cycle_a_pause_is_the_end_and_is_said():
 
 def test_short_cycles_are_noticed():
     quick = {n: cycle(n, seconds=20.0) for n in range(1, 4)}
-    assert ladder.are_cycles_hurried(quick)
-    assert not ladder.are_cycles_hurried({**quick, 4: cycle(4, seconds=600.0)})
-    assert not ladder.are_cycles_hurried({1: cycle(1, seconds=1.0)})
+    assert stall_response.are_cycles_hurried(quick)
+    assert not stall_response.are_cycles_hurried({**quick, 4: cycle(4, seconds=600.0)})
+    assert not stall_response.are_cycles_hurried({1: cycle(1, seconds=1.0)})
 
 
 ENDED = st.builds(
@@ -250,5 +250,5 @@ def test_what_is_remembered_does_not_depend_on_the_order(happened, rng):
 
 def test_the_last_five_cycles_without_progress_are_listed():
     known = {number: alike(number, did="read it") for number in range(1, 7)}
-    listed = ladder.render_failed_cycles(known).splitlines()[1:]
+    listed = stall_response.render_failed_cycles(known).splitlines()[1:]
     assert listed == [f"- cycle {number}: read it" for number in range(2, 7)]
