@@ -77,6 +77,22 @@ picture:
 site:
     {{python}} tools/site.py
 
+# Check the workflows in .github (needs Go).
+actions:
+    go run github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
+
+# Build wheel and source distribution in dist/; with a tag such as v0.1.0, only for that version.
+build tag="":
+    {{python}} tools/release.py build {{tag}}
+
+# Write the bill of materials of the package to build/sbom.cdx.json.
+sbom:
+    {{python}} tools/release.py sbom
+
+# Everything, from a bare Debian machine.
+ci:
+    bash .ci/run
+
 # What CI runs.
 check: lint types (docs "--check") site (pythons "--newest")
     # A busy neighbour can push a timing over its bar: a failed one is measured once more, alone. A
