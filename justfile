@@ -53,6 +53,10 @@ redaction:
 stalls:
     {{python}} tests/corpus/test_stall.py
 
+# How many ends that agents report in their own words are recognised, on held-out sets.
+ends:
+    PYTHONPATH=tests {{python}} tests/corpus/test_claimed_end.py
+
 lint:
     {{python}} -m ruff format --check .
     {{python}} -m ruff check .
