@@ -12,6 +12,7 @@ from typing import cast
 
 from rekindle.documents.events import AnyEvent
 from rekindle.documents.hooks.hook_record import HookRecord
+from rekindle.documents.hooks.hook_settings import HookFiles
 from rekindle.documents.launches.launch_types import LaunchSpec
 from rekindle.errors import PluginError, RekindleError
 from rekindle.ports import (
@@ -64,6 +65,10 @@ class Harnesses(Mapping[str, Harness]):
             with suppress(PluginError):
                 harnesses.append(self[name])
         return harnesses
+
+    def list_hook_files(self) -> list[HookFiles]:
+        """Return the hook files, with program and settings folder, of each CLI that has hooks."""
+        return [harness.HOOK_FILES for harness in self.working() if harness.HOOK_FILES]
 
     def _load_harness(self, name: str) -> Harness:
         if name in BUILT_IN:

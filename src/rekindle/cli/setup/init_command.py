@@ -203,7 +203,7 @@ def _choose_entry(
 ) -> tuple[str, PermissionLevel]:
     """Return the CLI and the permissions of a new agent, from the options or from prompts."""
     chosen = _require_harness(harness or _ask_for_harness(yes=yes))
-    if tools and make_permissions(tools, chosen) is None:
+    if tools and not HARNESSES[chosen].CAN.permits_tools:
         raise UsageError(
             f"--tools has no effect with {chosen}",
             hint="leave it out: your program sets its own permissions",
@@ -213,7 +213,7 @@ def _choose_entry(
 
 def _ask_for_tools(harness: str, *, yes: bool) -> PermissionLevel:
     """Ask for the permission level at the terminal; without a terminal, return the default."""
-    if yes or not sys.stdin.isatty() or make_permissions(DEFAULT_LEVEL, harness) is None:
+    if yes or not sys.stdin.isatty() or not HARNESSES[harness].CAN.permits_tools:
         return DEFAULT_LEVEL
     levels = ", ".join(f"{name}: {row.words}" for name, row in PERMISSION_LEVELS.items())
     answer = _ask(f"What may it do ({levels})", DEFAULT_LEVEL, yes=yes, choices=PERMISSION_LEVELS)
@@ -244,7 +244,8 @@ def _require_harness(name: str) -> str:
 
 def _write_manifest(folder: Path, name: str, harness: str, level: PermissionLevel) -> list[str]:
     prompt, more = AgentDefaults().prompt, _propose_until(folder)
-    permissions = make_permissions(level, harness)
+    permits = HARNESSES[harness].CAN.permits_tools
+    permissions = make_permissions(level, harness) if permits else None
     persona, words = make_persona_name(level, harness), explain_level(level, harness)
     if permissions:
         more = (f"persona: {persona}", *more)

@@ -92,6 +92,8 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the caller can choose the id of a new session."""
     reports_money: bool = False
     """Whether the CLI reports its cost and can enforce a cap."""
+    permits_tools: bool = False
+    """Whether a persona's `allowed_tools` and `deny` apply to the CLI's tools."""
     denies_paths: bool = False
     """Whether the CLI's file tools can be denied access to paths (`LaunchSpec.protected`)."""
     splits_path: bool = False

@@ -63,7 +63,7 @@ NAME = "claude-code"
 classify = claude_exits.classify
 read_stream = claude_stream.read_stream
 read_transcript = claude_messages.read_transcript
-CAN = Capabilities(reports_money=True, denies_paths=True, model=True)
+CAN = Capabilities(reports_money=True, permits_tools=True, denies_paths=True, model=True)
 HOOKS_FILE = "hooks.json"
 _TRANSCRIPTS = r"/.+/projects/[^/]+/{session}\.jsonl"
 HOOK_FILES = HookFiles(

@@ -76,7 +76,7 @@ read_hook = gemini_hooks.read_hook
 read_transcript = gemini_transcript.read_transcript
 classify = gemini_exits.classify
 
-CAN = Capabilities(launch_hooks=False, denies_paths=True, model=True)
+CAN = Capabilities(launch_hooks=False, permits_tools=True, denies_paths=True, model=True)
 INSTALL = "install it: npm install -g @google/gemini-cli"
 POLICY_FILE = "gemini-policy.toml"
 PROTECTION_FILE = "gemini-protection.toml"

@@ -51,10 +51,8 @@ PERMISSION_LEVELS: dict[PermissionLevel, LevelRow] = {
 DEFAULT_LEVEL: PermissionLevel = "run"
 
 
-def make_permissions(level: PermissionLevel, harness: str) -> Permissions | None:
-    """Return the permissions for a level, or None if the tools of the harness are unknown."""
-    if harness not in {"claude-code", "codex", "gemini"}:
-        return None
+def make_permissions(level: PermissionLevel, harness: str) -> Permissions:
+    """Return the permissions for a level, for a harness whose tools a persona can permit."""
     if harness == "codex":
         # Codex reads files with its shell, and its sandbox decides what the shell may write.
         return Permissions(deny=["Edit", "Write"]) if level == "read" else _allow(_RUN)
@@ -117,13 +115,8 @@ def permit_tools(persona: Persona, calls: Iterable[str], harness: str) -> list[s
     wanted = [_OWN_NAMES.get(tool, tool) for tool in calls]
     allowed = persona.permissions.allowed_tools if persona.permissions else None
     if allowed is None:
-        rows = [make_permissions(level, harness) for level in PERMISSION_LEVELS]
-        lists = [
-            permissions.allowed_tools
-            for permissions in rows
-            if permissions and permissions.allowed_tools
-        ]
-        fits = [permissions for permissions in lists if set(wanted) & set(_RUN) <= set(permissions)]
+        lists = [make_permissions(level, harness).allowed_tools for level in PERMISSION_LEVELS]
+        fits = [tools for tools in lists if tools and set(wanted) & set(_RUN) <= set(tools)]
         allowed = fits[0] if fits else list(_RUN)
     return list(dict.fromkeys([*allowed, *wanted]))
 

@@ -26,8 +26,9 @@ from rekindle.wiring.open_store import HARNESSES
 
 _STARTED_BY_CLIS = (
     *("git", "gh", "ssh", "sh", "bash", "zsh", "env", "which", "uname", "ps", "rg", "tmux"),
-    *("node", "npm", "npx", "bun", "claude", "codex", "gemini"),
+    *("node", "npm", "npx", "bun"),
 )
+"""Programs that CLIs start, beside the CLIs themselves."""
 
 
 class GuardedPath(msgspec.Struct, frozen=True):
@@ -82,7 +83,7 @@ PATH_HINT = (
 
 
 def _can_be_first(entry: Path, folder: Path) -> bool:
-    names = _STARTED_BY_CLIS
+    names = (*_STARTED_BY_CLIS, *(files.program for files in HARNESSES.list_hook_files()))
     return not _contains_folder(entry, folder) and not any(
         (entry / name).exists() for name in names
     )

@@ -16,11 +16,13 @@ from rekindle.stores.folders import agent_folder
 from rekindle.system.files import user_folder
 from rekindle.system.processes import program_search
 from rekindle.wiring.agent_dir_list import find_agent_dir
+from rekindle.wiring.open_store import HARNESSES
 
-_BESIDE_WORK = (".git", ".claude", ".codex", ".gemini", ".agents", ".mcp.json", ".env")
-"""Names of files in the project and in the agent's folder. Gemini CLI passes the variables of a
-`.env`, such as `BASH_ENV`, to every program that it starts; `.env` is also denied for Claude
-Code, because two CLIs may work in the same folder.
+_BESIDE_WORK = (".git", ".agents", ".mcp.json", ".env")
+"""Names of files in the project and in the agent's folder; each CLI's settings folder is added.
+
+Gemini CLI passes the variables of a `.env`, such as `BASH_ENV`, to every program that it starts.
+`.env` is also denied for Claude Code, because two CLIs may work in the same folder.
 """
 
 
@@ -32,7 +34,8 @@ def list_protected(project: Path, folder: Path) -> tuple[str, ...]:
         project / agent_folder.REKINDLE_FOLDER,
         user_folder.find_user_folder(),
     )
-    beside = (place / name for place in dict.fromkeys((project, folder)) for name in _BESIDE_WORK)
+    names = (*_BESIDE_WORK, *(files.folder for files in HARNESSES.list_hook_files()))
+    beside = (place / name for place in dict.fromkeys((project, folder)) for name in names)
     return tuple(map(str, (*own, *beside)))
 
 

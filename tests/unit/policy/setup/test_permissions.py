@@ -5,7 +5,6 @@ import pytest
 from rekindle.documents import manifest
 from rekindle.documents.manifest import Permissions, Persona
 from rekindle.policy.setup.permissions import (
-    PERMISSION_LEVELS,
     explain_permit,
     explain_rest,
     make_permissions,
@@ -33,11 +32,6 @@ def test_each_level_is_a_persona_of_its_harness(level, harness, permissions, wri
     found = make_permissions(level, harness)
     assert found == permissions
     assert Persona(permissions=found).writes is writes
-
-
-@pytest.mark.parametrize("level", PERMISSION_LEVELS)
-def test_a_program_without_tools_has_no_levels(level):
-    assert make_permissions(level, "command") is None
 
 
 @pytest.mark.parametrize(

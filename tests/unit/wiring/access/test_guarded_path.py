@@ -1,17 +1,20 @@
 """Which PATH a CLI and its agent's commands get, if a folder of it is in the workspace."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from rekindle import config
+from rekindle.documents.hooks.hook_settings import HookFiles
 from rekindle.documents.launches.launch_types import Capabilities
 from rekindle.system.processes import program_search
 from rekindle.wiring.access.guarded_path import (
     GuardedPath,
     guard_path,
 )
-from rekindle.wiring.open_store import open_store
+from rekindle.wiring.access.protected_paths import list_protected
+from rekindle.wiring.open_store import HARNESSES, open_store
 from rekindle.wiring.summarizer_setup import make_headless
 
 DENIES, SPLITS, NEITHER = (
@@ -55,6 +58,23 @@ def test_a_folder_with_a_program_that_clis_start_is_last(work: Path) -> None:
     (venv / "node").touch()
     found = guard_path(f"{venv}:/usr/bin", work, DENIES, stays=False)
     assert found == GuardedPath(f"/usr/bin:{venv}", "", (str(venv),), (str(venv),))
+
+
+def test_a_new_cli_is_known_by_its_harness_alone(work: Path, monkeypatch) -> None:
+    """Its program counts as one that CLIs start, and its settings folder is protected."""
+    files = HookFiles(program="newcli", folder=".newcli", project="hooks.json", user="hooks.json")
+    monkeypatch.setattr(HARNESSES, "working", lambda: [SimpleNamespace(HOOK_FILES=files)])
+    venv = work / ".venv/bin"
+    (venv / "newcli").touch()
+    found = guard_path(f"{venv}:/usr/bin", work, DENIES, stays=False)
+    assert found.cli == f"/usr/bin:{venv}"
+    assert str(work / ".newcli") in list_protected(work, work)
+
+
+@pytest.mark.parametrize("folder", [".claude", ".codex", ".gemini"])
+def test_the_settings_of_every_cli_are_protected(work: Path, tmp_path: Path, folder: str) -> None:
+    listed = list_protected(tmp_path, work)
+    assert {str(work / folder), str(tmp_path / folder)} <= {*listed}
 
 
 def test_commands_of_the_agent_have_a_path_of_their_own(work: Path) -> None:
