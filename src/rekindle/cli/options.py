@@ -206,15 +206,12 @@ def resolve_agent(project: Project, agent: str | None) -> str:
     listed = ", ".join(names[:AGENTS_NAMED])
     more = ", …" if len(names) > AGENTS_NAMED else ""
     context = click.get_current_context()
-    is_argument = any(
-        isinstance(one, click.Argument) and one.name in {"named", "agent", "agents"}
-        for one in context.command.params
-    )
+    is_option = any("--agent" in one.opts for one in context.command.params)
     raise UsageError(
         f"which agent? rekindle.yaml has {len(names)}: {listed}{more}",
-        hint=f"name one: `{context.command_path} {names[0]}`"
-        if is_argument
-        else f"name one: `--agent {names[0]}`",
+        hint=f"add the name of one: `--agent {names[0]}`"
+        if is_option
+        else f"name one: `{context.command_path} {names[0]}`",
     )
 
 

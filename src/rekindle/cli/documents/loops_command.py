@@ -26,12 +26,27 @@ from rekindle.policy.projection.projection import Projection
 from rekindle.system import clock
 
 
-@click.group(invoke_without_command=True)
+class LoopsGroup(click.Group):
+    """Group that takes an agent's name in the place of a command, for `rekindle loops AGENT`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        place = 0
+        while place < len(args) and args[place].startswith("-"):
+            place += 2 if args[place] in {"-a", "--agent"} else 1
+        word, rest = args[place : place + 1], args[place + 1 :]
+        if word and word[0] not in self.commands and all(one.startswith("-") for one in rest):
+            args = [*args[:place], "--agent", *word, *rest]
+        return super().parse_args(ctx, args)
+
+
+@click.group(
+    cls=LoopsGroup, invoke_without_command=True, subcommand_metavar="[AGENT | add ID TEXT...]"
+)
 @agent_option
 @json_option
 @click.pass_context
 def loops(context: click.Context, agent: str | None, as_json: bool) -> None:
-    """Show the open loops, oldest first, and those resolved recently."""
+    """Show the open loops of AGENT, oldest first, and those resolved recently."""
     context.obj = agent
     if context.invoked_subcommand:
         return

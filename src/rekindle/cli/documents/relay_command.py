@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from difflib import unified_diff
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import click
@@ -14,6 +15,7 @@ from rekindle.cli.options import (
     add_agent_argument,
     adopt_edits,
     agent_option,
+    choose_named,
     find_current_folder,
     is_typed,
     json_option,
@@ -89,18 +91,19 @@ def show(agent: str | None, as_json: bool) -> None:
 
 
 @relay.command("check")
-@click.argument(
-    "file", required=False, type=click.Path(exists=True, dir_okay=False, allow_dash=True)
-)
+@click.argument("word", required=False, metavar="[FILE|AGENT]")
 @agent_option
 @json_option
-def check_relay(file: str | None, agent: str | None, as_json: bool) -> None:
-    """Check whether the next cycle could follow the relay in FILE.
+def check_relay(word: str | None, agent: str | None, as_json: bool) -> None:
+    """Check whether the next cycle could follow the relay in FILE, or the one of AGENT.
 
-    With a dash, standard input is read; without FILE, the agent's own relay is checked. The exit
-    code is 0 if the relay is usable, and 8 if the next cycle could not follow it.
+    If FILE is a dash, standard input is read. The exit code is 0 if the relay is usable, and 8 if
+    the next cycle could not follow it.
     """
     redacted = 0
+    file = word
+    if word is not None and not Path(word).exists() and _is_agent(word):
+        agent, file = choose_named(word, agent), None
     if file is None:
         project, store, name = open_agent(agent)
         settings = project.settings
@@ -112,6 +115,7 @@ def check_relay(file: str | None, agent: str | None, as_json: bool) -> None:
             project = load_project(find_current_folder())
             settings = project.settings
             redaction = Redaction(tuple(project.manifest.redact.allow))
+        _require_file(file)
         written, redacted = _read_file(file, redaction)
         report = classify_relay(written, settings.runtime.relay.max_relay_tokens)
     if as_json:
@@ -128,14 +132,14 @@ def check_relay(file: str | None, agent: str | None, as_json: bool) -> None:
 
 @relay.command("set")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
-@agent_option
+@add_agent_argument
 @take_over_option
 @json_option
 def set_relay(file: str, agent: str | None, take_over: bool, as_json: bool) -> None:
-    """Make FILE the relay.
+    """Make FILE the relay of AGENT.
 
-    With a dash, standard input is read. Text over the cap is moved to the archive; the Next Action
-    always stays.
+    If FILE is a dash, standard input is read. Text over the cap is moved to the archive; the Next
+    Action always stays.
     """
     project, store, name = open_files(agent)
     proposed, redacted = _read_file(file, store.redaction)
@@ -255,6 +259,17 @@ def replay(source: str, as_json: bool) -> None:
     from rekindle.cli.documents.relay_replay import print_replay as replayed  # noqa: PLC0415
 
     replayed(source, as_json=as_json)
+
+
+def _is_agent(name: str) -> bool:
+    folder = find_project(find_current_folder())
+    return folder is not None and name in load_project(folder).manifest.agents
+
+
+def _require_file(file: str) -> None:
+    """Raise click's own error unless the path is a file, or a dash for standard input."""
+    kind = click.Path(exists=True, dir_okay=False, allow_dash=True)
+    kind.convert(file, None, click.get_current_context())
 
 
 def _choose_relays(

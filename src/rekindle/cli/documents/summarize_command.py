@@ -7,7 +7,7 @@ import click
 import msgspec
 
 from rekindle.cli.options import (
-    agent_option,
+    add_agent_argument,
     json_option,
     open_files,
 )
@@ -45,7 +45,7 @@ from rekindle.wiring.open_store import HARNESSES
 @click.option(
     "--since", default="", help="Commit at which the work began; later changes are listed."
 )
-@agent_option
+@add_agent_argument
 @json_option
 def summarize(  # noqa: PLR0917 - one parameter per option
     file: str, kind: SummaryKind, mechanical: bool, since: str, agent: str | None, as_json: bool

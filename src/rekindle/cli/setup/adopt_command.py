@@ -7,6 +7,7 @@ import click
 from rekindle import config
 from rekindle.cli.fleet_refusal import refuse_fleet
 from rekindle.cli.options import (
+    choose_named,
     find_current_folder,
     json_option,
     print_note,
@@ -46,22 +47,29 @@ from rekindle.wiring.open_store import open_store
 
 @click.command()
 @click.argument("path", type=click.Path(path_type=Path))
-@click.option(
-    "--agent", metavar="NAME", help="Agent that gets the files. Default: as in their state."
-)
+@click.argument("named", required=False, metavar="[AGENT]")
+@click.option("-a", "--agent", metavar="NAME", help="The agent; the same as AGENT.")
 @click.option("--harness", metavar="NAME", help="CLI of the agent, if it is new.")
 @take_over_option
 @json_option
 def adopt(
-    path: Path, agent: str | None, harness: str | None, take_over: bool, as_json: bool
+    *,
+    path: Path,
+    named: str | None,
+    agent: str | None,
+    harness: str | None,
+    take_over: bool,
+    as_json: bool,
 ) -> None:
-    """Import the files that another loop has left behind.
+    """Import the files that another agent loop has left behind.
 
     PATH is a relay such as consensus.md, a memories folder with one, or a Phoenix folder with
     state.json, brief.md and resolved.jsonl. The files are recorded as if you had written them for
-    the agent; if the agent does not exist yet, it is set up as by `init`. PATH itself stays
-    unchanged, and adopting it twice changes nothing.
+    AGENT; without AGENT, for the one that their state names. An agent that does not exist yet is
+    set up as by `rekindle init`. PATH itself stays unchanged, and adopting it twice changes
+    nothing.
     """
+    agent = choose_named(named, agent)
     folder = config.find_project(find_current_folder()) or find_current_folder()
     found = sources.read_found(path)
     _refuse_own(path, folder)
@@ -137,12 +145,13 @@ def _choose_name(folder: Path, given: str | None, named: str) -> str:
         try:
             return require_agent_name(named)
         except UsageError as unfit:
-            unfit.hint = f"choose its agent with --agent NAME ({unfit.hint})"
+            unfit.hint = f"name its agent: `rekindle adopt PATH AGENT` ({unfit.hint})"
             raise
     known = config.list_agents(folder)
     if len(known) > 1:
         raise UsageError(
-            "which agent?", hint=f"say which with --agent: {', '.join(known[:AGENTS_NAMED])}"
+            f"which agent? rekindle.yaml has {', '.join(known[:AGENTS_NAMED])}",
+            hint=f"name one: `rekindle adopt PATH {known[0]}`",
         )
     return known[0] if known else require_agent_name(make_default_name(folder))
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import click
 import msgspec
-from click.core import ParameterSource
 
 from rekindle.cli.options import (
-    agent_option,
+    add_agent_argument,
     find_current_folder,
+    is_typed,
     json_option,
     open_project,
     require_operator,
@@ -85,13 +85,11 @@ def hooks() -> None:
 @hooks.command()
 @level_option
 @harness_option
-@agent_option
+@add_agent_argument
 @all_option
 @trust_option
 @json_option
-@click.pass_context
 def install(  # noqa: PLR0917 - one parameter per option
-    context: click.Context,
     level: HookLevel | None,
     harness: str | None,
     agent: str | None,
@@ -99,7 +97,7 @@ def install(  # noqa: PLR0917 - one parameter per option
     trust: bool,
     as_json: bool,
 ) -> None:
-    """Add the hooks to a CLI's settings, or update them.
+    """Add the hooks of AGENT to its CLI's settings, or update them.
 
     The settings are in the folder that the agent works in (`dir:`). With --all, hooks are installed
     for every agent; hooks of another agent are never replaced.
@@ -118,12 +116,12 @@ def install(  # noqa: PLR0917 - one parameter per option
 
     Hooks for the user find the project and the agent by the folder in which the CLI was started.
     """  # noqa: D301 - click keeps the lines after \b as they are
-    is_named = agent and context.get_parameter_source("agent") is ParameterSource.COMMANDLINE
+    is_named = agent and (is_typed("named") or is_typed("agent"))
     if level == "user":
         if is_named or every:
             raise UsageError(
                 "hooks for the user cannot be limited to an agent",
-                hint="leave --agent and --all out",
+                hint="leave AGENT, --agent and --all out",
             )
         place = find_location(level, harness, None)
         _print_installed(
@@ -214,13 +212,13 @@ def _list_notes(one: _AgentHooks) -> Iterator[str]:
 @hooks.command()
 @level_option
 @harness_option
-@agent_option
+@add_agent_argument
 @all_option
 @json_option
 def uninstall(
     level: HookLevel | None, harness: str | None, agent: str | None, every: bool, as_json: bool
 ) -> None:
-    """Remove the hooks, so that the settings are as they were before.
+    """Remove the hooks of AGENT, so that the settings are as they were before.
 
     With --all, the hooks of every agent of the project are removed, at every level except the
     user's.
