@@ -1,7 +1,5 @@
 """Edits of state.json are adopted, and never lose a loop."""
 
-from datetime import UTC, datetime, timedelta
-
 import msgspec
 import pytest
 from hypothesis import given
@@ -10,38 +8,11 @@ from hypothesis import strategies as st
 from rekindle.documents import events
 from rekindle.documents import state as states
 from rekindle.documents.state import OpenLoop, Resolution, State
-from rekindle.policy.projection import open_loops, state_document
+from rekindle.policy.projection import state_document
 from rekindle.policy.projection.fold import fold_events
 from rekindle.policy.projection.projection import Projection
 from rekindle.policy.projection.state_document import make_state
-from rekindle.policy.settings.runtime_settings import LoopSettings
-
-NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
-DAY = timedelta(days=1)
-LIMITS = LoopSettings()
-
-
-def after(*happened: events.AnyEvent) -> Projection:
-    return fold_events(Projection("a"), happened)
-
-
-def added(identity: str, text: str, ts: datetime, before: Projection | None = None) -> Projection:
-    before = before or Projection("a")
-    event = open_loops.propose_loop(before.loops, identity, text, ts)
-    assert event is not None
-    return fold_events(before, [event])
-
-
-def resolved(identity: str, reason: str, ts: datetime, before: Projection) -> Projection:
-    event = open_loops.resolve_loop(before.loops, identity, reason, ts)
-    assert event is not None
-    return fold_events(before, [event])
-
-
-def adopted(before: Projection, edited: State, now: datetime) -> Projection:
-    event = state_document.adopt_state(before, edited, now)
-    assert event is not None
-    return fold_events(before, [event])
+from unit.policy.projection.loop_steps import DAY, LIMITS, NOON, added, adopted, after, resolved
 
 
 def test_what_was_left_out_of_an_edit_stays_open():
