@@ -15,7 +15,7 @@ class Unbraked:
     def measure(self, program):
         return None
 
-    def measured(self, output):
+    def parse_window_sizes(self, output):
         return {}
 
     def refused_calls(self, transcript):

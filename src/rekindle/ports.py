@@ -94,11 +94,11 @@ class HarnessHooks(Protocol):
         """Return the hooks in the format that the CLI's settings use."""
         return {}
 
-    def muted(self, found: HookInstallation) -> HookObstacle | None:
+    def find_hook_obstacle(self, found: HookInstallation) -> HookObstacle | None:
         """Return the obstacle that prevents hooks from running, or None if none is visible."""
         return None
 
-    def told(self, event: str, text: str) -> str:
+    def render_hook_output(self, event: str, text: str) -> str:
         """Return the output with which a hook for this event passes a text to the session."""
         return ""
 
@@ -133,7 +133,7 @@ class HarnessTranscripts(Protocol):
         """
         return None
 
-    def holds(self, transcript: Iterable[bytes], prompt: str) -> bool:
+    def has_prompt(self, transcript: Iterable[bytes], prompt: str) -> bool:
         """Return whether a transcript still has the prompt with the id that a hook reported.
 
         A session that has lost its prompt is not resumed.
@@ -155,7 +155,7 @@ class HarnessHandoff(Protocol):
         """Return the command that prints the size of the window without a request to a model."""
         return None
 
-    def measured(self, output: Iterable[bytes]) -> dict[str, int]:
+    def parse_window_sizes(self, output: Iterable[bytes]) -> dict[str, int]:
         """Return the window size of each model, parsed from the output of the `measure` command."""
         return {}
 

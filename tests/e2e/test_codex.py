@@ -406,7 +406,7 @@ def test_hooks_run_if_status_says_so(rekindle, openai_model):
     for trusted in (False, True):
         if trusted:
             trusting(rekindle)
-        assert ("muted" in rekindle("hooks", "status", code=0 if trusted else 8)) != trusted
+        assert ("disabled" in rekindle("hooks", "status", code=0 if trusted else 8)) != trusted
         assert rekindle.by_hand("hello").wait() == 0
         assert (RELAY.strip() in openai_model.log.main[-1].text) == trusted
 

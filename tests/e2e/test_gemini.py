@@ -246,7 +246,7 @@ def test_hooks_run_if_status_says_so(rekindle, gemini_model):
     for trusted in (False, True):
         if trusted:
             trusting(rekindle)
-        assert ("muted" in rekindle("hooks", "status", code=0 if trusted else 8)) != trusted
+        assert ("disabled" in rekindle("hooks", "status", code=0 if trusted else 8)) != trusted
         assert rekindle.by_hand("hello").wait() == 0
         assert (RELAY.strip() in gemini_model.log.main[-1].text) == trusted
 

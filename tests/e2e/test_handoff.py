@@ -165,7 +165,7 @@ def test_the_percentage_is_the_cli_s_own(handing, claude):
             prompt = {"type": "user", "message": {"role": "user", "content": content}}
             session = told(json.dumps(prompt) + "\n", "result")["session_id"]
             answer = told(asked.asked, "control_response")
-            windows = claude_harness.measured([json.dumps(answer).encode()])
+            windows = claude_harness.parse_window_sizes([json.dumps(answer).encode()])
             ours = claude_harness.usage(claude.transcript(session).read_bytes(), windows)
             theirs = answer["response"]["response"]["percentage"]
             assert abs(ours.percent - theirs) <= 1
@@ -210,6 +210,6 @@ def test_measuring_runs_no_hooks_or_servers_of_the_person(handing, claude):
         timeout=60,
         check=False,
     )
-    windows = claude_harness.measured(started.stdout.splitlines())
+    windows = claude_harness.parse_window_sizes(started.stdout.splitlines())
     assert windows == {"claude-sonnet-4-5[1m]": 1_000_000}
     assert not seen.exists(), seen.read_text()

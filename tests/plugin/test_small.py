@@ -64,14 +64,18 @@ def test_every_other_member_has_a_default():
     whole = complete_harness(ECHO)
     assert (whole.PASSED_PREFIXES, whole.BLOCKED_VARIABLES, whole.HOOK_FILES) == ((), (), None)
     assert whole.hooks(("hook",), supervised=True) == {}
-    assert (whole.muted(None), whole.told("x", "text"), whole.read_hook(None)) == (None, "", None)
+    assert (
+        whole.find_hook_obstacle(None),
+        whole.render_hook_output("x", "text"),
+        whole.read_hook(None),
+    ) == (None, "", None)
     assert (whole.usage(b"x", {}), whole.turn(b"x"), whole.read_transcript(b"x")) == (
         None,
         None,
         (),
     )
-    assert (whole.asides("path", "id"), whole.holds((), "id")) == (None, True)
-    assert (whole.brake(interactive=False), whole.measure(()), whole.measured(())) == (
+    assert (whole.asides("path", "id"), whole.has_prompt((), "id")) == (None, True)
+    assert (whole.brake(interactive=False), whole.measure(()), whole.parse_window_sizes(())) == (
         None,
         None,
         {},
@@ -92,11 +96,11 @@ def test_a_class_may_take_a_part_and_change_one_member():
         NAME, INSTALL, CAN = ECHO.NAME, ECHO.INSTALL, ECHO.CAN
         command, read_stream, classify = map(staticmethod, (ECHO.command, ECHO.read_stream, str))
 
-        def measured(self, output):
+        def parse_window_sizes(self, output):
             return {"model": len([*output])}
 
     whole = complete_harness(Measuring())
-    assert whole.measured([b"a", b"b"]) == {"model": 2}
+    assert whole.parse_window_sizes([b"a", b"b"]) == {"model": 2}
     assert whole.brake(interactive=True) is None
     session = "0a1b2c3d-0000-4000-8000-000000000001"
     assert whole.command(LaunchSpec(session=session)).argv[0] == "echo-agent"

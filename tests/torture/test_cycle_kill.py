@@ -74,7 +74,7 @@ class Scripted(Unbraked):
     def asides(self, transcript, session):
         return None
 
-    def holds(self, transcript, prompt):
+    def has_prompt(self, transcript, prompt):
         return True
 
 

@@ -149,7 +149,7 @@ class Sessions:
         has the task in it.
         """
         lines = whole.split(b"\n")
-        holds = self.cli.kind.harness.holds
+        holds = self.cli.kind.harness.has_prompt
         self.rekindle.fold()  # hooks' reports may not be in the log yet
         told = self._events("prompt.submitted")
         (prompt,) = [one["call"] for one in told][-1:] or [""]

@@ -86,12 +86,12 @@ class RecordingContract(ContractSubject):
             for fact in map(self.whole.read_hook, recording.hook_lines(self.whole)):
                 if isinstance(fact, events.PromptSubmitted) and fact.session == recording.session:
                     lines = recording.transcript.split(b"\n")
-                    assert self.whole.holds(lines, fact.call), recording.name
+                    assert self.whole.has_prompt(lines, fact.call), recording.name
                     sign = fact.call.encode()
                     if fact.call and sign in recording.transcript:
                         without = [line for line in lines if sign not in line]
-                        assert not self.whole.holds(without, fact.call), recording.name
-                        assert not self.whole.holds(lines, _OTHER), recording.name
+                        assert not self.whole.has_prompt(without, fact.call), recording.name
+                        assert not self.whole.has_prompt(lines, _OTHER), recording.name
 
     def test_an_end_is_told_in_a_line(self) -> None:
         """An exit is described in one line; a limit has the CLI's own words or a reset time."""

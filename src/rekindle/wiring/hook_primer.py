@@ -48,7 +48,7 @@ def main(folder: Path, record: bytes, say: Callable[[str], None]) -> None:
 
     def tell(text: str) -> None:
         if text:
-            say(harness.told(line.event, text))
+            say(harness.render_hook_output(line.event, text))
 
     try:
         prime_session(config.load_project(folder.parents[2]), folder.name, start, tell)

@@ -16,7 +16,15 @@ from rekindle.errors import UnenforceableError, UsageError
 from rekindle.harnesses import command_harness
 from rekindle.thresholds.texts import COMMAND_LINE_CHARACTERS
 
-CLI_ONLY = {"hooks", "told", "read_hook", "usage", "read_transcript", "brake", "PASSED_PREFIXES"}
+CLI_ONLY = {
+    "hooks",
+    "render_hook_output",
+    "read_hook",
+    "usage",
+    "read_transcript",
+    "brake",
+    "PASSED_PREFIXES",
+}
 SESSION = "6f1c2a34-0000-4000-8000-00000000abcd"
 
 

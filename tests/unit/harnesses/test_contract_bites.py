@@ -334,10 +334,10 @@ def hooked(harness: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
                 )
             },
         )
-    if not harness.holds([], OTHER):
-        yield "every transcript has the prompt", {"holds": lambda lines, prompt: True}
-        yield "any transcript but none", {"holds": lambda lines, prompt: bool(list(lines))}
-    yield "no transcript has the prompt", {"holds": lambda lines, prompt: False}
+    if not harness.has_prompt([], OTHER):
+        yield "every transcript has the prompt", {"has_prompt": lambda lines, prompt: True}
+        yield "any transcript but none", {"has_prompt": lambda lines, prompt: bool(list(lines))}
+    yield "no transcript has the prompt", {"has_prompt": lambda lines, prompt: False}
     yield "hooks tell nothing", {"read_hook": lambda _: None}
     yield "facts of another session", {"read_hook": after(read, of_event)}
     yield (
@@ -348,10 +348,14 @@ def hooked(harness: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
     yield "no launches", {"read_hook": lambda line: read(replace(line, launch=""))}
     yield "no processes", {"read_hook": lambda line: read(replace(line, process=""))}
     yield "another error gets out", {"read_hook": unread}
-    yield "a session is told nothing", {"told": lambda event, text: ""}
+    yield "a session is told nothing", {"render_hook_output": lambda event, text: ""}
     yield (
         "a session is told half of it",
-        {"told": lambda event, text: harness.told(event, text.splitlines()[0])},
+        {
+            "render_hook_output": lambda event, text: harness.render_hook_output(
+                event, text.splitlines()[0]
+            )
+        },
     )
 
 

@@ -229,5 +229,7 @@ class CycleRunner:
         if life is None or not ends:
             return True
         prompt = life.asked.call if life.asked else ""
-        is_whole = not prompt or harness.holds(transcript_files.read_lines(life.transcript), prompt)
+        is_whole = not prompt or harness.has_prompt(
+            transcript_files.read_lines(life.transcript), prompt
+        )
         return is_whole and last.session.encode() in ends

@@ -42,4 +42,4 @@ def measure_windows(
                 lines.append(line)
             if stops() or elapsed() - began > MEASURE_SECONDS:
                 break  # closing the output ends the CLI and everything it started
-    return agent.harness.measured(lines)
+    return agent.harness.parse_window_sizes(lines)

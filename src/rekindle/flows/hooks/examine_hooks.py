@@ -19,7 +19,7 @@ from rekindle.formats import json_edit
 from rekindle.formats.identifiers import to_one_line
 from rekindle.system.files import durable_files, hook_program
 
-HookState = Literal["installed", "not installed", "partly", "outdated", "muted", "unreadable"]
+HookState = Literal["installed", "not installed", "partly", "outdated", "disabled", "unreadable"]
 
 
 class HookReport(msgspec.Struct, frozen=True):
@@ -30,7 +30,7 @@ class HookReport(msgspec.Struct, frozen=True):
 
     @property
     def is_broken(self) -> bool:
-        return self.state in {"partly", "outdated", "muted", "unreadable"}
+        return self.state in {"partly", "outdated", "disabled", "unreadable"}
 
 
 def examine_hooks(place: HookLocation) -> HookReport:
@@ -54,8 +54,8 @@ def examine_hooks(place: HookLocation) -> HookReport:
         problems = ("some hooks are installed twice", *problems)
     if problems:
         return HookReport(place, "partly" if missing else "outdated", problems, repair_command)
-    if muted := place.harness.muted(_make_installation(place, text)):
-        return HookReport(place, "muted", (muted.why,), muted.fix)
+    if obstacle := place.harness.find_hook_obstacle(_make_installation(place, text)):
+        return HookReport(place, "disabled", (obstacle.why,), obstacle.fix)
     return HookReport(place, "installed")
 
 

@@ -211,7 +211,7 @@ def hooks(program: Sequence[str], *, supervised: bool, folder: str = "") -> dict
     }
 
 
-def muted(found: HookInstallation) -> HookObstacle | None:
+def find_hook_obstacle(found: HookInstallation) -> HookObstacle | None:
     """Return an obstacle if a settings file disables all hooks, or None."""
     if parse_object(found.text.encode()).get("disableAllHooks") is not True:
         return None
@@ -220,7 +220,7 @@ def muted(found: HookInstallation) -> HookObstacle | None:
     )
 
 
-def told(event: str, text: str) -> str:  # noqa: ARG001 - part of the interface
+def render_hook_output(event: str, text: str) -> str:  # noqa: ARG001 - part of the interface
     """Return the hook output that adds a text to the session, which is the plain text."""
     return text
 
@@ -294,7 +294,7 @@ def measure(program: Sequence[str]) -> ProgramCommand | None:
     return ProgramCommand(tuple(argv), dict(one_shot_common.ONE_SHOT_ENVIRONMENT), asked=asked)
 
 
-def measured(output: Iterable[bytes]) -> dict[str, int]:
+def parse_window_sizes(output: Iterable[bytes]) -> dict[str, int]:
     windows = {}
     for line in output:
         usage = to_mapping(to_mapping(parse_object(line).get("response")).get("response"))
@@ -316,7 +316,7 @@ def asides(transcript: str, session: str) -> SubagentTranscripts | None:  # noqa
     return SubagentTranscripts(f"{transcript.removesuffix('.jsonl')}/subagents", deep=True)
 
 
-def holds(transcript: Iterable[bytes], prompt: str) -> bool:
+def has_prompt(transcript: Iterable[bytes], prompt: str) -> bool:
     """Return whether a transcript still contains a prompt; the CLI would resume a truncated one."""
     sign = prompt.encode()
     return any(sign in line and parse_object(line).get("promptId") == prompt for line in transcript)

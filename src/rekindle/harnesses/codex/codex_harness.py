@@ -63,8 +63,8 @@ from rekindle.thresholds.texts import QUOTED_CHARACTERS
 NAME = codex_hooks.NAME
 HOOK_FILES = codex_hooks.HOOK_FILES
 hooks = codex_hooks.hooks
-muted = codex_hooks.muted
-told = codex_hooks.told
+find_hook_obstacle = codex_hooks.find_hook_obstacle
+render_hook_output = codex_hooks.render_hook_output
 read_hook = codex_hooks.read_hook
 ask = codex_one_shot.ask
 answer = codex_one_shot.answer
@@ -193,7 +193,7 @@ def measure(program: Sequence[str]) -> ProgramCommand | None:  # noqa: ARG001 - 
     return None
 
 
-def measured(output: Iterable[bytes]) -> dict[str, int]:  # noqa: ARG001 - part of the interface
+def parse_window_sizes(output: Iterable[bytes]) -> dict[str, int]:  # noqa: ARG001 - part of the interface
     return {}
 
 
@@ -207,7 +207,7 @@ def asides(transcript: str, session: str) -> SubagentTranscripts | None:
     )
 
 
-def holds(transcript: Iterable[bytes], prompt: str) -> bool:
+def has_prompt(transcript: Iterable[bytes], prompt: str) -> bool:
     """Return whether a rollout still contains a prompt, by the id of the prompt's turn.
 
     Codex silently continues with whatever a power loss left of a rollout. If only the first line is

@@ -106,7 +106,7 @@ def hooks(program: Sequence[str], *, supervised: bool, folder: str = "") -> dict
     return {"SessionStart": starts, **plain}
 
 
-def muted(found: HookInstallation) -> HookObstacle | None:
+def find_hook_obstacle(found: HookInstallation) -> HookObstacle | None:
     """Return an obstacle unless the user trusts the project and these exact hooks in Codex."""
     config = _parse_config(found.deciding.get("config.toml", ""))
     features = to_mapping(config.get("features"))
@@ -135,7 +135,7 @@ def muted(found: HookInstallation) -> HookObstacle | None:
     return None
 
 
-def told(event: str, text: str) -> str:
+def render_hook_output(event: str, text: str) -> str:
     """Return the hook output that adds a text to the session.
 
     The output is JSON, because Codex would try to parse a plain text that starts with a bracket as

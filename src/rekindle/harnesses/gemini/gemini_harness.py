@@ -70,8 +70,8 @@ from rekindle.thresholds.texts import QUOTED_CHARACTERS
 NAME = gemini_hooks.NAME
 HOOK_FILES = gemini_hooks.HOOK_FILES
 hooks = gemini_hooks.hooks
-muted = gemini_hooks.muted
-told = gemini_hooks.told
+find_hook_obstacle = gemini_hooks.find_hook_obstacle
+render_hook_output = gemini_hooks.render_hook_output
 read_hook = gemini_hooks.read_hook
 read_transcript = gemini_transcript.read_transcript
 classify = gemini_exits.classify
@@ -294,7 +294,7 @@ def measure(program: Sequence[str]) -> ProgramCommand | None:  # noqa: ARG001 - 
     return None
 
 
-def measured(output: Iterable[bytes]) -> dict[str, int]:  # noqa: ARG001 - part of the interface
+def parse_window_sizes(output: Iterable[bytes]) -> dict[str, int]:  # noqa: ARG001 - part of the interface
     return {}
 
 
@@ -302,6 +302,6 @@ def asides(transcript: str, session: str) -> SubagentTranscripts | None:
     return SubagentTranscripts(f"{transcript.rpartition('/')[0]}/{session}")
 
 
-def holds(transcript: Iterable[bytes], prompt: str) -> bool:  # noqa: ARG001 - part of the interface
+def has_prompt(transcript: Iterable[bytes], prompt: str) -> bool:  # noqa: ARG001 - part of the interface
     """Return True: prompts have no ids, and the CLI does not resume a session without prompts."""
     return True

@@ -86,7 +86,7 @@ def hooks(
     return {event: [entry(word)] for event, word in _HOOKS.items()}
 
 
-def muted(found: HookInstallation) -> HookObstacle | None:
+def find_hook_obstacle(found: HookInstallation) -> HookObstacle | None:
     """Return an obstacle if hooks are disabled or the project folder is not trusted, or None.
 
     The project's setting overrides the user's, but a single hook is disabled if either disables it.
@@ -128,7 +128,7 @@ def _to_list(value: object) -> list[object]:
     return value if isinstance(value, list) else []
 
 
-def told(event: str, text: str) -> str:
+def render_hook_output(event: str, text: str) -> str:
     """Return the hook output that adds a text to the session, or "" for other events."""
     if event != TOLD_AT:
         return ""

@@ -650,7 +650,7 @@ def test_hooks_that_codex_does_not_run_are_named(with_codex, root, edit, said, f
     assert with_codex("hooks", "status")[0] == 0
     config.write_text(edit(config.read_text()))
     code, out, _ = with_codex("hooks", "status")
-    assert (code, "project: muted" in out, said in out, fix in out) == (8, True, True, True)
+    assert (code, "project: disabled" in out, said in out, fix in out) == (8, True, True, True)
     assert said in with_codex("doctor")[1]
 
 
@@ -700,7 +700,7 @@ def test_hooks_that_are_switched_off_for_gemini_cli_are_named(with_gemini, root,
     ):
         changed(root / GEMINI[where], hooksConfig=switch)
         code, out, _ = with_gemini("hooks", "status")
-        assert (code, f"{level}: muted" in out, said in out) == (8, True, True)
+        assert (code, f"{level}: disabled" in out, said in out) == (8, True, True)
     changed(root / GEMINI["user"], hooksConfig={"enabled": False})
     changed(root / GEMINI[level], hooksConfig={"enabled": True, "disabled": ["another's"]})
     assert states(with_gemini)[1][level] == "installed"
@@ -712,8 +712,8 @@ def test_hooks_that_are_switched_off_for_gemini_cli_are_named(with_gemini, root,
         ("project", "TRUST_FOLDER", "installed"),
         ("project/sub", "TRUST_PARENT", "installed"),
         ("", "TRUST_FOLDER", "installed"),
-        ("project", "DO_NOT_TRUST", "muted"),
-        ("proj", "TRUST_FOLDER", "muted"),
+        ("project", "DO_NOT_TRUST", "disabled"),
+        ("proj", "TRUST_FOLDER", "disabled"),
     ],
 )
 def test_a_folder_that_gemini_cli_does_not_trust(with_gemini, root, folder, how, state):
@@ -721,8 +721,8 @@ def test_a_folder_that_gemini_cli_does_not_trust(with_gemini, root, folder, how,
     with_gemini("hooks", "install")
     (root / TRUSTED).write_text(json.dumps({str(root / folder): how}))
     code, out, _ = with_gemini("hooks", "status")
-    assert (code == 8, f"project: {state}" in out) == (state == "muted", True)
-    assert ("start `gemini`" in out) == (state == "muted")
+    assert (code == 8, f"project: {state}" in out) == (state == "disabled", True)
+    assert ("start `gemini`" in out) == (state == "disabled")
     changed(root / GEMINI["user"], security={"folderTrust": {"enabled": False}})
     assert states(with_gemini)[1]["project"] == "installed"
 
@@ -742,7 +742,7 @@ def test_settings_of_gemini_cli_may_have_comments(with_gemini, root, level):
     assert path.read_text().startswith(text.partition(", // not")[0])
     installed = path.read_text()
     path.write_text(installed.replace("// ", "", 1))
-    assert states(with_gemini)[1][level] == "muted"
+    assert states(with_gemini)[1][level] == "disabled"
     path.write_text(installed + "// seen\n")
     assert with_gemini("hooks", "uninstall", "--for", level)[0] == 0
     assert path.read_text() == text + "// seen\n"
@@ -771,7 +771,10 @@ def test_hooks_of_codex_are_in_a_file_of_their_own(with_codex, root, level):
     code, out, _ = with_codex("hooks", "install", *how)
     assert (code, "trust them when it asks" in out, "Next: start `codex`" in out) == (0, True, True)
     assert {one.harness for one in commands(path)} == {"codex"}
-    assert states(with_codex) == (8, {**dict.fromkeys(ITS_FILES, "not installed"), level: "muted"})
+    assert states(with_codex) == (
+        8,
+        {**dict.fromkeys(ITS_FILES, "not installed"), level: "disabled"},
+    )
     trusting(root)
     assert states(with_codex)[1][level] == "installed"
     assert with_codex("hooks", "install", *how)[1].startswith("✓ hooks are already installed")
@@ -842,7 +845,7 @@ def test_status_names_the_cli_and_the_next_step(with_gemini, root):
     with_gemini("hooks", "install")
     (root / TRUSTED).unlink()
     _, out, err = with_gemini("hooks", "status")
-    assert "gemini, project: muted" in out
+    assert "gemini, project: disabled" in out
     assert "follow the hint after each →" in err
 
 

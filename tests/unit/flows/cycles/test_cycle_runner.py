@@ -78,7 +78,7 @@ class FakeHarness(Unbraked):
     def asides(self, transcript, session):
         return None
 
-    def holds(self, transcript, prompt):
+    def has_prompt(self, transcript, prompt):
         return any(prompt.encode() in line for line in transcript)
 
     def classify(self, ended):

@@ -299,7 +299,7 @@ def test_the_hash_of_a_hook():
 
 def test_the_primer_of_a_session():
     """It is JSON, so that no text can pass for another kind."""
-    said = json.loads(codex_harness.told("SessionStart", '["a", "é"]'))
+    said = json.loads(codex_harness.render_hook_output("SessionStart", '["a", "é"]'))
     assert said == {
         "hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": '["a", "é"]'}
     }
@@ -502,8 +502,8 @@ def test_a_rollout_that_was_cut_before_its_prompt():
     place = tape.tail.index(b'"UserMessage"')
     end = tape.tail.index(b"\n", place)
     for at in (*range(0, len(tape.tail), 101), place, end - 1, end, len(tape.tail)):
-        assert codex_harness.holds(tape.tail[:at].split(b"\n"), asked) == (at >= end), at
-    assert not codex_harness.holds(tape.tail.split(b"\n"), OTHER)
+        assert codex_harness.has_prompt(tape.tail[:at].split(b"\n"), asked) == (at >= end), at
+    assert not codex_harness.has_prompt(tape.tail.split(b"\n"), OTHER)
 
 
 def test_a_sub_agent_is_asked_by_its_agent():

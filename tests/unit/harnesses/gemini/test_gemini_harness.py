@@ -296,9 +296,11 @@ def test_a_session_is_told_at_its_first_prompt_only():
     assert {word for word in words().values() if session_primer.needs_primer(word, "")} == {
         "BeforeAgent"
     }
-    told = json.loads(gemini_harness.told("BeforeAgent", 'say "hello"\n'))["hookSpecificOutput"]
+    told = json.loads(gemini_harness.render_hook_output("BeforeAgent", 'say "hello"\n'))[
+        "hookSpecificOutput"
+    ]
     assert told == {"hookEventName": "BeforeAgent", "additionalContext": 'say "hello"\n'}
-    assert gemini_harness.told("SessionStart", "hello") == ""
+    assert gemini_harness.render_hook_output("SessionStart", "hello") == ""
 
 
 # Permissions of a persona
