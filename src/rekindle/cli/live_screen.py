@@ -10,6 +10,7 @@ from rekindle.cli.output import (
     echo,
     paint_lines,
 )
+from rekindle.formats.counts import render_count
 from rekindle.thresholds.screens import STATUS_COLUMNS
 
 
@@ -60,7 +61,7 @@ def fit_lines(lines: list[LineParts], most: int) -> list[LineParts]:
     if len(lines) <= most:
         return lines
     shown = lines[: most - 1]
-    return [*shown, (f"… {len(lines) - len(shown)} more lines",)]
+    return [*shown, (f"… {render_count(len(lines) - len(shown), 'more line')}",)]
 
 
 def _print_below(lines: list[LineParts], *, is_first: bool) -> None:

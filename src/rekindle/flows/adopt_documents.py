@@ -16,6 +16,7 @@ from rekindle.documents import relay as relays
 from rekindle.documents.events import AnyEvent
 from rekindle.documents.relay import Relay
 from rekindle.formats import json_codec
+from rekindle.formats.counts import render_count
 from rekindle.policy.projection import state_document
 from rekindle.policy.relay import trim
 from rekindle.policy.setup import adoption
@@ -62,7 +63,9 @@ def adopt_documents(
             if committed is None or committed.sha256 != _hash_committed(store, plan.relay, cap):
                 committed = writer.commit_relay(plan.relay, by=BY_PERSON)
             trimmed, over_cap = committed.trimmed, committed.over_cap
-            took.append(f"the relay: ~{committed.tokens:,} tokens, next: {committed.headline}")
+            took.append(
+                f"the relay: ~{render_count(committed.tokens, 'token')}, next: {committed.headline}"
+            )
         writer.append(
             events.SourceAdopted(ts=writer.now(), source=str(found.path), sha256=found.sha256)
         )
@@ -113,7 +116,7 @@ def _adopt_state(
         "number": len(edited.numbers),
         "other field": len(edited.extra),
     }
-    summary = [f"{n:,} {what}{'' if n == 1 else 's'}" for what, n in counts.items() if n]
+    summary = [render_count(n, what) for what, n in counts.items() if n]
     return [f"the state: {', '.join(summary)}"] if summary else []
 
 

@@ -18,6 +18,7 @@ import msgspec
 
 from rekindle.documents import events
 from rekindle.errors import RekindleError, StoreError, translate_os_errors
+from rekindle.formats.counts import render_count
 from rekindle.policy.settings.runtime_settings import Settings
 from rekindle.stores.files import FileStore
 from rekindle.stores.folders.private_files import find_private_project
@@ -206,7 +207,8 @@ def _try_killed_writers(place: Path, rng: random.Random, deadline: float) -> str
         _examine_store(store, acknowledged)
         _require(_submit(store, f"after-{kills}") != "", "the next command did not repair the log")
         acknowledged.add(f"after-{kills}")
-    return f"{kills} writers killed; {len(acknowledged)} acknowledged records, all found"
+    records = render_count(len(acknowledged), "acknowledged record")
+    return f"{render_count(kills, 'writer')} killed; {records}, all found"
 
 
 def _open_store(place: Path) -> FileStore:

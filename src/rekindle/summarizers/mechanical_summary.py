@@ -23,6 +23,7 @@ from rekindle.documents.transcripts.turns import (
     ToolCall,
     Turn,
 )
+from rekindle.formats.counts import render_count
 from rekindle.thresholds.texts import MECHANICAL_FEW, MECHANICAL_ITEMS, MECHANICAL_QUOTED_CHARACTERS
 
 
@@ -78,11 +79,11 @@ class TurnDigest:
 
     def numbers(self) -> Iterator[SummaryItem]:
         """Yield the numbers of requests, calls and tokens, unless only requests are known."""
-        parts = [_render_count(self._requests, "request")]
+        parts = [render_count(self._requests, "request")]
         if self._calls:
-            parts.append(f"{_render_count(self._calls, 'tool call')}, {self._failures} failed")
+            parts.append(f"{render_count(self._calls, 'tool call')}, {self._failures} failed")
         if self._written:
-            parts.append(f"{_render_count(self._written, 'token')} written")
+            parts.append(f"{render_count(self._written, 'token')} written")
         if parts[1:]:
             yield SummaryItem(", ".join(parts))
 
@@ -175,7 +176,3 @@ def _quote_turn(whose: str, turn: Turn) -> SummaryItem:
     return SummaryItem(
         make_quotation(f"{whose}, turn {turn.number}", turn.text, MECHANICAL_QUOTED_CHARACTERS)
     )
-
-
-def _render_count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"

@@ -51,6 +51,7 @@ from rekindle.errors import (
     UsageError,
     translate_os_errors,
 )
+from rekindle.formats.counts import render_count
 from rekindle.policy.redact.redaction import Redaction
 from rekindle.policy.relay.relay_check import (
     RelayReport,
@@ -158,7 +159,7 @@ def set_relay(file: str, agent: str | None, take_over: bool, as_json: bool) -> N
         row = {"agent": name, "folded": True, "redacted": redacted}
         print_json(row | msgspec.to_builtins(standing))
         return
-    echo(f"✓ relay committed: ~{standing.tokens:,} tokens, next: {standing.headline}")
+    echo(f"✓ relay committed: ~{render_count(standing.tokens, 'token')}, next: {standing.headline}")
     _print_redacted(redacted)
     if standing.trimmed:
         folder = store.folder(name).path
@@ -341,7 +342,11 @@ def _require_usable(project: Project, proposed: Relay) -> None:
 
 def _print_checked(report: RelayReport) -> None:
     mark = style_text("✓", fg="green") if report.usable else style_text("✗", fg="red")
-    echo(mark, f" {report.kind}: ~{report.tokens:,} tokens, {len(report.fields)} of 7 fields")
+    echo(
+        mark,
+        f" {report.kind}: ~{render_count(report.tokens, 'token')},"
+        f" {len(report.fields)} of 7 fields",
+    )
     if report.headline:
         echo(f"  next: {report.headline}")
     for one in report.findings:

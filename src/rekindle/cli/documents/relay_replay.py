@@ -10,6 +10,7 @@ from rekindle.cli.output import (
     print_styled,
     style_text,
 )
+from rekindle.formats.counts import render_count
 from rekindle.formats.identifiers import to_one_line
 from rekindle.policy.settings.runtime_settings import STALL_ALARM
 from rekindle.policy.stall.stretches import (
@@ -64,8 +65,8 @@ def _print_page(
     past: Sequence[PastRelay], verdicts: Sequence[StallVerdict], stuck: Sequence[StuckStretch]
 ) -> None:
     kinds = Counter(one.verdict for one in verdicts)
-    relays = "1 relay" if len(past) == 1 else f"{len(past):,} relays"
-    echo(f"{relays}, {len(verdicts):,} cycles between them{_render_days(past)}")
+    relays = render_count(len(past), "relay")
+    echo(f"{relays}, {render_count(len(verdicts), 'cycle')} between them{_render_days(past)}")
     for kind, count in kinds.most_common():
         name = style_text(f"{kind:<9}", fg=_COLOURS.get(kind))
         echo("  ", name, f" {count:>6,}  {count / len(verdicts):>4.0%}  {_MEANINGS[kind]}")
@@ -82,8 +83,9 @@ def _print_stuck(
 ) -> None:
     lost = sum(stretch.cycles for stretch in stuck)
     times = "once" if len(stuck) == 1 else f"{len(stuck)} times"
+    cycles = render_count(len(verdicts), "cycle")
     print_styled(
-        f"\nStuck {times}, for {lost:,} of {len(verdicts):,} cycles ({lost / len(verdicts):.0%}):",
+        f"\nStuck {times}, for {lost:,} of {cycles} ({lost / len(verdicts):.0%}):",
         bold=True,
     )
     for stretch in stuck:
@@ -91,7 +93,7 @@ def _print_stuck(
     if len(stuck) > 1:
         longest = max(stuck, key=lambda stretch: stretch.cycles)
         where = f"relays {longest.first} to {longest.last}"
-        echo(f"\nThe longest stretch cost {longest.cycles:,} cycles: {where}.")
+        echo(f"\nThe longest stretch cost {render_count(longest.cycles, 'cycle')}: {where}.")
 
 
 def _print_stretch(past: Sequence[PastRelay], stretch: StuckStretch) -> None:
@@ -100,7 +102,10 @@ def _print_stretch(past: Sequence[PastRelay], stretch: StuckStretch) -> None:
         text = kind if len(stretch.verdicts) == 1 else f"{kind} {count}"
         kinds += [", ", style_text(text, fg=_COLOURS[kind])]
     days = _render_days(past[stretch.first : stretch.last + 1])
-    echo(f"\n  relays {stretch.first}–{stretch.last}{days}: {stretch.cycles:,} cycles", *kinds)
+    echo(
+        f"\n  relays {stretch.first}–{stretch.last}{days}: {render_count(stretch.cycles, 'cycle')}",
+        *kinds,
+    )
     echo(f"    {to_one_line(stretch.about, REPLAY_ABOUT_CHARACTERS)}")
 
 

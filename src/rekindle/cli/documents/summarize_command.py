@@ -26,6 +26,7 @@ from rekindle.flows.transcripts.transcript_reader import (
     TranscriptReader,
     detect_harness,
 )
+from rekindle.formats.counts import render_count
 from rekindle.system import clock
 from rekindle.wiring import summarizer_setup as wiring
 from rekindle.wiring.access.trust_checks import require_accepted
@@ -99,7 +100,7 @@ def summarize(  # noqa: PLR0917 - one parameter per option
 
 def _print_result(result: SummaryResult) -> None:
     costs = (
-        f"{result.tokens:,} tokens" * bool(result.tokens),
+        render_count(result.tokens, "token") * bool(result.tokens),
         f"${result.usd:.2f}" * bool(result.usd),
     )
     cost = ", ".join(filter(None, costs))

@@ -27,6 +27,7 @@ from rekindle.errors import (
     translate_os_errors,
 )
 from rekindle.flows.briefs.write_brief import BriefResult
+from rekindle.formats.counts import render_count
 from rekindle.formats.identifiers import to_one_line
 from rekindle.stores.files import FileStore
 from rekindle.stores.folders.private_files import render_path
@@ -234,11 +235,11 @@ def _describe_result(name: str, written: BriefResult) -> str:
         return "; ".join((f"nothing was said or done since the last brief{stands}", *also))
     costs = (
         f"${written.usd:.2f}" * bool(written.usd),
-        f"{written.tokens:,} tokens" * bool(written.tokens),
+        render_count(written.tokens, "token") * bool(written.tokens),
     )
     spent = ", ".join(filter(None, costs))
     by = "by a model" if written.how == "headless" else "without a model"
-    turns = f"{written.turns:,} turn{'' if written.turns == 1 else 's'}"
+    turns = render_count(written.turns, "turn")
     parts = [f"written {by} from {turns}{f' ({spent})' if spent else ''}"]
     if written.how == "mechanical" and not written.words:
         parts.append("loops stay as they are, and no model will read these turns later")

@@ -27,6 +27,7 @@ from rekindle.flows.supervisor_ports import (
     SupervisorReport,
     WaitReport,
 )
+from rekindle.formats.counts import render_count
 from rekindle.formats.identifiers import to_one_line
 from rekindle.policy.exits import reason_text, stop_reasons
 from rekindle.thresholds.screens import REPORT_CHARACTERS
@@ -137,7 +138,7 @@ def _describe_end(report: CycleReport) -> str:
 
 
 def _describe_exit(report: ExitReport) -> Iterator[ReportLine]:
-    processes = "1 process" if report.swept == 1 else f"{report.swept} processes"
+    processes = render_count(report.swept, "process", "processes")
     left = f"ended {processes} that it had left running" if report.swept else ""
     if report.exit.kind != "clean":
         words = "; ".join(filter(None, (report.exit.words or report.exit.kind, left)))

@@ -47,6 +47,7 @@ from rekindle.documents.screens.status_table import (
     render_table,
 )
 from rekindle.errors import RekindleError, UsageError
+from rekindle.formats.counts import render_count
 from rekindle.formats.identifiers import to_one_line
 from rekindle.policy.handoff import window_rule
 from rekindle.policy.operator.build_row import build_broken_row
@@ -239,11 +240,11 @@ def _list_known(one: status_details.StatusRow, now: datetime) -> Iterator[str]:
         if details["budget"] or row.spend.tokens.value:
             yield f"  spent:  {_render_spending(row.spend, run, details['budget'], now)}"
     if row.refused:
-        calls = f"{row.refused} tool call{'' if row.refused == 1 else 's'}"
+        calls = render_count(row.refused, "tool call")
         yield f"  refused: {calls} in this run: see `rekindle events {row.agent}`"
     if relay := details["relay"]:
         when = render_age_of(relay["committed"], now)
-        yield f"  relay:  ~{relay['tokens']:,} tokens, by {relay['by']}, {when}"
+        yield f"  relay:  ~{render_count(relay['tokens'], 'token')}, by {relay['by']}, {when}"
     for process in details.get("kept", ()):
         age = render_age_of(process["since"], now)
         yield f"  kept:   {process['command']} (pid {process['pid']}, started {age})"
@@ -289,7 +290,9 @@ def _render_fullness(window: WindowFigures, run: dict[str, Any]) -> str:
             + (f"handed off at {at} %" if at else "never handed off")
         )
     elif window.tokens.value:
-        parts.append(f"{window.tokens.value:,} tokens used; the size of the window is unknown")
+        parts.append(
+            f"{render_count(window.tokens.value, 'token')} used; the size of the window is unknown"
+        )
     if run["handoffs"]:
         parts.append(f"handoffs in this cycle: {run['handoffs']}")
     return "; ".join(parts)
@@ -310,9 +313,9 @@ def _render_spending(
         parts.append(f"unknown cost{of_usd}")
     parts.append(render_tokens([spend.tokens], spend.tokens_cap) or "0 tokens")
     if cap.get("hours"):
-        parts.append(f"{hours:.1f} of {cap['hours']:g} hours")
+        parts.append(f"{hours:.1f} of {render_count(cap['hours'], 'hour')}")
     if spend.unpriced and has_money:
-        parts.append(f"and {spend.unpriced} launches of unknown cost")
+        parts.append(f"and {render_count(spend.unpriced, 'launch', 'launches')} of unknown cost")
     return ", ".join(parts)
 
 

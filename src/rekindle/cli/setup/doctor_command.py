@@ -24,6 +24,7 @@ from rekindle.cli.setup.hook_selection import examine_all
 from rekindle.cli.trust_prompt import VARIABLE as TRUST_VARIABLE
 from rekindle.config import Project
 from rekindle.errors import CheckFailedError, RekindleError
+from rekindle.formats.counts import render_count
 from rekindle.plugins import find_program
 from rekindle.policy.fleet import connection_check
 from rekindle.policy.operator.build_row import (
@@ -97,8 +98,9 @@ def doctor(fix: bool, take_over: bool, as_json: bool) -> None:
             problems_of, {name: "" if there else uses[name] for name, there in programs.items()}
         )
     if broken:
-        number = f"{len(broken)} problem" + ("s" if len(broken) > 1 else "")
-        raise CheckFailedError(f"{number} found", hint="follow the hint after each →")
+        raise CheckFailedError(
+            f"{render_count(len(broken), 'problem')} found", hint="follow the hint after each →"
+        )
 
 
 def _examine_all() -> dict[str, list[FolderProblem]]:

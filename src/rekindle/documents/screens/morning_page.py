@@ -15,6 +15,7 @@ from rekindle.documents.screens.agent_row import (
     AgentState,
     render_command,
 )
+from rekindle.formats.counts import render_count
 
 _CODE = re.compile(r"`([^`]+)`")
 EARLIER = "earlier"
@@ -76,7 +77,7 @@ class MorningPage(msgspec.Struct, frozen=True, kw_only=True):
 def render_headline(page: MorningPage) -> str:
     """Return the page's summary on one line."""
     asking = sum(bool(entry.asks) for entry in page.entries)
-    agents = f"{len(page.entries)} agent{'' if len(page.entries) == 1 else 's'}"
+    agents = render_count(len(page.entries), "agent")
     waits = (
         f"{asking} {'waits' if asking == 1 else 'wait'} for you"
         if asking

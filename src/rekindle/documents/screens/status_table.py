@@ -16,6 +16,7 @@ from rekindle.documents.screens.agent_row import (
     mark_estimate,
     render_usd,
 )
+from rekindle.formats.counts import render_count
 from rekindle.formats.identifiers import (
     strip_invisible,
     to_one_line,
@@ -72,8 +73,8 @@ def render_projects(groups: Sequence[Group], now: datetime, columns: int) -> lis
     """Return one table of several projects, agents that need a person first."""
     agents = [row for group in groups if not group.hint for row in group.rows]
     unread = sum(1 for group in groups if group.hint)
-    summary = f"{_count(len(groups), 'project')}, {summarize_rows(agents)}"
-    summary += f"; {_count(unread, 'project')} cannot be read" if unread else ""
+    summary = f"{render_count(len(groups), 'project')}, {summarize_rows(agents)}"
+    summary += f"; {render_count(unread, 'project')} cannot be read" if unread else ""
     lines = _wrap_summary(summary, columns)
     if any(group.rows for group in groups):
         lines += _render_lines((_PROJECT, *_HEADER), groups, now, columns)
@@ -121,7 +122,7 @@ def summarize_rows(rows: Iterable[AgentRow]) -> str:
     count = [f"{number} {_render_count(label, number)}" for label, number in labels.items()]
     costs = render_usd(row.spend.usd for row in rows)
     spent = f"; {costs} spent" if costs else ""
-    agents = _count(len(rows), "agent")
+    agents = render_count(len(rows), "agent")
     return f"{agents}: {', '.join(count)}{spent}" if rows else agents
 
 
@@ -174,10 +175,6 @@ def _measure_letter(letter: str) -> int:
     if unicodedata.category(letter) in {"Mn", "Me", "Cf"}:
         return 0
     return 2 if unicodedata.east_asian_width(letter) in "WF" else 1
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _render_count(label: str, count: int) -> str:

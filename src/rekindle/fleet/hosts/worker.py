@@ -19,6 +19,7 @@ from rekindle.fleet.agent.workflow import AgentWorkflow
 from rekindle.fleet.hosts import host_admission
 from rekindle.fleet.hosts.activities import Activities, CycleSlots
 from rekindle.fleet.hosts.host_processes import EngineClient
+from rekindle.formats.counts import render_count
 from rekindle.policy.settings.runtime_settings import (
     FLEET_LEAVE_SECONDS,
     FLEET_STICKY_SECONDS,
@@ -64,7 +65,7 @@ async def run_host(
         async with contextlib.AsyncExitStack() as stack:
             for worker in workers:
                 await stack.enter_async_context(worker)
-            say(f"host {host} of pool {pool} takes up to {slots} agents")
+            say(f"host {host} of pool {pool} takes up to {render_count(slots, 'agent')}")
             await ended.wait()
             say("shutting down: other hosts continue its agents")
 

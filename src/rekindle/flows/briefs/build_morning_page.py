@@ -19,6 +19,7 @@ from rekindle.documents.summaries.summary import list_carried_items
 from rekindle.errors import RekindleError
 from rekindle.flows.operator.read_rows import RowReader
 from rekindle.flows.read_documents import parse_brief, read_relay
+from rekindle.formats.counts import render_count
 from rekindle.formats.identifiers import to_one_line
 from rekindle.policy.briefs import brief_schedule
 from rekindle.policy.briefs.timeline import make_timeline
@@ -179,7 +180,7 @@ class MorningPageBuilder:
 
 
 def _render_refused(row: AgentRow) -> str:
-    calls = f"{row.refused} tool call{'' if row.refused == 1 else 's'}"
+    calls = render_count(row.refused, "tool call")
     return f"{calls} in this run, no permission" if row.refused else ""
 
 

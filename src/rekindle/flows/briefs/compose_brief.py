@@ -4,6 +4,7 @@ from rekindle.documents.brief import Brief, BriefLabel
 from rekindle.documents.summaries.summary import list_carried_items, make_line
 from rekindle.flows.briefs.brief_material import BriefMaterial, BriefPorts
 from rekindle.flows.read_documents import read_relay
+from rekindle.formats.counts import render_count
 from rekindle.policy.briefs import brief_content as policy
 from rekindle.policy.exits import reason_text, stop_reasons
 from rekindle.policy.projection import open_loops
@@ -94,11 +95,11 @@ def _render_notes(known: Projection, material: BriefMaterial) -> list[str]:
     words = "; ".join(explain_failures(known, material))
     notes = [f"no model could read all of this: {words}"] if words else []
     if count := known.run.refused_call_count():
-        calls = f"{count} tool call{'' if count == 1 else 's'}"
+        calls = render_count(count, "tool call")
         notes.append(f"{calls} in this run: refused, no permission")
     if material.unreported.too_old:
-        sessions = f"{material.unreported.too_old:,} sessions"
-        notes.append(f"{sessions} from long before the first brief are not included")
+        sessions = render_count(material.unreported.too_old, "session")
+        notes.append(f"not included: {sessions} from long before the first brief")
     if material.left_out:
         notes.append(f"{material.left_out:,} of the oldest turns did not fit and were left out")
     return notes

@@ -11,6 +11,7 @@ from rekindle.documents.events import (
     AnyEvent,
     UnknownEvent,
 )
+from rekindle.formats.counts import render_count
 from rekindle.formats.identifiers import to_one_line
 from rekindle.policy.exits import reason_text, stop_reasons
 from rekindle.policy.exits.stop_reasons import REACTIONS
@@ -174,7 +175,7 @@ class _SpendCounter:
 
     def take(self) -> str:
         parts = [f"${self._usd:.2f}"] if self._usd else []
-        parts += [f"{self._tokens:,} tokens"] if self._tokens else []
+        parts += [render_count(self._tokens, "token")] if self._tokens else []
         self._usd, self._tokens = 0.0, 0
         return ", ".join(parts)
 

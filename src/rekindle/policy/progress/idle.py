@@ -10,6 +10,7 @@ from rekindle.documents.events import (
     CycleEnded,
     WorkSigns,
 )
+from rekindle.formats.counts import render_count
 from rekindle.policy.exits.backoff import compute_probe_pause
 from rekindle.policy.exits.restart import (
     EnterSafeMode,
@@ -116,9 +117,9 @@ def find_reached_bound(
     if idle.billed and dollars >= bounds.max_usd:
         return f"${dollars:.2f} were spent without progress"
     if hours >= bounds.max_hours:
-        return f"{hours:.0f} hours of work without progress"
+        return f"{render_count(round(hours), 'hour')} of work without progress"
     if idle.launches >= bounds.max_launches:
-        return f"{idle.launches} launches in a row without progress"
+        return f"{render_count(idle.launches, 'launch', 'launches')} in a row without progress"
     return ""
 
 
@@ -155,7 +156,7 @@ def render_idle_notice(idle: IdleWork, now: datetime, wait: WaitUntil | None = N
     if not (wait and wait.probe) and lasted < RETRY_NOTICE_SECONDS:
         return ""
     retried = f"tried again at {wait.until:%Y-%m-%d %H:%M} UTC" if wait else "tried again now"
-    many = f"{idle.launches} launches without progress"
+    many = f"{render_count(idle.launches, 'launch', 'launches')} without progress"
     return f"{many}, the last one: {idle.last.words or idle.last.exit}; {retried}"
 
 
@@ -172,7 +173,8 @@ def describe_bounds(bounds: ProgressSettings, *, lifted: bool = False) -> str:
     then = (
         "continues, as `--budget none` says"
         if lifted
-        else f"pauses after {bounds.max_launches} launches or {bounds.max_hours:g} hours of work,"
+        else f"pauses after {render_count(bounds.max_launches, 'launch', 'launches')} or"
+        f" {render_count(bounds.max_hours, 'hour')} of work,"
         f" or ${bounds.max_usd:g} if the account is billed per token"
     )
     return (

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 import msgspec
 
 from rekindle.documents.events import WorkSigns
+from rekindle.formats.counts import render_count
 from rekindle.policy.progress.artefacts import is_artefact
 from rekindle.policy.settings.runtime_settings import (
     PROGRESS_NAMES,
@@ -113,9 +114,7 @@ def describe_work(signs: WorkSigns, before: Sequence[WorkSigns] = ()) -> str:
         "decision": signs.decisions,
         "resolved loop": signs.resolved,
     }
-    return ", ".join(
-        f"{count} {what}{'' if count == 1 else 's'}" for what, count in counts.items() if count
-    )
+    return ", ".join(render_count(count, what) for what, count in counts.items() if count)
 
 
 def list_artefact_names(paths: Iterable[str]) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from rekindle.documents.relay import (
     Relay,
     RelayField,
 )
+from rekindle.formats.counts import render_count
 from rekindle.formats.identifiers import to_one_line
 from rekindle.policy.settings.runtime_settings import HEADLINE_CHARACTERS
 from rekindle.policy.text.token_estimate import estimate_tokens
@@ -113,7 +114,7 @@ def _find_problems(relay: Relay, text: str, tokens: int, cap: int) -> list[Relay
         findings.append(
             RelayFinding(
                 RelayKind.OVER_CAP,
-                f"about {tokens:,} tokens, the cap is {cap:,}: it will be trimmed",
+                f"about {render_count(tokens, 'token')}, the cap is {cap:,}: it will be trimmed",
             )
         )
     return findings

@@ -23,6 +23,7 @@ import msgspec
 
 from rekindle.documents import events
 from rekindle.documents.events import CycleEnded
+from rekindle.formats.counts import render_count
 from rekindle.policy.exits.refused_end import (
     NOT_STARTED,
     explain_refusal,
@@ -119,7 +120,7 @@ def decide_after_cycle(
         return StopRun(pause.why, pause.words)
     if pause is not None:
         return pause
-    some = f"{done} cycle{'' if done == 1 else 's'}"
+    some = render_count(done, "cycle")
     checked = "`until:` does not pass" if last.until else "the agent reported no end of its work"
     if last.review == "failed" or NOT_STARTED in explain_refusal(last):
         checked = explain_refusal(last)

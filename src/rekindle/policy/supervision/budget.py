@@ -14,6 +14,7 @@ from rekindle.documents.manifest import (
     Budget,
     ModelPrice,
 )
+from rekindle.formats.counts import render_count
 from rekindle.policy.settings.runtime_settings import (
     GUESSED_USD_READ,
     GUESSED_USD_WRITTEN,
@@ -58,11 +59,12 @@ def find_reached_cap(
         words = f"its budget of ${cap.usd:g} is spent (${spent.usd:.2f})"
         return ReachedCap("usd", cap.usd, spent.usd, words)
     if cap.tokens is not None and spent.tokens >= cap.tokens:
-        words = f"its budget of {cap.tokens:,} tokens is spent ({spent.tokens:,})"
+        words = f"its budget of {render_count(cap.tokens, 'token')} is spent ({spent.tokens:,})"
         return ReachedCap("tokens", cap.tokens, spent.tokens, words)
     hours = (now - began).total_seconds() / SECONDS_AN_HOUR if began else 0.0
     if cap.hours is not None and hours >= cap.hours:
-        return ReachedCap("hours", cap.hours, hours, f"its {cap.hours:g} hours are over")
+        words = f"its budget of {render_count(cap.hours, 'hour')} is spent"
+        return ReachedCap("hours", cap.hours, hours, words)
     return None
 
 
@@ -92,8 +94,8 @@ def describe_budget(cap: Budget) -> str:
     """Return a description of the caps for the operator; empty if there are no caps."""
     caps = [
         f"${cap.usd:g}" if cap.usd is not None else "",
-        f"{cap.tokens:,} tokens" if cap.tokens is not None else "",
-        f"{cap.hours:g} hours" if cap.hours is not None else "",
+        render_count(cap.tokens, "token") if cap.tokens is not None else "",
+        render_count(cap.hours, "hour") if cap.hours is not None else "",
     ]
     limits = " or ".join(filter(None, caps))
     return f"ends after {limits}" if limits else ""

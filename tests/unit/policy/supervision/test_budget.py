@@ -57,7 +57,7 @@ NOW = datetime(2026, 4, 9, 12, 0, tzinfo=UTC)
             "its budget of 10,000 tokens is spent (10,000)",
         ),
         (RunSpending(), Budget(hours=2.1), ""),
-        (RunSpending(), Budget(hours=2.0), "its 2 hours are over"),
+        (RunSpending(), Budget(hours=2.0), "its budget of 2 hours is spent"),
         (RunSpending(usd=3.0), Budget(usd=2.0, hours=1.0), "its budget of $2 is spent ($3.00)"),
     ],
 )
@@ -82,7 +82,7 @@ def test_a_run_starts_with_nothing_spent():
             ReachedCap("usd", 2.0, 3.0, "its budget of $2 is spent ($3.00)"),
         ),
         (Budget(tokens=10), ReachedCap("tokens", 10, 20, "its budget of 10 tokens is spent (20)")),
-        (Budget(hours=0.5), ReachedCap("hours", 0.5, 2.0, "its 0.5 hours are over")),
+        (Budget(hours=0.5), ReachedCap("hours", 0.5, 2.0, "its budget of 0.5 hours is spent")),
     ],
 )
 def test_the_cap_that_is_reached(cap, expected):
