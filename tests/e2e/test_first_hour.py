@@ -93,16 +93,11 @@ def installed(tmp_path_factory):
 
 
 def test_a_new_user_s_first_agent_works_and_is_verified(hour, installed):
-    """The steps after the install are `init`, a task and its check, `doctor`, `run`, `status`."""
+    """The steps after the install are `init`, `doctor`, `run`, `status`; no file is edited."""
     hour.rekindle.program = [str(installed)]
-    out = hour.rekindle("init", "--yes", "--agent", "trades", "--harness", hour.name)
+    task = ("--task", "Write parser.py.", "--until", "test -s parser.py")
+    out = hour.rekindle("init", "--yes", "--agent", "trades", "--harness", hour.name, *task)
     assert "it may edit and run commands" in out
-    (hour.project / "PROMPT.md").write_text("Write parser.py.\n")
-    manifest = hour.project / "rekindle.yaml"
-    shown = '    # until: ["./check.sh"]\n    # until_claimed: true\n'
-    checked = "    until: test -s parser.py\n    until_claimed: true\n"
-    assert shown in manifest.read_text()
-    manifest.write_text(manifest.read_text().replace(shown, checked))
     hour.rekindle("doctor")
 
     relay = "## Current Phase\nFinished\n\n## Next Action\nDONE\n"

@@ -79,7 +79,7 @@ def test_init_writes_a_few_lines(rekindle, here):
     assert code == 0
     text = (here / "rekindle.yaml").read_text()
     assert len([line for line in text.splitlines() if not line.strip().startswith("#")]) == 10
-    assert "# until: [" in text
+    assert "# until: ./check.sh" in text
     found = manifest.parse(text)
     assert found.agents["trades"] == manifest.AgentEntry(
         harness="claude-code", prompt="PROMPT.md", persona="edit-and-run"
@@ -121,6 +121,39 @@ def test_init_proposes_the_tests_of_the_project(rekindle, here):
     assert rekindle("init", "--yes", "--agent", "trades", "--harness", "claude")[0] == 0
     agent = manifest.parse((here / "rekindle.yaml").read_text()).agents["trades"]
     assert (agent.until, agent.until_claimed) == (["just", "test"], True)
+
+
+def test_init_takes_task_check_and_program_so_that_no_file_is_edited(rekindle, here):
+    (here / "justfile").write_text("test:\n    true\n")
+    (here / "PROMPT.md").write_text(manifest.DEFAULT_PROMPT)
+    options = ("--task", " Write it: now. ", "--until", 'test -s "a b"', "--command", "./own: x")
+    code, out, _ = rekindle("init", "--yes", "trades", *options)
+    assert (code, out.endswith("Next: `rekindle run trades`.\n")) == (0, True), out
+    assert (here / "PROMPT.md").read_text() == "Write it: now.\n"
+    agent = manifest.parse((here / "rekindle.yaml").read_text()).agents["trades"]
+    assert (agent.until, agent.until_claimed) == (["test", "-s", "a b"], True)
+    assert (agent.harness, agent.command) == ("command", ["./own:", "x"])
+
+
+@pytest.mark.parametrize("option", ["--task", "--until", "--command"])
+def test_init_refuses_options_that_would_have_no_effect(rekindle, here, option):
+    """An empty value, or a value for an agent that exists, changes nothing."""
+    code, _, err = rekindle("init", "--yes", "trades", option, " ")
+    assert (code, f"{option} is empty" in err) == (2, True)
+    assert not (here / "rekindle.yaml").exists()
+    assert rekindle("init", "--yes", "trades")[0] == 0
+    before = (here / "rekindle.yaml").read_text()
+    code, _, err = rekindle("init", "--yes", "trades", option, "true")
+    assert (code, f"{option} is for a new agent" in err) == (2, True)
+    assert (here / "rekindle.yaml").read_text() == before
+
+
+def test_init_keeps_a_task_that_is_already_written(rekindle, here):
+    (here / "PROMPT.md").write_text("Ship it.\n")
+    code, _, err = rekindle("init", "--yes", "trades", "--task", "Write it.")
+    assert (code, "PROMPT.md has a task already" in err) == (2, True)
+    assert not (here / "rekindle.yaml").exists()
+    assert (here / "PROMPT.md").read_text() == "Ship it.\n"
 
 
 def test_init_takes_the_folder_s_name(tmp_path, monkeypatch, capfd):

@@ -1,7 +1,7 @@
 """`rekindle init`."""
 
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import cast
@@ -22,6 +22,7 @@ from rekindle.errors import (
     UsageError,
     translate_os_errors,
 )
+from rekindle.formats import yaml_lines
 from rekindle.formats.identifiers import (
     make_slug,
     require_agent_name,
@@ -64,6 +65,15 @@ from rekindle.wiring.open_store import (
 )
 from rekindle.wiring.starting.start_checks import read_task
 
+_PROMPT_MODE = 0o644
+_CHANGE_INSTEAD = {
+    "tools": f"change its persona in {manifest.MANIFEST_FILE}",
+    "task": "write its task into its prompt file",
+    "until": f"change its `until:` in {manifest.MANIFEST_FILE}",
+    "command": f"change its `command:` in {manifest.MANIFEST_FILE}",
+}
+"""Hint for each option that is only for a new agent."""
+
 
 @click.command()
 @click.argument("named", required=False, metavar="[AGENT]")
@@ -77,6 +87,13 @@ from rekindle.wiring.starting.start_checks import read_task
     help="What the agent may do: read only; edit this folder; edit and run commands. Without a"
     f" terminal or with --yes: {DEFAULT_LEVEL}.",
 )
+@click.option("--task", metavar="TEXT", help="Its task, to write into PROMPT.md.")
+@click.option(
+    "--until",
+    metavar="COMMAND",
+    help="Command line that verifies a reported DONE; default: the project's tests, if found.",
+)
+@click.option("--command", metavar="COMMAND", help="Command line of your own agent program.")
 @click.option("--yes", is_flag=True, help="Use the defaults without asking.")
 @json_option
 def init(
@@ -85,6 +102,9 @@ def init(
     agent: str | None,
     harness: str | None,
     tools: PermissionLevel | None,
+    task: str | None,
+    until: str | None,
+    command: str | None,
     yes: bool,
     as_json: bool,
 ) -> None:
@@ -104,19 +124,16 @@ def init(
         refuse_agent_of(folder, known, "rekindle init")
     is_there = bool(known) and agent is None
     name = known[0] if is_there else _choose_name(folder, agent, yes=yes)
-    if tools and name in known:
-        raise UsageError(
-            f"--tools is for a new agent, and {name} is in {manifest.MANIFEST_FILE} already",
-            hint=f"change its persona in {manifest.MANIFEST_FILE}",
-        )
+    given = {"tools": tools, "task": task, "until": until, "command": command}
+    _refuse_unusable(folder, name, given, is_known=name in known)
     if is_there:
         did = [f"{manifest.MANIFEST_FILE} exists already, with {', '.join(known)}"]
     else:
-        chosen = _choose_entry(harness, yes=yes, tools=tools)
+        chosen = _choose_entry(harness or (command and "command"), yes=yes, tools=tools)
         # While the prompt was open, a manifest that the user has not seen may have been created.
         is_new_folder = is_new_folder and not has_anything_to_trust(folder)
-        did = _write_manifest(folder, name, *chosen)
-    did += write_prompt(folder)
+        did = _write_manifest(folder, name, *chosen, until=until, command=command)
+    did += write_prompt(folder, task)
     write_summarizer(folder)
     write_schema(folder)
     project = config.load_project(folder)
@@ -142,6 +159,34 @@ def init(
     if not is_trusted(folder):
         echo("· this folder came with a manifest: the first `rekindle run` asks for trust")
     echo(f"Next: {_render_task_step(project, name)}`rekindle run {name}`.")
+
+
+def _refuse_unusable(
+    folder: Path, name: str, given: Mapping[str, str | None], *, is_known: bool
+) -> None:
+    """Refuse options that would have no effect, before anything is written."""
+    for option, value in given.items():
+        if value is not None and not value.strip():
+            raise UsageError(f"--{option} is empty", hint="leave it out, or give it a text")
+        if value is not None and is_known:
+            raise UsageError(
+                f"--{option} is for a new agent, and {name} is in {manifest.MANIFEST_FILE} already",
+                hint=_CHANGE_INSTEAD[option],
+            )
+    prompt = AgentDefaults().prompt
+    if given["task"] is not None and not _is_untouched(folder / prompt):
+        raise UsageError(
+            f"{prompt} has a task already", hint=f"edit {prompt}, or leave --task out to keep it"
+        )
+
+
+def _is_untouched(prompt: Path) -> bool:
+    """Return whether a prompt file is missing, blank, or as `init` writes it."""
+    if not prompt.exists():
+        return True
+    with translate_os_errors(prompt):
+        text = prompt.read_text(encoding="utf-8", errors="replace")
+    return not text.strip() or text == manifest.DEFAULT_PROMPT
 
 
 def _explain_shared_task(project: config.Project, name: str) -> str:
@@ -242,8 +287,19 @@ def _require_harness(name: str) -> str:
     return chosen
 
 
-def _write_manifest(folder: Path, name: str, harness: str, level: PermissionLevel) -> list[str]:
-    prompt, more = AgentDefaults().prompt, _propose_until(folder)
+def _write_manifest(
+    folder: Path,
+    name: str,
+    harness: str,
+    level: PermissionLevel,
+    *,
+    until: str | None = None,
+    command: str | None = None,
+) -> list[str]:
+    prompt = AgentDefaults().prompt
+    more = render_until_lines(until) if until else _propose_until(folder)
+    if command:
+        more = (f"command: {yaml_lines.quote_scalar(command)}", *more)
     permits = HARNESSES[harness].CAN.permits_tools
     permissions = make_permissions(level, harness) if permits else None
     persona, words = make_persona_name(level, harness), explain_level(level, harness)
@@ -293,9 +349,12 @@ def _propose_until(folder: Path) -> tuple[str, ...]:
     return render_until_lines(propose_until(files))
 
 
-def write_prompt(folder: Path) -> list[str]:
-    """Write a task file to fill in, unless the path exists; return a line if it was written."""
+def write_prompt(folder: Path, task: str | None = None) -> list[str]:
+    """Write the task, or a file to fill in unless it exists; return a line if it was written."""
     path = folder / AgentDefaults().prompt
+    if task is not None:
+        durable_files.replace_file(path, f"{task.strip()}\n".encode(), mode=_PROMPT_MODE)
+        return [f"wrote {path.name}: the agent's task"]
     with translate_os_errors(path):
         try:
             with path.open("x", encoding="utf-8") as file:

@@ -5,6 +5,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from rekindle.formats import yaml_lines
+
 ProjectFiles = Mapping[str, str]
 """Contents of the project files listed in `READ_FILES`, by file name."""
 
@@ -66,12 +68,17 @@ def propose_until(files: ProjectFiles) -> list[str]:
     return next((command for propose in PROPOSALS.values() if (command := propose(files))), [])
 
 
-def render_until_lines(command: list[str]) -> tuple[str, ...]:
+def render_until_lines(command: str | list[str]) -> tuple[str, ...]:
     """Return the `until:` lines for an agent's entry, commented out if there is no command."""
-    mark = "" if command else "# "
-    words = json.dumps(command or ["./check.sh"])
+    if not command:
+        return (
+            "# The run ends when the agent reports DONE. To verify that with a command:",
+            "# until: ./check.sh",
+            "# until_claimed: true",
+        )
+    words = yaml_lines.quote_scalar(command) if isinstance(command, str) else json.dumps(command)
     return (
         "# The run ends when the agent reports DONE and this command passes:",
-        f"{mark}until: {words}",
-        f"{mark}until_claimed: true",
+        f"until: {words}",
+        "until_claimed: true",
     )
