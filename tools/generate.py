@@ -9,6 +9,7 @@ import click
 import event_page
 import keeping_alive
 import manifest_page
+import module_page
 import output_page
 import scale
 from msgspec.structs import replace
@@ -231,6 +232,7 @@ def _abilities(harness: Harness) -> list[tuple[str, str]]:
 
 PAGES = {
     "harnesses.md": harness_list,
+    "modules.md": module_page.page,
     "cli.md": cli,
     "exit-codes.md": exit_codes,
     "manifest.md": manifest_page.page,
