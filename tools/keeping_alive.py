@@ -270,7 +270,7 @@ def _example(name: str) -> tuple[RunState, list[LaunchRecord]]:
 
 
 def _idle() -> idle.IdleWork:
-    return idle.sum_idle_launches(_tried("interrupted"), {}, began=BEGAN, heeded=0)
+    return idle.sum_idle_launches(_tried("interrupted"), {}, began=BEGAN, intervened=0)
 
 
 def _run(
@@ -279,12 +279,12 @@ def _run(
     spent: RunSpending = RunSpending(),  # noqa: B008 - frozen
 ) -> RunState:
     said = OperatorCommand(NOW, "running")
-    return RunState(said=said, began=BEGAN, began_at=NOW, safe=safe, ended=ended, spent=spent)
+    return RunState(command=said, began=BEGAN, began_at=NOW, safe=safe, ended=ended, spent=spent)
 
 
 def _said(run: RunState, desired: str, restarted: int = 0) -> RunState:
     return RunState(
-        said=OperatorCommand(NOW, desired),
+        command=OperatorCommand(NOW, desired),
         began=run.began,
         began_at=run.began_at,
         restarted=restarted,

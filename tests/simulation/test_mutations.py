@@ -490,18 +490,18 @@ def test_another_rule_of_progress(change, where, name, other):
     expect_caught(change, *OF_PROGRESS)
 
 
-@pytest.mark.parametrize("forgotten", ["began", "heeded", "cycles", "attempts"])
+@pytest.mark.parametrize("forgotten", ["began", "intervened", "cycles", "attempts"])
 def test_progress_that_is_measured_from_elsewhere(change, forgotten):
     measure = idle.sum_idle_launches
 
-    def other(attempts, cycles, *, began, heeded, stopped):
+    def other(attempts, cycles, *, began, intervened, stopped):
         if forgotten == "attempts":
             attempts = [*attempts][-5:]
         return measure(
             attempts,
             {} if forgotten == "cycles" else cycles,
             began=0 if forgotten == "began" else began,
-            heeded=0 if forgotten == "heeded" else heeded,
+            intervened=0 if forgotten == "intervened" else intervened,
             stopped=stopped,
         )
 

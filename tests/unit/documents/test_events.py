@@ -177,6 +177,14 @@ def test_a_reason_for_the_end_is_read_by_its_earlier_name():
         events.parse(line(kind="run.ended", words="so it says"))
 
 
+def test_the_positions_of_a_brief_are_read_by_their_earlier_name():
+    """Logs from before the rename have them as `told`; otherwise a brief would repeat them."""
+    earlier = line(kind="brief.made", morning="2026-04-09", told={"told": {"at": 7, "turn": 2}})
+    found = events.parse(earlier)
+    assert found.covered == {"told": events.BriefedPosition(7, 2)}
+    assert events.parse(events.render(found)) == found
+
+
 def test_unknown_fields_are_ignored():
     """A later release may say more about a kind that we know."""
     found = events.parse(line(kind="heartbeat", tool="Read", mood="good"))

@@ -101,7 +101,7 @@ def _find_nothing_to_restart(store: FileStore, name: str) -> Literal["new", "don
     if store.is_supervised(name):
         return None
     known = store.read(name).projection if store.exists(name) else None
-    if known is None or (known.run.said is None and not known.attempts):
+    if known is None or (known.run.command is None and not known.attempts):
         return "new"
     return "done" if policy.is_done(known.run) else None
 

@@ -255,8 +255,8 @@ _EARLIER_KINDS = {
     "workspace.kept": "workspace.push_failed",
 }
 """Kinds by their earlier names, which logs written before the rename have."""
-_EARLIER_FIELDS = {"run.ended": {"outcome": "why"}}
-"""Required fields of a kind by their earlier names."""
+_EARLIER_FIELDS = {"run.ended": {"outcome": "why"}, "brief.made": {"told": "covered"}}
+"""Fields of a kind by their earlier names."""
 
 
 def parse(line: bytes) -> AnyEvent | UnknownEvent:
@@ -271,6 +271,8 @@ def parse(line: bytes) -> AnyEvent | UnknownEvent:
             return parse(current)
         return _parse_unknown(line, error)
     json_codec.refuse_newer_schema(event.v, "event", SCHEMA)
+    if isinstance(event, BriefMade) and b'"told"' in line and (current := _translate_earlier(line)):
+        return parse(current)
     _require_time(event.ts)
     return event
 

@@ -129,7 +129,7 @@ class BriefMade(Event, frozen=True, kw_only=True, tag="brief.made"):
     """Date of the morning that the brief is for."""
     closes: bool = False
     """Whether the brief was written when due and is the last one for its morning."""
-    told: dict[str, BriefedPosition] = {}
+    covered: dict[str, BriefedPosition] = {}
     """Position up to which each transcript is covered, if it has grown since the previous brief."""
     turns: int = 0
     """Number of turns that the brief covers."""

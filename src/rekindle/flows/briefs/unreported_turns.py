@@ -51,8 +51,8 @@ class UnreportedTurns:
         )
         self.too_old = archive.older_than(horizon) if self._first else 0
         for transcript in reversed(archive.written_since(horizon)):
-            position = briefed.told.get(transcript.name)
-            before = position.told if position else BriefedPosition()
+            position = briefed.covered.get(transcript.name)
+            before = position.covered if position else BriefedPosition()
             reported = BriefedPosition(
                 transcript.size, transcript.cursor.number - 1, _make_mark(transcript)
             )

@@ -212,7 +212,7 @@ class BriefWriter:
             if due
             else brief_schedule.find_next_morning(now, limits.at, self._ports.zone),
             closes=due is not None and due.closes,
-            told={} if fails else material.unreported.positions,
+            covered={} if fails else material.unreported.positions,
             turns=len(material.turns),
             left_out=material.left_out,
             failed=known.briefed.failed + 1 if fails else 0,

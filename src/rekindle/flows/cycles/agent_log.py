@@ -20,7 +20,7 @@ class AgentLog:
         seen = self._ports.store.read(self._agent)
         if seen.is_tampered:
             raise TamperedLogError(self._agent, seen.condition)
-        if not seen.pending and seen.projection.run.said == seen.committed.run.said:
+        if not seen.pending and seen.projection.run.command == seen.committed.run.command:
             return seen.committed
         # A full disk must not block a stop command. A step that starts a process appends to the log
         # first, so it fails at that point instead.

@@ -200,7 +200,7 @@ class CycleRunner:
         if self._ports.interrupted():
             return True
         now = self._log.known().run
-        return now.said != known.run.said and now.desired == "stopped"
+        return now.command != known.run.command and now.desired == "stopped"
 
     def _archive_transcripts(self) -> None:
         """Archive the transcripts. An error is reported, but does not end the run."""

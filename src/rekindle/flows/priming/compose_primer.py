@@ -58,7 +58,7 @@ def compose_primer(
     notices = [
         _render_move(committed),
         _render_ended(committed, checkpoint),
-        stall_response.render_stall_notice(committed.ended, committed.run.heeded, stall),
+        stall_response.render_stall_notice(committed.ended, committed.run.intervened, stall),
         stall_response.render_until_failure(committed.ended),
         stall_response.render_failed_review(committed.ended),
         _CLAIMED if last and last.claimed and "failed" not in {last.until, last.review} else "",

@@ -105,7 +105,7 @@ class SupervisorSteps:
         consequence = stall_response.decide_after_cycle(
             projection.ended,
             ended,
-            since=projection.run.heeded,
+            since=projection.run.intervened,
             done=number - projection.run.first,
             cap=self._agent.cycles if cap is None else cap,
             settings=self._ports.settings.runtime.stall,

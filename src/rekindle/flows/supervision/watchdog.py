@@ -178,8 +178,8 @@ class Watchdog:
             return _leave_alone(agent, decision)  # the supervisor may still be starting
         words = f"it did not come up: {self._ports.last_words(agent)}"
         if decision.starts:
-            self._start_and_note(agent, StartAttempt(seq, now, before.times + 1, told=True))
-            if not before.told:
+            self._start_and_note(agent, StartAttempt(seq, now, before.times + 1, notified=True))
+            if not before.notified:
                 words = "; ".join([words, *self._ports.notify(agent, words)])
         return WatchReport(agent, started=decision.starts, words=words, failed=True)
 
@@ -213,7 +213,7 @@ class Watchdog:
             desired=run.desired,
             is_over=run.is_over,
             marker=self._store.folder(agent).read_clean_exit(),
-            said=max(run.began, run.restarted, run.wanted),
+            wanted=max(run.began, run.restarted, run.wanted),
             is_tampered=run.is_safe and run.safe.why == TAMPERED_REASON,
             may_miss_stop=projection.may_miss_stop,
             stays=agent in self._staying and not self._ports.in_window(agent),

@@ -37,7 +37,7 @@ class TranscriptPosition(msgspec.Struct, frozen=True):
 
     seq: int
     ts: datetime
-    told: BriefedPosition
+    covered: BriefedPosition = msgspec.field(name="told")
 
 
 class ClosedMorning(msgspec.Struct, frozen=True, order=True):
@@ -67,19 +67,19 @@ class BriefState(msgspec.Struct, frozen=True):
     resolved: int = 0
     """Log position up to which resolved.jsonl was moved to the archive."""
     claimed: dict[str, str] = {}
-    told: dict[str, TranscriptPosition] = {}
+    covered: dict[str, TranscriptPosition] = msgspec.field(default_factory=dict, name="told")
 
 
 def record_brief(before: BriefState, event: BriefMade) -> BriefState:
-    told, position = dict(before.told), event.seq or NOT_IN_LOG
-    for name, place in event.told.items():
+    covered, position = dict(before.covered), event.seq or NOT_IN_LOG
+    for name, place in event.covered.items():
         new = TranscriptPosition(position, event.ts, place)
-        old = told.get(name)
+        old = covered.get(name)
         if old is None or _position_order(new) > _position_order(old):
-            told[name] = new
+            covered[name] = new
     merged = msgspec.structs.replace(
         before,
-        told=told,
+        covered=covered,
         closed=max(
             before.closed,
             ClosedMorning(position, event.morning) if event.closes else ClosedMorning(),
@@ -104,7 +104,7 @@ def record_brief(before: BriefState, event: BriefMade) -> BriefState:
 
 
 def _position_order(place: TranscriptPosition) -> tuple[int, datetime, int, int, str]:
-    return place.seq, place.ts, place.told.at, place.told.turn, place.told.rest
+    return place.seq, place.ts, place.covered.at, place.covered.turn, place.covered.rest
 
 
 def prune_brief_state(briefed: BriefState) -> BriefState:
@@ -112,9 +112,9 @@ def prune_brief_state(briefed: BriefState) -> BriefState:
     if briefed.ts is None:
         return briefed
     since = briefed.ts - _DAY * BRIEF_TOLD_DAYS
-    young = [item for item in briefed.told.items() if item[1].ts >= since]
+    young = [item for item in briefed.covered.items() if item[1].ts >= since]
     order = sorted(young, key=lambda item: (item[1].seq, item[0]))
-    return msgspec.structs.replace(briefed, told=dict(order[-BRIEF_TOLD_KEPT:]))
+    return msgspec.structs.replace(briefed, covered=dict(order[-BRIEF_TOLD_KEPT:]))
 
 
 class DueBrief(msgspec.Struct, frozen=True):

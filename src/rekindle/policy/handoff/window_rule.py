@@ -204,7 +204,7 @@ def _count_vain_handoffs(tried: Sequence[LaunchRecord], at: int) -> int:
 
 def count_handoffs(tried: Iterable[LaunchRecord]) -> int:
     """Return the number of launches that continued from the checkpoint of a handoff."""
-    return sum(launch.goes_on for launch in tried)
+    return sum(launch.continued for launch in tried)
 
 
 def is_too_many(count: int) -> bool:

@@ -115,7 +115,7 @@ def make_answer(
     if len(text) > ANSWER_CHARACTERS:
         reason = f"is longer than {ANSWER_CHARACTERS:,} characters"
         raise AnswerError(question.question, reason, question.choices)
-    before = [projection.run.said.ts] if projection.run.said else []
+    before = [projection.run.command.ts] if projection.run.command else []
     return QuestionAnswered(
         ts=open_loops.stamp_after(now, *before),
         question=question.question,

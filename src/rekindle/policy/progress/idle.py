@@ -57,16 +57,17 @@ def sum_idle_launches(
     cycles: Mapping[int, CycleEnded],
     *,
     began: int,
-    heeded: int,
+    intervened: int,
     stopped: int = 0,
 ) -> IdleWork:
     """Return the work without progress since the run started or the operator's last command.
 
-    `began` (start of the run), `heeded` (last command) and `stopped` (last stop) are log positions.
+    `began` (start of the run), `intervened` (last restart or answer) and `stopped` (last stop) are
+    log positions.
     Launches before the last stop are not counted, because the operator ended them. Their hours and
     money are counted anyway.
     """
-    since = max(began, heeded)
+    since = max(began, intervened)
     ends: list[LaunchRecord | CycleEnded] = [
         *(end for end in attempts if end.exit),
         *cycles.values(),

@@ -77,7 +77,7 @@ class LaunchRecord(msgspec.Struct, frozen=True):
     """How full the window was after the session's first turn, in percent; None if unknown."""
     work: str = ""
     """Fingerprint of the visible work; if two are equal, no visible work was done in between."""
-    goes_on: bool = False
+    continued: bool = msgspec.field(default=False, name="goes_on")
     """Whether the launch began with the checkpoint of the previous launch."""
     head: str = ""
     """Commit that was checked out when the launch began; empty if unknown."""
@@ -204,7 +204,7 @@ def record_handoff(attempts: dict[str, LaunchRecord], event: events.HandoffTrigg
 
 def record_handoff_resume(attempts: dict[str, LaunchRecord], event: events.HandoffResumed) -> None:
     record = attempts.get(event.launch) or LaunchRecord(event.cycle, "", resumes=False)
-    attempts[event.launch] = msgspec.structs.replace(record, goes_on=True)
+    attempts[event.launch] = msgspec.structs.replace(record, continued=True)
 
 
 def select_cycle_launches(attempts: LaunchRecords, cycle: int) -> dict[str, LaunchRecord]:

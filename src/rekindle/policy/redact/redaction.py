@@ -17,7 +17,7 @@ _PLACEHOLDER = "[redacted:"
 # Fields that identify events, sessions, files and hosts. If redacted, they could not be looked up.
 _NAMES = frozenset(
     "at sha256 previous path session call harness launch agent host by document added"
-    " transcript process boot exit source tool told morning question origin effect".split()
+    " transcript process boot exit source tool covered morning question origin effect".split()
 )
 _NOT_IN_AN_ID = re.compile(r"[^A-Za-z0-9._]+")
 

@@ -64,7 +64,7 @@ def measure_idle_work(projection: Projection) -> idle.IdleWork:
         projection.attempts.values(),
         projection.ended,
         began=run.began,
-        heeded=run.heeded,
+        intervened=run.intervened,
         stopped=run.stopped,
     )
 

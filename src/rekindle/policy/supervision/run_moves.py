@@ -88,7 +88,8 @@ class RaisedCap(msgspec.Struct, frozen=True, order=True):
 
 
 class RunState(msgspec.Struct, frozen=True):
-    said: OperatorCommand | None = None
+    command: OperatorCommand | None = msgspec.field(default=None, name="said")
+    """The operator's last command, `running` or `stopped`."""
     began: int = 0
     """Log position of the start of the run."""
     began_at: datetime | None = None
@@ -103,7 +104,7 @@ class RunState(msgspec.Struct, frozen=True):
     spent: RunSpending = RunSpending()
     first: int = 0
     """Number of the last cycle before the run."""
-    heeded: int = 0
+    intervened: int = msgspec.field(default=0, name="heeded")
     """Log position of a person's last restart or answer; the stall ladder counts from there."""
     cycles: CycleLimit = CycleLimit()
     bounds: ProgressBounds = ProgressBounds()
@@ -114,7 +115,7 @@ class RunState(msgspec.Struct, frozen=True):
     @property
     def desired(self) -> str:
         """`running` or `stopped`; empty if the operator has not given a command."""
-        return self.said.desired if self.said else ""
+        return self.command.desired if self.command else ""
 
     @property
     def since(self) -> int:
@@ -259,7 +260,7 @@ def make_desired_event(
     unbounded: bool | None = None,
 ) -> events.DesiredSet:
     """Return the operator's command, dated after the last one even if the clock was set back."""
-    before = [run.said.ts] if run.said else []
+    before = [run.command.ts] if run.command else []
     ts = open_loops.stamp_after(now, *before)
     return events.DesiredSet(ts=ts, desired=desired, cycles=cycles, unbounded=unbounded)
 
@@ -279,7 +280,7 @@ def apply_desired(run: RunState, event: events.DesiredSet) -> RunState:
         bounds = max(bounds, ProgressBounds(event.seq, event.unbounded))
     return msgspec.structs.replace(
         run,
-        said=max(run.said or command, command),
+        command=max(run.command or command, command),
         wanted=wanted,
         stopped=stopped,
         cycles=cap,
@@ -299,13 +300,13 @@ def apply_answer(run: RunState, event: events.QuestionAnswered) -> RunState:
         return change(run, ended=max(run.ended, end))
     is_stop = event.effect == "stop"
     command = OperatorCommand(event.ts, "stopped" if is_stop else "running")
-    run = change(run, said=max(run.said or command, command))
+    run = change(run, command=max(run.command or command, command))
     if is_stop:
         return change(run, stopped=max(run.stopped, event.seq))
     run = change(run, wanted=max(run.wanted, event.seq))
     if event.effect == "restart":
         seq = event.seq
-        run = change(run, restarted=max(run.restarted, seq), heeded=max(run.heeded, seq))
+        run = change(run, restarted=max(run.restarted, seq), intervened=max(run.intervened, seq))
     caps = [RaisedCap(unit, event.seq, amount) for unit, amount in event.budget.items()]
     last = {cap.unit: cap for cap in sorted({*run.raised, *caps})}
     return change(run, raised=tuple(last.values()))
@@ -318,8 +319,8 @@ def apply_event(run: RunState, event: object) -> RunState:  # noqa: C901, PLR091
         case events.RunStarted() if event.seq > run.began:
             return change(run, began=event.seq, began_at=event.ts, first=event.cycle)
         case events.RestartRequested(once=False) | events.PersonAnswered():
-            heeded = max(run.heeded, event.seq)
-            return change(run, restarted=max(run.restarted, event.seq), heeded=heeded)
+            intervened = max(run.intervened, event.seq)
+            return change(run, restarted=max(run.restarted, event.seq), intervened=intervened)
         case events.RestartRequested():
             return change(run, restarted=max(run.restarted, event.seq))
         case events.RunEnded():

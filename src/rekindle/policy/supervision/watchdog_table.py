@@ -21,7 +21,7 @@ class StartAttempt(msgspec.Struct, frozen=True):
     at: datetime
     times: int = 1
     """Number of consecutive attempts."""
-    told: bool = False
+    notified: bool = msgspec.field(default=False, name="told")
     """Whether a person was notified of the failed attempts."""
 
 
@@ -36,7 +36,7 @@ class WatchFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the agent's run is over, because the work is done or the budget is spent."""
     marker: str | None = None
     """Content of `.clean-exit`; None if it does not exist."""
-    said: int = 0
+    wanted: int = 0
     """Log position of the operator's last command to run."""
     is_tampered: bool = False
     """Whether the agent's log differs from the one that Rekindle wrote on this host."""
@@ -60,7 +60,7 @@ def _has_valid_marker(facts: WatchFacts) -> bool:
         return False
     seq = facts.marker.split(maxsplit=1)[:1]
     # A file that a person created has no number.
-    return not seq or not seq[0].isdecimal() or int(seq[0]) >= facts.said
+    return not seq or not seq[0].isdecimal() or int(seq[0]) >= facts.wanted
 
 
 WATCH_TABLE: tuple[WatchRow, ...] = (

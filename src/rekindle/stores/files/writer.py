@@ -134,7 +134,7 @@ class Writer(DocumentWriter):
     def _record_noted_stop(self) -> None:
         """Record a stop that could not be written to the log when it was given."""
         noted, run = self._noted, self.projection.run
-        if noted is not None and policy.apply_desired(run, noted).said != run.said:
+        if noted is not None and policy.apply_desired(run, noted).command != run.command:
             self.append(noted)
 
     def _take_records(self, records: list[inbox.InboxRecord]) -> None:

@@ -92,7 +92,7 @@ class AgentStarter:
             if stop.desired != "stopped":
                 return _explain(self._rows.row(name)) or "is already running"
             yield from _wait_until(lambda: not store.is_supervised(name))
-            if store.read(name).projection.run.said != stop.said:
+            if store.read(name).projection.run.command != stop.command:
                 return _STOPPED_MEANWHILE
         before, pid, said_before = self._start_supervisor(name)
         yield

@@ -649,7 +649,7 @@ def test_after_more_transcripts_than_are_remembered_nothing_is_told_twice(shop, 
     shop.brief({})
     with shop.store.writer("trades") as writer:
         writer.snapshot()
-    assert len(shop.state.briefed.told) == 3
+    assert len(shop.state.briefed.covered) == 3
     old = (shop.clock().timestamp() - 3 * 86_400,) * 2
     for path in shop.store.folder("trades").transcripts.iterdir():
         os.utime(path, old)

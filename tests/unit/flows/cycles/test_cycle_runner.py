@@ -409,7 +409,7 @@ def test_another_cli_s_session_is_not_gone_on_with(scene):
 
 
 @pytest.mark.parametrize(
-    ("left", "goes_on"),
+    ("left", "continued"),
     [
         ("SESSION\n\nturn-1\nturn-2\nmore", True),
         ("SESSION\n\nturn-1\nturn-", False),
@@ -421,7 +421,7 @@ def test_another_cli_s_session_is_not_gone_on_with(scene):
     ids=["whole", "without its last turn", "emptied", "zeroes", "foreign", "gone"],
 )
 def test_a_session_that_has_lost_what_it_was_asked_is_not_gone_on_with(
-    scene, tmp_path, left, goes_on
+    scene, tmp_path, left, continued
 ):
     """A power loss cut its transcript: a fresh one takes over. What is gone the CLI refuses."""
     transcript = tmp_path / "transcript"
@@ -443,7 +443,7 @@ def test_a_session_that_has_lost_what_it_was_asked_is_not_gone_on_with(
     assert scene.run().why == "interrupted"
     assert scene.run().why == "cycles"
     started = scene.logged(events.LaunchStarted)[-1]
-    assert (started.resumes, started.recovery) == (goes_on, not goes_on)
+    assert (started.resumes, started.recovery) == (continued, not continued)
 
 
 def test_the_usage_of_a_session_that_its_cli_named(scene, tmp_path):

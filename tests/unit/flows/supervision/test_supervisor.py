@@ -677,7 +677,7 @@ def test_a_restart_in_the_moment_of_the_end_makes_the_marker_void(life):
         desired=known.desired,
         is_over=known.is_over,
         marker=life.clean_exit,
-        said=max(known.began, known.restarted, known.wanted),
+        wanted=max(known.began, known.restarted, known.wanted),
     )
     assert watchdog_table.decide_start(facts).starts
 

@@ -173,19 +173,19 @@ def test_what_is_written_is_for_the_next_morning(now, morning):
 def test_what_was_told_of_a_transcript_is_what_the_last_brief_told():
     now = at("2026-02-17T06:30")
     first = BriefMade(
-        ts=now, seq=3, morning="2026-02-17", told={"s": BriefedPosition(9, 2)}, closes=True
+        ts=now, seq=3, morning="2026-02-17", covered={"s": BriefedPosition(9, 2)}, closes=True
     )
     second = BriefMade(
         ts=now,
         seq=5,
         morning="2026-02-18",
-        told={"s": BriefedPosition(7, 1), "t": BriefedPosition(1)},
+        covered={"s": BriefedPosition(7, 1), "t": BriefedPosition(1)},
     )
     for order in ((first, second), (second, first), (second, first, second)):
         found = BriefState()
         for event in order:
             found = brief_schedule.record_brief(found, event)
-        assert found.told["s"].told == BriefedPosition(7, 1)
+        assert found.covered["s"].covered == BriefedPosition(7, 1)
         assert (found.seq, found.morning) == (5, "2026-02-18")
         assert found.closed == ClosedMorning(3, "2026-02-17")
 
@@ -229,10 +229,10 @@ def test_a_snapshot_forgets_how_far_old_transcripts_were_told():
     briefed = BriefState()
     for day in (1, 2, 20):
         told = {f"t-{day}": BriefedPosition(at=day)}
-        event = BriefMade(ts=at(f"2026-03-{day:02d}T06:30"), seq=day, morning="m", told=told)
+        event = BriefMade(ts=at(f"2026-03-{day:02d}T06:30"), seq=day, morning="m", covered=told)
         briefed = brief_schedule.record_brief(briefed, event)
-    assert set(briefed.told) == {"t-1", "t-2", "t-20"}
-    assert set(brief_schedule.prune_brief_state(briefed).told) == {"t-20"}
+    assert set(briefed.covered) == {"t-1", "t-2", "t-20"}
+    assert set(brief_schedule.prune_brief_state(briefed).covered) == {"t-20"}
 
 
 def test_one_that_failed_does_not_say_up_to_when_was_told():
@@ -276,40 +276,40 @@ def test_a_brief_event_replaces_what_the_last_one_said():
 def test_an_event_without_a_place_comes_after_all_others():
     now = at("2026-03-02T06:30")
     known = brief_schedule.record_brief(
-        BriefState(), BriefMade(ts=now, seq=9, morning="a", told={"s": BriefedPosition(1)})
+        BriefState(), BriefMade(ts=now, seq=9, morning="a", covered={"s": BriefedPosition(1)})
     )
-    pending = BriefMade(ts=now, morning="b", told={"s": BriefedPosition(2)}, closes=True)
+    pending = BriefMade(ts=now, morning="b", covered={"s": BriefedPosition(2)}, closes=True)
     found = brief_schedule.record_brief(known, pending)
-    assert (found.morning, found.told["s"].told) == ("b", BriefedPosition(2))
+    assert (found.morning, found.covered["s"].covered) == ("b", BriefedPosition(2))
     assert found.closed.morning == "b"
     assert found.seq > 9
 
 
 def test_equal_places_of_a_transcript_are_ordered_by_how_far_they_are():
     now = at("2026-03-02T06:30")
-    near = BriefMade(ts=now, seq=3, morning="a", told={"s": BriefedPosition(4, 1)})
-    far = BriefMade(ts=now, seq=3, morning="a", told={"s": BriefedPosition(4, 2)})
+    near = BriefMade(ts=now, seq=3, morning="a", covered={"s": BriefedPosition(4, 1)})
+    far = BriefMade(ts=now, seq=3, morning="a", covered={"s": BriefedPosition(4, 2)})
     for order in ((near, far), (far, near)):
         found = BriefState()
         for event in order:
             found = brief_schedule.record_brief(found, event)
-        assert found.told["s"].told == BriefedPosition(4, 2)
+        assert found.covered["s"].covered == BriefedPosition(4, 2)
 
 
 def test_a_snapshot_keeps_the_transcripts_that_were_told_last():
     now = at("2026-03-20T06:30")
     told = {f"t{number:05}": BriefedPosition(at=1) for number in range(BRIEF_TOLD_KEPT + 2)}
     briefed = brief_schedule.record_brief(
-        BriefState(), BriefMade(ts=now, seq=1, morning="m", told=told)
+        BriefState(), BriefMade(ts=now, seq=1, morning="m", covered=told)
     )
-    kept = brief_schedule.prune_brief_state(briefed).told
+    kept = brief_schedule.prune_brief_state(briefed).covered
     assert list(kept) == sorted(told)[2:]
     assert brief_schedule.prune_brief_state(BriefState()) == BriefState()
     old = now - timedelta(days=BRIEF_TOLD_DAYS)
     for moment, count in ((old, 1), (old - timedelta(seconds=1), 0)):
         place = brief_schedule.TranscriptPosition(1, moment, BriefedPosition(at=1))
         assert (
-            len(brief_schedule.prune_brief_state(BriefState(1, now, told={"s": place})).told)
+            len(brief_schedule.prune_brief_state(BriefState(1, now, covered={"s": place})).covered)
             == count
         )
 

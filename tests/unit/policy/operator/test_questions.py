@@ -207,7 +207,7 @@ def test_a_text_is_told_to_the_next_cycle_and_not_to_the_one_behind_it():
     log.answer("the second one")
     [told] = log.known.new_answers
     assert (told.asked, told.text) == ("which?", "the second one")
-    assert log.known.run.heeded == told.seq
+    assert log.known.run.intervened == told.seq
     log.add(events.CycleEnded(ts=NOON, cycle=2))
     assert log.known.new_answers == []
 

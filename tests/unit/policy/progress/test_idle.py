@@ -31,9 +31,11 @@ def launch(seq, kind="crash", signs=None, **more):
     return LaunchRecord(1, "one", resumes=False, seq=seq, signs=signs, **how)
 
 
-def measured(*launches, cycles=(), began=1, heeded=0, stopped=0):
+def measured(*launches, cycles=(), began=1, intervened=0, stopped=0):
     known = {one.cycle: one for one in cycles}
-    return idle.sum_idle_launches(launches, known, began=began, heeded=heeded, stopped=stopped)
+    return idle.sum_idle_launches(
+        launches, known, began=began, intervened=intervened, stopped=stopped
+    )
 
 
 def test_launches_are_counted_since_the_last_progress():
@@ -51,7 +53,7 @@ def test_a_cycle_that_moved_forward_counts_for_its_launches():
 
 
 def test_the_operator_s_restart_begins_to_count_again():
-    assert measured(launch(2), launch(4), launch(6), heeded=5).launches == 1
+    assert measured(launch(2), launch(4), launch(6), intervened=5).launches == 1
     assert measured(launch(2), launch(4), launch(6), began=5).launches == 1
 
 
@@ -87,7 +89,7 @@ def test_money_is_counted_since_the_last_progress():
     ]
     found = measured(*spent)
     assert (found.usd, found.billed) == (7.5, True)
-    assert measured(*spent, heeded=7).usd == 4.5
+    assert measured(*spent, intervened=7).usd == 4.5
     assert measured(*spent, launch(12, run_usd=1.0), began=10).usd == 1.0
 
 

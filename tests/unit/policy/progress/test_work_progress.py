@@ -181,6 +181,8 @@ def launch(seq, kind="crash", signs=None, **more):
     return LaunchRecord(1, "one", resumes=False, seq=seq, signs=signs, **how)
 
 
-def measured(*launches, cycles=(), began=1, heeded=0, stopped=0):
+def measured(*launches, cycles=(), began=1, intervened=0, stopped=0):
     known = {one.cycle: one for one in cycles}
-    return idle.sum_idle_launches(launches, known, began=began, heeded=heeded, stopped=stopped)
+    return idle.sum_idle_launches(
+        launches, known, began=began, intervened=intervened, stopped=stopped
+    )

@@ -67,7 +67,7 @@ facts = st.one_of(
         ts=moments,
         morning=st.sampled_from(["2026-03-01", "2026-03-02"]),
         closes=st.booleans(),
-        told=st.dictionaries(
+        covered=st.dictionaries(
             words,
             st.builds(events.BriefedPosition, st.integers(0, 2), st.integers(0, 2), words),
             max_size=2,

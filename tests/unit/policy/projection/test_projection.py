@@ -36,7 +36,7 @@ def test_the_current_cycle_is_the_open_or_the_next_one(cycle, ended, is_open, cu
     ],
 )
 def test_a_stop_may_be_lost_only_after_the_command_to_run(desired, lost, wanted, expected):
-    run = RunState(said=OperatorCommand(NOON, desired), wanted=wanted)
+    run = RunState(command=OperatorCommand(NOON, desired), wanted=wanted)
     assert Projection("a", run=run, loss=lost).may_miss_stop is expected
 
 

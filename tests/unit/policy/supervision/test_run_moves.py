@@ -102,7 +102,7 @@ def test_the_last_word_counts():
 def test_a_word_comes_after_the_one_before_whatever_the_clock_says():
     run = folded(said("running"))
     word = make_desired_event(run, "stopped", NOW - timedelta(days=9))
-    assert word.ts > run.said.ts
+    assert word.ts > run.command.ts
 
 
 def test_safe_mode_is_left_by_a_restart_alone():

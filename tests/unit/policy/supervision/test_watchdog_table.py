@@ -43,7 +43,7 @@ def test_every_row(supervised, desired, is_over, marker, log):
         desired=desired,
         is_over=is_over,
         marker=says,
-        said=SAID,
+        wanted=SAID,
         **LOGS[log],
     )
     found = watchdog_table.decide_start(facts)
@@ -65,7 +65,7 @@ def test_every_row_is_reached():
                 desired=desired,
                 is_over=over,
                 marker=says,
-                said=SAID,
+                wanted=SAID,
                 **LOGS[log],
             )
         ).words
@@ -110,6 +110,6 @@ def test_the_operator_s_word_outranks_every_marker():
     """Stopped stays stopped, whatever else is known."""
     for over, says in itertools.product([True, False], MARKERS):
         facts = WatchFacts(
-            supervised=False, desired="stopped", is_over=over, marker=says, said=SAID
+            supervised=False, desired="stopped", is_over=over, marker=says, wanted=SAID
         )
         assert watchdog_table.decide_start(facts).words == "stopped by the operator"
