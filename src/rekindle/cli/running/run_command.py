@@ -180,6 +180,8 @@ def _record_failure(store: FileStore, name: str, *, is_ours: bool) -> Iterator[N
 def _print_exposed(project: Project, name: str) -> None:
     if words := protected_paths.explain_exposed(project, name):
         echo(f"Note: {words} (→ {protected_paths.EXPOSED_HINT})", err=True)
+    if words := protected_paths.explain_temporary(project, name):
+        echo(f"Note: {words} (→ {protected_paths.TEMPORARY_HINT})", err=True)
     if words := guarded_path.explain_path(project, name):
         echo(f"Note: {words} (→ {guarded_path.PATH_HINT})", err=True)
     for words in find_unhonoured(project, name):

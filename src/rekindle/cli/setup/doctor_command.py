@@ -188,6 +188,7 @@ def _examine_start(project: Project, store: FileStore, name: str) -> Iterator[Fo
 def _examine_exposure(project: Project, name: str) -> list[FolderProblem]:
     notes = (
         (protected_paths.explain_exposed(project, name), protected_paths.EXPOSED_HINT),
+        (protected_paths.explain_temporary(project, name), protected_paths.TEMPORARY_HINT),
         (guarded_path.explain_path(project, name), guarded_path.PATH_HINT),
     )
     return [FolderProblem(words, hint, is_note=True) for words, hint in notes if words]

@@ -98,6 +98,8 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the CLI's file tools can be denied access to paths (`LaunchSpec.protected`)."""
     splits_path: bool = False
     """Whether the agent's commands can have their own PATH (`LaunchSpec.path`)."""
+    writes_temporary: bool = False
+    """Whether the CLI's sandbox lets the agent write to /tmp and $TMPDIR."""
     model: bool = False
     """Whether the caller can choose the model (`Persona.model`)."""
     temperature: bool = False

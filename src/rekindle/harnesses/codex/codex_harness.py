@@ -73,7 +73,9 @@ read_transcript = codex_rollout.read_transcript
 refused_calls = codex_refusals.refused_calls
 classify = codex_exits.classify
 
-CAN = Capabilities(names_sessions=False, permits_tools=True, splits_path=True, model=True)
+CAN = Capabilities(
+    names_sessions=False, permits_tools=True, splits_path=True, writes_temporary=True, model=True
+)
 INSTALL = "install it: npm install -g @openai/codex"
 PASSED_PREFIXES = ("OPENAI_", "AZURE_OPENAI_", "CODEX_")
 BLOCKED_VARIABLES = (
