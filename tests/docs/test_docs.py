@@ -1,5 +1,6 @@
 """The docs are true: blocks are run, named tests exist, generated pages are current."""
 
+import json
 import os
 import re
 import shlex
@@ -148,6 +149,16 @@ def test_the_index_links_to_every_page():
     linked = set(re.findall(r"\]\(([^)#\s]+)", (docs / "index.md").read_text()))
     pages = {str(path.relative_to(docs)) for path in docs.rglob("*.md")} - {"index.md"}
     assert linked == pages
+
+
+def test_the_page_on_platforms_has_the_pinned_versions():
+    """Each agent CLI of the tests is named there, in the version that they run."""
+    text = " ".join((ROOT / "docs/explanation/platforms.md").read_text().split())
+    names = {"claude": "Claude Code", "codex": "Codex", "gemini": "Gemini CLI"}
+    for folder, name in names.items():
+        package = json.loads((ROOT / f"tests/loopback/{folder}/package.json").read_text())
+        [version] = package["dependencies"].values()
+        assert f"{name} {version}" in text
 
 
 def test_every_page_is_in_the_index():

@@ -214,3 +214,31 @@ def test_the_bill_of_materials_has_every_runtime_dependency(tmp_path):
     direct = {re.split(r"[<>=;]", line)[0].lower() for line in PROJECT["dependencies"]}
     assert direct <= named
     assert all(one["purl"].endswith(f"@{one['version']}") for one in materials["components"])
+
+
+def test_the_first_change_of_contributing_can_be_made(tmp_path):
+    """Its test fails before the change of the code, and passes after it."""
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    changes = re.findall(r"^    ```diff (\S+)\n(.*?)^    ```$", text, re.MULTILINE | re.DOTALL)
+    assert len(changes) == 2
+    test, results = changes[0][0], []
+    shutil.copytree(ROOT / "src", tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", test):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    for name, body in changes:
+        lines = [line[4:] for line in body.splitlines()]
+        before, after = ("\n".join(line[1:] for line in lines if line[0] != sign) for sign in "+-")
+        content = (tmp_path / name).read_text()
+        assert content.count(before) == 1, before
+        (tmp_path / name).write_text(content.replace(before, after))
+        ended = subprocess.run(
+            [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", test],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": "src"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        results.append((ended.returncode, "1 failed" in ended.stdout))
+    assert results == [(1, True), (0, False)], ended.stdout + ended.stderr

@@ -115,7 +115,9 @@ def test_uvx_runs_the_demonstration(wheel, tmp_path):
     assert "6 chapters were written in 2 sessions" in printed
 
 
-@pytest.mark.parametrize("platform", ["x86_64-manylinux2014", "aarch64-apple-darwin"])
+@pytest.mark.parametrize(
+    "platform", ["aarch64-manylinux2014", "x86_64-manylinux2014", "aarch64-apple-darwin"]
+)
 @pytest.mark.parametrize("version", ["3.11", "3.14"])
 def test_no_dependency_needs_a_compiler(platform, version, tmp_path):
     """There is a wheel of each one for the oldest and the newest Python, and a Mac."""
