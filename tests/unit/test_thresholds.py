@@ -110,7 +110,7 @@ SHORTEST_TEXT = 20
 """A slice below this takes a field, a digest or a date apart; a longer one cuts a text."""
 CUTTING = {
     *("one_line", "word", "timedelta", "sleep", "wait", "wait_for", "join", "select"),
-    *("min", "max", "IntRange", "FloatRange"),
+    *("min", "max", "IntRange", "FloatRange", "Number"),
 }
 """Calls whose numbers are limits, also without a keyword."""
 CACHES = {"lru_cache", "_doc"}
@@ -290,6 +290,7 @@ def test_no_function_keeps_a_limit_of_its_own(limits):
         "class new(Struct):\n    most: int = 500",
         "@click.option('--slots', default=4)\ndef new(): ...",
         "new = click.option('-n', type=click.IntRange(0, 500))",
+        "new = click.option('-n', type=Number(0, 500))",
         "new = 2 * STOP_SECONDS + 5",
     ],
 )

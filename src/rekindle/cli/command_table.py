@@ -28,10 +28,10 @@ COMMAND_GROUPS: dict[str, dict[str, CommandEntry]] = {
         "down": CommandEntry("running.up_command:down", "Stop all agents, and keep them stopped."),
         "stop": CommandEntry("running.stop_command:stop", "Stop an agent, and keep it stopped."),
         "restart": CommandEntry(
-            "running.restart_command:restart", "Launch a running agent again, without a wait."
+            "running.restart_command:restart", "Restart agents now, from a wait or from safe mode."
         ),
         "handoff": CommandEntry(
-            "running.handoff_command:handoff", "Replace the session by a fresh one, mid-cycle."
+            "running.handoff_command:handoff", "Continue an agent's work in a fresh session."
         ),
         "answer": CommandEntry(
             "running.answer_commands:answer", "Answer a question that an agent asks."
@@ -41,7 +41,7 @@ COMMAND_GROUPS: dict[str, dict[str, CommandEntry]] = {
     },
     "Look": {
         "status": CommandEntry(
-            "reports.status_command:status", "Show what each agent does, and what it waits for."
+            "reports.status_command:status", "Show what each agent is doing, and what it waits for."
         ),
         "questions": CommandEntry(
             "running.questions_command:questions", "List the questions that agents ask you."
@@ -50,28 +50,33 @@ COMMAND_GROUPS: dict[str, dict[str, CommandEntry]] = {
             "reports.logs_command:logs", "Print what agents wrote and did; -f to follow."
         ),
         "brief": CommandEntry(
-            "reports.brief_command:brief", "Summarize a night: done, open, and next."
+            "reports.brief_command:brief", "Summarize what an agent did, and what is open."
         ),
         "events": CommandEntry(
             "reports.events_command:events", "Print the event log of an agent, newest last."
         ),
         "transcript": CommandEntry(
-            "reports.transcript_command:transcript", "Print what was said in a session."
+            "reports.transcript_command:transcript",
+            "Print what was said and done in an agent's sessions.",
         ),
         "attach": CommandEntry(
-            "running.tmux_attach:attach", "Open the tmux window of an agent, and type."
+            "running.tmux_attach:attach", "Open the tmux window of an agent, to watch and type."
         ),
     },
     "Memory": {
         "relay": CommandEntry(
-            "documents.relay_command:relay", "Show, check or set the relay between two cycles."
+            "documents.relay_command:relay",
+            "Show, check or set the relay, which the next cycle reads.",
         ),
-        "loops": CommandEntry("documents.loops_command:loops", "List open loops, and add to them."),
+        "loops": CommandEntry(
+            "documents.loops_command:loops", "List the open loops of an agent, or add one."
+        ),
         "resolve": CommandEntry(
-            "documents.loops_command:resolve", "Close an open loop with its resolution."
+            "documents.loops_command:resolve", "Resolve an open loop, and record the reason."
         ),
         "decisions": CommandEntry(
-            "documents.decisions_command:decisions", "List decisions and their outcomes."
+            "documents.decisions_command:decisions",
+            "List an agent's decisions, and which still hold.",
         ),
         "summarize": CommandEntry(
             "documents.summarize_command:summarize",
@@ -80,13 +85,13 @@ COMMAND_GROUPS: dict[str, dict[str, CommandEntry]] = {
     },
     "Always on": {
         "service": CommandEntry(
-            "running.service_command:service", "Start the daemon when the host boots."
+            "running.service_command:service", "Install a service that starts the daemon at boot."
         ),
         "daemon": CommandEntry(
-            "running.watch_command:daemon", "Keep supervisors alive, in the foreground."
+            "running.watch_command:daemon", "Restart supervisors that die, until you stop it."
         ),
         "watch": CommandEntry(
-            "running.watch_command:watch", "Restart dead supervisors once; for cron."
+            "running.watch_command:watch", "Restart supervisors that have died, once; for cron."
         ),
     },
     "Fleet": {
@@ -94,7 +99,7 @@ COMMAND_GROUPS: dict[str, dict[str, CommandEntry]] = {
     },
     "Set up": {
         "config": CommandEntry(
-            "setup.config_command:config", "Show every setting: value, origin and meaning."
+            "setup.config_command:config", "Show every setting with its value, origin and meaning."
         ),
         "hooks": CommandEntry(
             "setup.hooks_command:hooks", "Let an agent CLI report its sessions to Rekindle."
@@ -103,15 +108,15 @@ COMMAND_GROUPS: dict[str, dict[str, CommandEntry]] = {
             "setup.adopt_command:adopt", "Import the state of another agent loop."
         ),
         "forget": CommandEntry(
-            "setup.forget_command:forget", "Remove everything about one project."
+            "setup.forget_command:forget", "Remove everything that Rekindle keeps for a project."
         ),
         "uninstall": CommandEntry(
-            "setup.forget_command:uninstall", "Remove everything about Rekindle from this host."
+            "setup.forget_command:uninstall", "Remove everything that Rekindle keeps on this host."
         ),
     },
     "Tools": {
         "redact": CommandEntry(
-            "documents.redact_command:redact", "Print a text without the secrets in it."
+            "documents.redact_command:redact", "Print a text with its secrets removed."
         ),
         "torture": CommandEntry(
             "setup.torture_command:torture", "Test whether this file system keeps its promises."

@@ -88,10 +88,10 @@ def _describe_unknown_command(name: str) -> str:
 @click.group(
     cls=LazyGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 96},
-    epilog="Exit codes: 0 done, 2 usage, 3 manifest, 4 document, 5 disk, 6 owner, 7 not found,"
-    " 8 a check found something, 9 the agent stopped, 10 the engine of a fleet,"
-    " 14 an agent called a command for operators."
-    " Every command takes --help.",
+    epilog="`rekindle COMMAND --help` explains a command. Exit codes: 0 success, 2 wrong command"
+    " line, 3 rekindle.yaml, 4 damaged document, 5 file system, 6 agent in use, 7 not found,"
+    " 8 failed check, 9 agent or program failed, 10 fleet engine, 11 folder not trusted,"
+    " 14 called by an agent.",
 )
 @click.version_option(__version__, prog_name="rekindle")
 def app() -> None:

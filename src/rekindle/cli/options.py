@@ -61,6 +61,16 @@ class AgentStore(Protocol):
     def entries_since(self, agent: str, offset: int) -> Iterator[LogEntry]: ...
 
 
+class Number(click.IntRange):
+    """Whole number within bounds, which help and error messages describe in words."""
+
+    name = "number"
+
+    def _describe_range(self) -> str:
+        is_bounded = self.max is not None and self.max < LARGEST_LAST
+        return f"{self.min} to {self.max}" if is_bounded else f"{self.min} or more"
+
+
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
 take_over_option = click.option(
     "--take-over", is_flag=True, help="Take the agent over from its former host."
@@ -70,10 +80,10 @@ take_over_option = click.option(
 last_option = click.option(
     "-n",
     "--last",
-    type=click.IntRange(0, LARGEST_LAST),
+    type=Number(0, LARGEST_LAST),
     default=SHOWN_LAST,
     show_default=True,
-    help="Number to show; 0 shows all.",
+    help="Number of entries to show; 0 shows all.",
 )
 
 
@@ -82,8 +92,9 @@ def agent_option(command: F) -> F:
     return click.option(
         "-a",
         "--agent",
+        metavar="AGENT",
         envvar="REKINDLE_AGENT",
-        help="The agent; default: the only one, or the one that works in this folder.",
+        help="The agent. Default: the only one, or the one that works in this folder.",
     )(command)
 
 
@@ -218,7 +229,7 @@ def resolve_agent(project: Project, agent: str | None) -> str:
 budget_option = click.option(
     "--budget",
     type=click.Choice(["none"]),
-    help="none: continue without progress, for any number of launches, hours and dollars.",
+    help="none: do not pause the run after launches, hours or dollars without progress.",
 )
 """Option that lifts the limits on work without progress."""
 

@@ -20,7 +20,7 @@ from rekindle.wiring.access import trust_checks as wiring
 VARIABLE = "REKINDLE_TRUST"
 
 trust_option = click.option(
-    "--trust", is_flag=True, help="Accept this folder's rekindle.yaml and .rekindle without asking."
+    "--trust", is_flag=True, help="Trust this folder's rekindle.yaml and .rekindle without asking."
 )
 
 

@@ -1,5 +1,7 @@
 """`rekindle --help` lists every command, and a wrong name leads to the right one."""
 
+import re
+
 import click
 import pytest
 
@@ -7,8 +9,20 @@ from rekindle.cli import main
 from rekindle.cli.command_table import COMMANDS, OTHER_NAMES
 
 VERBS = (
-    *("Answer", "Check", "Close", "Import", "Keep", "Launch", "Let", "List", "Open", "Print"),
-    *("Remove", "Replace", "Restart", "Run", "Set", "Show", "Start", "Stop", "Summarize", "Test"),
+    *(
+        "Answer",
+        "Check",
+        "Continue",
+        "Import",
+        "Install",
+        "Keep",
+        "Launch",
+        "Let",
+        "List",
+        "Open",
+        "Print",
+    ),
+    *("Remove", "Resolve", "Restart", "Run", "Set", "Show", "Start", "Stop", "Summarize", "Test"),
     *("Turn", "Watch"),
 )
 
@@ -51,3 +65,45 @@ def test_a_command_that_resembles_none_leads_to_the_list(capsys):
     code, out = run(capsys, "frobnicate")
     assert code == 2
     assert "No such command 'frobnicate'.\n  → `rekindle --help` lists all commands" in out
+
+
+@pytest.mark.parametrize("group", ["config", "fleet", "hooks", "loops", "relay", "service"])
+def test_no_line_of_a_group_is_cut_off(capsys, group):
+    """Each command of a group has a line that stands alone."""
+    code, out = run(capsys, group, "--help")
+    assert code == 0
+    listed = out.partition("Commands:\n")[2].splitlines()
+    assert listed
+    assert not [line for line in listed if line.endswith("...")]
+
+
+@pytest.mark.parametrize(
+    ("line", "meant"),
+    [
+        ("relay sho", "'show'"),
+        ("hooks instal", "'install'"),
+        ("status --wach", "'--watch'"),
+        ("relay history --lst 3", "'--last'"),
+        ("up --tmx", "'--tmux'"),
+    ],
+)
+def test_an_unknown_option_or_subcommand_names_the_nearest(capsys, line, meant):
+    code, out = run(capsys, *line.split())
+    assert code == 2
+    assert re.search(rf"Did you mean (one of: )?{meant}", out)
+    assert "--help` lists" in out
+
+
+@pytest.mark.parametrize("typed", ["ps", "ls", "top", "start"])
+def test_usual_names_lead_to_a_command_that_exists(capsys, typed):
+    code, out = run(capsys, typed)
+    assert code == 2
+    assert f"`rekindle {OTHER_NAMES[typed]}`" in out
+
+
+def test_numbers_are_described_in_words(capsys):
+    _, out = run(capsys, "events", "--help")
+    assert "--last NUMBER" in out
+    assert "[default: 20; 0 or more]" in " ".join(out.split())
+    assert "is not a valid number" in run(capsys, "run", "--cycles", "x")[1]
+    assert "-5 is not in the range 0 or more" in run(capsys, "logs", "-n", "-5")[1]

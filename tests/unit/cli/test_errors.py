@@ -78,9 +78,9 @@ def test_messages_without_secrets_are_unchanged(fails):
         "Error: No such option '--nothing'.",
         "  → `rekindle status --help` lists the options",
     ]
-    assert fails("relay", "set")[1].splitlines() == [
-        "Error: Missing argument 'FILE'.",
-        "  → usage: `rekindle relay set [OPTIONS] FILE`; `rekindle relay set --help` explains it",
+    assert fails("doctor", "b")[1].splitlines() == [
+        "Error: Got unexpected extra argument (b)",
+        "  → usage: `rekindle doctor [OPTIONS]`; `rekindle doctor --help` explains it",
     ]
 
 

@@ -91,7 +91,7 @@ def show(agent: str | None, as_json: bool) -> None:
         echo(text, nl=not text.endswith("\n"))
 
 
-@relay.command("check")
+@relay.command("check", short_help="Check whether the next cycle could follow a relay.")
 @click.argument("word", required=False, metavar="[FILE|AGENT]")
 @agent_option
 @json_option

@@ -44,7 +44,10 @@ from rekindle.wiring.open_store import HARNESSES
 )
 @click.option("--mechanical", is_flag=True, help="Write the text without a model.")
 @click.option(
-    "--since", default="", help="Commit at which the work began; later changes are listed."
+    "--since",
+    metavar="COMMIT",
+    default="",
+    help="Commit at which the work began; later changes are listed.",
 )
 @add_agent_argument
 @json_option

@@ -11,6 +11,7 @@ import click
 
 from rekindle import config
 from rekindle.cli.options import (
+    Number,
     find_current_folder,
     json_option,
     open_fleet,
@@ -54,7 +55,7 @@ from rekindle.wiring.open_store import open_store
 if TYPE_CHECKING:
     from rekindle.fleet.commands.move_agent import AgentMover
 
-_PORT = click.IntRange(1, 65_535)
+_PORT = Number(1, 65_535)
 _USUAL_PORT = int(FleetSettings().address.rpartition(":")[2])
 
 
@@ -71,11 +72,12 @@ def fleet() -> None:
 @click.option(
     "--db",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="File for its state; default: .rekindle/fleet.db of this project.",
+    help="File for its state. Default: .rekindle/fleet.db of this project.",
 )
 @click.option("--memory", is_flag=True, help="Keep its state in memory only.")
 @click.option(
     "--namespace",
+    metavar="NAME",
     default=FleetSettings().namespace,
     show_default=True,
     help="Namespace to create.",
@@ -104,23 +106,28 @@ def dev(port: int, ui_port: int, db: Path | None, memory: bool, namespace: str) 
 
 
 @fleet.command()
-@click.option("--pool", help="Pool that this host joins; default: `fleet: pool:`.")
+@click.option("--pool", metavar="NAME", help="Pool that this host joins. Default: `fleet: pool:`.")
 @click.option(
     "--slots",
-    type=click.IntRange(1),
+    type=Number(1),
     default=FLEET_SLOTS,
     show_default=True,
     help="Number of agents to run at once.",
 )
-@click.option("--host", "name", help="Name of this host on the fleet; default: its host name.")
+@click.option(
+    "--host",
+    "name",
+    metavar="NAME",
+    help="Name of this host on the fleet. Default: its host name.",
+)
 @click.option(
     "--root",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Folder for the agents on this host; default: .rekindle/fleet of this project.",
+    help="Folder for the agents on this host. Default: .rekindle/fleet of this project.",
 )
 @trust_option
 def worker(pool: str | None, slots: int, name: str | None, root: Path | None, trust: bool) -> None:
-    """Run agents of the fleet on this host, until you end it.
+    """Run agents of the fleet on this host, until you stop the worker.
 
     Agents that run here when the worker ends continue on another host. They get their environment,
     above all the key of their model, from this host.
@@ -153,15 +160,15 @@ def worker(pool: str | None, slots: int, name: str | None, root: Path | None, tr
 
 @fleet.command("import")
 @click.argument("agents", nargs=-1)
-@click.option("--all", "every", is_flag=True, help="Import every agent of the manifest.")
+@click.option("--all", "every", is_flag=True, help="Import every agent of rekindle.yaml.")
 @trust_option
 @json_option
 def import_agents(agents: tuple[str, ...], every: bool, trust: bool, as_json: bool) -> None:
     """Move AGENTS from this folder to the fleet, with their history.
 
-    The relay, the loops, the counters, the spending and your last command go with each agent; an
-    agent that was to run continues on the fleet. The files here stay as they are, and are not
-    written any more. The folder of each agent is pushed as it is to the branch rekindle/AGENT/work
+    Each agent keeps its relay, loops, counters, spending and your last command; an agent that was
+    to run continues on the fleet. The files in this folder stay, and Rekindle no longer writes to
+    them. The folder of each agent is pushed as it is to the branch rekindle/AGENT/work
     of its git remote.
     """
     project, found = _find_fleet()
@@ -189,7 +196,7 @@ def import_agents(agents: tuple[str, ...], every: bool, trust: bool, as_json: bo
 @click.argument("agents", nargs=-1, required=True)
 @json_option
 def remove(agents: tuple[str, ...], as_json: bool) -> None:
-    """Move AGENTS from the fleet back to this folder, with their history.
+    """Move AGENTS back to this folder, with their history.
 
     Stop them first with `rekindle stop`: a cycle that still runs is ended at once, and work that it
     has not pushed stays on its host.
@@ -226,7 +233,7 @@ def remove(agents: tuple[str, ...], as_json: bool) -> None:
         echo("Next: remove `fleet:` from rekindle.yaml; then `rekindle run` continues here.")
 
 
-@fleet.command()
+@fleet.command(short_help="Print a new key that encrypts the fleet's data.")
 def key() -> None:
     """Print a new key for `fleet: codec:`, which encrypts the data that the engine stores.
 

@@ -68,18 +68,18 @@ def brief(  # noqa: PLR0917 - one parameter per option
     mechanical: bool,
     as_json: bool,
 ) -> None:
-    """Write a brief of what an agent has said and done since the last one, and show it.
+    """Write a brief of what AGENT has said and done since the last one, and show it.
 
     The model is the same as for `rekindle summarize`. Before its answer changes a loop, it is
-    checked against git, the tests and the transcript. With --due, the briefs that `runtime: brief:`
-    asks for are written, for AGENT or all agents; no environment variables are needed:
+    checked against git, the tests and the transcript. With --due, the briefs that are due by
+    `runtime: brief:` are written, for AGENT or all agents. This needs no environment variables:
 
     \b
         */15 * * * * cd /your/project && /path/to/rekindle brief --due
 
     With --all, nothing is written. One page shows what each agent has done, why it stopped, what
-    comes next, what waits for you and what it cost; with --all-projects, for every project that
-    you trust on this host.
+    comes next, what waits for you and what it cost. With --all-projects, the page covers every
+    project that you trust on this host.
 
     With `fleet:` in the manifest, a host of the fleet writes the brief.
     """  # noqa: D301 - click keeps the lines after \b as they are

@@ -26,10 +26,11 @@ from rekindle.thresholds.screens import EVENTS_POLL_SECONDS
 @click.command()
 @click.argument("agents", nargs=-1)
 @last_option
-@click.option("-f", "--follow", is_flag=True, help="Print new events as they happen; Ctrl-C ends.")
+@click.option("-f", "--follow", is_flag=True, help="Print new events as they happen, until Ctrl-C.")
 @click.option(
     *("-a", "--agent", "options"),
     multiple=True,
+    metavar="AGENT",
     envvar="REKINDLE_AGENT",
     help="An agent; the same as AGENTS.",
 )
@@ -37,7 +38,7 @@ from rekindle.thresholds.screens import EVENTS_POLL_SECONDS
 def events(
     agents: tuple[str, ...], options: tuple[str, ...], last: int, follow: bool, as_json: bool
 ) -> None:
-    """Print the events of AGENTS, newest last; without AGENTS, of all agents in the manifest.
+    """Print the events of AGENTS, newest last; without AGENTS, of every agent.
 
     With --json, each line is an event of the log with the name of its agent; the reference page
     "Events" lists every kind with its fields.

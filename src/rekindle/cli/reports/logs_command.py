@@ -48,7 +48,7 @@ LogItem = tuple[datetime, str, ReportLine]
 @click.command()
 @click.argument("agents", nargs=-1)
 @last_option
-@click.option("-f", "--follow", is_flag=True, help="Print new lines as they happen; Ctrl-C ends.")
+@click.option("-f", "--follow", is_flag=True, help="Print new lines as they happen, until Ctrl-C.")
 def logs(agents: tuple[str, ...], last: int, follow: bool) -> None:
     """Print what AGENTS did, with the time of each line, newest last; without AGENTS, all agents.
 

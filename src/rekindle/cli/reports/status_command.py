@@ -68,11 +68,11 @@ _COLOURS: dict[str, str | None] = {state: row.colour for state, row in STATES.it
 
 @click.command()
 @click.argument("agents", nargs=-1)
-@click.option("--watch", is_flag=True, help="Update the screen as things change; Ctrl-C ends.")
-@click.option("--all", "every", is_flag=True, help="All projects that you trust on this host.")
+@click.option("--watch", is_flag=True, help="Update the screen as things change, until Ctrl-C.")
+@click.option("--all", "every", is_flag=True, help="Show all projects that you trust on this host.")
 @json_option
 def status(agents: tuple[str, ...], watch: bool, every: bool, as_json: bool) -> None:
-    """Show how the agents are, and what to do next.
+    """Show the state of the agents, and what to do next.
 
     With AGENTS, only these are shown; in the folder of one agent (`dir:`), only that agent. Several
     agents have one line each, and those that need you come first. A `!` marks an agent with a

@@ -35,17 +35,21 @@ _SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 @click.command()
 @click.argument("agent", required=False)
 @click.option(
-    "--since", help="Show only turns after this time: 2h, 3d, 2026-01-31, 2026-01-31T06:00."
+    "--since",
+    metavar="TIME",
+    help="Show only turns after this time: 2h, 3d, 2026-01-31, 2026-01-31T06:00.",
 )
-@click.option("--session", help="Show only this session; the start of its id is enough.")
+@click.option(
+    "--session", metavar="ID", help="Show only this session; the start of its id is enough."
+)
 @last_option
 @json_option
 def transcript(
     agent: str | None, since: str | None, session: str | None, last: int, as_json: bool
 ) -> None:
-    """Print what was said and done in an agent's sessions, newest last, for every CLI.
+    """Print what was said and done in the sessions of AGENT, newest last, for every CLI.
 
-    With --json, one turn per line. Sessions that the CLI has deleted since are included.
+    With --json, each line is one turn. Sessions that the CLI has deleted are included.
     """
     project, store, name = open_files(agent)
     after = _parse_since(since, clock.read_clock()) if since else None

@@ -48,10 +48,10 @@ _NOTHING_TO_RESTART: dict[_Restart, str] = {
 @trust_option
 @json_option
 def restart(agents: tuple[str, ...], fresh: bool, trust: bool, as_json: bool) -> None:
-    """Start AGENTS again now: from safe mode, from a wait, or from their current work.
+    """Restart AGENTS now: from safe mode, from a wait, or from their current work.
 
-    The spending of an agent stays counted; if its run was over, a new run starts at zero. An agent
-    that was never started, or whose work is done, is started by `run` or `up`.
+    What the run has spent still counts toward its budget; if the run was over, a new one starts at
+    zero. Use `run` or `up` for an agent that was never started, or whose work is done.
     """
     project = config.load_project(find_current_folder())
     require_operator(project)

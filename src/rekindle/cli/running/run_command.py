@@ -10,6 +10,7 @@ from rekindle import config
 from rekindle.cli.fleet.fleet_agents import run_on_fleet
 from rekindle.cli.fleet_refusal import refuse_fleet
 from rekindle.cli.options import (
+    Number,
     accept_log,
     budget_option,
     find_current_folder,
@@ -82,7 +83,7 @@ from rekindle.wiring.supervisor_setup import run_supervisor
 @click.option(
     "--once", is_flag=True, help="Exit instead of waiting for a limit, an outage or a person."
 )
-@click.option("--cycles", type=click.IntRange(0), help="Number of cycles of this run; 0: no limit.")
+@click.option("--cycles", type=Number(0), help="Number of cycles in this run; 0 means no limit.")
 @budget_option
 @click.option(FOR_WATCHDOG, is_flag=True, hidden=True)
 @click.option(FOR_UP, is_flag=True, hidden=True)
@@ -100,20 +101,21 @@ def run(  # noqa: PLR0917 - one parameter per option
 ) -> int:
     """Run AGENT, cycle after cycle, and keep it alive until its work is done.
 
-    Each cycle starts with the relay and ends by writing the next one. The run is over when the
-    command of `until:` passes, or after a number of cycles: ten, or the number in `cycles:` or
-    --cycles. If the agent repeats itself, it is told so, then paused; if it waits for you, it is
-    paused until `rekindle answer`.
+    Each cycle starts with the relay and ends by writing the next one. The run ends when the command
+    of `until:` passes, or after ten cycles; `cycles:` or --cycles sets another number. If the agent
+    repeats itself, it is told so, then paused; if it waits for you, it is paused until `rekindle
+    answer`.
 
     If the process crashes or hangs, Rekindle ends everything that it left running, and starts it
-    again in the same session; if that session cannot be resumed, a fresh one gets the state of the
-    work. Usage limits are waited out. After launches without progress (a commit, a changed
-    result, a resolved loop, a decision, another next action) Rekindle waits longer each time, and
-    pauses the run in the end; `--budget none` lifts that limit. If only a person can fix a problem,
-    the agent is in safe mode: nothing runs until you answer its question (`rekindle answer`).
-    Ctrl-C stops the agent, a second Ctrl-C at once; the next `run` continues where it was.
+    again in the same session; if that session cannot be resumed, a fresh one starts with the state
+    of the work. Rekindle waits until a usage limit resets. After launches without progress (a
+    commit, a changed result, a resolved loop, a decision, another next action) it waits longer each
+    time, and finally pauses the run; `--budget none` lifts that limit. If only a person can fix a
+    problem, the agent is in safe mode: nothing runs until you answer its question (`rekindle
+    answer`). Ctrl-C stops the agent; a second Ctrl-C stops it at once. The next `run` continues
+    where it was.
 
-    With --json, the events of the log are printed as they come, as by `rekindle events --json`.
+    With --json, each event of the log is printed as it happens, as by `rekindle events --json`.
 
     With `fleet:` in the manifest, a host of the fleet runs the agent, and this command exits at
     once.

@@ -40,23 +40,26 @@ _KINDS = {"linux": "systemd", "darwin": "launchd"}
 
 @click.group()
 def service() -> None:
-    """Start the daemon with the host."""
+    """Install or remove a service that starts the daemon at boot."""
 
 
 _kind = click.option(
     "--kind",
     type=click.Choice(["systemd", "launchd"]),
-    help="Service manager; default: this host's.",
+    help="Service manager. Default: the one of this host.",
 )
 _briefs = click.option(
     "--briefs", is_flag=True, help="Use a timer for briefs instead of the daemon."
 )
 _all = click.option(
-    "--all", "every", is_flag=True, help="One daemon for all projects that you trust on this host."
+    "--all",
+    "every",
+    is_flag=True,
+    help="Use one daemon for all projects that you trust on this host.",
 )
 
 
-@service.command()
+@service.command(short_help="Write a unit that starts the daemon at boot.")
 @_kind
 @_briefs
 @_all
@@ -67,8 +70,8 @@ def install(kind: str | None, briefs: bool, every: bool, only_print: bool, trust
 
     With --all, the unit starts `rekindle daemon --all`, which also writes the briefs of all
     projects. With --briefs, it runs `rekindle brief --due` at the time of `runtime: brief: at:`; a
-    daemon does that itself. Nothing is started and no root rights are needed: run the commands that
-    are printed. PATH and similar variables are written into the unit, but no keys or tokens: see
+    daemon does that itself. The command starts nothing and needs no root rights: it prints the
+    commands to run next. The unit contains PATH and similar variables, but no keys or tokens: see
     the guide.
     """
     kind = kind or _KINDS.get(sys.platform, "systemd")
@@ -94,7 +97,7 @@ def install(kind: str | None, briefs: bool, every: bool, only_print: bool, trust
         echo(f"Next: launchctl bootstrap gui/$(id -u) {path}")
 
 
-@service.command()
+@service.command(short_help="Remove the unit; what runs continues.")
 @_kind
 @_briefs
 @_all

@@ -63,11 +63,11 @@ from rekindle.wiring.running_agents import RunningAgents
 @click.command()
 @click.argument("agents", nargs=-1)
 @click.option(
-    "--all", "every", is_flag=True, help="Stop every agent of the manifest, as `down` does."
+    "--all", "every", is_flag=True, help="Stop every agent of rekindle.yaml, as `down` does."
 )
 @json_option
 def stop(agents: tuple[str, ...], every: bool, as_json: bool) -> None:
-    """Stop AGENTS, and keep them stopped: no watchdog starts them until you do.
+    """Stop AGENTS, and keep them stopped until you start them again.
 
     A process that does not exit within ten seconds is killed; `rekindle run` continues where it
     was. Without AGENTS, the only agent is stopped, or the only one that runs.

@@ -59,13 +59,13 @@ from rekindle.wiring.supervisor_setup import (
 @click.command()
 @click.argument("agents", nargs=-1)
 @click.option(
-    "--tmux", is_flag=True, help="Open a tmux window for each, in the session `rekindle`."
+    "--tmux", is_flag=True, help="Open a window for each agent in the tmux session `rekindle`."
 )
 @budget_option
 @trust_option
 @json_option
 def up(agents: tuple[str, ...], tmux: bool, budget: str | None, trust: bool, as_json: bool) -> None:
-    """Run AGENTS in the background; without AGENTS, all that the manifest names.
+    """Run AGENTS in the background; without AGENTS, every agent of rekindle.yaml.
 
     Each agent has its own supervisor, which continues after you log out. `rekindle daemon` restarts
     supervisors that die; `rekindle service install` starts the daemon with the host.
@@ -117,7 +117,7 @@ def _collect_failures(actions: Sequence[Callable[[], None]]) -> list[RekindleErr
 @click.argument("agents", nargs=-1)
 @json_option
 def down(agents: tuple[str, ...], as_json: bool) -> None:
-    """Stop AGENTS, and keep them stopped; without AGENTS, all that the manifest names."""
+    """Stop AGENTS, and keep them stopped; without AGENTS, every agent of rekindle.yaml."""
     stop_agents(agents, as_json=as_json)
 
 

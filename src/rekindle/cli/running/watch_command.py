@@ -18,20 +18,20 @@ from rekindle.stores.folders.private_files import render_path
 from rekindle.wiring.starting import background_start as wiring
 
 _all_projects = click.option(
-    "--all", "every", is_flag=True, help="All projects that you trust on this host."
+    "--all", "every", is_flag=True, help="Watch all projects that you trust on this host."
 )
 
 
 @click.command()
 @click.option(
-    "--once", is_flag=True, help="Look once, which is the default; it only documents a crontab."
+    "--once", is_flag=True, help="Check once and exit: the default, spelled out for a crontab."
 )
 @_all_projects
 @json_option
 def watch(once: bool, every: bool, as_json: bool) -> None:
     """Restart supervisors that have died, once.
 
-    For cron; no environment variables are needed:
+    It is meant for cron, and needs no environment variables:
 
     \b
         */5 * * * * cd /your/project && /path/to/rekindle watch --once
@@ -65,11 +65,11 @@ def _watch_all(*, as_json: bool) -> None:
 @click.command()
 @_all_projects
 def daemon(every: bool) -> None:
-    """Restart supervisors that have died, until you end the daemon.
+    """Restart supervisors that die, until you stop the daemon.
 
-    It starts supervisors, never agents. It follows the operator's commands in the log, not names of
-    processes. Agents continue when it ends. Run one daemon per project, or one with --all for all
-    projects that you trust on this host, now or later.
+    The daemon starts supervisors, never agents; the log of each agent tells it whether the agent is
+    to run. Agents continue when the daemon stops. Run one daemon per project, or one with --all for
+    all projects that you trust on this host, now or later.
     """
     if every:
         from rekindle.wiring.starting.watch_all_projects import run_daemon_for_all  # noqa: PLC0415 - as above

@@ -27,7 +27,7 @@ def config() -> None:
     """Show every setting with its value, origin and meaning."""
 
 
-@config.command()
+@config.command(short_help="Show the value, origin and meaning of a setting.")
 @click.argument("key", required=False)
 @json_option
 def explain(key: str | None, as_json: bool) -> None:
@@ -66,7 +66,7 @@ def _print_unhonoured(project: Project) -> None:
         echo(f"Note: {line} (→ {start_notes.UNHONOURED_HINT})", err=True)
 
 
-@config.command()
+@config.command(short_help="Print the JSON Schema of rekindle.yaml.")
 def schema() -> None:
     """Print the JSON Schema of rekindle.yaml, for editors and other tools."""
     print_bare_json(describe_manifest())

@@ -19,7 +19,7 @@ from rekindle.formats.counts import render_count
 
 @click.command()
 def demo() -> None:
-    """Watch an agent being killed and coming back: no key, no network, half a minute.
+    """Watch an agent get killed and come back; it needs no key and no network.
 
     The agent is a script; everything else works as for a real agent. The demo runs in a temporary
     folder, which is removed at the end.

@@ -67,7 +67,7 @@ OPTIONAL_PROGRAMS = {
 @take_over_option
 @json_option
 def doctor(fix: bool, take_over: bool, as_json: bool) -> None:
-    """Show what is wrong, and the command that fixes it.
+    """Check the setup, and print a fix for each problem.
 
     The exit code is 0 if nothing is broken, and 8 otherwise; a missing optional program is not a
     problem.

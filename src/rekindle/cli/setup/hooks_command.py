@@ -53,16 +53,19 @@ level_option = click.option(
     "--for",
     "level",
     type=click.Choice(HOOK_LEVELS),
-    help="local: you, in this project; project: all who share it; user: you, in every project. "
+    help="local: for you in this project; project: for everyone who works on it; user: for you in"
+    " every project. "
     "Default: the first of these that the CLI supports.",
 )
 harness_option = click.option(
     "--harness",
     type=click.Choice(tuple(HARNESSES)),
-    help="The CLI; default: the agent's own.",
+    help="CLI to change. Default: the one of the agent.",
 )
 
-all_option = click.option("--all", "every", is_flag=True, help="Every agent of the project.")
+all_option = click.option(
+    "--all", "every", is_flag=True, help="Change the hooks of every agent of the project."
+)
 
 
 class _AgentHooks(msgspec.Struct, frozen=True):
@@ -218,7 +221,7 @@ def _list_notes(one: _AgentHooks) -> Iterator[str]:
 def uninstall(
     level: HookLevel | None, harness: str | None, agent: str | None, every: bool, as_json: bool
 ) -> None:
-    """Remove the hooks of AGENT, so that the settings are as they were before.
+    """Remove the hooks of AGENT from its CLI's settings.
 
     With --all, the hooks of every agent of the project are removed, at every level except the
     user's.
@@ -266,7 +269,7 @@ def _print_removed(place: HookLocation, done: HookChanges) -> None:
         echo(f"Nothing to do: there are no hooks of Rekindle in {place.shown}.")
 
 
-@hooks.command()
+@hooks.command(short_help="Write the hooks as a package for a CLI.")
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
 @click.option(
     "--harness",

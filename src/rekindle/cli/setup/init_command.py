@@ -79,13 +79,15 @@ _CHANGE_INSTEAD = {
 @click.argument("named", required=False, metavar="[AGENT]")
 @click.option("-a", "--agent", metavar="NAME", help="The agent; the same as AGENT.")
 @click.option(
-    "--harness", metavar="NAME", help=f"Its CLI: {', '.join(BUILT_IN)}, or a plugin's name."
+    "--harness",
+    metavar="NAME",
+    help=f"CLI of the agent: {', '.join(BUILT_IN)}, or a plugin's name.",
 )
 @click.option(
     "--tools",
     type=click.Choice(list(PERMISSION_LEVELS)),
-    help="What the agent may do: read only; edit this folder; edit and run commands. Without a"
-    f" terminal or with --yes: {DEFAULT_LEVEL}.",
+    help="What the agent may do: only read; edit this folder; or edit and run commands. Default"
+    f" without a terminal or with --yes: {DEFAULT_LEVEL}.",
 )
 @click.option("--task", metavar="TEXT", help="Its task, to write into PROMPT.md.")
 @click.option(

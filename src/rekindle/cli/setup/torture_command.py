@@ -38,12 +38,13 @@ _CANNOT_TELL = "Not tested: whether the disk keeps confirmed writes when the pow
 @click.option(
     "--minutes",
     type=click.FloatRange(0.01, 24 * 60),
+    metavar="NUMBER",
     default=0.5,
     show_default=True,
     help="Minutes to test.",
 )
 @click.option(
-    "--seed", type=click.IntRange(0, _LARGEST_SEED), help="Seed of an earlier run, to repeat it."
+    "--seed", type=options.Number(0, _LARGEST_SEED), help="Seed of an earlier run, to repeat it."
 )
 @options.json_option
 def torture(folder: str | None, minutes: float, seed: int | None, as_json: bool) -> None:
