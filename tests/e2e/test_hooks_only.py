@@ -171,7 +171,7 @@ def test_seven_sessions_in_seven_folders_are_each_told_their_own_relay(unbriefed
 
     There is one manifest, and Claude Code is started by hand in each folder. The user's hooks name
     no agent: they choose it by the folder of the session. Three folders also have hooks that name
-    their agent; in the other four the folder alone decides.
+    their agent; in the other four the folder alone decides. Each event is recorded once.
     """
     project = unbriefed.project
     entries = "".join(f"  {name}: {{harness: claude-code, dir: {name}}}\n" for name in DOMAINS)
@@ -189,9 +189,12 @@ def test_seven_sessions_in_seven_folders_are_each_told_their_own_relay(unbriefed
     for name in DOMAINS:
         assert unbriefed.by_hand("hello", folder=name).wait() == 0
     primed = [
-        [name for name, marker in markers.items() if marker in request.text]
+        {name: n for name, marker in markers.items() if (n := request.text.count(marker))}
         for request in model.log.main
     ]
-    assert primed == [[name] for name in DOMAINS]
-    started = [(one["agent"], one["source"]) for one in unbriefed.events("session.started")]
-    assert sorted(started) == [(name, "startup") for name in DOMAINS]
+    assert primed == [{name: 1} for name in DOMAINS]
+    for name in DOMAINS:
+        unbriefed("loops", "add", "seen", "It takes the hooks' reports over", "--agent", name)
+    for kind in ("session.started", "prompt.submitted", "session.ended"):
+        recorded = [one["agent"] for one in unbriefed.events(kind)]
+        assert sorted(recorded) == list(DOMAINS), kind

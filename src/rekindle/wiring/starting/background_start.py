@@ -256,6 +256,15 @@ def _make_watchdog(project: Project, store: FileStore) -> Watchdog:
     return Watchdog(store, around, staying)
 
 
+def prepare_output(store: FileStore, name: str) -> int:
+    """Cut a long file of supervisors' output, and return its size before the next supervisor.
+
+    Cutting it later would make the size useless for finding the next supervisor's output.
+    """
+    os.close(detached_start.open_output(store.folder(name).output))
+    return measure_output(store, name)
+
+
 def measure_output(store: FileStore, name: str) -> int:
     """Return the number of bytes that background supervisors have written so far."""
     stamp = file_status.make_file_stamp(store.folder(name).output)

@@ -112,7 +112,7 @@ class AgentStarter:
             name, policy.make_desired_event(run, "running", now, cycles, unbounded=self._unbounded)
         )
         before = store.read(name).committed.seq
-        said_before = background_start.measure_output(store, name)
+        said_before = background_start.prepare_output(store, name)
         background_start.note_window(store, name, is_wanted=self._tmux)
         if self._tmux:
             return before, background_start.start_in_tmux(project, name), said_before

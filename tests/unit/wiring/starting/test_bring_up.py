@@ -1,12 +1,16 @@
 """When `up` knows the state of an agent that it has started."""
 
 import os
+import subprocess
 from types import SimpleNamespace
 
 import pytest
 
+from rekindle import config
 from rekindle.documents.screens.agent_row import AgentRow
-from rekindle.wiring.starting import bring_up
+from rekindle.thresholds.supervision import OUTPUT_BYTES
+from rekindle.wiring.open_store import open_store
+from rekindle.wiring.starting import background_start, bring_up
 from rekindle.wiring.starting.bring_up import AgentStarter
 
 RUNNING = AgentRow(agent="trades", state="running")
@@ -60,3 +64,41 @@ def test_what_is_never_recorded_is_not_waited_for_without_end(look):
     state, seconds = look(make_reading(CRASHED))
     assert state == "started; quota"
     assert seconds == bring_up.UP_SECONDS + 1
+
+
+@pytest.mark.parametrize(
+    "before",
+    ["Error: of an old run", "Error: of an old run\n" * OUTPUT_BYTES],
+    ids=["a few", "more than are kept"],
+)
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        ("", "its supervisor printed nothing"),
+        ("Error: no\n", "Error: no"),
+        (f"Error: {'long ' * 20}\n", f"Error: {'long ' * 20}"),
+    ],
+    ids=["nothing", "less than before", "more than before"],
+)
+def test_words_of_an_old_run_are_not_the_reason_for_a_window_that_closed(
+    tmp_path, monkeypatch, before, said, reason
+):
+    """A supervisor in a tmux window appends its last words to the file of earlier runs."""
+    (tmp_path / "rekindle.yaml").write_text(
+        "version: 1\nagents: {trades: {harness: command, command: [./agent]}}\n"
+    )
+    project = config.load_project(tmp_path)
+    store = open_store(project)
+    store.create("trades")
+    background_start.keep_last_words(store, "trades", before)
+
+    def start_and_exit(_project, name):
+        if said:
+            background_start.keep_last_words(store, name, said.rstrip("\n"))
+        window = subprocess.Popen(["/bin/true"])
+        window.wait()
+        return window.pid
+
+    monkeypatch.setattr(background_start, "start_in_tmux", start_and_exit)
+    [result] = AgentStarter(project, store, lambda _: None, tmux=True).bring_up(["trades"])
+    assert (result.state, result.error.rstrip()) == ("", reason.rstrip())
