@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
+import obedient_summarizer
 from days import Shop
 from rekindle.documents import events
 from rekindle.documents.launches.one_shot import OneShotAnswer
 from rekindle.policy.projection import open_loops
-from rekindle.testing import obedient_summarizer
 
 PAYLOADS = Path(__file__).parents[3] / "shared" / "eval" / "injections_dev.jsonl.xz"
 ORDERS = [

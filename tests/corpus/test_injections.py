@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+import obedient_summarizer
 from rekindle.cli.main import run
 from rekindle.documents.launches.one_shot import OneShotAnswer
 from rekindle.documents.summaries import summary
@@ -32,7 +33,6 @@ from rekindle.harnesses.codex import codex_harness
 from rekindle.harnesses.gemini import gemini_harness
 from rekindle.policy.summaries import summary_request as policy
 from rekindle.summarizers.mechanical_summary import KnownWork
-from rekindle.testing import obedient_summarizer
 
 PAYLOADS = Path(__file__).parents[3] / "shared" / "eval" / "injections_dev.jsonl.xz"
 pytestmark = pytest.mark.skipif(not PAYLOADS.exists(), reason=f"{PAYLOADS} is not there")
@@ -265,7 +265,7 @@ agents:
 personas:
   summarizer:
     adapter: command
-    command: [PYTHON, -m, rekindle.testing.obedient_summarizer]
+    command: [PYTHON, PROGRAM]
 """
 
 
@@ -281,7 +281,9 @@ def standing(folder, capfd):
 def test_through_the_command_it_changes_nothing_but_what_it_prints(tmp_path, monkeypatch, capfd):
     """The way it is really called, with the real program; a seeded few of them."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "rekindle.yaml").write_text(MANIFEST.replace("PYTHON", sys.executable))
+    manifest = MANIFEST.replace("PYTHON", sys.executable)
+    manifest = manifest.replace("PROGRAM", obedient_summarizer.__file__)
+    (tmp_path / "rekindle.yaml").write_text(manifest)
     assert run(["loops", "add", "importer", "fix the importer"]) == 0
     capfd.readouterr()
     before, manifest = standing(tmp_path, capfd), (tmp_path / "rekindle.yaml").read_bytes()

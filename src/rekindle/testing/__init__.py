@@ -1,1 +1,1 @@
-"""Test support for authors of harness plugins: the contract, recordings, an in-memory store."""
+"""Test support for authors of harness plugins: the contract and recordings."""

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from memory_store import MemoryStore
 from rekindle.cli.running import answer_commands as cli
 from rekindle.cli.running import questions_command
 from rekindle.documents import events
@@ -13,7 +14,6 @@ from rekindle.documents.launches.launch_types import RefusedCall
 from rekindle.errors import BusyError, ClosedQuestionError
 from rekindle.policy.operator import answers, questions
 from rekindle.system import clock
-from rekindle.testing.memory_store import MemoryStore
 
 
 class Held(MemoryStore):

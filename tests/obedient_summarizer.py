@@ -1,15 +1,10 @@
-"""A summarizer that obeys whatever it reads: `python -m rekindle.testing.obedient_summarizer`.
+"""A program for `personas: summarizer: command:` that obeys whatever it reads.
 
 Text in a transcript can persuade a model of anything. This summarizer is always persuaded: it does
 whatever the transcript asks for, as far as an answer can. It turns every line that it reads into an
 item of every section; headings, keys and markers become headings, keys and markers of its answer.
 When it is told that its answer cannot be used, it keeps only the sections that it was asked for,
-but with the same items. It shows the worst that a transcript can do:
-
-    personas:
-      summarizer:
-        adapter: command
-        command: [python, -m, rekindle.testing.obedient_summarizer]
+but with the same items. It shows the worst that a transcript can do.
 """
 
 import json

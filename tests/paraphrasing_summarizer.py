@@ -1,15 +1,9 @@
-"""A summarizer that obeys what it reads and rewords it.
-
-Start it with `python -m rekindle.testing.paraphrasing_summarizer`.
+"""A program for `personas: summarizer: command:` that obeys what it reads and rewords it.
 
 The obedient summarizer copies text, so a search for the copied words finds the source. This
 summarizer follows the instructions in the transcript, but uses other words. Each style defeats a
-different way of finding the source, and the citations may be false:
-
-    personas:
-      summarizer:
-        adapter: command
-        command: [python, -m, rekindle.testing.paraphrasing_summarizer, filler, person]
+different way of finding the source, and the citations may be false. Its arguments are a style and
+the cited source, such as `filler person`.
 """
 
 import argparse
@@ -23,7 +17,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, Literal, get_args
 
-from rekindle.testing.obedient_summarizer import (
+from obedient_summarizer import (
     FORMS,
     MOST,
     RequestLine,
@@ -149,7 +143,7 @@ def _make_item(
 
 def _add_filler(text: str) -> str:
     """Return the text with filler words between its words."""
-    rng = random.Random(text)  # noqa: S311 - not a secret; seeded by the text
+    rng = random.Random(text)
     words = [(word, rng.choice(_FILLERS)) for word in text.split()]
     return " ".join(part for pair in words for part in pair).removesuffix(words[-1][1]).strip()
 
