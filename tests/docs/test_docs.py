@@ -195,3 +195,16 @@ def test_the_guide_for_harnesses_shows_the_plugin_that_is_tested():
     assert len(shown.keys() - own) == 8
     for name in shown.keys() - own:
         assert shown[name] == (ROOT / "tests/plugin" / name).read_text(), name
+
+
+def test_the_changelog_has_sections():
+    """Each version has Added, Changed, Fixed or Removed; no change is outside of them."""
+    text = (ROOT / "CHANGELOG.md").read_text()
+    _, *versions = re.split(r"^## ", text, flags=re.MULTILINE)
+    assert versions
+    for version in versions:
+        head, *sections = re.split(r"^### ", version, flags=re.MULTILINE)
+        assert not re.search(r"^- ", head, re.MULTILINE), "move these lines into a section"
+        names = [section.split()[0] for section in sections]
+        assert names
+        assert names == [name for name in ("Added", "Changed", "Fixed", "Removed") if name in names]

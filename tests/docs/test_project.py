@@ -242,16 +242,3 @@ def test_the_first_change_of_contributing_can_be_made(tmp_path):
         )
         results.append((ended.returncode, "1 failed" in ended.stdout))
     assert results == [(1, True), (0, False)], ended.stdout + ended.stderr
-
-
-def test_the_changelog_has_sections():
-    """Each version has Added, Changed, Fixed or Removed; no change is outside of them."""
-    text = (ROOT / "CHANGELOG.md").read_text()
-    _, *versions = re.split(r"^## ", text, flags=re.MULTILINE)
-    assert versions
-    for version in versions:
-        head, *sections = re.split(r"^### ", version, flags=re.MULTILINE)
-        assert not re.search(r"^- ", head, re.MULTILINE), "move these lines into a section"
-        names = [section.split()[0] for section in sections]
-        assert names
-        assert names == [name for name in ("Added", "Changed", "Fixed", "Removed") if name in names]
