@@ -328,6 +328,7 @@ def test_the_sandbox_is_the_one_that_users_get(escape):
 def test_no_operator_s_command_was_forged(escape):
     """After each stop nothing was started and no question was answered."""
     assert escape.events("person.answered") == []
+    assert escape.events("question.answered") == []
     assert escape.launched == escape.stopped
 
 

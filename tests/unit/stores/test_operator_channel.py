@@ -23,8 +23,15 @@ def commands(clock):
         events.DesiredSet(ts=clock(), desired="running"),
         events.RestartRequested(ts=clock()),
         events.PersonAnswered(ts=clock(), text="yes, deploy it"),
+        events.QuestionAnswered(
+            ts=clock(), question="q1", effect="continue", choice="yes", budget={"usd": 1000.0}
+        ),
         events.HandoffRequested(ts=clock()),
     ]
+
+
+def test_every_kind_of_command_is_forged_below(clock):
+    assert {type(command) for command in commands(clock)} == set(events.OPERATOR_COMMANDS)
 
 
 def logged(store, kind):
@@ -40,7 +47,7 @@ def spool(tmp_path, monkeypatch):
     return path
 
 
-@pytest.mark.parametrize("number", range(4))
+@pytest.mark.parametrize("number", range(len(events.OPERATOR_COMMANDS)))
 @pytest.mark.parametrize("place", ["inbox", "spool"])
 def test_the_workspace_cannot_carry_an_operator_s_command(store, clock, spool, number, place):
     """A forged record counts for nothing, before and after it is folded, and is recorded."""
