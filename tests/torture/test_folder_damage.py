@@ -38,6 +38,7 @@ ONLY: Final = os.environ.get("REKINDLE_DAMAGE", "")
 """Part of the names of the damages to play; empty: all of them."""
 STOP_SECONDS: Final = 15.0
 LAUNCH_SECONDS: Final = 0.8
+ABSENCE_SECONDS: Final = 0.5
 COMMANDS: Final = (("up",), ("watch", "--once"), ("run",), ("up",))
 CRASHED: Final = {1, 70}
 """Exit codes of a bug; every other error is one that a command may report of a damaged folder."""
@@ -46,8 +47,10 @@ CRASHED: Final = {1, 70}
 class Damage:
     """Ways to damage a project's folder; each says whether it did what it was to do."""
 
-    def __init__(self, project: Guarded, aside: Path) -> None:
-        self._project, self._aside = project, aside
+    def __init__(self, project: Guarded, aside: Path, rng: random.Random) -> None:
+        self._project, self._aside, self._rng = project, aside, rng
+        self.absences: list[float] = []
+        """Seconds for which the project was not at its path, of each rename and link."""
         self._folder = project.path / ".rekindle"
         self._manifest = project.path / "rekindle.yaml"
         self._owner = self._folder / "agents" / AGENT / "owner.json"
@@ -84,16 +87,21 @@ class Damage:
     def rename(self) -> None:
         """Rename the project's folder, and back a moment later."""
         self._project.path.rename(self._away)
-        time.sleep(random.Random(SEED).uniform(0, 0.5))  # the length of its absence is tested
+        self._stay_away()
         self._away.rename(self._project.path)
 
     def link(self) -> None:
         """Put a link to the project in its own place, and the project back a moment later."""
         self._project.path.rename(self._away)
         self._project.path.symlink_to(self._away)
-        time.sleep(0.2)
+        self._stay_away()
         self._project.path.unlink()
         self._away.rename(self._project.path)
+
+    def _stay_away(self) -> None:
+        """Sleep for a random time: the length of the absence is part of the damage."""
+        self.absences.append(self._rng.uniform(0, ABSENCE_SECONDS))
+        time.sleep(self.absences[-1])
 
     def link_state(self) -> None:
         """Put a link in the place of .rekindle."""
@@ -258,7 +266,8 @@ def test_never_two_agents_whatever_happens_to_the_folder(place: Place, in_memory
     project = Guarded(place, in_memory, seconds=LAUNCH_SECONDS)
     aside = in_memory / "aside"
     aside.mkdir()
-    damage, figures, rng = Damage(project, aside), Figures(), random.Random(SEED)
+    figures, rng = Figures(), random.Random(SEED)
+    damage = Damage(project, aside, rng)
     for number in range(ROUNDS):
         play(project, damage, rng, figures)
         where = f"round {number}, seed {SEED}, {dict(figures.done)}"
@@ -269,6 +278,7 @@ def test_never_two_agents_whatever_happens_to_the_folder(place: Place, in_memory
             print(f"{number + 1} rounds, slowest stop {max(figures.stops):.1f} s", flush=True)
     assert sum(figures.done.values()) == ROUNDS
     assert figures.together > ROUNDS // 3
+    assert len(set(damage.absences)) == len(damage.absences)
     slowest = max(figures.stops)
     print(
         f"\n{ROUNDS} rounds, seed {SEED}: {dict(figures.done)};"
@@ -277,6 +287,21 @@ def test_never_two_agents_whatever_happens_to_the_folder(place: Place, in_memory
         f" {sum(figures.stops) / len(figures.stops):.1f} s on average, {slowest:.1f} s at most;"
         f" exit codes {dict(figures.codes)}"
     )
+
+
+def test_no_two_absences_have_the_same_length(place: Place, tmp_path: Path):
+    """The seed decides them, and a rename and a link draw from the same numbers."""
+    aside = tmp_path / "aside"
+    project, drawn = Guarded(place, tmp_path), []
+    for _ in range(2):
+        damage = Damage(project, aside, random.Random(SEED))
+        for act in (damage.rename, damage.link) * 2:
+            act()
+        drawn.append(damage.absences)
+    assert drawn[0] == drawn[1]
+    assert len(set(drawn[0])) == 4
+    assert project.path.is_dir()
+    assert not project.path.is_symlink()
 
 
 WITHOUT: Final = """\
