@@ -1,9 +1,11 @@
 """Bounds on work without progress, with real programs and a real git."""
 
+import json
 import shutil
 import signal
 import subprocess
 import sys
+from datetime import datetime
 
 import pytest
 
@@ -47,11 +49,11 @@ signal.pause()
 """A program that writes its process id, then waits for a signal."""
 
 
-def has_agent(rekindle, code, more="", restart="cooldown: 0s"):
+def has_agent(rekindle, code, more="", restart="cooldown: 0s", launches=5):
     (rekindle.project / "agent.py").write_text(code)
     command = f"[{sys.executable}, agent.py]"
     entry = f"    harness: command\n    command: {command}\n{more}"
-    bounds = f"runtime:\n  progress: {{max_launches: 5}}\n  restart: {{{restart}}}\n"
+    bounds = f"runtime:\n  progress: {{max_launches: {launches}}}\n  restart: {{{restart}}}\n"
     bounds += "  stall: {pause: false}\n"
     manifest = f"version: 1\nagents:\n  trades:\n{entry}{bounds}"
     (rekindle.project / "rekindle.yaml").write_text(manifest)
@@ -96,6 +98,60 @@ def test_a_service_of_this_host_that_is_down_is_a_crash(rekindle):
     rekindle("run", "--once", code=21)
     assert {one["exit"] for one in rekindle.events("launch.ended")} == {"crash"}
     assert len(rekindle.events("launch.ended")) == 5
+
+
+SPENT = "Your fortnightly allotment of thoughts is spent."
+RECEIVER = """\
+import http.server, os
+
+class Received(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        with open("notified", "ab") as file:
+            file.write(body)
+        self.send_response(200)
+        self.end_headers()
+
+server = http.server.HTTPServer(("127.0.0.1", 0), Received)
+with open("port.tmp", "w") as file:
+    file.write(str(server.server_port))
+os.rename("port.tmp", "port")
+server.serve_forever()
+"""
+"""A service that keeps the notifications it receives."""
+
+
+def test_an_unknown_limit_sentence_is_probed_and_notified(rekindle, tmp_path):
+    """No rule knows the sentence: the night must not end in safe mode after five crashes."""
+    receiver = [sys.executable, "-c", RECEIVER]
+    listening = rekindle.place.start(receiver, env={"PATH": "/usr/bin:/bin"}, cwd=tmp_path)
+    rekindle.place.wait_for((tmp_path / "port").exists)
+    has_agent(rekindle, f"import sys; sys.exit({SPENT!r})", launches=40)
+    with (rekindle.project / "rekindle.yaml").open("a") as manifest:
+        manifest.write(f"notify: ['json://127.0.0.1:{(tmp_path / 'port').read_text()}/']\n")
+    run = rekindle.start("run")
+
+    def find_probe():
+        waits = rekindle.events("wait.started")
+        return next((one for one in waits if find_seconds(one) > 10 * 60), None)
+
+    probe = rekindle.place.wait_for(find_probe)
+    assert find_seconds(probe) <= 60 * 60
+    launches = rekindle.events("launch.ended")
+    assert [(one["exit"], one["code"]) for one in launches] == [("crash", 1)] * 5
+    rekindle.place.wait_for((tmp_path / "notified").exists)
+    assert SPENT in json.dumps(json.loads((tmp_path / "notified").read_text()))
+    rekindle("stop")
+    assert run.wait() == 130, run.err
+    assert rekindle.events("safe_mode.entered") == []
+    assert len(rekindle.events("launch.started")) == 5
+    rekindle.place.signal(listening.pid, signal.SIGTERM)
+    listening.wait()
+
+
+def find_seconds(wait):
+    begun, until = (datetime.fromisoformat(wait[key]) for key in ("ts", "until"))
+    return (until - begun).total_seconds()
 
 
 def test_an_agent_that_crashes_whenever_it_counts_as_healthy_is_paused(rekindle):
