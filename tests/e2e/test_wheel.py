@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -136,6 +137,21 @@ def test_no_dependency_needs_a_compiler(platform, version, tmp_path):
     assert ended.returncode == 0, ended.stderr
     assert " + click==" in ended.stderr
     assert (" + psutil==" in ended.stderr) == ("apple" in platform)
+
+
+def test_the_package_index_can_show_the_readme(wheel):
+    """No link or picture of it is relative: the index has no files beside it."""
+    [name] = [one for one in zipfile.ZipFile(wheel).namelist() if one.endswith("/METADATA")]
+    text = zipfile.ZipFile(wheel).read(name).decode()
+    assert "Description-Content-Type: text/markdown" in text
+    targets = re.findall(r"!?\[[^]]*\]\(([^)]+)\)", text) + re.findall(
+        r'(?:src|href)="([^"]+)', text
+    )
+    assert len(targets) > 10
+    assert [one for one in targets if not one.startswith(("https://", "#"))] == []
+    links = re.findall(r"rekindle-agents/rekindle/(?:blob|raw)/main/([^)#\s]+)", text)
+    assert links
+    assert all((ROOT / link).exists() for link in links)
 
 
 def test_the_archives_have_what_they_should(dist, wheel):
