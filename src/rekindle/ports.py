@@ -42,11 +42,11 @@ class HarnessEssentials(Protocol):
 
     @property
     def NAME(self) -> str:  # noqa: N802 - a module's constant
-        """The name of the harness in manifests and records."""
+        """Return the name of the harness in manifests and records."""
 
     @property
     def INSTALL(self) -> str:  # noqa: N802 - as above
-        """Instructions for installing the program."""
+        """Return instructions for installing the program."""
 
     @property
     def CAN(self) -> Capabilities: ...  # noqa: N802 - as above
@@ -60,7 +60,7 @@ class HarnessEssentials(Protocol):
         """
 
     def read_stream(self, line: bytes) -> tuple[OutputItem, ...]:
-        """Return the items in a line of the program's output; it never raises an error."""
+        """Return the items in a line of the program's output; never raise an error."""
 
     def classify(self, ended: ProcessResult) -> LaunchExit:
         """Return how the process exited; input to the restart policy."""
@@ -71,21 +71,21 @@ class HarnessEnvironment(Protocol):
 
     @property
     def PASSED_PREFIXES(self) -> Sequence[str]:  # noqa: N802 - a module's constant
-        """Name prefixes of the variables that configure the program."""
+        """Return the name prefixes of the variables that configure the program."""
         return ()
 
     @property
     def BLOCKED_VARIABLES(self) -> Sequence[str]:  # noqa: N802 - as above
-        """Variables that would tell the program that it is running inside another session."""
+        """Return the variables that would tell the program that it runs inside another session."""
         return ()
 
 
 class HarnessHooks(Protocol):
-    """Reports during a session, for a CLI with hooks (`Capabilities(hooks=True)`)."""
+    """Hook reports during a session, for a CLI with hooks (`Capabilities(hooks=True)`)."""
 
     @property
     def HOOK_FILES(self) -> HookFiles | None:  # noqa: N802 - a module's constant
-        """The location of the CLI's settings."""
+        """Return the locations of the CLI's settings."""
         return None
 
     def hooks(
@@ -119,7 +119,7 @@ class HarnessTranscripts(Protocol):
         return None
 
     def read_transcript(self, line: bytes) -> tuple[Passage, ...]:
-        """Return the passages of the session that a line contains."""
+        """Return the parts of the conversation that a transcript line contains."""
         return ()
 
     def refused_calls(self, transcript: Iterable[bytes]) -> Iterable[RefusedCall]:
@@ -167,11 +167,11 @@ class HarnessQuestions(Protocol):
         """Return the command that answers the question, without hooks and with read-only tools.
 
         Raises:
-            ManifestError: The persona needs more than read access, or cannot be honoured.
+          ManifestError: The persona needs more than read access, or is not supported.
         """
         raise UsageError(
-            "this CLI cannot be asked for a summary",
-            hint="name another `adapter:` in `personas: summarizer:`",
+            "this CLI cannot write summaries",
+            hint="choose another `adapter:` in `personas: summarizer:`",
         )
 
     def answer(self, output: Iterable[bytes]) -> OneShotAnswer | None:
@@ -266,7 +266,7 @@ class Processes(Protocol):
         """
 
     def boot(self) -> str:
-        """Return an identifier of the host's current boot."""
+        """Return an identifier for the current boot of the host."""
 
     def uptime(self) -> float:
         """Return the time since the host's boot, in seconds."""
@@ -299,6 +299,6 @@ class Processes(Protocol):
         """Return the identity of a process, as in `background`; empty if it is not running."""
 
     def vitals(self, pid: int, mark: str, *, boot: str, uptime: float) -> ProcessVitals | None:
-        """Return the state of a launch's processes, or None if its own one is not running."""
+        """Return the state of a launch's processes, or None if its main process is not running."""
 
     def is_alive(self, process: str) -> bool: ...

@@ -279,4 +279,6 @@ def test_an_agent_may_if_its_manifest_said_so_at_its_start(rekindle):
     assert rekindle.events("restart.requested") == []
     rekindle("run")
     assert len(rekindle.events("restart.requested")) == 1
-    assert rekindle.events("launch.ended")[-2]["words"].startswith("ended for a restart")
+    assert rekindle.events("launch.ended")[-2]["words"].startswith(
+        "ended because the operator restarted it"
+    )

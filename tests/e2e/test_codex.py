@@ -333,7 +333,7 @@ def test_a_permission_that_cannot_be_enforced_is_refused(rekindle, openai_model)
     with_permissions(rekindle, {"deny": ["Bash(rm *)"]})
     running = rekindle.start("run")
     assert running.wait() == 3
-    assert "cannot hold an agent to the permission 'Bash(rm *)'" in running.err
+    assert "cannot enforce the permission 'Bash(rm *)'" in running.err
     assert rekindle.events("launch.started") == []
     assert len(openai_model.log) == 0
 

@@ -53,7 +53,7 @@ def test_who_lost_its_folder_says_so_and_does_not_make_it_again(project):
     project.until_up()
     project.git("clean", "-fdxq")
     assert running.wait(20) == LOST
-    assert "run/supervisor was removed or replaced; the agent was ended" in running.err
+    assert "run/supervisor was removed or replaced; the agent was stopped" in running.err
     assert "rekindle up trades" in running.err
     assert not (project.path / ".rekindle").exists()
     assert project.agents() == []

@@ -159,7 +159,7 @@ def test_a_stop_with_every_disk_full_is_noted_beside_the_lock(make, tmp_path):
     """The slot needs no new block; nothing starts the agent again, and the exit code tells."""
     project, running, before = start_and_fill_disks(make, tmp_path)
     stopping = project("stop", code=UNRECORDED)
-    assert "stopped by a signal; its folder could not record the stop" in stopping.err
+    assert "stopped by a signal; the stop could not be recorded in its folder" in stopping.err
     assert "nothing starts the agent again" in stopping.err
     assert running.wait(20) == 130, running.err
     project.until_gone()
@@ -193,7 +193,7 @@ def test_a_signal_alone_delivers_a_stop_with_every_disk_full(make, tmp_path):
     project, running, before = start_and_fill_disks(make, tmp_path)
     with unwritable_locks():
         stopping = project("stop", code=UNRECORDED)
-        assert "stopped by a signal; its folder could not record the stop" in stopping.err
+        assert "stopped by a signal; the stop could not be recorded in its folder" in stopping.err
         assert "a watchdog may start the agent again" in " ".join(stopping.err.split())
         assert running.wait(20) == 130, running.err
         project.until_gone()
@@ -216,7 +216,7 @@ def test_stop_works_on_a_disk_that_became_read_only(make, tmp_path, both):
     project.until_gone()
     assert project.log.read_bytes() == before
     if both:
-        assert "stopped by a signal; its folder could not record the stop" in stopping.err
+        assert "stopped by a signal; the stop could not be recorded in its folder" in stopping.err
     else:
         assert "stopped" in stopping.out
         assert desired(project) == "stopped"

@@ -285,7 +285,7 @@ def test_a_command_cannot_be_denied_by_its_prefix(rekindle, gemini_model):
     manifest.write_text(MANIFEST.replace("[Bash]", '[Bash], deny: ["Bash(touch:*)"]'))
     running = rekindle.start("run")
     assert running.wait() == 3
-    assert "cannot hold an agent to the permission 'Bash(touch:*)'" in running.err
+    assert "cannot enforce the permission 'Bash(touch:*)'" in running.err
     assert len(gemini_model.log) == 0
 
 

@@ -216,7 +216,7 @@ def test_more_than_a_summarizer_may_be_given(found):
     found.write(80, runtime="relay: {summarizer_max_input_tokens: 2000}", summarizer=scribe)
     run = found.rekindle.start("run", "trades")
     halted = _wait_for(found, "safe_mode.entered")
-    assert "tokens to summarize" in halted["words"]
+    assert "but a summarizer gets at most" in halted["words"]
     assert "summarizer_max_input_tokens" in halted["words"]
     assert len(found.rekindle.events("handoff.halted")) == 1
     assert found.checkpoints == []

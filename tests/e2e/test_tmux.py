@@ -61,7 +61,7 @@ def test_a_pane_that_was_killed_comes_back_with_its_session(staying, windows, mo
     staying.place.wait_for(lambda: not staying.agents() and not supervisors())
     model.play(Forever(Text("lions answer")))
     assert (
-        "✓ trades: started: its supervisor is gone; its tmux window is opened again\n"
+        "✓ trades: started: its supervisor is gone; its tmux window was opened again\n"
         in staying("watch", "--once")
     )
     staying.place.wait_for(lambda: shows("lions"))

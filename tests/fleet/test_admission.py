@@ -110,7 +110,7 @@ def test_its_command_ends_at_once_and_says_why(own_engine, project):
         check=False,
     )
     assert done.returncode == CodecKeyError.exit_code
-    assert "which is not among ours" in done.stderr
+    assert "which is not configured here" in done.stderr
     assert "takes up to" not in done.stdout
 
 

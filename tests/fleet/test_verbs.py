@@ -120,7 +120,7 @@ def say_all(place: Place, rekindle: Cli) -> None:
     with opened(place) as (_, store):  # as for a CLI that supports it
         assert store.submit(name, HandoffRequested(ts=clock.read_clock()))
     assert "handoff.requested" in rekindle("events")[1]
-    assert "its next cycle gets the message" in rekindle("answer", name, "Turn", "left")[1]
+    assert "its next cycle will get the message" in rekindle("answer", name, "Turn", "left")[1]
     assert "✓ second" not in rekindle("loops")[1]
 
 
@@ -139,7 +139,7 @@ def test_an_agent_moves_to_a_fleet_and_home_again(place, host, rekindle):
     assert code == 6
     assert f"rekindle fleet import {name}" in err
     assert rekindle("fleet", "import", name)[0] == 0
-    assert "is on the fleet already" in rekindle("fleet", "import", "--all")[1]
+    assert "is already on the fleet" in rekindle("fleet", "import", "--all")[1]
     row = told(rekindle, name)
     assert (row["cycle"], row["open_loops"]) == (2, 1)
     assert row["next_action"] == "Do step 3 of the list"
@@ -148,7 +148,7 @@ def test_an_agent_moves_to_a_fleet_and_home_again(place, host, rekindle):
     place.hold.touch()
     code, out, _ = rekindle("run", name, "--cycles", "3")
     assert code == 0
-    assert "the fleet runs it, on a host of pool verbs" in out
+    assert "is running on the fleet, on a host of pool verbs" in out
     await_row(rekindle, name, lambda row: row["cycle"] == 3 and row["host"] == "a")
     say_all(place, rekindle)
     assert rekindle("stop", name)[1] == f"✓ {name}: stopped\n"
@@ -187,7 +187,7 @@ def test_an_agent_begins_on_a_fleet_and_is_removed_while_it_runs(
     assert rekindle("stop", name)[0] == 7
     assert rekindle("loops", "add", "a", "b")[0] == 7
     place.hold.touch()
-    assert "it is on the fleet now" in rekindle("run", name)[1]
+    assert "is now on the fleet" in rekindle("run", name)[1]
     # A host that is slow to begin is given the agent again, with the next generation.
     until(lambda: "running, host a of pool verbs; generation " in rekindle("status")[1])
     await_row(rekindle, name, lambda row: row["run"]["supervised"])
@@ -394,9 +394,9 @@ def test_an_import_that_was_killed_can_be_repeated(place, no_worker, rekindle):
     place.say()
     code, _, err = rekindle("loops", "add", "second", "Look")
     assert code == 6
-    assert f"agent {name} lives on the fleet other" in err
-    assert f"`rekindle fleet remove {name}` brings it home" in err
-    assert "it is on a fleet, and this is its last state here" in rekindle("status")[1]
+    assert f"agent {name} is on the fleet other" in err
+    assert f"`rekindle fleet remove {name}` to move it back" in err
+    assert "it is on a fleet, and this is its last state on this host" in rekindle("status")[1]
     place.say(no_worker)
     assert rekindle("run", name)[0] == 6
     assert rekindle("fleet", "import", name)[0] == 0
@@ -445,13 +445,13 @@ def test_a_running_agent_is_not_imported(place, no_worker, rekindle):
         (["watch", "--once"], "only needs `rekindle fleet worker`"),
         (["daemon"], "only needs `rekindle fleet worker`"),
         (["service", "install", "--print"], "`rekindle fleet worker`"),
-        (["run", "--once"], "leave --once out"),
+        (["run", "--once"], "omit --once"),
         (["run", "--json"], "`rekindle events NAME --follow --json`"),
-        (["run", "--for-watchdog"], "end the daemon"),
+        (["run", "--for-watchdog"], "stop this project's daemon"),
         (["brief", "--due"], "runtime: brief: at:"),
         (["brief", "--all"], "`rekindle status`"),
         (["brief", "--mechanical"], "summarizer"),
-        (["decisions", "--all"], "leave --all out"),
+        (["decisions", "--all"], "omit --all"),
         (["relay", "set", "PROMPT.md"], "`rekindle answer NAME TEXT`"),
         (["relay", "history"], "on the agent's host"),
         (["relay", "diff"], "on the agent's host"),
@@ -466,7 +466,7 @@ def test_a_command_for_one_host_names_an_alternative(place, rekindle, words, ins
     place.say("fleet: {address: '127.0.0.1:9'}")
     code, _, err = rekindle(*words)
     assert code == 2
-    assert "is not for a fleet" in err
+    assert "does not work for agents on a fleet" in err
     assert instead in err
 
 

@@ -1,4 +1,4 @@
-"""Table of all commands: the module of each one, and its line in `rekindle --help`.
+"""Table of all commands: each command's module, and its line in `rekindle --help`.
 
 `--help` prints this table without importing any of the commands.
 """
@@ -14,7 +14,7 @@ class CommandEntry(NamedTuple):
 
 COMMAND_GROUPS: dict[str, dict[str, CommandEntry]] = {
     "Start": {
-        "demo": CommandEntry("setup.demo_command:demo", "Watch an agent get killed and come back."),
+        "demo": CommandEntry("setup.demo_command:demo", "Watch an agent get killed and recover."),
         "init": CommandEntry("setup.init_command:init", "Set up an agent in this folder."),
         "doctor": CommandEntry(
             "setup.doctor_command:doctor", "Check the setup, and print a fix for each problem."
@@ -33,27 +33,25 @@ COMMAND_GROUPS: dict[str, dict[str, CommandEntry]] = {
         "handoff": CommandEntry(
             "running.handoff_command:handoff", "Continue an agent's work in a fresh session."
         ),
-        "answer": CommandEntry(
-            "running.answer_commands:answer", "Answer a question that an agent asks."
-        ),
-        "approve": CommandEntry("running.answer_commands:approve", "Answer a question with yes."),
-        "deny": CommandEntry("running.answer_commands:deny", "Answer a question with no."),
+        "answer": CommandEntry("running.answer_commands:answer", "Answer an agent's question."),
+        "approve": CommandEntry("running.answer_commands:approve", "Answer yes to a question."),
+        "deny": CommandEntry("running.answer_commands:deny", "Answer no to a question."),
     },
     "Look": {
         "status": CommandEntry(
             "reports.status_command:status", "Show what each agent is doing, and what it waits for."
         ),
         "questions": CommandEntry(
-            "running.questions_command:questions", "List the questions that agents ask you."
+            "running.questions_command:questions", "List the questions that agents have asked you."
         ),
         "logs": CommandEntry(
-            "reports.logs_command:logs", "Print what agents wrote and did; -f to follow."
+            "reports.logs_command:logs", "Print what agents said and did; -f to follow."
         ),
         "brief": CommandEntry(
             "reports.brief_command:brief", "Summarize what an agent did, and what is open."
         ),
         "events": CommandEntry(
-            "reports.events_command:events", "Print the event log of an agent, newest last."
+            "reports.events_command:events", "Print an agent's event log, newest last."
         ),
         "transcript": CommandEntry(
             "reports.transcript_command:transcript",
@@ -119,7 +117,7 @@ COMMAND_GROUPS: dict[str, dict[str, CommandEntry]] = {
             "documents.redact_command:redact", "Print a text with its secrets removed."
         ),
         "torture": CommandEntry(
-            "setup.torture_command:torture", "Test whether this file system keeps its promises."
+            "setup.torture_command:torture", "Test whether a file system is safe for Rekindle."
         ),
     },
 }
@@ -142,4 +140,4 @@ OTHER_NAMES = {
     "tail": "logs -f",
     "top": "status --watch",
 }
-"""Command names that users know from other programs, and the Rekindle command for each."""
+"""Command names that users know from other programs, each with its Rekindle command."""

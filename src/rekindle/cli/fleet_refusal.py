@@ -1,4 +1,4 @@
-"""Refuse commands that do not work for agents on a fleet, and say what to do instead."""
+"""Refuse commands that do not work for agents on a fleet, and suggest alternatives."""
 
 import click
 
@@ -12,24 +12,24 @@ _HOME = (
 _ON_ITS_HOST = "it is on the agent's host, which `rekindle status NAME` shows"
 _INSTEAD = {
     "rekindle up": "use `rekindle run NAME`: on a fleet it continues without your terminal",
-    "rekindle down": "use `rekindle stop NAME`, which also keeps the agent stopped",
+    "rekindle down": "use `rekindle stop NAME`, which stops the agent and keeps it stopped",
     "rekindle stop": "stop one agent at a time: `rekindle stop NAME`",
     "rekindle watch": "the engine restarts agents; each host only needs `rekindle fleet worker`",
     "rekindle daemon": "the engine restarts agents; each host only needs `rekindle fleet worker`",
     "rekindle service install": "have your service manager run `rekindle fleet worker`",
     "rekindle service uninstall": "remove `fleet:` from rekindle.yaml, repeat the command, then"
     " put it back",
-    "rekindle run --once": "leave --once out: on a fleet, `rekindle run` does not wait anyway",
+    "rekindle run --once": "omit --once: on a fleet, `rekindle run` never waits",
     "rekindle run --json": "`rekindle run NAME`, then `rekindle events NAME --follow --json`",
-    "rekindle run --for-watchdog": "end the daemon of this project: the engine restarts agents",
+    "rekindle run --for-watchdog": "stop this project's daemon: the engine restarts the agents",
     "rekindle brief --due": "the engine writes briefs at the time of `runtime: brief: at:`",
     "rekindle brief --all": "`rekindle status` shows all agents, `rekindle brief NAME` writes one",
     "rekindle brief --mechanical": "set `runtime: {relay: {summarizer: mechanical}}` in"
     " rekindle.yaml",
-    "rekindle decisions --all": "leave --all out to see the current decisions; older relays are"
+    "rekindle decisions --all": "omit --all to see the current decisions; older relays are"
     " on the hosts that ran the agent",
-    "rekindle relay set": "`rekindle answer NAME TEXT` tells its next cycle something;"
-    f" to set a relay, {_HOME}",
+    "rekindle relay set": "`rekindle answer NAME TEXT` sends a message to its next cycle; to set a"
+    f" relay, {_HOME}",
     "rekindle relay history": _ON_ITS_HOST,
     "rekindle relay diff": _ON_ITS_HOST,
     "rekindle transcript": _ON_ITS_HOST,
@@ -42,4 +42,6 @@ def refuse_fleet(project: Project, option: str = "") -> None:
     if project.settings.fleet is None:
         return
     command = " ".join(filter(None, (click.get_current_context().command_path, option)))
-    raise UsageError(f"`{command}` is not for a fleet", hint=_INSTEAD.get(command, _HOME))
+    raise UsageError(
+        f"`{command}` does not work for agents on a fleet", hint=_INSTEAD.get(command, _HOME)
+    )

@@ -1,4 +1,4 @@
-"""The `--watch` screen, which is repainted when its text changes."""
+"""The `--watch` screen, which is repainted whenever its text changes."""
 
 import os
 import sys

@@ -140,7 +140,7 @@ def run(arguments: list[str]) -> int:  # noqa: PLR0911 - one for each exit code
         _drop_output()
         return OUTPUT_GONE
     except OSError as error:
-        # File errors are raised as RekindleError, so this one is about stdout. The command
+        # File errors are raised as RekindleError, so this error is about stdout. The command itself
         # succeeded.
         _print_error(f"the output could not be written: {error.strerror}")
         _drop_output()

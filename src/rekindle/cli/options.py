@@ -1,4 +1,4 @@
-"""Options that many commands share, and functions that look up their agents and stores."""
+"""Options that many commands share, and functions that find their agents and stores."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -73,7 +73,7 @@ class Number(click.IntRange):
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
 take_over_option = click.option(
-    "--take-over", is_flag=True, help="Take the agent over from its former host."
+    "--take-over", is_flag=True, help="Take over the agent from its previous host."
 )
 
 
@@ -130,12 +130,13 @@ def find_current_folder() -> Path:
         return Path.cwd()
     except FileNotFoundError as gone:
         raise UsageError(
-            "the current folder is gone", hint="cd to a folder that exists, then repeat the command"
+            "the current folder no longer exists",
+            hint="cd to a folder that exists, then repeat the command",
         ) from gone
 
 
 def open_project(option: str = "") -> tuple[Project, FileStore]:
-    """Return the project and its files; with a fleet, refuse the command or its `option`."""
+    """Return the project and its files; refuse the command, or its `option`, on a fleet."""
     project = config.load_project(find_current_folder())
     refuse_fleet(project, option)
     return project, open_store(project, say=print_note)
@@ -196,8 +197,8 @@ def open_fleet(project: Project, fleet: FleetSettings) -> "FleetStore":
     from rekindle.fleet.commands.fleet_store import FleetStore  # noqa: PLC0415 - needs the fleet extra
     from rekindle.wiring.access.trust_checks import require_fleet  # noqa: PLC0415 - as above
 
-    # The manifest names the engine's address and the variable with its key, so it must be trusted
-    # before connecting.
+    # The manifest names the engine's address and the variable that holds its key, so the user must
+    # trust it before Rekindle connects.
     ensure_trust(project, trust=False)
     require_fleet(project)
     store = FleetStore(project, fleet, os.environ, say=_print_warning)
@@ -237,7 +238,7 @@ budget_option = click.option(
 def accept_log(store: "FileStore | AgentStore", name: str) -> None:
     """Accept a log that another program has changed, and tell the operator.
 
-    Called only by commands with which the operator starts an agent.
+    Call this only from commands with which the operator starts an agent.
     """
     if isinstance(store, FileStore) and (words := store.accept_log(name)):
         _print_warning(
@@ -247,9 +248,9 @@ def accept_log(store: "FileStore | AgentStore", name: str) -> None:
 
 
 def adopt_edits(store: FileStore, name: str) -> None:
-    """Adopt files that were edited by hand, before a command reads them; errors are ignored.
+    """Adopt files that were edited by hand, before a command reads them; ignore errors.
 
-    While a supervisor is running, the edit may be the agent's, so it is left to the supervisor.
+    While a supervisor is running, the edit may be the agent's, so the supervisor handles it.
     """
     with suppress(RekindleError):
         if not store.is_supervised(name):

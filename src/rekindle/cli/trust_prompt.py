@@ -58,7 +58,7 @@ def _show(project: Project) -> None:
     for change in consent.compare_settings({}, shown):
         if len(change.after) > CONSENT_SHOWN_CHARACTERS:
             raise UsageError(
-                f"`{change.key}` has {len(change.after)} characters, too many to show",
+                f"`{change.key}` has {len(change.after)} characters, which is too long to show",
                 hint=f"read {MANIFEST_FILE}, then accept it with --trust",
             )
         echo(f"  {change.key}: {change.after}", err=True)

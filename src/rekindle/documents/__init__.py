@@ -1,1 +1,1 @@
-"""Documents: frozen types with parse() and render(). Pure: no clock, no files, no network."""
+"""Documents: frozen types with parse() and render(), which use no clock, files or network."""

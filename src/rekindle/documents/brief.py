@@ -85,7 +85,7 @@ def parse(data: bytes | str) -> Brief:
         raise DocumentError(
             "brief",
             "has no title line",
-            hint="a brief opens with `name — date`: trades — 2026-02-16",
+            hint="a brief starts with a line such as `trades — 2026-02-16`",
         )
     found_parts = tuple(BriefPart(label, lead, "".join(content)) for label, lead, content in parts)
     return Brief(*title, "".join(head), found_parts)
@@ -107,7 +107,7 @@ def compose(name: str, day: date, contents: Mapping[BriefLabel, str]) -> Brief:
 
 
 def _match_label(match: re.Match[str], *, titled: bool) -> str:
-    """Return the label that a line starts with; empty for titles, other headings and emphasis."""
+    """Return the label at the start of a line; empty for titles, other headings and emphasis."""
     name = (match["bold"] or match["heading"]).strip()
     if label := _LABELS.get(outline.normalize_title(name).rstrip("# ")):
         return label

@@ -46,7 +46,7 @@ def parse(data: bytes | str) -> Checkpoint:
         raise DocumentError(
             "checkpoint",
             f"lacks {', '.join(missing)}",
-            hint="a checkpoint has five sections: " + ", ".join(CheckpointSection),
+            hint="a checkpoint needs five sections: " + ", ".join(CheckpointSection),
         )
     return Checkpoint(parsed)
 
@@ -74,5 +74,5 @@ def _find_places(parsed: Outline, part: CheckpointSection) -> list[int]:
 
 
 def _find_governing(parsed: Outline, part: CheckpointSection) -> int:
-    """Return the index of a section; if there are several, of the shallowest, then of the first."""
+    """Return the index of a section; of several, the shallowest and then the first one counts."""
     return min(_find_places(parsed, part), key=lambda i: (parsed.sections[i].level, i))

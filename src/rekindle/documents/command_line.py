@@ -1,4 +1,4 @@
-"""Commands written as one line: split into words, and refused if they need a shell.
+"""Split commands that are written on one line, and refuse those that need a shell.
 
 Commands in the manifest are not run by a shell. In a line such as `make && ./check`, the operators
 would become arguments of the first program, and its exit code would count for the whole line.
@@ -72,9 +72,10 @@ def split_line(line: str, key: str, *, file: str, number: int | None) -> list[st
         shown = syntax if " " in syntax else f"`{syntax}`"
         script = msgspec.json.encode(line.strip()).decode()
         raise ManifestError(
-            f"`{key}:` needs a shell for {shown}, and no shell runs it",
+            f"`{key}:` needs a shell for {shown}, but Rekindle runs it without one",
             file=file,
             line=number,
-            hint=f"write `{key}: [sh, -c, {script}]`, or quote what is meant as text",
+            hint=f"write `{key}: [sh, -c, {script}]`, or quote the characters that are meant "
+            "literally",
         )
     return words

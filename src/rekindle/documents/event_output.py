@@ -1,4 +1,4 @@
-"""Events as JSON for programs: `rekindle events --json`, `rekindle run --json`.
+"""Events as JSON for programs: `rekindle events --json` and `rekindle run --json`.
 
 Each printed line is a line of the log, with the agent's name added and its numbers rounded. The log
 keeps measurements in full; the output has only their significant digits.

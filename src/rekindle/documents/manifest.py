@@ -53,23 +53,27 @@ answer.
 TRIGGER_PATTERN = re.compile(r"token_limit_([1-9]\d?|100)%", re.ASCII)
 """Pattern of a trigger: the fill of the window, in percent, at which a fresh session takes over."""
 CommandLine = Annotated[list[str], msgspec.Meta(description="A list of words, or one line.")]
-"""A program and its arguments. A line is split into words as in a shell, but no shell runs it."""
+"""A program and its arguments; a line is split into words as in a shell, but no shell runs it."""
 _COMMAND_LINES = {"agents": ("until", "command"), "personas": ("command",)}
 
 
 class Budget(msgspec.Struct, frozen=True):
-    """Caps on a run, which ends when the first one is reached. Spending is kept across restarts."""
+    """Caps on a run, which ends when it reaches the first one; spending counts across restarts."""
 
-    usd: Annotated[float, _doc("Dollars that a run may spend.", "dollars", gt=0)] | None = None
-    tokens: Annotated[int, _doc("Tokens that a run may use.", "tokens", gt=0)] | None = None
-    hours: Annotated[float, _doc("Hours that a run may last.", "hours", gt=0)] | None = None
+    usd: Annotated[float, _doc("Maximum cost of a run, in dollars.", "dollars", gt=0)] | None = None
+    tokens: (
+        Annotated[int, _doc("Maximum number of tokens that a run may use.", "tokens", gt=0)] | None
+    ) = None
+    hours: Annotated[float, _doc("Maximum duration of a run, in hours.", "hours", gt=0)] | None = (
+        None
+    )
 
 
 class ModelPrice(msgspec.Struct, frozen=True):
     """The price of a model, in dollars per million tokens."""
 
-    input: Annotated[float, _doc("Price of a million tokens of input.", "dollars", ge=0)]
-    output: Annotated[float, _doc("Price of a million tokens of output.", "dollars", ge=0)]
+    input: Annotated[float, _doc("Price of a million input tokens.", "dollars", ge=0)]
+    output: Annotated[float, _doc("Price of a million output tokens.", "dollars", ge=0)]
 
 
 class Compaction(msgspec.Struct, frozen=True):
@@ -102,7 +106,7 @@ class AgentEntry(msgspec.Struct, frozen=True):
     prompt: str | None = None
     dir: str | None = None
     rules: (
-        Annotated[str, _doc("File with rules that every session starts with, word for word.")]
+        Annotated[str, _doc("File with rules that are repeated word for word in every session.")]
         | None
     ) = None
     relay: (
@@ -194,7 +198,7 @@ class Persona(msgspec.Struct, frozen=True):
 
     @property
     def writes(self) -> bool:
-        """Whether the persona may write files; if not, it has no tool to write the relay's draft.
+        """Return whether the persona may write files; if not, it cannot write the relay's draft.
 
         A tool that is offered is restricted only by rules, and the user's own rules may permit
         more.
@@ -210,7 +214,8 @@ class Persona(msgspec.Struct, frozen=True):
 class Matrix(msgspec.Struct, frozen=True):
     source: Annotated[str, _doc("Step or file that lists the items.")] = msgspec.field(name="from")
     max_concurrency: (
-        Annotated[int, _doc("Items in progress at the same time.", "count", ge=1)] | None
+        Annotated[int, _doc("Maximum number of items in progress at the same time.", "count", ge=1)]
+        | None
     ) = None
 
 
@@ -311,7 +316,8 @@ def _refuse_unreadable_triggers(marked: MarkedData, file: str) -> None:
                 f"{trigger!r} is not a trigger",
                 file=file,
                 line=marked.line((*place, "trigger")),
-                hint='write "token_limit_80%", with 1 to 100; never: `compaction: off`',
+                hint='write "token_limit_80%", with a number from 1 to 100; to disable handoffs, '
+                "write `compaction: off`",
             )
 
 

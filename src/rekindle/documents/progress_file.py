@@ -1,4 +1,4 @@
-"""The progress file: each cycle's work, newest first, for people. Sessions do not receive it."""
+"""The progress file: the work of each cycle, newest first, for people and not for sessions."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -11,7 +11,7 @@ SCHEMA = 1
 
 
 class ProgressLine(msgspec.Struct, frozen=True, kw_only=True):
-    """A finished cycle."""
+    """A line about a finished cycle."""
 
     cycle: int
     ts: datetime

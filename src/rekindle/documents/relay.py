@@ -99,13 +99,13 @@ class Relay(msgspec.Struct, frozen=True):
 
     @property
     def next_action(self) -> str | None:
-        """The directive, or None if it is missing, blank or a placeholder."""
+        """Return the directive, or None if it is missing, blank or a placeholder."""
         parts = [part.strip() for part in self._read_governing() if not is_placeholder(part)]
         return "\n".join(parts) or None
 
     @property
     def raw_next_action(self) -> str:
-        """The directive's text, even if it is only a placeholder such as "None"."""
+        """Return the directive's text, even if it is only a placeholder such as "None"."""
         return "\n".join(part for part in self._read_governing() if part.strip())
 
     def _read_governing(self) -> tuple[str, ...]:
@@ -119,7 +119,7 @@ class Relay(msgspec.Struct, frozen=True):
 
     @property
     def owners(self) -> list[RelayField | None]:
-        """The field of each section: its own field, or the one of a heading above it."""
+        """Return the field of each section: its own, or that of a heading above it."""
         directives = {
             index
             for place in self.places(RelayField.NEXT_ACTION)
@@ -140,7 +140,7 @@ class Relay(msgspec.Struct, frozen=True):
         decisions: list[RelayDecision] = []
         seen: set[int] = set()
         for place in self.places(RelayField.KEY_DECISIONS):
-            if place not in seen:  # otherwise the section is part of one that was already read
+            if place not in seen:  # otherwise the section is part of one that was already counted
                 seen.update(self.outline.extent(place))
                 blocks = outline.split_blocks(self.outline.content(place))
                 for block in blocks:

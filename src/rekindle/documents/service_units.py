@@ -20,7 +20,7 @@ class ServiceUnit(msgspec.Struct, frozen=True):
 
 
 def render_systemd(service: ServiceUnit) -> str:
-    """Return a user unit for the daemon. Agents survive when the daemon stops or is upgraded."""
+    """Return a user unit for the daemon; agents survive when the daemon stops or is upgraded."""
     return (
         "[Unit]\n"
         f"Description=Rekindle keeps the agents of {_render_command(service)} running\n"
@@ -96,7 +96,7 @@ def _render_start(service: ServiceUnit) -> str:
 
 
 def _make_startable(argv: tuple[str, ...]) -> tuple[str, ...]:
-    """Wrap a program in a shell if its path has quotes or a `$`, which systemd cannot start."""
+    """Wrap a program in a shell if its path has quotes or a `$`, which systemd does not support."""
     if not _UNSAFE & set(argv[0]):
         return argv
     return ("/bin/sh", "-c", 'exec "$0" "$@"', *argv)

@@ -151,7 +151,7 @@ def _parse_resolution(item: object) -> Resolution:
 
 def _require_object(item: object, where: str) -> dict[str, Any]:
     if not isinstance(item, dict):
-        raise DocumentError("state.json", f"{where} has an item that is not an object")
+        raise DocumentError("state.json", f"{where} contains an item that is not an object")
     return item
 
 

@@ -12,4 +12,4 @@ def require_rows(table: Collection[str], *kinds: object) -> None:
 def require_same(table: Collection[str], kinds: Collection[str]) -> None:
     """Raise TypeError unless a table has exactly these keys."""
     if differ := set(table) ^ set(kinds):
-        raise TypeError(f"a value without a row, or a row without a value: {sorted(differ)}")
+        raise TypeError(f"these values have no row, or these rows no value: {sorted(differ)}")

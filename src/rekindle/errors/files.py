@@ -8,10 +8,10 @@ from rekindle.errors.root import RekindleError
 
 
 class ManifestError(RekindleError):
-    """rekindle.yaml is not valid; the error names the line."""
+    """Raised when rekindle.yaml is not valid; the message names the line."""
 
     exit_code = 3
-    meaning = "rekindle.yaml is missing or wrong; the line is named"
+    meaning = "rekindle.yaml is missing or invalid; the message names the line"
 
     def __init__(
         self, message: str, *, file: str = "rekindle.yaml", line: int | None = None, hint: str = ""
@@ -24,7 +24,7 @@ class ManifestError(RekindleError):
 
 
 class ManifestMissingError(ManifestError):
-    """There is no rekindle.yaml here or in any folder above."""
+    """Raised when there is no rekindle.yaml in this folder or any folder above."""
 
     def __init__(self, start: str) -> None:
         super().__init__(
@@ -35,23 +35,23 @@ class ManifestMissingError(ManifestError):
 
 
 class NotifyError(ManifestError):
-    """An address under `notify:` cannot be used. The error does not show the address."""
+    """Raised when an address under `notify:` cannot be used; the message never shows it."""
 
 
 class NotifyVariableError(NotifyError):
-    """A variable that `notify:` names is empty or not set on the sending host."""
+    """Raised when a variable that `notify:` names is empty or not set on the sending host."""
 
     def __init__(self, variable: str) -> None:
         super().__init__(
             f"`notify:` names the variable ${variable}, which is empty or not set here",
-            hint=f"set {variable} where Rekindle is started, on a fleet on every host; for a dollar"
-            " sign itself write %24",
+            hint=f"set {variable} in the environment that starts Rekindle (on a fleet, on every "
+            "host); write a literal dollar sign as %24",
         )
         self.variable = variable
 
 
 class UnacceptedError(ManifestError):
-    """The operator has not accepted some settings, which an agent may have written."""
+    """Raised when the operator has not accepted some settings, which an agent may have written."""
 
     def __init__(self, settings: str, reason: str, accepted_by: str) -> None:
         super().__init__(f"{settings}: {reason}", hint=f"check rekindle.yaml, then {accepted_by}")
@@ -60,16 +60,16 @@ class UnacceptedError(ManifestError):
 
 
 class UnenforceableError(ManifestError):
-    """A persona has a permission rule that its CLI cannot enforce."""
+    """Raised when a persona has a permission rule that its CLI cannot enforce."""
 
     def __init__(self, program: str, rule: str, *, hint: str) -> None:
-        super().__init__(f"{program} cannot hold an agent to the permission {rule!r}", hint=hint)
+        super().__init__(f"{program} cannot enforce the permission {rule!r}", hint=hint)
         self.program = program
         self.rule = rule
 
 
 class UntrustedError(RekindleError):
-    """This user has not accepted the folder's manifest and state on this host."""
+    """Raised when this user has not accepted the folder's manifest and state on this host."""
 
     exit_code = 11
     meaning = "this folder is not trusted: the user has not accepted its rekindle.yaml here"
@@ -84,7 +84,7 @@ class UntrustedError(RekindleError):
 
 
 class DocumentError(RekindleError):
-    """The bytes do not form a valid document."""
+    """Raised when a file or record is not a valid document."""
 
     exit_code = 4
     meaning = "a document could not be read"
@@ -96,19 +96,22 @@ class DocumentError(RekindleError):
 
 
 class ForgedCommandError(DocumentError):
-    """A record in the workspace claims to be the operator's command; it is rejected."""
+    """Raised when a record in the workspace claims to be a command from the operator."""
 
     def __init__(self, kind: str) -> None:
         super().__init__(
             "inbox record",
             f"{kind} is a command that only the operator can give",
-            hint="look at what the agent did: it, or a program it started, wrote the record",
+            hint=(
+                "check what the agent did: the agent, or a program that it started, wrote the "
+                "record"
+            ),
         )
         self.kind = kind
 
 
 class LogMissingError(DocumentError):
-    """An agent's log is missing, although other files show that there was one."""
+    """Raised when an agent's log is missing, although other files show that there was one."""
 
     def __init__(self, folder: str, trace: str) -> None:
         super().__init__(
@@ -121,7 +124,7 @@ class LogMissingError(DocumentError):
 
 
 class NewerSchemaError(DocumentError):
-    """A newer version of Rekindle wrote this file; this version would lose data when reading it."""
+    """Raised for a file from a newer version of Rekindle, because reading it would lose data."""
 
     def __init__(self, document: str, found: int, known: int) -> None:
         super().__init__(
@@ -142,24 +145,24 @@ _TAMPERED = {
 
 
 class TamperedLogError(DocumentError):
-    """The log is not the one that Rekindle wrote on this host, so no agent is started from it."""
+    """Raised when the log is not the one that Rekindle wrote on this host; no agent is started."""
 
     def __init__(self, agent: str, condition: str) -> None:
         super().__init__(
             f"agent {agent}",
             _TAMPERED.get(condition, "its log was changed by something other than Rekindle"),
-            hint="look at what the agent did, and at ops.jsonl; then `rekindle restart"
-            f" {agent}` continues",
+            hint=f"check what the agent did, and ops.jsonl; then run `rekindle restart {agent}` to "
+            "continue",
         )
         self.agent = agent
         self.condition = condition
 
 
 class StoreError(RekindleError):
-    """The file system refused an operation; everything that was acknowledged earlier is intact."""
+    """Raised when the file system refuses an operation; data acknowledged earlier is intact."""
 
     exit_code = 5
-    meaning = "the file system refused; what was acknowledged before is intact"
+    meaning = "the file system refused an operation; data that was acknowledged before is intact"
 
     def __init__(self, path: str, reason: str, *, errno: int | None = None, hint: str = "") -> None:
         super().__init__(f"{path}: {reason}", hint=hint)
@@ -169,7 +172,7 @@ class StoreError(RekindleError):
 
 
 class AuditError(StoreError):
-    """The git audit trail cannot be written or read; the log and the archive are complete."""
+    """Raised when the git audit trail cannot be used; the log and the archive are complete."""
 
     def __init__(self, cause: str, reason: str, *, hint: str) -> None:
         super().__init__("git audit trail", reason, hint=hint)
@@ -178,21 +181,22 @@ class AuditError(StoreError):
 
 
 class StopUnrecordedError(StoreError):
-    """The agent's folder could not record a stop; a live supervisor was stopped by a signal."""
+    """Raised when a stop could not be recorded; a running supervisor was stopped by a signal."""
 
     exit_code = 13
-    meaning = "the agent was stopped, and its folder could not record that"
+    meaning = "the agent was stopped, but the stop could not be recorded in its folder"
 
     def __init__(self, agent: str, reason: str, *, was_running: bool, kept: bool) -> None:
         outcome = "stopped by a signal" if was_running else "is not running"
         RekindleError.__init__(
             self,
-            f"{agent}: {outcome}; its folder could not record the stop ({reason})",
-            hint="the stop is noted outside the folder, so that nothing starts the agent again"
-            " on this host; when the folder is writable again, the next command records it"
+            f"{agent}: {outcome}; the stop could not be recorded in its folder ({reason})",
+            hint="the stop is recorded outside the folder, so nothing starts the agent again on "
+            "this host; once the folder is writable again, the next command records it there"
             if kept
-            else "the stop could not be noted outside the folder either: a watchdog may start the"
-            " agent again; free some space or make the disk writable, then repeat the command",
+            else "the stop could not be recorded outside the folder either, so a watchdog may "
+            "start the agent again; free some space or make the disk writable, then repeat "
+            "the command",
         )
         self.path, self.reason, self.errno = "", reason, None
         self.agent = agent
@@ -202,23 +206,25 @@ class StopUnrecordedError(StoreError):
 
 
 class OversizedError(StoreError):
-    """A file is too large to read at once."""
+    """Raised when a file is too large to read at once."""
 
     def __init__(self, path: str, most: int) -> None:
         super().__init__(
             path,
             f"is larger than {most:,} bytes",
-            hint="it does not look like one of Rekindle's files: move it away, or make it shorter",
+            hint=(
+                "the file does not look like one of Rekindle's: move it away, or make it shorter"
+            ),
         )
         self.most = most
 
 
 class UnsafePathError(StoreError):
-    """One of Rekindle's files is a symbolic link or has an unsafe name."""
+    """Raised when one of Rekindle's files is a symbolic link or has an unsafe name."""
 
 
 class WorkspaceError(StoreError):
-    """A workspace could not be fetched or pushed; earlier pushes are safe on its remote."""
+    """Raised when a workspace cannot be fetched or pushed; earlier pushes are safe."""
 
     def __init__(self, cause: str, reason: str, *, hint: str) -> None:
         super().__init__("workspace", reason, hint=hint)
@@ -230,14 +236,14 @@ _HINTS = {
     errno.ENOSPC: "the disk is full: free some space and repeat the command",
     errno.EDQUOT: "the disk quota is used up: free some space and repeat the command",
     errno.EROFS: "the file system is read-only: remount it, or move the project",
-    errno.EACCES: "give your user access to it and to the folder it is in",
-    errno.EPERM: "give your user access to it and to the folder it is in",
+    errno.EACCES: "give your user access to the file and to its folder",
+    errno.EPERM: "give your user access to the file and to its folder",
     errno.EMFILE: "too many open files: raise the limit (ulimit -n) and repeat the command",
     errno.ENFILE: "too many open files on this machine: close some and repeat the command",
     errno.EIO: "the disk reported an error: check it before you continue (dmesg, smartctl)",
-    errno.ENOLCK: "this file system cannot lock: move the project (`rekindle torture` shows where)",
-    errno.EOPNOTSUPP: "this file system cannot do it: move the project (see `rekindle torture`)",
-    errno.ELOOP: "there is a symbolic link in place of a plain file: remove the link",
+    errno.ENOLCK: "this file system has no locks: move the project (see `rekindle torture`)",
+    errno.EOPNOTSUPP: "this file system cannot do this: move the project (see `rekindle torture`)",
+    errno.ELOOP: "there is a symbolic link instead of a regular file: remove the link",
 }
 
 

@@ -1,17 +1,17 @@
-"""Errors about ownership: another process or host has the agent."""
+"""Errors about ownership: another process or host owns the agent."""
 
 from rekindle.errors.root import RekindleError
 
 
 class OwnershipError(RekindleError):
-    """Another process or host is this agent's writer."""
+    """Raised when another process or host is this agent's writer."""
 
     exit_code = 6
     meaning = "another process or host owns the agent"
 
 
 class BusyError(OwnershipError):
-    """Another process on this host holds the agent's lock."""
+    """Raised when another process on this host holds the agent's lock."""
 
     def __init__(self, agent: str, waited: float) -> None:
         super().__init__(
@@ -25,7 +25,7 @@ class BusyError(OwnershipError):
 
 
 class ConfinedError(BusyError):
-    """This process may not write to the user's folder, because it is running in an agent's sandbox.
+    """Raised when this process may not write to the user's folder, because it runs in a sandbox.
 
     A process outside the sandbox must write instead, as if that process held the lock.
     """
@@ -33,7 +33,8 @@ class ConfinedError(BusyError):
     def __init__(self, agent: str, path: str) -> None:
         OwnershipError.__init__(
             self,
-            f"agent {agent}: {path} is read-only for this process, as in an agent's sandbox",
+            f"agent {agent}: {path} is read-only for this process, which probably runs in an "
+            "agent's sandbox",
             hint="run the command in a terminal, outside the agent's sandbox",
         )
         self.agent = agent
@@ -42,17 +43,19 @@ class ConfinedError(BusyError):
 
 
 class FolderLostError(OwnershipError):
-    """The folder of a running supervisor was removed or replaced."""
+    """Raised when the folder of a running supervisor was removed or replaced."""
 
     exit_code = 12
-    meaning = "the agent's folder was removed or replaced under its supervisor; the agent was ended"
+    meaning = (
+        "the agent's folder was removed or replaced while it was running; the agent was stopped"
+    )
 
     def __init__(self, agent: str, path: str, reason: str) -> None:
         super().__init__(
-            f"agent {agent}: its folder {path} is not the one it was started in: {reason};"
-            " the agent was ended",
-            hint=f"look at the folder, then `rekindle up {agent}` (in its new place, if you moved"
-            " the project)",
+            f"agent {agent}: its folder {path} is not the one it was started in: {reason}; the "
+            "agent was stopped",
+            hint=f"check the folder, then run `rekindle up {agent}` (in the new folder, if you "
+            "moved the project)",
         )
         self.agent = agent
         self.path = path
@@ -60,11 +63,12 @@ class FolderLostError(OwnershipError):
 
 
 class FencedError(OwnershipError):
-    """Another host has taken over the agent; this writer's generation is outdated."""
+    """Raised when another host took over the agent, so this writer's generation is outdated."""
 
     def __init__(self, agent: str, ours: int, current: int) -> None:
         super().__init__(
-            f"agent {agent} was taken over: its generation is {current}, ours was {ours}",
+            f"agent {agent} was taken over: its generation is now {current}, but this writer has "
+            f"{ours}",
             hint="stop working on it here, or take it back with --take-over",
         )
         self.agent = agent
@@ -73,7 +77,7 @@ class FencedError(OwnershipError):
 
 
 class ForeignOwnerError(OwnershipError):
-    """The folder's owner record names another host."""
+    """Raised when the folder's owner record names another host."""
 
     def __init__(self, agent: str, owner: str) -> None:
         super().__init__(
@@ -85,28 +89,31 @@ class ForeignOwnerError(OwnershipError):
 
 
 class OnFleetError(ForeignOwnerError):
-    """The folder's owner record names a fleet; these files are older than the move there."""
+    """Raised when the owner record names a fleet; the files here are older than the move to it."""
 
     def __init__(self, agent: str, fleet: str) -> None:
         OwnershipError.__init__(
             self,
-            f"agent {agent} lives on the fleet {fleet}",
-            hint="with `fleet:` in rekindle.yaml the same commands act on it there;"
-            f" `rekindle fleet remove {agent}` brings it home; if that fleet is gone for good,"
-            " remove owner.json from its folder",
+            f"agent {agent} is on the fleet {fleet}",
+            hint="add `fleet:` to rekindle.yaml to control it there, or run `rekindle fleet remove "
+            f"{agent}` to move it back; if that fleet is gone for good, remove owner.json from "
+            "the agent's folder",
         )
         self.agent = agent
         self.owner = fleet
 
 
 class StalePushError(OwnershipError):
-    """The work branch has a commit from another owner; pushes from this host no longer count."""
+    """Raised when another owner pushed to the work branch; pushes from here no longer count."""
 
     def __init__(self, agent: str, generation: int, found: str) -> None:
         super().__init__(
             f"agent {agent} was taken over: its work branch is at {found[:12] or 'no commit'}, "
-            f"which generation {generation} has not pushed",
-            hint="stop working on it here; what is in this folder stays, and can be pushed by hand",
+            f"which was not pushed by generation {generation}",
+            hint=(
+                "stop working on it here; the files in this folder stay, and you can push them by "
+                "hand"
+            ),
         )
         self.agent = agent
         self.generation = generation
@@ -114,7 +121,7 @@ class StalePushError(OwnershipError):
 
 
 class SupervisedError(OwnershipError):
-    """Another `rekindle run` is supervising this agent."""
+    """Raised when another `rekindle run` is supervising this agent."""
 
     def __init__(self, agent: str) -> None:
         super().__init__(

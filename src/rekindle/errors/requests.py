@@ -6,32 +6,35 @@ from rekindle.errors.root import RekindleError
 
 
 class UsageError(RekindleError):
-    """A name or an option is not valid."""
+    """Raised when a name or an option is not valid."""
 
     exit_code = 2
     meaning = "the command line is wrong"
 
 
 class AnswerError(UsageError):
-    """The question does not accept this answer."""
+    """Raised when a question does not accept the given answer."""
 
     def __init__(self, question: str, reason: str, choices: Iterable[str]) -> None:
         self.question, self.reason, self.choices = question, reason, tuple(choices)
         super().__init__(
             f"question {question}: the answer {reason}",
-            hint=f"its choices: {', '.join(self.choices)}; `rekindle questions` shows it",
+            hint=(
+                f"the choices are: {', '.join(self.choices)}; `rekindle questions` shows the "
+                "question"
+            ),
         )
 
 
 class NotFoundError(RekindleError):
-    """A name does not match anything."""
+    """Raised when a name does not match anything."""
 
     exit_code = 7
     meaning = "no such agent, loop, revision or open question"
 
 
 class UnknownAgentError(NotFoundError):
-    """The manifest has no agent with this name."""
+    """Raised when the manifest has no agent with the given name."""
 
     def __init__(self, agent: str, known: Iterable[str]) -> None:
         from difflib import get_close_matches  # noqa: PLC0415 - only a typo needs it
@@ -48,7 +51,7 @@ class UnknownAgentError(NotFoundError):
 
 
 class NotOnFleetError(NotFoundError):
-    """The agent is in the manifest but not on the fleet."""
+    """Raised when an agent is in the manifest but not on the fleet."""
 
     def __init__(self, agent: str) -> None:
         super().__init__(
@@ -59,7 +62,7 @@ class NotOnFleetError(NotFoundError):
 
 
 class UnknownQuestionError(NotFoundError):
-    """There is no question with this id, or no question is open."""
+    """Raised when there is no question with the given id, or no question is open."""
 
     def __init__(self, question: str = "") -> None:
         super().__init__(
@@ -72,10 +75,10 @@ class UnknownQuestionError(NotFoundError):
 
 
 class ClosedQuestionError(NotFoundError):
-    """The question no longer accepts answers."""
+    """Raised when a question no longer accepts answers."""
 
     def __init__(self, question: str, reason: str, command: str = "") -> None:
-        """Create the error; `command` continues an agent that is not running without an answer."""
+        """Create the error; `command` continues the agent if it is not running."""
         shows = "`rekindle status` shows what the agent needs now"
         super().__init__(
             f"question {question} is closed: {reason}",
@@ -86,23 +89,23 @@ class ClosedQuestionError(NotFoundError):
 
 
 class CheckFailedError(RekindleError):
-    """A check found problems, which have been printed."""
+    """Raised when a check found problems, which have been printed."""
 
     exit_code = 8
     meaning = "a check found problems and printed them"
 
 
 class CalledByAgentError(RekindleError):
-    """An agent called a command that decides which agents of its project run."""
+    """Raised when an agent calls a command that decides which agents of its project run."""
 
     exit_code = 14
-    meaning = "an agent called a command that is the operator's"
+    meaning = "an agent called a command that is reserved for the operator"
 
     def __init__(self, command: str, agent: str) -> None:
         super().__init__(
             f"`{command}` was called by agent {agent}, or by a process that it started",
-            hint="run the command in a terminal of your own; to let the agent use it, set"
-            f" `may_control: true` for {agent} in rekindle.yaml and run it again",
+            hint="run the command in your own terminal; to let the agent use it, set `may_control: "
+            f"true` for {agent} in rekindle.yaml and run the command again",
         )
         self.command = command
         self.agent = agent

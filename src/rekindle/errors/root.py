@@ -5,7 +5,7 @@ class RekindleError(Exception):
     """The base class of all exceptions that Rekindle raises on purpose."""
 
     exit_code = 1
-    meaning = "an error without a more specific code"
+    meaning = "an error that has no code of its own"
 
     def __init__(self, message: str, *, hint: str = "") -> None:
         super().__init__(message)

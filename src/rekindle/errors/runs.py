@@ -6,18 +6,18 @@ from rekindle.errors.root import RekindleError
 
 
 class AgentError(RekindleError):
-    """The agent could not be started, or its run stopped before the work was done."""
+    """Raised when the agent could not be started, or its run stopped before the work was done."""
 
     exit_code = 9
     meaning = "the agent, or a program that it needs, could not be started or did not answer"
 
 
 class PluginError(AgentError):
-    """A harness from another package does not work."""
+    """Raised when a harness from another package does not work."""
 
     def __init__(self, name: str, reason: str) -> None:
         super().__init__(
-            f"the plugged-in harness {name!r} {reason}",
+            f"the harness {name!r} from a plugin {reason}",
             hint="upgrade or remove the package that provides it",
         )
         self.name = name
@@ -25,7 +25,7 @@ class PluginError(AgentError):
 
 
 class ProgramMissingError(AgentError):
-    """The agent's program is not installed, or not on the search path."""
+    """Raised when the agent's program is not installed, or not on the search path."""
 
     def __init__(self, program: str, reason: str, *, hint: str = "") -> None:
         super().__init__(f"{program} could not be started: {reason}", hint=hint)
@@ -34,14 +34,14 @@ class ProgramMissingError(AgentError):
 
 
 class StoppedError(AgentError):
-    """A stop was requested, so Rekindle no longer waits for an answer."""
+    """Raised when a stop is requested while Rekindle waits for a model's answer."""
 
     def __init__(self) -> None:
-        super().__init__("stopped before it was answered", hint="the next run asks for it again")
+        super().__init__("stopped while waiting for the answer", hint="the next run asks again")
 
 
 class SummaryError(AgentError):
-    """A summarizer did not answer; the attempt may still have cost something."""
+    """Raised when a summarizer did not answer; the attempt may still have cost something."""
 
     def __init__(self, message: str, *, hint: str = "", usd: float = 0.0, tokens: int = 0) -> None:
         super().__init__(message, hint=hint)
@@ -50,11 +50,11 @@ class SummaryError(AgentError):
 
 
 class OverBudgetError(SummaryError):
-    """The input exceeds the summarizer's limit. It is never truncated silently."""
+    """Raised when the input exceeds the summarizer's limit; it is never truncated silently."""
 
     def __init__(self, size: int, cap: int) -> None:
         super().__init__(
-            f"at least {size:,} tokens to summarize, and a summarizer gets at most {cap:,}",
+            f"the input has at least {size:,} tokens, but a summarizer gets at most {cap:,}",
             hint="raise `runtime.relay.summarizer_max_input_tokens`, or summarize without a model",
         )
         self.size = size
@@ -62,7 +62,7 @@ class OverBudgetError(SummaryError):
 
 
 class UnfinishedError(AgentError):
-    """A run stopped or paused before its work was done; the exit code is that of its outcome."""
+    """Raised when a run stops or pauses before its work is done; the exit code says why."""
 
     def __init__(self, message: str, *, hint: str, outcome: str, exit_code: int) -> None:
         super().__init__(message, hint=hint)
@@ -71,43 +71,47 @@ class UnfinishedError(AgentError):
 
 
 class EngineError(RekindleError):
-    """A fleet's engine could not be reached, or refused access. Keys are never shown."""
+    """Raised when a fleet's engine cannot be reached or refuses access; keys are never shown."""
 
     exit_code = 10
-    meaning = "the engine of the fleet could not be reached, or refused"
+    meaning = "the engine of the fleet could not be reached, or refused access"
 
     def __init__(self, cause: str, message: str, *, hint: str) -> None:
         super().__init__(message, hint=hint)
         self.cause = cause
-        """One word: unreachable, namespace, tls, credentials, keys, attributes, program or extra;
-        for errors about an agent: unanswered, ended or refused.
+        """One word for the cause: unreachable, namespace, tls, credentials, keys, attributes,
+        program or extra; for errors about an agent: unanswered, ended or refused.
         """
 
 
 class CodecKeyError(EngineError):
-    """A document was encrypted with a key that is not configured here."""
+    """Raised when a document was encrypted with a key that is not configured here."""
 
     def __init__(self, wanted: str, known: Iterable[str]) -> None:
         available = ", ".join(known) or "none"
         super().__init__(
             "keys",
-            f"a document in the engine was encrypted with the key {wanted}, which is not among"
-            f" ours ({available})",
-            hint="add that key at the end of `fleet: codec:`; the first one encrypts, all decrypt",
+            f"a document in the engine was encrypted with the key {wanted}, which is not "
+            f"configured here (configured keys: {available})",
+            hint=(
+                "add that key at the end of `fleet: codec:`; the first key encrypts, and all keys "
+                "decrypt"
+            ),
         )
         self.wanted = wanted
 
 
 class PlainTextError(EngineError):
-    """The engine has plain text, but only encrypted documents are accepted."""
+    """Raised when the engine has plain text, but only encrypted documents are accepted."""
 
     def __init__(self, workflow: str) -> None:
         of = f" of {workflow}" if workflow else ""
         super().__init__(
             "plain",
-            f"a document{of} in the engine is plain text, and only encrypted ones are accepted",
-            hint="if the fleet has just begun with encryption, set `fleet: codec: strict: false`"
-            " until no agent has plain text (`rekindle doctor` reports it); otherwise check who can"
-            " write to the engine",
+            f"a document{of} in the engine is plain text, but only encrypted documents are "
+            "accepted",
+            hint="if the fleet has just started to encrypt, set `fleet: codec: strict: false` "
+            "until no agent has plain text (`rekindle doctor` reports it); otherwise check "
+            "who can write to the engine",
         )
         self.workflow = workflow

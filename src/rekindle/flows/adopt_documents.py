@@ -34,7 +34,7 @@ class AdoptionResult(msgspec.Struct, frozen=True):
     """Archive path of the text trimmed from the relay; empty if the relay fits the size cap."""
     over_cap: bool = False
     is_known: bool = False
-    """Whether this source was already adopted before."""
+    """Whether this source had already been adopted."""
 
 
 def adopt_documents(

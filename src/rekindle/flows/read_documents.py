@@ -1,4 +1,4 @@
-"""Read an agent's relay and brief from the store; None if missing or invalid.
+"""Read an agent's relay and brief from the store, if they are valid.
 
 A document can be invalid because a person or the agent edited it. The next write moves the invalid
 document aside and reports it.

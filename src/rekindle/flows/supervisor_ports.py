@@ -67,7 +67,7 @@ class AgentSpec(msgspec.Struct, frozen=True):
 
 
 class LaunchReport(msgspec.Struct, frozen=True):
-    """The supervisor is about to start a process."""
+    """Report that the supervisor is about to start a process."""
 
     cycle: int
     session: str
@@ -77,25 +77,25 @@ class LaunchReport(msgspec.Struct, frozen=True):
 
 
 class RefusedCallReport(msgspec.Struct, frozen=True):
-    """The CLI refused a tool call because no rule permits it."""
+    """Report that the CLI refused a tool call because no rule permits it."""
 
     call: str
     """The tool and its arguments, on one line."""
     command: str = ""
     """The command that answers the question about this call; empty if there is no question."""
     is_repeated: bool = False
-    """Whether the call was reported before, and is reported again now that it has a question."""
+    """Whether the call was reported before, and is reported again because it now has a question."""
 
 
 class ExitReport(msgspec.Struct, frozen=True):
-    """A process has exited."""
+    """Report that a process has exited."""
 
     exit: LaunchExit
     swept: int
 
 
 class HandoffReport(msgspec.Struct, frozen=True):
-    """A session has handed off its work to a fresh session in the same cycle."""
+    """Report that a session has handed its work over to a fresh session in the same cycle."""
 
     how: str
     """How the checkpoint was written: `headless` (by a model) or `mechanical` (without one)."""
@@ -104,7 +104,7 @@ class HandoffReport(msgspec.Struct, frozen=True):
 
 
 class CycleReport(msgspec.Struct, frozen=True):
-    """A cycle has ended."""
+    """Report that a cycle has ended."""
 
     cycle: int
     how: str
@@ -115,40 +115,40 @@ class CycleReport(msgspec.Struct, frozen=True):
 
 
 class TroubleReport(msgspec.Struct, frozen=True):
-    """Rekindle hit a problem that does not stop the agent."""
+    """Report of a problem that does not stop the agent."""
 
     words: str
 
 
 class HangReport(msgspec.Struct, frozen=True):
-    """A process shows no sign of life; the supervisor has either ended it or left it running."""
+    """Report that a process shows no sign of life, whether or not the supervisor ended it."""
 
     words: str
     ended: bool
 
 
 class SettingsReport(msgspec.Struct, frozen=True):
-    """The operator's command accepts settings that differ from those accepted before."""
+    """Report that the operator's command accepts changed settings."""
 
     changes: list[str]
 
 
 class WaitReport(msgspec.Struct, frozen=True):
-    """The supervisor waits until a given time before it starts anything."""
+    """Report that the supervisor waits until a given time before it starts anything."""
 
     why: str
     until: datetime
 
 
 class SkippedWaitReport(msgspec.Struct, frozen=True):
-    """A wait is skipped, because the operator stopped the agent and started it again."""
+    """Report that a wait is skipped, because the operator stopped and restarted the agent."""
 
     why: str
     until: datetime
 
 
 class SafeModeReport(msgspec.Struct, frozen=True):
-    """The agent is in safe mode: nothing runs until a person decides."""
+    """Report that the agent is in safe mode: nothing runs until a person decides."""
 
     why: str
     words: str
@@ -209,38 +209,46 @@ class SupervisorPorts(msgspec.Struct, frozen=True):
     settings: Settings
     clock: Callable[[], datetime]
     elapsed: Callable[[], float]
-    """Return the time of a monotonic clock, in seconds; the clock pauses while the host sleeps."""
+    """Function that returns the time of a monotonic clock in seconds; it pauses while the host
+    sleeps.
+    """
     rest: Callable[[float], None]
-    """Sleep for at most the given number of seconds."""
+    """Function that sleeps for at most the given number of seconds."""
     interrupted: Callable[[], int]
-    """Return the number of stop signals received so far."""
+    """Function that returns the number of stop signals received so far."""
     by_hand: Callable[[], bool]
-    """Return whether a person at the terminal requested the stop."""
+    """Function that returns whether a person at the terminal requested the stop."""
     enter_pressed: Callable[[], bool]
-    """Return whether a person at the terminal pressed Enter to continue."""
+    """Function that returns whether a person at the terminal pressed Enter to continue."""
     tell: Callable[[SupervisorReport], None]
     notify: Callable[[StopReason | NotificationKind, str], None]
-    """Notify a person who is not at the terminal; the arguments are the occasion and a text."""
+    """Function that notifies a person who is not at the terminal, given the occasion and a text."""
     stops: Callable[[], bool] = bool
-    """Return whether to stop. Polled while the supervisor waits for a program's answer."""
+    """Function that returns whether to stop; polled while the supervisor waits for a program's
+    answer.
+    """
     fold_every: float = FOLD_EVERY_SECONDS
     """Maximum interval between two folds of the hooks' reports into the log, in seconds."""
     windows: Callable[[], Mapping[str, int]] = dict
-    """Return the context-window sizes of the CLI's models, in tokens, as reported by the CLI."""
+    """Function that returns the context-window sizes of the CLI's models, in tokens."""
     work: Callable[[], str] = str
-    """Return a fingerprint of the git state of the agent's folder, or "" if unknown."""
+    """Function that returns a fingerprint of the git state of the agent's folder, or "" if unknown.
+    """
     signs: Callable[[str, float], WorkSigns | None] = lambda head, since: None  # noqa: ARG005 - unknown
-    """Return the work done in the agent's folder since a commit and a Unix time, or None if
-    unknown.
+    """Function that returns the work done in the agent's folder since a commit and a Unix time, or
+    None if unknown.
     """
     head: Callable[[], str] = str
-    """Return the current commit in the agent's folder, or "" if unknown."""
+    """Function that returns the current commit in the agent's folder, or "" if unknown."""
     unaccepted: Callable[[], str] = str
-    """Return a message about settings the operator has not accepted, or "" if all are accepted."""
+    """Function that returns a message about settings that the operator has not accepted, or ""."""
     settings_stamp: Callable[[], object] = object
-    """Return a cheap value that changes whenever the result of `unaccepted` may have changed."""
+    """Function that returns a cheap value, which changes whenever the result of `unaccepted` may
+    have changed.
+    """
     renewed: Callable[[], AgentSpec | None] = lambda: None
-    """Return the agent with its current settings, or None if they have not changed."""
+    """Function that returns the agent with its current settings, or None if they have not changed.
+    """
 
     @contextmanager
     def report_trouble(

@@ -54,14 +54,15 @@ class PromiseResult(msgspec.Struct, frozen=True):
 
 
 class _BrokenError(Exception):
-    """A guarantee was observed not to hold."""
+    """Raised when a guarantee was observed not to hold."""
 
 
 class _PromiseTrial(msgspec.Struct, frozen=True):
     promise: str
     means: str
     attempt: Callable[[Path], str]
-    """Run the trial and return its description; raise _BrokenError if the guarantee is violated."""
+    """Function that runs the trial and returns its description; raises _BrokenError on a violation.
+    """
 
 
 def try_promises(folder: Path, *, seconds: float, seed: int) -> Iterator[PromiseResult]:
@@ -114,7 +115,7 @@ def _try_locks(place: Path) -> str:
             holder.kill()
         with file_locks.hold_lock(path, _PATIENCE_SECONDS) as free:
             _require(free is not None, "the lock of a killed process was not freed")
-    return f"{_LOCKS} locks held by one process, refused to another, freed by a kill"
+    return f"{_LOCKS} locks held by one process, refused to another, and freed by a kill"
 
 
 def _try_renames(place: Path) -> str:
@@ -161,7 +162,7 @@ def _try_appends(place: Path) -> str:
     lines = (durable_files.read_bytes(path) or b"").splitlines()
     _require(set(lines) == wanted, "lines that were appended at the same time overwrote each other")
     _require(len(lines) == len(wanted), "a line was appended twice")
-    return f"{len(wanted)} lines by {_WRITERS} processes at once"
+    return f"{len(wanted)} lines from {_WRITERS} processes at once"
 
 
 def _try_crowded_store(place: Path) -> str:
@@ -181,7 +182,7 @@ def _try_crowded_store(place: Path) -> str:
             acknowledged |= set(_read_lines(child, _LOOPS))
     _examine_store(store, acknowledged)
     _require(len(acknowledged) == _WRITERS * _LOOPS, "a writer did not finish")
-    return f"{len(acknowledged)} records by {_WRITERS} processes at once"
+    return f"{len(acknowledged)} records from {_WRITERS} processes at once"
 
 
 def _try_killed_writers(place: Path, rng: random.Random, deadline: float) -> str:
@@ -271,14 +272,16 @@ _TRIALS = (
         "two writers could write to one agent at once and damage its log",
         _try_locks,
     ),
-    _PromiseTrial("files are replaced atomically", "readers could see half a relay", _try_renames),
+    _PromiseTrial(
+        "files are replaced atomically", "a reader could see an incomplete relay", _try_renames
+    ),
     _PromiseTrial(
         "concurrent appends stay complete",
         "records that hooks and commands write at the same time could be lost",
         _try_appends,
     ),
     _PromiseTrial(
-        "many writers lose nothing",
+        "concurrent writers lose nothing",
         "commands that run at the same time could lose acknowledged records",
         _try_crowded_store,
     ),

@@ -58,7 +58,7 @@ class HeadlessSummarizer(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float = SUMMARY_SECONDS
     elapsed: Callable[[], float] = time.monotonic
     stops: Callable[[], bool] = bool
-    """Function that returns whether a stop was requested, so that the answer is not awaited."""
+    """Function that returns whether a stop was requested, which ends the wait for an answer."""
 
     def ask(self, request: SummaryRequest) -> OneShotAnswer:
         """Return the answer to a request.
@@ -70,7 +70,7 @@ class HeadlessSummarizer(msgspec.Struct, frozen=True, kw_only=True):
         """
         left = None if self.usd is None else self.usd - request.spent
         if left is not None and left <= 0:
-            raise SummaryError("the budget for summaries is spent")
+            raise SummaryError("the budget for summaries has been spent")
         with (
             translate_os_errors(self.scratch),
             TemporaryDirectory(dir=self.scratch, prefix="q-", ignore_cleanup_errors=True) as folder,

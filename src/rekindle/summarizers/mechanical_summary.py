@@ -35,7 +35,7 @@ class KnownWork(msgspec.Struct, frozen=True, kw_only=True):
     changed: tuple[str, ...] = ()
     """Files that the session changed."""
     carried: tuple[str, ...] = ()
-    """Work that remained from before the session."""
+    """Work that was unfinished before the session."""
     loops: tuple[str, ...] = ()
     """Open loops, each with its id and text."""
     phase: str = ""

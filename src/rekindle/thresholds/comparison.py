@@ -6,15 +6,15 @@ STALL_LEAD_LINES = declare_threshold(
     6,
     "stall.lead_lines",
     "lines",
-    "Number of open lines at the start of a directive that state its subject; later lines are"
-    " outlook.",
+    "Number of open lines at the start of a directive that count as its subject; later lines are "
+    "only an outlook.",
 )
 STALL_MOST_LINES = declare_threshold(
     100,
     "stall.most_lines",
     "lines",
-    "Maximum number of changed lines that are compared with each other; a directive with more"
-    " counts as a log.",
+    "Maximum number of changed lines to compare with each other; a directive with more counts as "
+    "a log.",
 )
 STALL_SAME_LINE = declare_threshold(
     0.8,
@@ -39,32 +39,34 @@ STALL_SAME_WAIT = declare_threshold(
     0.6,
     "stall.same_wait",
     "share",
-    "Minimum similarity at which two lines wait for the same thing; lower, because the wording"
-    " of a wait changes often.",
+    "Minimum similarity at which two lines count as waiting for the same thing; it is low, "
+    "because the wording of a wait often changes.",
 )
 STALL_TREADMILL_HEAD = declare_threshold(
     0.55,
     "stall.treadmill_head",
     "share",
-    "Minimum similarity of the first lines if both directives ask to continue without end.",
+    "Minimum similarity of the first lines at which two open-ended directives count as the same "
+    "request.",
 )
 STALL_TREADMILL_LEAD = declare_threshold(
     0.5,
     "stall.treadmill_lead",
     "share",
-    "Minimum average similarity of the first lines if both directives ask to continue without end.",
+    "Minimum average similarity of the first lines at which two open-ended directives count as "
+    "the same request.",
 )
 STALL_STEM_CHARACTERS = declare_threshold(
     5,
     "stall.stem_characters",
     "characters",
-    "Minimum length of a common beginning at which two words count as forms of one word.",
+    "Minimum length of a common prefix at which two words count as forms of the same word.",
 )
 STALL_SWAP_WORDS = declare_threshold(
     3,
     "stall.swap_words",
     "words",
-    "Minimum length of a line in which one replaced word makes it a different task.",
+    "Minimum length of a line in which a single replaced word makes a different task.",
 )
 STALL_ALARM = declare_threshold(
     3,
@@ -76,10 +78,10 @@ STALL_TURNS = declare_threshold(
     4,
     "stall.turns",
     "count",
-    "Maximum number of alternating directives that are recognized as a loop.",
+    "Maximum number of alternating directives that Rekindle recognizes as a loop.",
 )
 CONVERGENCE_OPTIONS = declare_threshold(
-    2, "convergence.options", "count", "Minimum number of ranked options that opens a topic."
+    2, "convergence.options", "count", "Minimum number of ranked options that open a topic."
 )
 CONVERGENCE_SAME_WINNER = declare_threshold(
     0.6,
@@ -97,21 +99,22 @@ DECISION_MOST = declare_threshold(
     200,
     "decisions.most",
     "count",
-    "Maximum number of changed decisions that are compared with each other; a list with more"
-    " counts as a log.",
+    "Maximum number of changed decisions to compare with each other; a longer list counts as a "
+    "log.",
 )
 DECISION_NAMED = declare_threshold(
     0.75,
     "decisions.named",
     "share",
-    "Minimum share of a decision's words in a line that is about the same subject.",
+    "Minimum share of a decision's words that a line must contain to count as about the same "
+    "subject.",
 )
 DECISION_ALTERNATIVE = declare_threshold(
     0.8,
     "decisions.alternative",
     "share",
-    "Minimum similarity to a decision's subject at which an alternative counts as the decision"
-    " itself.",
+    "Minimum similarity to a decision's subject at which an alternative counts as the decision "
+    "itself.",
 )
 LOOP_SAME = declare_threshold(
     0.75,
@@ -123,14 +126,14 @@ LOOP_NAMED = declare_threshold(
     0.75,
     "loops.named",
     "share",
-    "Minimum share of a loop's words in a sentence that is about the loop.",
+    "Minimum share of a loop's words that a sentence must contain to count as about the loop.",
 )
 CLAIM_NAMED = declare_threshold(
     0.5,
     "brief.claim_named",
     "share",
-    "Minimum share of a commit's words in a reported change at which the commit supports the"
-    " change.",
+    "Minimum share of a commit's words that a reported change must contain for the commit to "
+    "support it.",
 )
 REDACT_GUESSABLE_CHARACTERS = declare_threshold(
     20,
@@ -142,11 +145,11 @@ REDACT_SHORTEST = declare_threshold(
     8,
     "redact.shortest",
     "characters",
-    "Minimum length of a text that is searched for secrets; `name=value` is longer.",
+    "Minimum length of a text to search for secrets; `name=value` is longer.",
 )
 REDACT_ROUNDS = declare_threshold(
     4,
     "redact.rounds",
     "count",
-    "Maximum number of repeated searches of a text after a secret in it was redacted.",
+    "Maximum number of times a text is searched again after a secret in it was redacted.",
 )

@@ -65,20 +65,21 @@ FLEET_HOST_SECONDS = declare_threshold(
     5.0,
     "fleet.host_seconds",
     "seconds",
-    "Timeout for the host with an agent's workspace to begin; after it, another host may begin.",
+    "Timeout for the host that has an agent's workspace to start the agent; then another host may "
+    "start it.",
 )
 FLEET_BRIEF_SECONDS = declare_threshold(
     20.0,
     "fleet.brief_seconds",
     "seconds",
-    "Timeout for the host with an agent's workspace to begin a brief; longer, because all agents"
-    " may be due at the same hour.",
+    "Timeout for the host that has an agent's workspace to start a brief; it is long, because all "
+    "briefs may be due in the same hour.",
 )
 FLEET_BRIEF_SPREAD_SECONDS = declare_threshold(
     300.0,
     "fleet.brief_spread_seconds",
     "seconds",
-    "Time over which the briefs that are due at one time of day are spread.",
+    "Time over which a fleet spreads briefs that are due at the same time of day.",
 )
 FLEET_BRIEF_WAIT_SECONDS = declare_threshold(
     300.0,
@@ -90,7 +91,7 @@ FLEET_BRIEF_CATCH_UP_DAYS = declare_threshold(
     1,
     "fleet.brief_catch_up_days",
     "days",
-    "Maximum age of a missed brief that is still written after the engine was down.",
+    "Maximum age of a missed brief that a host still writes after the engine was down.",
 )
 FLEET_OFFER_SECONDS = declare_threshold(
     1.0,
@@ -102,19 +103,19 @@ FLEET_OFFERS = declare_threshold(
     6,
     "fleet.offers",
     "count",
-    "Maximum number of requests to the pool for a host on which the agent has not failed.",
+    "Maximum number of times the pool is asked for a host on which the agent has not failed.",
 )
 FLEET_SLOT_SECONDS = declare_threshold(
     20.0,
     "fleet.slot_seconds",
     "seconds",
-    "Interval at which work for one particular host asks again while that host is full.",
+    "Interval at which work for a particular host is offered again while that host is full.",
 )
 FLEET_QUEUED_SECONDS = declare_threshold(
     1,
     "fleet.queued_seconds",
     "seconds",
-    "Pause before an agent that its former host still holds is tried again.",
+    "Pause before a fleet retries an agent that its previous host still holds.",
 )
 FLEET_TASK_SECONDS = declare_threshold(
     2.0,
@@ -139,13 +140,14 @@ FLEET_TRIES = declare_threshold(
     5,
     "fleet.tries",
     "count",
-    "Maximum number of attempts to deliver a command while an agent's workflow ends or begins.",
+    "Maximum number of attempts to deliver a command while an agent's workflow is starting or "
+    "ending.",
 )
 FLEET_ADMISSION_AGENTS = declare_threshold(
     200,
     "fleet.admission_agents",
     "count",
-    "Maximum number of agents that a host which refuses plain text checks before it accepts any.",
+    "Maximum number of agents that a host checks for plain text before it accepts any of them.",
 )
 FLEET_ANSWER_SECONDS = declare_threshold(
     5.0,
@@ -160,7 +162,7 @@ FLEET_STATUS_AGENTS = declare_threshold(
     20,
     "fleet.status_agents",
     "count",
-    "Maximum number of agents for which `status` shows more than the data in the engine's list.",
+    "Maximum number of agents for which `status` queries more than the engine's list.",
 )
 FLEET_BEAT_SHARE = declare_threshold(
     0.4,
@@ -196,13 +198,13 @@ FLEET_SIGNAL_SECONDS = declare_threshold(
     0.2,
     "fleet.signal_seconds",
     "seconds",
-    "Pause between two signals of the same kind, so that both arrive.",
+    "Pause between two signals of the same kind, so that the receiver sees both.",
 )
 FLEET_NICE = declare_threshold(
     10,
     "fleet.nice",
     "count",
-    "Number of niceness steps by which an agent on a host has a lower priority than its worker.",
+    "Number of niceness steps by which an agent's priority is below that of its worker.",
 )
 FLEET_LEASE_DAYS = declare_threshold(
     365,
@@ -214,8 +216,8 @@ FLEET_POLLER_SECONDS = declare_threshold(
     75,
     "fleet.poller_seconds",
     "seconds",
-    "Time since a host's last request for work after which it counts as gone; a live host asks"
-    " every minute.",
+    "Time since its last request for work after which a host counts as gone; a running host asks "
+    "every minute.",
 )
 FLEET_ACTIVITY_POLLS = declare_threshold(
     2,
@@ -240,7 +242,7 @@ FLEET_OUTPUT_BYTES = declare_threshold(
     1024 * 1024,
     "fleet.output_bytes",
     "bytes",
-    "Maximum size of the output file of a cycle on a host; the file is then started again.",
+    "Maximum size of the output file of a cycle on a host; beyond it, the file starts from empty.",
 )
 FLEET_OFFER_RETRY_SECONDS = declare_threshold(
     0.1, "fleet.offer_retry_seconds", "seconds", "Pause before a pool is asked for a host again."

@@ -1,4 +1,4 @@
-"""Thresholds for hooks, and for the reports and primers that pass through them."""
+"""Thresholds for hooks, and for the reports and primers that they pass on."""
 
 from rekindle.thresholds import declare_threshold
 
@@ -19,14 +19,13 @@ HOOK_CONTEXT_TOKENS = declare_threshold(
     10_000,
     "hooks.context_tokens",
     "tokens",
-    "Maximum length of the text that Codex is configured to accept from a hook, at four bytes"
-    " per token.",
+    "Maximum length of a hook's text that Codex is configured to accept, at four bytes per token.",
 )
 HOOK_PROMPT_CHARACTERS = declare_threshold(
     8_000,
     "hooks.prompt_characters",
     "characters",
-    "Maximum length of a prompt that is recorded, to repeat it after a compaction.",
+    "Maximum length of a recorded prompt, which is repeated after a compaction.",
 )
 PRIME_LOCK_SECONDS = declare_threshold(
     3.0,
@@ -38,18 +37,18 @@ SAME_START_SECONDS = declare_threshold(
     5.0,
     "hooks.same_start_seconds",
     "seconds",
-    "Maximum time between two reports of a session's start, end or compaction that count as one:"
-    " hooks may be installed at several levels.",
+    "Maximum time between two reports of a session's start, end or compaction that count as one; "
+    "hooks may be installed at several levels.",
 )
 REPORTS_KEPT = declare_threshold(
     500,
     "hooks.reports_kept",
     "count",
-    "Number of recent hook reports with which a new report is compared to find duplicates.",
+    "Number of recent hook reports to compare with a new report, to find duplicates.",
 )
 HOOK_WORD_CHARACTERS = declare_threshold(
     80,
     "hooks.word_characters",
     "characters",
-    "Maximum length of a word that is kept from a hook's report.",
+    "Maximum length of a word kept from a hook's report.",
 )

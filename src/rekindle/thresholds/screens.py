@@ -69,10 +69,13 @@ STATUS_POLL_SECONDS = declare_threshold(
     1.0, "status.poll_seconds", "seconds", "Interval at which `status --watch` refreshes."
 )
 TABLE_NAME_SHARE = declare_threshold(
-    0.2, "status.name_share", "share", "Maximum share of a line for the name or the state."
+    0.2, "status.name_share", "share", "Maximum share of a line for an agent's name or state."
 )
 TABLE_TEXT_COLUMNS = declare_threshold(
-    10, "status.text_columns", "characters", "Minimum width of a reason or a next action."
+    10,
+    "status.text_columns",
+    "characters",
+    "Minimum width of a reason or a next action in a table.",
 )
 MOMENT_CHARACTERS = declare_threshold(
     160,
@@ -111,7 +114,7 @@ UP_SECONDS = declare_threshold(
     30.0,
     "up.seconds",
     "seconds",
-    "Timeout for a supervisor to start before `up` reports that it did not.",
+    "Timeout for a supervisor to start; after it, `up` reports a failure.",
 )
 UP_ENDING_SECONDS = declare_threshold(
     25.0,
@@ -138,38 +141,37 @@ WATCH_LAST_LINES = declare_threshold(
     3,
     "watch.last_lines",
     "lines",
-    "Number of last output lines that are shown if a supervisor did not start.",
+    "Number of output lines to show, from the end, if a supervisor did not start.",
 )
 WATCH_LAST_BYTES = declare_threshold(
     64 * 1024,
     "watch.last_bytes",
     "bytes",
-    "Maximum number of bytes that are read from the end of the output of a supervisor that did"
-    " not start.",
+    "Maximum number of output bytes to read, from the end, if a supervisor did not start.",
 )
 WITHHELD_NAMES = declare_threshold(
     8,
     "run.withheld_names",
     "count",
-    "Maximum number of variables that `run` names as not passed on.",
+    "Maximum number of withheld variables that `run` names.",
 )
 WITHHELD_FILES = declare_threshold(
     300,
     "run.withheld_files",
     "count",
-    "Maximum number of project files that `run` searches for names of variables.",
+    "Maximum number of project files that `run` searches for variable names.",
 )
 WITHHELD_FILE_BYTES = declare_threshold(
     128 * 1024,
     "run.withheld_file_bytes",
     "bytes",
-    "Maximum size of a file that `run` searches for names of variables.",
+    "Maximum size of a file that `run` searches for variable names.",
 )
 WITHHELD_DEPTH = declare_threshold(
     3,
     "run.withheld_depth",
     "count",
-    "Number of folder levels below the agent's folder that `run` searches for names of variables.",
+    "Number of folder levels, below the agent's folder, that `run` searches for variable names.",
 )
 AGENTS_NAMED = declare_threshold(
     20, "agents.named", "count", "Maximum number of agents that a message names."
@@ -185,5 +187,5 @@ SHOWN_LAST = declare_threshold(
     20, "lists.last", "count", "Number of entries that a command with `--last` shows by default."
 )
 LARGEST_LAST = declare_threshold(
-    1_000_000_000, "lists.largest_last", "count", "Maximum number for `--last`."
+    1_000_000_000, "lists.largest_last", "count", "Largest number that `--last` accepts."
 )

@@ -6,13 +6,13 @@ SNAPSHOT_EVERY_BYTES = declare_threshold(
     64 * 1024,
     "store.snapshot_every_bytes",
     "bytes",
-    "Size of the log since the last snapshot at which a new snapshot is made.",
+    "Growth of the log since the last snapshot after which Rekindle makes a new one.",
 )
 COLD_LOG_BYTES = declare_threshold(
     1024 * 1024,
     "store.cold_log_bytes",
     "bytes",
-    "Minimum size of a log without a snapshot at which its reader saves one.",
+    "Minimum size of a log without a snapshot at which a reader saves a snapshot.",
 )
 BATCH_EVENTS = declare_threshold(
     5_000,
@@ -24,7 +24,7 @@ SEAL_COMPACT_BYTES = declare_threshold(
     64 * 1024,
     "store.seal_compact_bytes",
     "bytes",
-    "Size at which the file of an agent's seal is reduced to its last record.",
+    "Size at which the file with an agent's seal is reduced to its last record.",
 )
 ASIDE_BYTES = declare_threshold(
     1024 * 1024,
@@ -36,21 +36,20 @@ REJECTED_FILES = declare_threshold(
     10,
     "store.rejected_files",
     "count",
-    "Number of `*.rejected` copies that are kept of each file; older ones are removed.",
+    "Number of `*.rejected` copies to keep of each file; older copies are removed.",
 )
 LOCK_WAIT_SECONDS = declare_threshold(
     1.0,
     "store.lock_wait_seconds",
     "seconds",
-    "Maximum time that a command waits for the agent's writer before it leaves its record to"
-    " that writer.",
+    "Maximum time that a command waits for the agent's writer before it leaves its record in the "
+    "inbox.",
 )
 EDIT_LOCK_SECONDS = declare_threshold(
     10.0,
     "store.edit_lock_seconds",
     "seconds",
-    "Maximum time that a command waits for another one that is changing rekindle.yaml or the"
-    " hooks.",
+    "Maximum time that a command waits while another one changes rekindle.yaml or the hooks.",
 )
 LOCK_POLL_SECONDS = declare_threshold(
     0.005,
@@ -62,11 +61,9 @@ FILE_BYTES = declare_threshold(
     64 * 1024 * 1024,
     "store.file_bytes",
     "bytes",
-    "Maximum size of an agent's file that is read at once; its log is read in pieces.",
+    "Maximum size of an agent's file that is read at once; the log is read in pieces.",
 )
-RELAY_BYTES = declare_threshold(
-    8_000_000, "relay.bytes", "bytes", "Maximum size of a file that is read as a relay."
-)
+RELAY_BYTES = declare_threshold(8_000_000, "relay.bytes", "bytes", "Maximum size of a relay file.")
 MANIFEST_BYTES = declare_threshold(
     8_000_000, "manifest.bytes", "bytes", "Maximum size of rekindle.yaml."
 )
@@ -83,7 +80,7 @@ TEXT_BYTES = declare_threshold(
     1_000_000,
     "text.bytes",
     "bytes",
-    "Maximum size of a file that is read as a prompt, rules or a system prompt.",
+    "Maximum size of a file with a prompt, rules or a system prompt.",
 )
 ADOPT_BYTES = declare_threshold(
     8_000_000,
@@ -110,7 +107,7 @@ AUDIT_BATCH = declare_threshold(
     50,
     "audit.batch",
     "count",
-    "Maximum number of relays that one command adds to an audit trail that is behind.",
+    "Maximum number of relays that one command adds to an outdated audit trail.",
 )
 AUDIT_TRIES = declare_threshold(
     3,
@@ -137,13 +134,13 @@ WORKTREE_NAMES = declare_threshold(
     1_000,
     "worktree.names",
     "count",
-    "Maximum number of changed files, or commits, that are read from git.",
+    "Maximum number of changed files, and of commits, to read from git.",
 )
 UNVERSIONED_FILES = declare_threshold(
     20_000,
     "worktree.unversioned_files",
     "count",
-    "Maximum number of files and folders that are checked for changes in a folder without git.",
+    "Maximum number of files and folders to check for changes in a folder without git.",
 )
 WORKSPACE_CALL_SECONDS = declare_threshold(
     120.0,
@@ -173,7 +170,7 @@ ARCHIVE_STEP_BYTES = declare_threshold(
     8 * 1024 * 1024,
     "archive.step_bytes",
     "bytes",
-    "Number of bytes of a transcript that are read before the archive saves them.",
+    "Number of bytes to read from a transcript before the archive saves them.",
 )
 ARCHIVE_EVERY_SECONDS = declare_threshold(
     3 * 3600.0,
@@ -185,50 +182,50 @@ ARCHIVE_FILES = declare_threshold(
     10_000,
     "archive.files",
     "count",
-    "Maximum number of sub-agents' folders, and of their files, that are searched for one session.",
+    "Maximum number of sub-agent folders, and of files in them, to search for one session.",
 )
 JSON_LINE_BYTES = declare_threshold(
     32 * 1024 * 1024,
     "transcript.json_line_bytes",
     "bytes",
-    "Maximum size of a line from a CLI that is parsed as JSON.",
+    "Maximum size of a line from a CLI to parse as JSON.",
 )
 TRANSCRIPT_LINE_BYTES = declare_threshold(
     4 * 1024 * 1024,
     "transcript.line_bytes",
     "bytes",
-    "Maximum size of a transcript line that is read as turns; only lines with blobs are longer.",
+    "Maximum size of a transcript line to read as turns; only lines with binary data are longer.",
 )
 TRANSCRIPT_LINE_OBJECTS = declare_threshold(
     200_000,
     "transcript.line_objects",
     "count",
-    "Maximum number of objects and lists in a transcript line; a line with more is not read.",
+    "Maximum number of objects and lists in a transcript line; lines with more are skipped.",
 )
 TRANSCRIPT_FIRST_BYTES = declare_threshold(
     4 * 1024,
     "transcript.first_bytes",
     "bytes",
-    "Number of bytes of a transcript's first line that are read to recognize the transcript.",
+    "Number of bytes to read from a transcript's first line, to recognize the transcript.",
 )
 TRANSCRIPT_BEGINNING_BYTES = declare_threshold(
     4 * 1024 * 1024,
     "transcript.beginning_bytes",
     "bytes",
-    "Maximum number of bytes at a transcript's start that are searched for its session.",
+    "Maximum number of bytes at the start of a transcript to search for its session.",
 )
 TRANSCRIPT_TAIL_BYTES = declare_threshold(
     256 * 1024,
     "transcript.tail_bytes",
     "bytes",
-    "Maximum number of bytes at a transcript's end that are searched for the latest activity.",
+    "Maximum number of bytes at the end of a transcript to search for the latest activity.",
 )
 TRANSCRIBED_BYTES = declare_threshold(
     4 * 1024 * 1024,
     "transcript.transcribed_bytes",
     "bytes",
-    "Maximum compressed size of the output that is kept of a launch of a program without hooks,"
-    " apart from the output's end.",
+    "Maximum compressed size of the archived output of one launch of a program without hooks; the "
+    "end of the output is always kept.",
 )
 TRANSCRIBED_EVERY_SECONDS = declare_threshold(
     30.0,
@@ -240,11 +237,11 @@ TRANSCRIBED_LIVE_SECONDS = declare_threshold(
     1.0,
     "transcript.transcribed_live_seconds",
     "seconds",
-    "Interval at which unsaved output of a program without hooks is shown to `rekindle logs -f`.",
+    "Interval at which `rekindle logs -f` shows unsaved output of a program without hooks.",
 )
 TRANSCRIBED_TURNS = declare_threshold(
     50,
     "transcript.transcribed_turns",
     "count",
-    "Number of turns after which the output of a program without hooks is saved at once.",
+    "Number of turns after which output of a program without hooks is saved at once.",
 )

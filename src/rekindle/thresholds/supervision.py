@@ -52,7 +52,7 @@ ORPHAN_ROUNDS = declare_threshold(
     100,
     "run.orphan_rounds",
     "count",
-    "Maximum number of searches for processes that are forked while others are being killed.",
+    "Maximum number of searches for new processes while others are being killed.",
 )
 RECORD_SECONDS = declare_threshold(
     2.0,
@@ -85,38 +85,39 @@ TELLING_KEPT = declare_threshold(
     20,
     "run.telling_kept",
     "count",
-    "Number of last texts, tool calls and warnings of a program that can explain its exit.",
+    "Number of a program's last texts, tool calls and warnings to keep, because they can explain "
+    "its exit.",
 )
 STDERR_BYTES = declare_threshold(
     16 * 1024,
     "run.stderr_bytes",
     "bytes",
-    "Maximum number of bytes that are kept from the end of a program's error output.",
+    "Maximum number of bytes to keep from the end of a program's error output.",
 )
 OUTPUT_LINE_BYTES = declare_threshold(
     64 * 1024 * 1024,
     "run.output_line_bytes",
     "bytes",
-    "Maximum size of an output line that is read from an agent.",
+    "Maximum size of an output line to read from an agent.",
 )
 OUTPUT_BYTES = declare_threshold(
     1024 * 1024,
     "run.output_bytes",
     "bytes",
-    "Maximum size of a detached supervisor's output file; a larger file is cut.",
+    "Maximum size of a detached supervisor's output file; a larger file is truncated.",
 )
 OUTPUT_KEPT_BYTES = declare_threshold(
     256 * 1024,
     "run.output_kept_bytes",
     "bytes",
-    "Number of bytes that are kept at the end of a detached supervisor's output file when it is"
-    " cut.",
+    "Number of bytes to keep at the end of a detached supervisor's output file when it is "
+    "truncated.",
 )
 ARGUMENT_BYTES = declare_threshold(
     120_000,
     "run.argument_bytes",
     "bytes",
-    "Maximum size of an argument of a program; Linux accepts 128 KiB.",
+    "Maximum size of a program's argument; Linux accepts 128 KiB.",
 )
 DETACHED_START_SECONDS = declare_threshold(
     60.0, "run.detached_start_seconds", "seconds", "Timeout for a detached supervisor to start."
@@ -141,19 +142,19 @@ PROCESS_LIST_SECONDS = declare_threshold(
     5.0,
     "run.process_list_seconds",
     "seconds",
-    "Timeout for the system to describe a process on systems other than Linux.",
+    "Timeout for the operating system to describe a process, on systems other than Linux.",
 )
 BACKGROUND_COMMAND_CHARACTERS = declare_threshold(
     200,
     "run.background_command_characters",
     "characters",
-    "Maximum length of a background process's command line in the record.",
+    "Maximum length of the recorded command line of a background process.",
 )
 BACKGROUND_COMMANDS = declare_threshold(
     8,
     "run.background_commands",
     "count",
-    "Maximum number of stopped background processes that are listed for the next session.",
+    "Maximum number of stopped background processes to list for the next session.",
 )
 BUSY_SHARE = declare_threshold(
     0.05,
@@ -181,25 +182,25 @@ LIMIT_PROBE_SECONDS = declare_threshold(
     900.0,
     "limits.probe_seconds",
     "seconds",
-    "First wait after a usage limit whose end is unknown; each further wait is twice as long.",
+    "First wait after a usage limit with an unknown end; each further wait is twice as long.",
 )
 MAX_LIMIT_PROBE_SECONDS = declare_threshold(
     3600.0,
     "limits.max_probe_seconds",
     "seconds",
-    "Maximum wait after a usage limit whose end is unknown.",
+    "Maximum wait after a usage limit with an unknown end.",
 )
 RESET_MINUTE_MARGIN_SECONDS = declare_threshold(
     60.0,
     "limits.minute_margin_seconds",
     "seconds",
-    "Time added to a reset time that is given to the minute: 5pm may mean 17:00:59.",
+    "Time added to a reset time with minute precision: 5pm may mean 17:00:59.",
 )
 RESET_SECOND_MARGIN_SECONDS = declare_threshold(
     1.0,
     "limits.second_margin_seconds",
     "seconds",
-    "Time added to a wait that is given in whole seconds, which may be rounded down.",
+    "Time added to a wait in whole seconds, which the CLI may have rounded down.",
 )
 RESET_SHORT_SECONDS = declare_threshold(
     3600.0,
@@ -211,65 +212,67 @@ PROBED_CRASHES = declare_threshold(
     5,
     "restart.probed_crashes",
     "count",
-    "Number of consecutive launches that fail at once before further launches are probes.",
+    "Number of consecutive launches that fail at once before further launches count as probes.",
 )
 INSTANT_SECONDS = declare_threshold(
     180.0,
     "restart.instant_seconds",
     "seconds",
-    "Run time below which a crash counts as failing at once.",
+    "Run time below which a crash counts as an immediate failure.",
 )
 RETRY_NOTICE_SECONDS = declare_threshold(
     2700.0,
     "restart.retry_notice_seconds",
     "seconds",
-    "Time of failures without progress after which the operator is notified.",
+    "Duration of failures without progress after which the operator is notified.",
 )
 PROGRESS_SAME = declare_threshold(
     3,
     "progress.same",
     "count",
-    "Number of consecutive launches, or cycles, that change a file before its changes no longer"
-    " count as progress.",
+    "Number of consecutive launches, or cycles, that may change the same file before these "
+    "changes no longer count as progress.",
 )
 PROGRESS_NUMBERED = declare_threshold(
     40,
     "progress.numbered",
     "count",
-    "Number of consecutive launches, or cycles, that change numbered files, such as `out-17.txt`"
-    " after `out-16.txt`, before these changes no longer count as progress.",
+    "Number of consecutive launches, or cycles, that may change numbered files, such as "
+    "`out-17.txt` after `out-16.txt`, before these changes no longer count as progress.",
 )
 PROGRESS_NAMES = declare_threshold(
     10,
     "progress.names",
     "count",
-    "Maximum number of changed files of a launch, or a cycle, that the log names.",
+    "Maximum number of changed files that the log names for a launch or a cycle.",
 )
 GUESSED_USD_READ = declare_threshold(
     3.0,
     "budget.guessed_usd_read",
     "dollars",
-    "Assumed price of a million input tokens of a launch that was killed before it reported its"
-    " cost.",
+    "Assumed price of a million input tokens, for a launch that was killed before it reported its "
+    "cost.",
 )
 GUESSED_USD_WRITTEN = declare_threshold(
     15.0,
     "budget.guessed_usd_written",
     "dollars",
-    "Assumed price of a million output tokens of a launch that was killed before it reported its"
-    " cost.",
+    "Assumed price of a million output tokens, for a launch that was killed before it reported "
+    "its cost.",
 )
 SPENDING_SHARE = declare_threshold(
     0.01,
     "budget.spending_share",
     "share",
-    "Minimum growth of a run's dollars or tokens that is recorded, as a share of the cap or,"
-    " without a cap, of the total.",
+    "Minimum growth of a run's cost or tokens that is worth recording, as a share of the cap or, "
+    "without a cap, of the total.",
 )
 UNTIL_SECONDS = declare_threshold(
-    1800.0, "loop.until_seconds", "seconds", "Timeout of the `until:` command."
+    1800.0, "loop.until_seconds", "seconds", "Timeout for the `until:` command."
 )
-REVIEW_SECONDS = declare_threshold(3600.0, "loop.review_seconds", "seconds", "Timeout of a review.")
+REVIEW_SECONDS = declare_threshold(
+    3600.0, "loop.review_seconds", "seconds", "Timeout for a review."
+)
 SHORT_CYCLE_SECONDS = declare_threshold(
     60.0,
     "loop.short_cycle_seconds",
@@ -286,20 +289,20 @@ QUESTIONS_A_LAUNCH = declare_threshold(
     5,
     "questions.a_launch",
     "count",
-    "Maximum number of refused calls of one launch that a person is asked about.",
+    "Maximum number of refused calls per launch that a person is asked about.",
 )
 REFUSED_KEPT = declare_threshold(
     50,
     "questions.refused_kept",
     "count",
-    "Maximum number of calls, and of refused calls, of a launch that are kept.",
+    "Maximum number of calls, and of refused calls, to keep per launch.",
 )
 CALL_HELD_SECONDS = declare_threshold(
     2.0,
     "run.call_held_seconds",
     "seconds",
-    "Time after which `run` prints a tool call that has not ended; until then the CLI may still"
-    " refuse it.",
+    "Time after which `run` prints a tool call that is still running; until then, the CLI may "
+    "still refuse it.",
 )
 QUESTION_CHARACTERS = declare_threshold(
     2_000,
@@ -329,20 +332,20 @@ MEASURE_LINES = declare_threshold(
     1_000,
     "handoff.measure_lines",
     "lines",
-    "Maximum number of lines that are read from a CLI that reports the size of its window.",
+    "Maximum number of output lines to read from a CLI that reports the size of its window.",
 )
 HANDOFF_VAIN_SHARE = declare_threshold(
     0.875,
     "handoff.vain_share",
     "share",
-    "Fill of a fresh session's window, as a share of the handoff threshold, above which hardly"
-    " any room is left.",
+    "Window usage of a fresh session, as a share of the handoff threshold, above which hardly any "
+    "room is left.",
 )
 HANDOFFS_VAIN = declare_threshold(
     2,
     "handoff.vain",
     "count",
-    "Number of consecutive handoffs without more room after which the agent stops.",
+    "Number of consecutive handoffs that free no room after which the agent stops.",
 )
 HANDOFFS_MANY = declare_threshold(
     3,
@@ -366,6 +369,6 @@ UNSEEN_END_SHARE = declare_threshold(
     0.1,
     "run.unseen_end_share",
     "share",
-    "Share of its normal interval at which a process is checked if the kernel cannot report its"
-    " exit.",
+    "Check interval of a process whose exit the kernel cannot report, as a share of the normal "
+    "interval.",
 )

@@ -73,8 +73,8 @@ def require_accepted_dirs(project: Project, place: Path) -> None:
     if moved and len(names) > 1:
         shown = ", ".join(moved[:AGENTS_NAMED])
         raise UsageError(
-            f"which agent? `dir:` of {shown} was changed without your command",
-            hint=f"name one of {', '.join(names[:AGENTS_NAMED])}",
+            f"which agent? `dir:` of {shown} was changed without a command from you",
+            hint=f"name the agent you mean: {', '.join(names[:AGENTS_NAMED])}",
         )
 
 
@@ -112,7 +112,7 @@ def write_agent_dirs(folder: Path) -> None:
 
 
 def main(folder: Path) -> None:
-    with suppress(RekindleError):  # an error must not disturb the session that is starting
+    with suppress(RekindleError):  # an error must not disturb the session that is being started
         if is_trusted(folder):
             write_agent_dirs(folder)
 

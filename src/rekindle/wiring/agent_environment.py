@@ -84,7 +84,9 @@ def _resolve_variables(project: Project, name: str, own: dict[str, str]) -> dict
                 f"agent {name}: {to_one_line(key)!r} cannot be set"
                 + (f": ${wanted} is not set" if wanted and not unfit else ""),
                 line=project.marked.line(("agents", name, "env")),
-                hint=f"export {wanted} first, or remove it" if wanted else "correct `env:`",
+                hint=(f"export {wanted} first, or remove it from rekindle.yaml")
+                if wanted
+                else "correct `env:`",
             )
         variables[key] = os.environ[wanted] if wanted is not None else value
     return variables

@@ -55,10 +55,10 @@ class Leftover(msgspec.Struct, frozen=True):
 
 
 def refuse_running(folder: Path) -> None:
-    """Refuse to forget a project while an agent, a process that it left or the daemon is running.
+    """Refuse to forget a project in which an agent, a leftover process or the daemon is running.
 
     Raises:
-        OwnershipError: One of them is running.
+      OwnershipError: One of them is running.
     """
     root = RekindleFolder(folder)
     held = set(RunningAgents().find(folder))
@@ -71,13 +71,13 @@ def refuse_running(folder: Path) -> None:
 
 def refuse_daemon() -> None:
     if file_locks.is_locked(user_folder.find_user_folder() / "daemon"):
-        _refuse_use(user_folder.find_user_folder(), "the daemon of all projects")
+        _refuse_use(user_folder.find_user_folder(), "the daemon for all projects")
 
 
 def _refuse_use(folder: Path, running: str) -> NoReturn:
     raise OwnershipError(
         f"{render_path(folder)} is in use: {running}",
-        hint="stop the agents with `rekindle down` there, end the daemon, then try again",
+        hint="run `rekindle down` there to stop the agents, stop the daemon, then try again",
     )
 
 
@@ -89,7 +89,9 @@ def find_traces(folder: Path, *, keep_history: bool = False) -> Iterator[Install
     project, root = private_files.find_private_project(folder), RekindleFolder(folder)
     for name in root.names():
         spooled = inbox.list_spooled_segments(root.agent(name).path)
-        yield from (_make_file_trace(segment.path, "records of hooks") for segment in spooled)
+        yield from (
+            _make_file_trace(segment.path, "records of installed hooks") for segment in spooled
+        )
     # Locks come before the record, because its device and inode identify them if the folder is
     # missing.
     for path in find_lock_files(folder, trust_records.read_recorded_identity(project)):
@@ -120,7 +122,7 @@ def find_user_traces() -> Iterator[InstalledTrace | Leftover]:
     for path in sorted(folders - {user_folder.find_user_folder() / "spool"}):
         if durable_files.path_exists(path):
             yield InstalledTrace(
-                f"records of hooks: {_render_path(path)}", partial(remove_folder, path)
+                f"records of installed hooks: {_render_path(path)}", partial(remove_folder, path)
             )
     if durable_files.path_exists(user_folder.find_user_folder()):
         own = user_folder.find_user_folder()
@@ -150,7 +152,7 @@ def _find_hook_traces(places: list[HookLocation]) -> Iterator[InstalledTrace | L
             yield Leftover(f"{words}, if there are any", reason, "remove them by hand")
             continue
         if place.is_outside:
-            reason = f"it leads to {_render_path(place.target)}, outside the project"
+            reason = f"it is a link to {_render_path(place.target)}, outside the project"
             yield Leftover(words, reason, "remove the link if it is not yours")
         else:
             yield InstalledTrace(words, partial(install_hooks.uninstall_hooks, place))
@@ -158,12 +160,12 @@ def _find_hook_traces(places: list[HookLocation]) -> Iterator[InstalledTrace | L
 
 def _find_cron_traces(folder: str) -> Iterator[InstalledTrace | Leftover]:
     for line in crontab.read_crontab():
-        words = f"line of your crontab: {to_one_line(line)}"
+        words = f"line in your crontab: {to_one_line(line)}"
         use = cron_lines.find_use(line, folder)
         if use is CronUse.ALONE:
             yield InstalledTrace(words, partial(_remove_cron_line, line))
         elif use is CronUse.AMONG_OTHERS:
-            yield Leftover(words, "it may start other commands too", "edit it with `crontab -e`")
+            yield Leftover(words, "it may also start other commands", "edit it with `crontab -e`")
 
 
 def _remove_cron_line(line: str) -> None:

@@ -27,7 +27,7 @@ class RunningAgents:
         self._launches = launch_processes.find_launches()
 
     def find(self, project: Path) -> dict[str, OuterLock]:
-        """Return the agents running in a folder, each with its lock, whether or not it is held."""
+        """Return the agents running in a folder, each with its lock, even if the lock is free."""
         running = list_held_locks(project)
         names = {one.agent for one in self._launches if launch_processes.is_of(one, project)}
         names |= {

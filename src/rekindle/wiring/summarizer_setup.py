@@ -124,9 +124,9 @@ def _find_summarizer(project: Project, name: str, role: str) -> tuple[Persona, H
         )
     if persona.adapter and not HARNESSES[harness].CAN.questions:
         raise ManifestError(
-            f"the summarizer's adapter {harness!r} cannot be asked for a summary",
+            f"the summarizer's adapter {harness!r} cannot write summaries",
             line=project.marked.line(("personas", role, "adapter")),
-            hint="name another adapter, or set `runtime: {relay: {summarizer: mechanical}}`",
+            hint="choose another adapter, or set `runtime: {relay: {summarizer: mechanical}}`",
         )
     return persona, HARNESSES[harness]
 
@@ -163,8 +163,8 @@ def find_commit(project: Project, name: str, since: str) -> str:
     commit = open_git_status(project, name).commit(since) if since else ""
     if since and not commit:
         raise UsageError(
-            f"git knows no commit {to_one_line(since, QUOTED_CHARACTERS)!r}",
-            hint="`git log --oneline` lists them",
+            f"git has no commit {to_one_line(since, QUOTED_CHARACTERS)!r}",
+            hint="`git log --oneline` lists the commits",
         )
     return commit
 

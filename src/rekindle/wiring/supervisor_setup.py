@@ -122,7 +122,7 @@ def run_supervisor(
                 return None  # the agent stays in safe mode until `restart` accepts the change
             made = _make_agent(found, store, name, program, cycles)
         except (RekindleError, KeyError) as error:
-            tell(TroubleReport(f"it keeps its former settings: {error}"))
+            tell(TroubleReport(f"the agent keeps its previous settings: {error}"))
             return None
         if made.stays != agent.stays:
             return None  # a changed mode needs another supervisor
@@ -225,7 +225,7 @@ def _make_ports(
     interruption: Interruption,
 ) -> SupervisorPorts:
     answers = reason_text.render_answer(agent.name)
-    unread = f"what you type here is not read; in another terminal: {answers}"
+    unread = f"your input here is not read; answer in another terminal: {answers}"
     keyboard = Keyboard(lambda: tell(TroubleReport(unread)))
     stops = StopCheck(store, agent.name, lambda: interruption.count, time.monotonic)
     return SupervisorPorts(

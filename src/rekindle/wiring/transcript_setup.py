@@ -43,7 +43,7 @@ def archive_sessions(
 
 
 def _is_archived(project: Project) -> bool:
-    """Return whether transcripts are archived; never for a folder that the user has not accepted.
+    """Return whether transcripts are archived, which requires a folder that the user has accepted.
 
     Otherwise, a cloned repository could get copies of the user's own sessions.
     """

@@ -99,7 +99,7 @@ def test_an_answer_that_a_command_of_the_operator_came_before_is_refused(store, 
     known = store.read("a").projection
     store.report("a", events.RestartRequested(ts=clock.read_clock() + timedelta(seconds=1)))
     meant = cli.MeantQuestion(SimpleNamespace(), store, "a", known, known.questions["a-1"])
-    with pytest.raises(ClosedQuestionError, match="another command has settled it"):
+    with pytest.raises(ClosedQuestionError, match="another command made it unnecessary"):
         cli._submit_answer(meant, "accept", trust=False, as_json=False)
     assert "✓" not in capsys.readouterr().out
     assert store.done == ["trusted"]
@@ -134,7 +134,7 @@ def test_accepting_a_disputed_end_accepts_no_settings(store, capsys):
         writer.append(*questions.add_questions(writer.projection, [ended], asking))
     give(store, "accept", "a-2")
     assert store.done == ["submitted"]
-    assert capsys.readouterr().out == "✓ a: done, as the agent reports\n"
+    assert capsys.readouterr().out == "✓ a: done, according to the agent\n"
 
 
 @pytest.mark.parametrize("effect", ["restart", "continue", "note"])

@@ -98,7 +98,9 @@ def test_init_asks_for_a_task_only_if_there_is_none(rekindle, here):
     assert "REKINDLE_RELAY" in out
     (here / "PROMPT.md").unlink()
     _, out, _ = rekindle("init")
-    assert out.endswith("Next: write its task into PROMPT.md, then `rekindle run trades`.\n")
+    assert out.endswith(
+        "Next: write the agent's task into PROMPT.md, then `rekindle run trades`.\n"
+    )
 
 
 def test_init_refuses_tools_that_would_have_no_effect(rekindle, here):
@@ -182,13 +184,13 @@ def test_init_adds_a_second_agent_and_keeps_every_other_byte(rekindle, project):
 
 def test_init_says_that_a_second_agent_has_the_task_of_the_first(rekindle, project):
     shared = (
-        "· PROMPT.md is the task of trades too: `prompt:` in rekindle.yaml gives docs its own\n"
+        "· PROMPT.md is also the task of trades: `prompt:` in rekindle.yaml gives docs its own\n"
     )
     assert shared in rekindle("init", "--yes", "--agent", "docs")[1]
     manifest = project / "rekindle.yaml"
     manifest.write_text(manifest.read_text().replace("prompt: PROMPT.md", "prompt: docs.md", 1))
     (project / "docs.md").write_text("Write the docs.\n")
-    assert "is the task of" not in rekindle("init", "--yes", "--agent", "docs")[1]
+    assert "is also the task of" not in rekindle("init", "--yes", "--agent", "docs")[1]
 
 
 def test_init_twice_changes_nothing(rekindle, project):
@@ -618,12 +620,12 @@ def change_manifest(old, new):
         ),
         (
             lambda here: (here / "PROMPT.md").write_text(manifest.DEFAULT_PROMPT),
-            "PROMPT.md: no task yet",
-            "what the agent is to do",
+            "PROMPT.md: has no task yet",
+            "what the agent should do",
         ),
         (
             change_manifest("    prompt:", "    command: ./absent\n    prompt:"),
-            "./absent could not be started: there is no such file",
+            "./absent could not be started: the file does not exist",
             "correct `command:`",
         ),
         (
@@ -633,12 +635,12 @@ def change_manifest(old, new):
         ),
         (
             change_manifest("    prompt:", "    until: [nosuchtest]\n    prompt:"),
-            "the program of `until:` is not found: nosuchtest",
+            "the program of `until:` was not found: nosuchtest",
             "install it, or correct `until:`",
         ),
         (
             change_manifest("    prompt:", "    until: [test -e agent.py]\n    prompt:"),
-            "the program of `until:` is not found: test -e agent.py",
+            "the program of `until:` was not found: test -e agent.py",
             '`until: ["test", "-e", "agent.py"]`',
         ),
         (
@@ -659,7 +661,7 @@ def change_manifest(old, new):
         (
             change_manifest("agents:", "notify: [json://$NOT_SET_HERE]\nagents:"),
             "names the variable $NOT_SET_HERE",
-            "set NOT_SET_HERE where Rekindle is started",
+            "set NOT_SET_HERE in the environment that starts Rekindle",
         ),
         (enter_safe_mode, "is in safe mode: not logged in", "rekindle restart trades"),
     ],
@@ -706,8 +708,8 @@ def test_shell_syntax_without_a_shell_is_noted(rekindle, project):
         "harness: claude-code",
         "harness: command\n    command: /bin/true '$HOME'\n    until: test -e *.txt",
     )(project)
-    note = "no shell runs `until:`, so its program gets `*.txt` as it is written"
-    hint = """write `until: [sh, -c, "test -e *.txt"]`, or quote it: '*.txt'"""
+    note = "`until:` is not run by a shell, so its program gets `*.txt` literally"
+    hint = """write `until: [sh, -c, "test -e *.txt"]`, or quote the word: '*.txt'"""
     code, out, _ = rekindle("doctor")
     assert (code, f"· trades: {note}\n    → {hint}\n" in out, "`$HOME`" in out) == (
         0,
@@ -730,7 +732,7 @@ def test_doctor_says_that_the_operator_stopped_an_agent_in_safe_mode(rekindle, p
     enter_safe_mode(project)
     assert rekindle("stop", "trades")[0] == 0
     _, out, _ = rekindle("doctor")
-    assert "trades: is in safe mode: not logged in, and you stopped it\n" in out
+    assert "trades: is in safe mode: not logged in, and you have stopped it\n" in out
     assert "    → rekindle restart trades && rekindle run trades\n" in out
 
 
@@ -962,7 +964,7 @@ def test_a_working_directory_that_is_gone_is_reported(tmp_path):
     gone.mkdir()
     ended = program("status", cwd=gone, stdout=subprocess.PIPE, preexec_fn=gone.rmdir)
     assert ended.returncode == 2
-    assert b"current folder is gone" in ended.stderr
+    assert b"current folder no longer exists" in ended.stderr
 
 
 @pytest.mark.parametrize(
@@ -1005,7 +1007,7 @@ def test_init_adds_no_second_agent_without_a_name(rekindle, project):
     before = (project / "rekindle.yaml").read_text()
     code, out, _ = rekindle("init", "--yes")
     assert code == 0
-    assert "already, with trades" in out
+    assert "already exists, with trades" in out
     assert "made" not in out
     assert (project / "rekindle.yaml").read_text() == before
 
@@ -1206,9 +1208,9 @@ def test_diff_takes_commits_of_the_trail(rekindle, audited):
 @pytest.mark.parametrize(
     ("revision", "code", "said"),
     [
-        ("99", 7, "there is no relay 99"),
+        ("99", 7, "relay 99 does not exist"),
         ("abcdef12", 7, "audit trail has no relay with commit abcdef12"),
-        ("HEAD", 2, "neither"),
+        ("HEAD", 2, "the number of a relay or a git commit"),
         ("--upload-pack=x", 2, ""),
         ("-1", 2, ""),
     ],
@@ -1288,7 +1290,7 @@ def test_an_unknown_harness_is_refused_and_found(rekindle):
 def test_a_cli_without_hooks_needs_no_installation(rekindle):
     """Its status says that no hooks are needed; installing them is refused with the reason."""
     assert rekindle("init", "--yes", "--agent", "a", "--harness", "command")[0] == 0
-    assert "needs none" in rekindle("hooks", "status")[1]
+    assert "does not need hooks" in rekindle("hooks", "status")[1]
     code, _, err = rekindle("hooks", "install")
     assert (code, "command has no hooks" in err) == (2, True)
 

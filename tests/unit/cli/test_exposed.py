@@ -120,7 +120,7 @@ def test_doctor_and_run_say_so(project: config.Project) -> None:
         for words in (["run", "--once"], ["doctor"])
     ]
     ran, doctor = told
-    words = f"trades looks for programs in {project.path}/bin last"
+    words = f"trades searches {project.path}/bin last for programs"
     assert words in ran.stderr
     assert "trades does not get GH_TOKEN from your environment" in ran.stderr
     assert "not printed" not in ran.stderr

@@ -27,7 +27,10 @@ def test_permissions_are_asked_for_and_written(ask, tmp_path):
     """The test accepts name and CLI, types an unknown level, then a known one."""
     code, screen = ask(b"trades\n\nall\nread\n")
     assert code == 0, screen
-    assert "What may it do (read: read only, edit: edit this folder, run: edit and run" in screen
+    assert (
+        "What may the agent do (read: read only, edit: edit this folder, run: edit and run"
+        in screen
+    )
     assert "'all' is not one of" in screen
     found = manifest.parse((tmp_path / "rekindle.yaml").read_text())
     permissions = found.personas[found.agents["trades"].persona].permissions

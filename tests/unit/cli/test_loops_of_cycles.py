@@ -210,7 +210,7 @@ def test_a_disputed_end_is_accepted_and_the_supervisor_ends(loop):
     loop.project.place.wait_for(lambda: "in safe mode" in running.out + running.err)
     [asked] = json.loads(loop.project("questions", "--json").out)["questions"]
     assert (asked["about"], asked["others"]) == ("disputed", ["TEXT", "accept", "stop"])
-    assert "done, as the agent reports" in loop.project("answer", "accept").out
+    assert "done, according to the agent" in loop.project("answer", "accept").out
     assert running.wait() == 20, running.out + running.err
     assert "although `until:` fails" in running.out
     [row] = json.loads(loop.project("status", "--json").out)["agents"]

@@ -40,7 +40,7 @@ def test_no_success_is_claimed(rekindle, command):
     code, out, err = rekindle(*command)
     assert (code, "stays stopped" in out) == (UNACCEPTED, False)
     assert 'fleet.address: "127.0.0.1:9" → removed' in err
-    assert "the fleet may still run trades" in err
+    assert "the fleet may still be running trades" in err
 
 
 def test_run_accepts_it_and_tells_how_to_end_the_agent_on_the_fleet(rekindle):

@@ -183,7 +183,7 @@ def test_one_that_cannot_be_started_does_not_hold_the_others_back(project):
     assert "✗ trades: " in ended.out
     assert "NOT.md" in ended.out
     assert "✓ docs: started" in ended.out
-    assert "not every agent was started" in ended.err
+    assert "some agents were not started" in ended.err
 
 
 def test_each_line_of_a_supervisor_that_did_not_come_up_is_a_line(project):
@@ -344,7 +344,7 @@ def test_a_forged_line_in_the_log_ends_the_agent(project):
     project.kill_supervisor("trades")
     assert "its log is not the one that Rekindle wrote" in project("watch", "--once").out
     assert not project.pids("agent.py")
-    assert "accepted" in project("restart", "trades").err
+    assert "accepts the log" in project("restart", "trades").err
     assert (log.parent / "ops.jsonl.rejected").read_bytes() == forged
     assert forged not in log.read_bytes()
     assert "✓ trades: started: its supervisor is gone\n" in project("watch", "--once").out
@@ -544,7 +544,7 @@ def test_a_supervisor_that_cannot_start_is_reported_by_the_watchdog(project):
     assert "✓ trades: started: its supervisor is gone\n" in project("watch", "--once").out
     project.place.wait_for(lambda: not project.pids("run", "trades", "--for-watchdog"))
     out = project("watch", "--once").out
-    assert "✗ trades: started again: it did not come up: " in out
+    assert "✗ trades: started again: its supervisor did not come up: " in out
     assert "NOT.md" in out
     project.place.wait_for(lambda: not project.pids("run", "trades", "--for-watchdog"))
     project.write()

@@ -120,7 +120,7 @@ def test_until_and_review_must_agree(loop, until, count):
 def test_a_review_that_cannot_be_made_verifies_nothing(loop):
     set_up(loop, "sys.exit('no network')")
     found = loop.run(code=20)
-    assert "the review could not be made" in found.out + found.err
+    assert "the review failed" in found.out + found.err
     assert "no network" in found.out + found.err
 
 

@@ -94,12 +94,12 @@ def test_relay_commands_take_the_agent_as_an_argument(rekindle, relays):
 def test_a_word_that_is_not_an_agent_is_reported(rekindle, relays):
     """It is an unknown agent, and beside `-a` an unexpected argument."""
     assert "no agent named 'tradez'" in rekindle("relay", "show", "tradez")[2]
-    assert "'tradez' is neither an agent, a relay" in rekindle("relay", "diff", "tradez")[2]
+    assert "'tradez' is not an agent" in rekindle("relay", "diff", "tradez")[2]
     code, _, err = rekindle("relay", "show", "docs", "-a", "trades")
     assert (code, "docs" in err) == (2, True)
     assert rekindle("relay", "diff", "docs", "1", "2", "3")[0] == 2
     err = rekindle("relay", "diff", "-a", "docs", "x")[2]
-    assert "neither a relay's number" in err
+    assert "is not the number of a relay" in err
     assert "`rekindle relay history docs --last 0`" in err
 
 

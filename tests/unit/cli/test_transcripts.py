@@ -136,7 +136,7 @@ def test_a_commit_that_is_not_there_is_said_to_be(told):
     _, err = told(
         *("summarize", "aaaa-1.jsonl", "--as", "brief", "--mechanical", "--since", "nosuch"), code=2
     )
-    assert "git knows no commit 'nosuch'" in err
+    assert "git has no commit 'nosuch'" in err
 
 
 @pytest.mark.timeout(20)

@@ -288,13 +288,14 @@ def test_status_has_one_line_on_changed_settings_of_a_stopped_agent(clone):
     clone.write(more)
     [line] = list_notes(clone("status"))
     assert line == (
-        '! rekindle.yaml changed since your last command: agents.trades.budget: added {"tokens":'
-        ' 9000000}; agents.trades.until: added ["sh", "-c", "exit 1"];'
+        "! rekindle.yaml has changed since your last command: agents.trades.budget: added"
+        ' {"tokens": 9000000}; agents.trades.until: added ["sh", "-c", "exit 1"];'
         " `rekindle run trades` accepts it"
     )
     clone.write(more, "  other: {harness: command, command: [sh]}\n")
     assert list_notes(clone("status"))[-1] == (
-        "! trades: rekindle.yaml changed since your last command; `rekindle run trades` accepts it"
+        "! trades: rekindle.yaml has changed since your last command;"
+        " `rekindle run trades` accepts it"
     )
     clone.write("", "  other: {harness: command, command: [sh]}\n")
     assert list_notes(clone("status")) == []

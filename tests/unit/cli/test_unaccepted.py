@@ -86,7 +86,7 @@ def test_the_summarizer_of_an_agent_that_was_added_is_not_started(folder):
     folder.plant_session()
     out, err = folder("brief", "--due", code=MANIFEST_ERROR)
     assert "evil: " in out
-    assert "its settings were never accepted on this host" in err
+    assert "its settings have never been accepted on this host" in err
     assert "rekindle restart evil" in err
     assert not folder.canary.exists()
 
@@ -130,7 +130,7 @@ def test_the_operator_accepts_an_added_agent_and_sees_its_settings(folder, comma
 
 def test_an_added_agent_that_is_not_accepted_is_noted_by_doctor(folder):
     folder.add(ENTRY)
-    assert "its settings were never accepted on this host" in folder("doctor")[0]
+    assert "its settings have never been accepted on this host" in folder("doctor")[0]
 
 
 def test_init_accepts_the_agent_that_it_sets_up(folder):

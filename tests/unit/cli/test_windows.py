@@ -10,7 +10,7 @@ from unit.cli.test_operate import Project
 
 pytestmark = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
 
-OPENED = "✓ trades: started: its supervisor is gone; its tmux window is opened again\n"
+OPENED = "✓ trades: started: its supervisor is gone; its tmux window was opened again\n"
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def test_a_headless_agent_comes_back_in_its_window(project):
     assert OPENED in project("watch", "--once").out
     project.place.wait_for(lambda: project.place.processes() == [])
     out = project("watch", "--once").out
-    assert "✗ trades: started again: it did not come up: Error: " in out
+    assert "✗ trades: started again: its supervisor did not come up: Error: " in out
     assert "NOT.md" in out
     project.place.wait_for(lambda: project.place.processes() == [])
 

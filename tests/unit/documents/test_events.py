@@ -173,7 +173,7 @@ def test_a_reason_for_the_end_is_read_by_its_earlier_name():
     """Logs from before the rename have it as `outcome`."""
     earlier = line(kind="run.ended", outcome="claimed", words="so it says")
     assert events.parse(earlier) == events.RunEnded(ts=NOW, why="claimed", words="so it says")
-    with pytest.raises(DocumentError, match="does not fit its kind"):
+    with pytest.raises(DocumentError, match="is not valid for its kind"):
         events.parse(line(kind="run.ended", words="so it says"))
 
 
@@ -228,7 +228,7 @@ def test_a_time_without_a_zone_is_refused(kind, ts):
 )
 def test_what_does_not_fit_its_kind_is_refused(fields):
     """A wrong or missing field is named, not guessed."""
-    with pytest.raises(DocumentError, match="does not fit its kind"):
+    with pytest.raises(DocumentError, match="is not valid for its kind"):
         events.parse(line(**fields))
 
 

@@ -216,8 +216,8 @@ def test_a_time_of_another_zone_is_written_as_the_same_instant():
         ({"open_loops": "a"}, "open_loops is not a list"),
         ({"resolved": {"a": 1}}, "resolved is not a list"),
         ({"numbers": ["a"]}, "numbers is not an object"),
-        ({"open_loops": [1]}, "open_loops has an item that is not an object"),
-        ({"resolved": ["a"]}, "resolved has an item that is not an object"),
+        ({"open_loops": [1]}, "open_loops contains an item that is not an object"),
+        ({"resolved": ["a"]}, "resolved contains an item that is not an object"),
     ],
 )
 def test_a_field_of_another_shape_is_refused(fields, reason):

@@ -106,7 +106,7 @@ def test_a_question_may_read_where_its_persona_says_so():
 @pytest.mark.parametrize("rule", ["Bash", "Write", "read_file", "Read(**)", "mcp__x", "-p", "*"])
 def test_a_question_is_granted_nothing_else(harness, rule):
     """Neither a tool that writes or runs, nor a part of a reading tool, is granted."""
-    with pytest.raises(UnenforceableError, match="cannot hold") as refused:
+    with pytest.raises(UnenforceableError, match="cannot enforce") as refused:
         harness.ask(granting("Read", rule, program=("./sum",)))
     assert "Read, Grep, Glob" in refused.value.hint
 

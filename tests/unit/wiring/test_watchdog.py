@@ -40,7 +40,7 @@ def test_a_fleet_that_was_added_is_reported_once(folder):
     assert len(_look(watching, folder)) == 1  # the state of its agent
     (folder / "rekindle.yaml").write_text(MANIFEST + FLEET)
     [words] = _look(watching, folder)
-    assert "`fleet:`: changed without your command" in words
+    assert "`fleet:`: changed without a command from you" in words
     assert _look(watching, folder) == []
     (folder / "rekindle.yaml").write_text(MANIFEST)
     assert _look(watching, folder) == []

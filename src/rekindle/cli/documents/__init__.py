@@ -1,1 +1,1 @@
-"""Commands that read or change one document: relay, decisions, loops, summaries, redaction."""
+"""Commands that read or change a document: relay, decisions, loops, summaries, redaction."""

@@ -37,14 +37,16 @@ from rekindle.stores.files import FileStore
 @click.command()
 @click.argument("agent", required=False)
 @click.option(
-    "--search", metavar="WORDS", help="Show only decisions with all of these words, old ones too."
+    "--search",
+    metavar="WORDS",
+    help="Show only decisions that contain all of these words, including old ones.",
 )
 @click.option(
-    "--all", "every", is_flag=True, help="Show superseded, archived and dropped decisions too."
+    "--all", "every", is_flag=True, help="Also show superseded, archived and dropped decisions."
 )
 @json_option
 def decisions(agent: str | None, search: str | None, every: bool, as_json: bool) -> None:
-    """Show the decisions of AGENT, and what became of each.
+    """Show the decisions of AGENT, and the outcome of each.
 
     Without an option, only the decisions in the current relay are shown. If a decision is edited,
     the new text supersedes the old one. A decision that is no longer in the relay was dropped, or
@@ -79,7 +81,7 @@ def _list_in_force(store: AgentStore, name: str) -> tuple[LedgerEntry, ...]:
 
 
 def _read_revisions(store: FileStore, name: str) -> Iterator[LedgerRevision]:
-    """Yield each committed relay, then the relay file, which may have been edited since."""
+    """Yield each committed relay, then the relay file, which may contain later edits."""
     cycle = 0
     seen = None
     for entry in store.entries_since(name, 0):
@@ -102,7 +104,7 @@ def _read_revisions(store: FileStore, name: str) -> Iterator[LedgerRevision]:
 
 
 def _read_decisions(data: bytes | None) -> tuple[LedgerDecision, ...]:
-    """Return the decisions in a relay's text; an empty result if the text is missing or damaged."""
+    """Return the decisions in a relay's text, or none if the text is missing or damaged."""
     try:
         return () if data is None else policy.read_decisions(relays.parse(data))
     except DocumentError:

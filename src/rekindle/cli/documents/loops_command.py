@@ -146,7 +146,7 @@ def _submit_event(
         state = "resolved" if did == "resolved" else "open with this text"
         echo(f"Nothing to do: loop {identity} is already {state}.")
         return
-    waits = "" if folded else " (recorded; the agent's supervisor will add it to its log)"
+    waits = "" if folded else " (recorded; the agent's supervisor will add it to the log)"
     echo(f"✓ loop {identity} {did}{waits}")
 
 

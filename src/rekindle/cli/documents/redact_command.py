@@ -43,7 +43,7 @@ def redact(file: str | None, as_json: bool) -> None:
         cleaned = without_secrets(text, allow)
         if sys.stdout.isatty():
             echo(cleaned, nl=False)
-        else:  # apart from secrets, a filter must not change any byte
+        else:  # apart from the secrets, the output must equal the input byte for byte
             sys.stdout.buffer.write(cleaned.encode("utf-8", "surrogateescape"))
         return
     line = line_start = position = 0

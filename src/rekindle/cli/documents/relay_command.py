@@ -254,7 +254,7 @@ def replay(source: str, as_json: bool) -> None:
     SOURCE is a JSONL file of revisions, each with its `text`, plain or compressed with xz; or
     REPO:PATH, the history of a file in any git repository, along its current branch. No project is
     needed. With --json, one line is printed for each pair of consecutive relays, counted from 0,
-    then one for each stretch of three or more pairs without a step.
+    then one for each stretch of three or more pairs without progress.
     """
     # Imported here because the word lists of the stall check are slow to load.
     from rekindle.cli.documents.relay_replay import print_replay as replayed  # noqa: PLC0415
@@ -276,10 +276,10 @@ def _require_file(file: str) -> None:
 def _choose_relays(
     words: Sequence[str], agent: str | None
 ) -> tuple[str | None, str | None, str | None]:
-    """Return the agent and the two relays that the arguments of `diff` name.
+    """Return the agent and the two relays that the arguments of `diff` select.
 
     Raises:
-        UsageError: The first argument is neither an agent nor a relay.
+      UsageError: The first argument is neither an agent nor a relay.
     """
     is_given = agent is not None and is_typed("agent")
     if words and not is_given:
@@ -288,12 +288,13 @@ def _choose_relays(
             agent, words = words[0], words[1:]
         elif not _REVISION.fullmatch(words[0]):
             raise UsageError(
-                f"{words[0]!r} is neither an agent, a relay's number nor a git commit",
+                f"{words[0]!r} is not an agent, the number of a relay or a git commit",
                 hint="list them with `rekindle status` and `rekindle relay history AGENT`",
             )
     if len(words) > 2:  # noqa: PLR2004 - OLDER and NEWER
         raise UsageError(
-            "`relay diff` compares two relays", hint="`rekindle relay diff [AGENT] OLDER NEWER`"
+            "`relay diff` compares exactly two relays",
+            hint="`rekindle relay diff [AGENT] OLDER NEWER`",
         )
     older, newer = (*words, None, None)[:2]
     return agent, older, newer
@@ -307,7 +308,7 @@ def _read_current(project: Project, store: AgentStore, name: str) -> str:
             f"{name} has no relay yet",
             hint="set one with `rekindle relay set FILE`"
             if is_here
-            else "its first cycle ends with one",
+            else "the agent's first cycle will write one",
         )
     return documents.render(documents.parse(data))
 
@@ -319,7 +320,7 @@ def _read_file(file: str, redaction: Redaction) -> tuple[Relay, int]:
     if len(data) > RELAY_BYTES:
         raise UsageError(
             f"{file} is larger than {RELAY_BYTES:,} bytes",
-            hint="shorten it: a relay is about one page",
+            hint="shorten it: a relay should be about one page",
         )
     cleaned = redaction.data(data)
     return documents.parse(cleaned), redaction.count(data, cleaned)
@@ -328,7 +329,7 @@ def _read_file(file: str, redaction: Redaction) -> tuple[Relay, int]:
 def _print_redacted(count: int) -> None:
     if count:
         many = "1 secret was" if count == 1 else f"{count:,} secrets were"
-        print_styled(f"  ! {many} redacted: `rekindle redact` shows which", fg="yellow")
+        print_styled(f"  ! {many} redacted: `rekindle redact` shows where", fg="yellow")
 
 
 def _require_usable(project: Project, proposed: Relay) -> None:
@@ -336,7 +337,7 @@ def _require_usable(project: Project, proposed: Relay) -> None:
     if not report.usable:
         raise CheckFailedError(
             f"this relay cannot be used: {report.findings[0].message}",
-            hint="give it a `## Next Action` with one directive; the old relay is unchanged",
+            hint="add a `## Next Action` with one directive; the old relay is unchanged",
         )
 
 
@@ -363,10 +364,10 @@ def _list_commits(store: FileStore, name: str, last: int | None) -> list[RelayCo
 def _find_commit(
     store: FileStore, name: str, commits: list[RelayCommitted], text: str
 ) -> RelayCommitted:
-    """Return the relay with the given number or, if there is none, the given audit-trail commit."""
+    """Return the relay with the given number, or else with the given audit-trail commit."""
     if not _REVISION.fullmatch(text):
         raise UsageError(
-            f"{text!r} is neither a relay's number nor a git commit",
+            f"{text!r} is not the number of a relay or a git commit",
             hint=f"list them with `rekindle relay history {name} --last 0`",
         )
     matches = [one for one in commits if text.isdecimal() and one.seq == int(text)]
@@ -377,7 +378,7 @@ def _find_commit(
         ]
     if len(matches) == 1:
         return matches[0]
-    what = f"{text} matches several commits" if matches else f"there is no relay {text}"
+    what = f"{text} matches several commits" if matches else f"relay {text} does not exist"
     if not matches and not text.isdecimal():
         what = f"the git audit trail has no relay with commit {text}"
     raise NotFoundError(what, hint=f"list them with `rekindle relay history {name} --last 0`")

@@ -29,11 +29,11 @@ from rekindle.thresholds.screens import REPLAY_ABOUT_CHARACTERS
 _DAY_CHARACTERS = len("2026-01-01")
 _COLOURS = {StallKind.WAITING: "yellow", StallKind.TREADMILL: "magenta", StallKind.STALLED: "red"}
 _MEANINGS = {
-    StallKind.PROGRESS: "the agent took a step",
-    StallKind.WAITING: "it waits for a person or an event",
-    StallKind.TREADMILL: "more of the same, without an end",
-    StallKind.STALLED: "the same request again",
-    StallKind.UNUSABLE: "no next action to compare",
+    StallKind.PROGRESS: "the agent made progress",
+    StallKind.WAITING: "the agent waits for a person or an event",
+    StallKind.TREADMILL: "the agent adds more of the same, without an end",
+    StallKind.STALLED: "the relay repeats the same request",
+    StallKind.UNUSABLE: "there is no next action to compare",
 }
 
 
@@ -75,7 +75,7 @@ def _print_page(
     elif stuck:
         _print_stuck(past, verdicts, stuck)
     else:
-        echo(f"\n✓ not stuck: never {STALL_ALARM} cycles in a row without a step")
+        echo(f"\n✓ not stuck: never {STALL_ALARM} cycles in a row without progress")
 
 
 def _print_stuck(

@@ -56,9 +56,9 @@ def summarize(  # noqa: PLR0917 - one parameter per option
 ) -> None:
     """Print the transcript in FILE as a checkpoint, a relay or a brief.
 
-    The model is the one under `personas: summarizer:` in rekindle.yaml, otherwise that of the
-    agent's own CLI, which is called without tools, hooks or a saved session. If its answer cannot
-    be used, it is asked once more; then the text is composed without a model. Nothing is committed.
+    The model is the one under `personas: summarizer:` in rekindle.yaml, or else that of the agent's
+    own CLI, which is called without tools, hooks or a saved session. If its answer cannot be used,
+    Rekindle asks it once more, and then composes the text without a model. Nothing is committed.
     """
     project, store, name = open_files(agent)
     if not mechanical:

@@ -28,12 +28,12 @@ def run_on_fleet(
     store = open_fleet(project, fleet)
     if not store.exists(name) and open_store(project).has_history(name):
         raise OwnershipError(
-            f"agent {name} has its history in this folder, and is not on the fleet",
-            hint=f"`rekindle fleet import {name}` moves it to the fleet with its history",
+            f"agent {name} is not on the fleet, and its history is in this folder",
+            hint=f"`rekindle fleet import {name}` moves it to the fleet, with its history",
         )
     limit = find_cycle_limit(project.manifest.agents[name]) if cycles is None else cycles
     before = store.run(name, limit, unbounded=unbounded)
-    did = "it is on the fleet now, which runs it" if before is None else "the fleet runs it"
+    did = "is now on the fleet, which will run it" if before is None else "is running on the fleet"
     pool = f"a host of pool {fleet.pool}"
     where = f"on {pool}" if store.has_host() else f"as soon as {pool} has a free slot"
     print_styled(f"✓ {name}: {did}, {where}", fg="green")
@@ -47,12 +47,14 @@ def write_fleet_brief(project: Project, fleet: FleetSettings, name: str, *, as_j
     brief = text or store.document(name, "brief")
     if brief is None:
         raise AgentError(
-            f"no brief of {name} has been written yet",
-            hint=f"`rekindle status {name}` names its host; run/output.log there has the reason",
+            f"no brief for {name} has been written yet",
+            hint=(
+                f"`rekindle status {name}` names its host; run/output.log on that host shows why"
+            ),
         )
     if as_json:
         print_json({"agent": name, "new": text is not None, "text": brief.decode()})
         return
     echo(brief.decode(), nl=False)
     if text is None:
-        echo("Note: no new brief was written; this is the last one.", err=True)
+        echo("Note: no new brief was written; this is the previous one.", err=True)

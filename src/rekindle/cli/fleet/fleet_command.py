@@ -1,4 +1,4 @@
-"""`rekindle fleet`: agents on many hosts."""
+"""`rekindle fleet`: run agents on many hosts."""
 
 import asyncio
 import os
@@ -68,13 +68,15 @@ def fleet() -> None:
 @click.option(
     "--port", type=_PORT, default=_USUAL_PORT, show_default=True, help="Port of the engine."
 )
-@click.option("--ui-port", type=_PORT, default=8233, show_default=True, help="Port of its UI.")
+@click.option(
+    "--ui-port", type=_PORT, default=8233, show_default=True, help="Port of the engine's web UI."
+)
 @click.option(
     "--db",
     type=click.Path(dir_okay=False, path_type=Path),
     help="File for its state. Default: .rekindle/fleet.db of this project.",
 )
-@click.option("--memory", is_flag=True, help="Keep its state in memory only.")
+@click.option("--memory", is_flag=True, help="Keep the engine's state in memory only.")
 @click.option(
     "--namespace",
     metavar="NAME",
@@ -83,15 +85,15 @@ def fleet() -> None:
     help="Namespace to create.",
 )
 def dev(port: int, ui_port: int, db: Path | None, memory: bool, namespace: str) -> None:
-    """Start an engine for development on this host, in the foreground.
+    """Start a development engine on this host, in the foreground.
 
-    It is a full engine with its UI, and listens on 127.0.0.1 only; Ctrl-C ends it. It has no access
-    control: for more than one host, run an engine of your own.
+    It is a full engine with its web UI, and listens on 127.0.0.1 only; press Ctrl-C to stop it. It
+    has no access control: for more than one host, run an engine of your own.
     """
     from rekindle.fleet.engine.dev_server import DevServer, find_server  # noqa: PLC0415 - needs the fleet extra
 
     if memory and db:
-        raise UsageError("--db and --memory exclude each other", hint="use one of them")
+        raise UsageError("--db and --memory exclude each other", hint="use only one of them")
     database = None if memory else db or _find_database()
     server = DevServer(port, ui_port, database, namespace)
     program = find_server()
@@ -112,7 +114,7 @@ def dev(port: int, ui_port: int, db: Path | None, memory: bool, namespace: str) 
     type=Number(1),
     default=FLEET_SLOTS,
     show_default=True,
-    help="Number of agents to run at once.",
+    help="Maximum number of agents to run at once.",
 )
 @click.option(
     "--host",
@@ -129,8 +131,8 @@ def dev(port: int, ui_port: int, db: Path | None, memory: bool, namespace: str) 
 def worker(pool: str | None, slots: int, name: str | None, root: Path | None, trust: bool) -> None:
     """Run agents of the fleet on this host, until you stop the worker.
 
-    Agents that run here when the worker ends continue on another host. They get their environment,
-    above all the key of their model, from this host.
+    When the worker stops, its agents continue on another host. They get their environment,
+    including the key of their model, from the host that runs them.
     """
     project, found = _find_fleet()
     ensure_trust(project, trust=trust)
@@ -175,7 +177,7 @@ def import_agents(agents: tuple[str, ...], every: bool, trust: bool, as_json: bo
     require_operator(project)
     names = [project.require_agent(name) for name in agents]
     if bool(names) == every:
-        raise UsageError("`fleet import` takes agents or --all", hint="use one of them")
+        raise UsageError("`fleet import` needs agent names or --all", hint="use only one of them")
     names = names or list(project.manifest.agents)
     ensure_trust(project, trust=trust)
     for name in names:
@@ -186,7 +188,7 @@ def import_agents(agents: tuple[str, ...], every: bool, trust: bool, as_json: bo
         is_new = mover.send(name)
         rows.append({"agent": name, "imported": is_new})
         if not as_json:
-            did = "moved to the fleet" if is_new else "is on the fleet already"
+            did = "moved to the fleet" if is_new else "is already on the fleet"
             echo(f"✓ {name}: {did}; `rekindle status {name}` shows its state")
     if as_json:
         print_json({"agents": rows})
@@ -198,8 +200,8 @@ def import_agents(agents: tuple[str, ...], every: bool, trust: bool, as_json: bo
 def remove(agents: tuple[str, ...], as_json: bool) -> None:
     """Move AGENTS back to this folder, with their history.
 
-    Stop them first with `rekindle stop`: a cycle that still runs is ended at once, and work that it
-    has not pushed stays on its host.
+    Stop them first with `rekindle stop`: otherwise a running cycle is stopped at once, and work
+    that it has not pushed stays on its host.
     """
     project, found = _find_fleet()
     require_operator(project)
@@ -237,16 +239,17 @@ def remove(agents: tuple[str, ...], as_json: bool) -> None:
 def key() -> None:
     """Print a new key for `fleet: codec:`, which encrypts the data that the engine stores.
 
-    Only the key goes to stdout. Every host of the fleet needs it; data encrypted with a lost key
-    cannot be read again. To change keys, add the new key last in the list on every host, then move
-    it to the first place on every host; remove the old key when no data encrypted with it is left.
+    Only the key is printed to stdout. Every host of the fleet needs it; data encrypted with a lost
+    key cannot be read again. To change keys, add the new key at the end of the list on every host,
+    then move it to the front on every host; remove the old key when no data encrypted with it is
+    left.
     """
     from rekindle.fleet.engine import encryption_keys  # noqa: PLC0415 - needs the fleet extra
 
     echo(encryption_keys.generate_key())
     echo("Store it with your other secrets, and set it in a variable on each host:", err=True)
     echo("  → rekindle.yaml: `fleet: {codec: {keys: [$REKINDLE_FLEET_KEY]}}`", err=True)
-    echo("  → or in a file of mode 0600: `fleet: {codec: {key_files: [FILE]}}`", err=True)
+    echo("  → or in a file with mode 0600: `fleet: {codec: {key_files: [FILE]}}`", err=True)
 
 
 def _make_mover(project: Project, fleet: FleetSettings) -> "AgentMover":
@@ -260,7 +263,7 @@ def _find_fleet() -> tuple[Project, FleetSettings]:
     project = config.load_project(find_current_folder())
     if project.settings.fleet is None:
         raise UsageError(
-            "rekindle.yaml names no fleet",
+            "rekindle.yaml does not name a fleet",
             hint="add `fleet: {address: HOST:PORT}`; `rekindle fleet dev` starts an engine here",
         )
     return project, project.settings.fleet

@@ -45,17 +45,17 @@ _FOR_ALL = 0o644
 
 @click.command()
 @click.argument("agent", required=False)
-@click.option("--due", is_flag=True, help="Write only the briefs that are due; for cron.")
+@click.option("--due", is_flag=True, help="Write only the briefs that are due; meant for cron.")
 @click.option(
-    "--all", "every", is_flag=True, help="Show the morning page of all agents; write nothing."
+    "--all", "every", is_flag=True, help="Show the morning page of all agents, and write nothing."
 )
 @click.option(
-    "--all-projects", is_flag=True, help="Show that page for all projects that you trust."
+    "--all-projects", is_flag=True, help="Show the morning page of all projects that you trust."
 )
 @click.option(
     "--html",
     type=click.Path(dir_okay=False),
-    help="Write that page as HTML to a file; - prints it.",
+    help="Write the morning page as HTML to a file; - prints it.",
 )
 @click.option("--mechanical", is_flag=True, help="Write the brief without a model.")
 @json_option
@@ -85,11 +85,9 @@ def brief(  # noqa: PLR0917 - one parameter per option
     """  # noqa: D301 - click keeps the lines after \b as they are
     shows = every or all_projects or html is not None
     if shows and (due or mechanical):
-        raise UsageError(
-            "--all and --html only show briefs", hint="leave --due and --mechanical out"
-        )
+        raise UsageError("--all and --html only show briefs", hint="omit --due and --mechanical")
     if html is not None and as_json:
-        raise UsageError("--html and --json exclude each other", hint="use one of them")
+        raise UsageError("--html and --json exclude each other", hint="use only one of them")
     if all_projects:
         _show(_build_projects_page(agent), html, as_json=as_json)
         return
@@ -151,7 +149,9 @@ def _build_projects_page(agent: str | None) -> morning_page.MorningPage:
                 project=to_one_line(shown), written="", entries=(entry,)
             )
     if not pages:
-        raise UsageError("no project is trusted on this host", hint="set one up: `rekindle init`")
+        raise UsageError(
+            "no project is trusted on this host", hint="set up a project with `rekindle init`"
+        )
     return morning_page.merge(pages)
 
 
@@ -227,8 +227,8 @@ def _write_one(
 
 
 def _describe_result(name: str, written: BriefResult) -> str:
-    """Return one sentence on what was written, whether a model wrote it, and at what cost."""
-    unknown = [f"resolved.jsonl has unknown loops: {', '.join(written.unknown)}"]
+    """Return a sentence that says what was written, whether by a model, and at what cost."""
+    unknown = [f"resolved.jsonl names unknown loops: {', '.join(written.unknown)}"]
     also = unknown if written.unknown else []
     if not written.turns:
         stands = "" if written.is_new else ": this is the last brief"
@@ -242,9 +242,9 @@ def _describe_result(name: str, written: BriefResult) -> str:
     turns = render_count(written.turns, "turn")
     parts = [f"written {by} from {turns}{f' ({spent})' if spent else ''}"]
     if written.how == "mechanical" and not written.words:
-        parts.append("loops stay as they are, and no model will read these turns later")
+        parts.append("loops are unchanged, and later briefs will not cover these turns")
     if written.words:
-        parts.append(f"a model has not read all of it: {written.words}")
+        parts.append(f"a model has not read all of the input: {written.words}")
     for ids, did in ((written.opened, "opened or reworded"), (written.resolved, "resolved")):
         parts += [f"loops {did}: {', '.join(ids)}"] if ids else []
     for identity in written.claimed:

@@ -40,10 +40,10 @@ from rekindle.thresholds.screens import REPORT_CHARACTERS
 
 
 def describe_event(event: AnyEvent | UnknownEvent, name: str) -> list[ReportLine]:
-    """Return the lines for an event; an empty list if it does not concern the operator."""
+    """Return the lines for an event, or an empty list if the operator does not need to see it."""
     report = _make_report(event)
     if isinstance(report, SafeModeReport):
-        return describe_report(report, name)[:1]  # the question that follows has the command
+        return describe_report(report, name)[:1]  # the question that follows shows the command
     if report is not None:
         return describe_report(report, name)
     text = _describe(event)
@@ -87,7 +87,11 @@ def _describe(event: AnyEvent | UnknownEvent) -> str:  # noqa: PLR0911 - one ret
         case events.RestartRequested():
             return f"you restarted it{' in a fresh session' if event.fresh else ''}"
         case events.HandoffTriggered():
-            return "its window is full" if event.by == "threshold" else "you asked for a handoff"
+            return (
+                ("the context window is full")
+                if event.by == "threshold"
+                else "you asked for a handoff"
+            )
         case events.HandoffResumed():
             return f"handoff {event.count} of cycle {event.cycle}: a fresh session continues"
         case events.HandoffFailed() | events.HandoffHalted():
@@ -110,7 +114,7 @@ def describe_turn(
 ) -> list[ReportLine]:
     """Return the lines for a turn: its text, then each tool call.
 
-    `is_launched` says that a supervisor started the session, so its first turn is Rekindle's
+    `is_launched` says that a supervisor started the session, so the first turn is Rekindle's
     prompt. `is_output` says that the turn is the output of a program, line by line.
     """
     lines = []
@@ -137,7 +141,7 @@ def _render_result(call: ToolCall) -> str:
 
 
 def find_time(turn: Turn, default: datetime) -> datetime:
-    """Return the time of a turn, or the default if the CLI did not record one."""
+    """Return the time of a turn, or the default if the CLI recorded no time."""
     try:
         moment = datetime.fromisoformat(turn.at)
     except ValueError:

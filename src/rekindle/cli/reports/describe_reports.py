@@ -43,7 +43,7 @@ class ReportLine(NamedTuple):
 
 
 def render_line(line: ReportLine, name: str) -> LineParts:
-    """Return a line as `run` prints it; all lines of `run` are about the same agent."""
+    """Return a line as `run` prints it; all lines of a `run` are about the same agent."""
     before = {"agent": f"{name}: ", "margin": "", "inside": "  "}[line.place]
     return (style_text(before + line.text, **line.style),)
 
@@ -51,7 +51,7 @@ def render_line(line: ReportLine, name: str) -> LineParts:
 def describe_report(
     report: SupervisorReport, name: str, *, has_keyboard: bool = False
 ) -> list[ReportLine]:
-    """Return the lines for a report; an empty result if the report is not shown to people.
+    """Return the lines for a report; an empty list if the report is not meant for people.
 
     `has_keyboard` says that Enter in this terminal ends safe mode.
     """
@@ -62,7 +62,7 @@ def _describe(report: SupervisorReport, name: str, *, has_keyboard: bool) -> Ite
     match report:
         case LaunchReport():
             how = "the same session continues" if report.resumes else "a fresh session"
-            notice = ", with a notice of what was interrupted" if report.recovery else ""
+            notice = ", and is told what was interrupted" if report.recovery else ""
             which = f" ({report.session[:8]})" if report.session else ""
             yield ReportLine(f"cycle {report.cycle}, {how}{which}{notice}", "agent", {"bold": True})
         case ExitReport():
@@ -109,8 +109,8 @@ def _describe_output(report: SupervisorReport) -> Iterator[ReportLine]:
             yield ReportLine(to_one_line(report.text, REPORT_CHARACTERS))
         case RetryReport():
             yield ReportLine(
-                f"the model's API failed ({report.status or 'no answer'}); the CLI retries in"
-                f" {report.seconds:.0f} s"
+                f"the model's API failed ({report.status or 'no answer'}); the CLI will retry in "
+                f"{report.seconds:.0f} s"
             )
         case CompactionReport():
             yield ReportLine("the conversation was compacted")
@@ -131,7 +131,7 @@ def _describe_end(report: CycleReport) -> str:
         "draft": "the agent wrote the relay",
         "edit": "the agent edited the relay",
         "summary": "the agent wrote no relay: the next cycle gets a summary of its work",
-        "carried": "the agent wrote no relay: the next cycle gets what is known of its work",
+        "carried": "the agent wrote no relay: the next cycle gets the known facts about its work",
     }.get(report.how, "no relay was written")
     verdict = f"; {': '.join(filter(None, (report.verdict, report.words)))}" if report.words else ""
     return f"cycle {report.cycle} is over, {how}{verdict}"
@@ -139,7 +139,7 @@ def _describe_end(report: CycleReport) -> str:
 
 def _describe_exit(report: ExitReport) -> Iterator[ReportLine]:
     processes = render_count(report.swept, "process", "processes")
-    left = f"ended {processes} that it had left running" if report.swept else ""
+    left = f"ended {processes} that the agent had left running" if report.swept else ""
     if report.exit.kind != "clean":
         words = "; ".join(filter(None, (report.exit.words or report.exit.kind, left)))
         yield ReportLine(f"! {words}", "margin", {"fg": "yellow"})

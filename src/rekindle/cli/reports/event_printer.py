@@ -1,4 +1,4 @@
-"""Print the events of an agent's log as they are added."""
+"""Print new events from an agent's log."""
 
 from datetime import datetime
 from typing import Any

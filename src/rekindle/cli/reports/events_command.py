@@ -32,7 +32,7 @@ from rekindle.thresholds.screens import EVENTS_POLL_SECONDS
     multiple=True,
     metavar="AGENT",
     envvar="REKINDLE_AGENT",
-    help="An agent; the same as AGENTS.",
+    help="Name of an agent; the same as AGENTS.",
 )
 @json_option
 def events(

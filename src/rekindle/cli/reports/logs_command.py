@@ -42,7 +42,7 @@ from rekindle.thresholds.screens import EVENTS_POLL_SECONDS
 from rekindle.wiring import transcript_setup
 
 LogItem = tuple[datetime, str, ReportLine]
-"""Time of a line, the agent that the line is about, and the line itself."""
+"""The time of a line, the agent that it is about, and the line itself."""
 
 
 @click.command()
@@ -52,9 +52,9 @@ LogItem = tuple[datetime, str, ReportLine]
 def logs(agents: tuple[str, ...], last: int, follow: bool) -> None:
     """Print what AGENTS did, with the time of each line, newest last; without AGENTS, all agents.
 
-    The lines are those of `rekindle run`: launches, what the agent said and called, refused calls,
-    crashes, waits and exits. They come from the log and from archived transcripts; on a fleet, from
-    the log alone.
+    The lines are the same as in `rekindle run`: launches, what the agent said and called, refused
+    calls, crashes, waits and exits. They come from the log and from archived transcripts; on a
+    fleet, from the log alone.
     """
     project, store, names = open_agents(agents)
     zone = project.settings.runtime.brief.zone
@@ -92,7 +92,7 @@ class _Printer:
 
 
 class _AgentLog:
-    """The lines about one agent, from its log and its transcripts; each line is returned once."""
+    """The lines about one agent, from its log and transcripts; each line is returned only once."""
 
     def __init__(self, project: Project, store: AgentStore, name: str) -> None:
         self._project, self._store, self._name = project, store, name
@@ -132,10 +132,10 @@ class _TurnLog:
     def __init__(self, project: Project, store: FileStore, name: str) -> None:
         self._project, self._store, self._name = project, store, name
         self._printed: dict[tuple[str, int], int] = {}
-        """Number of lines printed for each turn, by transcript name and turn number."""
+        """Number of printed lines per turn, by transcript name and turn number."""
         self._sizes: dict[str, int] = {}
         self._outputs: dict[str, ArchivedTranscript] = {}
-        """Archived output, as last printed, of programs that write no transcript."""
+        """Archived output, as last printed, of programs that do not write a transcript."""
         self._launched = 0
         """Sequence number of the last launch whose output was read."""
         self._stamps: dict[str, str] = {}
@@ -169,7 +169,8 @@ class _TurnLog:
     def _read_outputs(self) -> Iterator[LogItem]:
         """Yield the output of recent launches whose only transcript is written by the supervisor.
 
-        These are the latest launch and, if it is new since the last call, the launch before it.
+        These are the latest launch and, if that launch is new since the last call, the one before
+        it.
         """
         projection = self._store.read(self._name).projection
         launches = sorted(projection.attempts.values(), key=lambda one: one.seq)
@@ -201,11 +202,11 @@ class _TurnLog:
         return is_new
 
     def _size(self, archived: ArchivedTranscript) -> int:
-        """Return how many bytes of the archived transcript have been printed."""
+        """Return how many bytes of the archived transcript have already been printed."""
         return min(self._sizes.get(archived.name, 0), archived.size)
 
     def _lines(self, archived: ArchivedTranscript, turns: Iterator[Turn]) -> Iterator[LogItem]:
-        """Yield the lines that have not been printed; a turn can grow after it was printed."""
+        """Yield the lines that have not been printed yet; a turn can grow after it was printed."""
         at, projection = clock.read_clock(), self._store.read(self._name).projection
         is_launched = any(one.session == archived.session for one in projection.attempts.values())
         for turn in turns:

@@ -62,7 +62,7 @@ from rekindle.thresholds.screens import QUESTION_WIDTH, STATUS_POLL_SECONDS
 from rekindle.wiring.access.trust_checks import list_trusted
 from rekindle.wiring.open_store import open_store
 
-_CHANGED_SETTINGS = "rekindle.yaml changed since your last command"
+_CHANGED_SETTINGS = "rekindle.yaml has changed since your last command"
 _COLOURS: dict[str, str | None] = {state: row.colour for state, row in STATES.items()}
 
 
@@ -81,11 +81,11 @@ def status(agents: tuple[str, ...], watch: bool, every: bool, as_json: bool) -> 
     if watch and as_json:
         raise UsageError(
             "--watch and --json exclude each other",
-            hint="`rekindle events -f --json` prints a stream",
+            hint="use `rekindle events -f --json` to print a stream",
         )
     if every:
         if agents:
-            raise UsageError("--all shows every agent", hint="leave AGENTS or --all out")
+            raise UsageError("--all shows every agent", hint="omit AGENTS or --all")
         _show_all(watch=watch, as_json=as_json)
         return
     project = config.load_project(find_current_folder())
@@ -146,7 +146,7 @@ def _colour(table: list[TableLine]) -> list[LineParts]:
 
 
 def _marked(agents: list[status_details.StatusRow]) -> set[str]:
-    """Return the names of the agents that have a warning."""
+    """Return the names of the agents that have warnings."""
     return {one.row.agent for one in agents if "log" in one.details and _list_warnings(one)}
 
 
@@ -194,7 +194,7 @@ def _render_screen(agents: list[status_details.StatusRow], now: datetime) -> lis
 
 
 def _add_place(one: status_details.StatusRow) -> AgentRow:
-    """Return the row with its error as the reason, or with the agent's host added to the reason."""
+    """Return the row with the error as its reason, or with the agent's host added to its reason."""
     row, listed = one.row, one.details.get("fleet")
     if "error" in one.details:
         return replace(row, reason=one.details["error"])
@@ -241,7 +241,7 @@ def _list_known(one: status_details.StatusRow, now: datetime) -> Iterator[str]:
             yield f"  spent:  {_render_spending(row.spend, run, details['budget'], now)}"
     if row.refused:
         calls = render_count(row.refused, "tool call")
-        yield f"  refused: {calls} in this run: see `rekindle events {row.agent}`"
+        yield f"  refused: {calls} in this run; see `rekindle events {row.agent}`"
     if relay := details["relay"]:
         when = render_age_of(relay["committed"], now)
         yield f"  relay:  ~{render_count(relay['tokens'], 'token')}, by {relay['by']}, {when}"
@@ -276,7 +276,7 @@ def _render_cycle(row: AgentRow, run: dict[str, Any], now: datetime) -> str:
     if row.state == "running":
         return f"{done}; its process started {render_age_of(run['began'], now)}"
     if not run["supervised"] and row.state in {"needs you", "waiting"}:
-        return f"{done}; no supervisor runs"
+        return f"{done}; no supervisor is running"
     return done
 
 
@@ -301,11 +301,11 @@ def _render_fullness(window: WindowFigures, run: dict[str, Any]) -> str:
 def _render_spending(
     spend: SpendFigures, run: dict[str, Any], budget: dict[str, Any] | None, now: datetime
 ) -> str:
-    """Return what the run has spent, with the limit for each figure."""
+    """Return what the run has spent, and the limit of each amount."""
     cap = budget or {}
     hours = (now - run["run_began"]).total_seconds() / SECONDS_AN_HOUR if run["run_began"] else 0
     of_usd = f" of ${spend.usd_cap:g}" if spend.usd_cap else ""
-    has_money = bool(spend.usd.value or of_usd)  # a program without prices has no cost
+    has_money = bool(spend.usd.value or of_usd)  # programs without known prices have no cost
     parts = []
     if usd := render_usd([spend.usd]):
         parts.append(f"{usd}{of_usd}")
@@ -347,17 +347,18 @@ def _list_warnings(one: status_details.StatusRow) -> list[str]:
             f" `rekindle {command} {one.row.agent}` accepts it"
         )
     if row["run"] and row["run"]["hurried"] and one.row.state != "done":
-        warnings.append("its cycles take less than a minute: make the steps of its task larger")
+        warnings.append("its cycles take less than a minute: give it larger steps")
     if row["run"] and window_rule.is_too_many(row["run"]["handoffs"]):
-        warnings.append("its cycle outgrows its window again and again: split the work")
+        warnings.append("its cycles repeatedly outgrow the context window: split the work")
     if "fleet" not in row and (row["host"] or "").startswith(ownership.FLEET_PREFIX):
         warnings.append(
-            "it is on a fleet, and this is its last state here: add `fleet:` to rekindle.yaml"
+            "it is on a fleet, and this is its last state on this host: add `fleet:` to "
+            "rekindle.yaml"
         )
     if unpushed := row["unpushed"]:
         words = to_one_line(unpushed["reason"])
         warnings.append(
-            f"its work could not be pushed, and is only on host {unpushed['host']}: {words}"
+            f"its work could not be pushed, and exists only on host {unpushed['host']}: {words}"
         )
     if one.row.stale_loops:
         warnings.append("it has stale loops: finish them, or use `rekindle resolve ID REASON`")
@@ -368,15 +369,17 @@ def _list_file_warnings(one: status_details.StatusRow) -> list[str]:
     warnings, row = [], one.details
     relay = row["relay"]
     if relay and relay["over_cap"]:
-        warnings.append("the relay is over its cap even when trimmed: shorten its Next Action")
+        warnings.append("the relay is over its cap even after trimming: shorten its Next Action")
     if relay and relay["file"] == "edited":
-        warnings.append("the relay's file was edited: the next command adopts the edit")
+        warnings.append("the relay file was edited: the next command adopts the edit")
     if relay and relay["file"] in {"missing", "behind"}:
-        warnings.append(f"the relay's file is {relay['file']}: run `rekindle doctor --fix`")
+        warnings.append(f"the relay file is {relay['file']}: run `rekindle doctor --fix`")
     if row["state_file"] == "edited":
-        warnings.append("state.json was edited: the next command that writes adopts the edit")
+        warnings.append(
+            "state.json was edited: the next command that writes to the log adopts the edit"
+        )
     if row["pending"] and not (row["run"] and row["run"]["supervised"]):
-        warnings.append(f"records not in the log yet, which count already: {row['pending']}")
+        warnings.append(f"records that already count, but are not in the log yet: {row['pending']}")
     if row["unreadable"]:
         warnings.append(f"unreadable records: {row['unreadable']}; see `rekindle doctor`")
     return warnings

@@ -45,7 +45,7 @@ class StatusRow(msgspec.Struct, frozen=True):
 
     row: AgentRow
     details: dict[str, Any] = {}
-    """Details that only `status` shows; empty if the agent's files could not be read."""
+    """Details that only `rekindle status` shows; empty if the agent's files could not be read."""
 
     def as_json(self) -> dict[str, Any]:
         row: dict[str, Any] = msgspec.to_builtins(self.row, builtin_types=(datetime,))
@@ -186,7 +186,7 @@ def _collect_facts(
 
 
 def _list_background(store: FileStore, name: str) -> list[dict[str, Any]]:
-    """Return the background processes that were left running on purpose and are still running."""
+    """Return the background processes that were kept on purpose and are still running."""
     processes = store.background(name).kept
     if not processes:
         return []
@@ -207,7 +207,7 @@ def _collect_known(
     supervised: bool,
     file: str,
 ) -> dict[str, Any]:
-    """Return the details that are known for agents on this host and on a fleet alike."""
+    """Return the details that are known both for agents on this host and for agents on a fleet."""
     standing = committed.documents.get("relay")
     entry = project.manifest.agents[name]
     run = _describe_run(found, supervised=supervised) | {
@@ -252,7 +252,7 @@ def _list_questions(projection: Projection, now: datetime) -> list[dict[str, Any
 
 
 def _find_unpushed(projection: Projection) -> dict[str, Any] | None:
-    """Return since when and why work was not pushed from its host, or None if it was pushed."""
+    """Return since when and why the work is unpushed, or None if it was pushed."""
     unpushed = projection.unpushed
     return (
         {"since": unpushed.ts, "host": projection.moved.host, "reason": unpushed.words}

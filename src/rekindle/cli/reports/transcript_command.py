@@ -62,9 +62,9 @@ def transcript(
         where = "for that time or session" if since or session else "yet"
         raise NotFoundError(
             f"{name} has no transcript {where}",
-            hint=f"`rekindle run {name}` archives transcripts; for sessions that you start"
-            " yourself, install hooks (`rekindle hooks install`): the watchdog or this command"
-            " archives them",
+            hint=f"`rekindle run {name}` archives transcripts; for sessions that you start "
+            "yourself, run `rekindle hooks install`, so that the watchdog or this command can "
+            "archive them",
         )
     selected.sort(key=lambda one: one[1].at)
     _print_turns(selected[-last:] if last else selected, as_json=as_json)
@@ -73,7 +73,7 @@ def transcript(
 def _select_turns(
     archived: ArchivedTranscript, turns: Iterator[Turn], after: datetime | None, last: int
 ) -> deque[tuple[ArchivedTranscript, Turn]]:
-    """Return the last turns of a session, without holding a long transcript in memory."""
+    """Return the last turns of a session, without loading a long transcript into memory."""
     newer = ((archived, turn) for turn in turns if after is None or _is_after(turn.at, after))
     return deque(newer, maxlen=last or None)
 
@@ -97,7 +97,7 @@ def _parse_since(since: str, now: datetime) -> datetime:
             return now - timedelta(seconds=int(ago[1]) * _SECONDS[ago[2]])
         return datetime.fromisoformat(since.strip()).astimezone(UTC)
     except OverflowError:
-        return datetime.min.replace(tzinfo=UTC)  # older than any turn
+        return datetime.min.replace(tzinfo=UTC)  # a time before that of any turn
     except ValueError as error:
         raise UsageError(
             f"{since[:QUOTED_CHARACTERS]!r} is not a time",

@@ -32,7 +32,7 @@ from rekindle.thresholds import screens
 
 
 class PendingStop(Protocol):
-    """A recorded stop, and the supervisor that has to exit because of it."""
+    """A recorded stop, and the supervisor that must exit because of it."""
 
     def has_ended(self) -> bool: ...
 
@@ -41,7 +41,7 @@ class PendingStop(Protocol):
 
 
 class _FleetStop:
-    """The stop of an agent on a fleet; the engine records the stop and delivers it."""
+    """The stop of an agent on a fleet; the engine records it and delivers it to the host."""
 
     def __init__(self, store: AgentStore, agent: str) -> None:
         self._store, self._agent = store, agent
@@ -60,7 +60,7 @@ class _FleetStop:
         return not self._store.is_supervised(self._agent)
 
     def kill(self) -> None:
-        """Wait longer: the agent's host ends the agent, and needs time to receive the stop."""
+        """Wait longer: the agent's host stops the agent, and needs time to receive the command."""
         wait_until(self.has_ended, screens.STOP_WAIT_SECONDS - screens.STOP_SUPERVISOR_SECONDS)
 
     def require_stop_record(self) -> None:
@@ -76,7 +76,8 @@ def end_background(store: AgentStore, name: str, *, was_killed: bool = False) ->
         with suppress(SupervisedError), store.supervising(name):
             _end_background(store, name, patience)
     except (ConfinedError, StoreError):
-        # If the disk does not let us take the lock, no other supervisor can take it either.
+        # If the disk does not let this process take the lock, no other supervisor can take it
+        # either.
         if not store.is_supervised(name):
             with suppress(ConfinedError, StoreError):
                 _end_background(store, name, patience)

@@ -1,4 +1,4 @@
-"""`rekindle answer`, `approve`, `deny`: answers to agents' questions."""
+"""`rekindle answer`, `approve` and `deny`: answer the questions of agents."""
 
 import sys
 import time
@@ -72,13 +72,13 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class WritableStore(Protocol):
-    """A store that can be written from this host; on a fleet, the engine writes."""
+    """A store that this host can write to; on a fleet, the engine writes."""
 
     def writer(self, agent: str) -> AbstractContextManager["Writer"]: ...
 
 
 class MeantQuestion(NamedTuple):
-    """The agent that the command line selects, and its question."""
+    """The agent that the command line selects, and the question to answer."""
 
     project: Project
     store: AgentStore
@@ -96,9 +96,9 @@ def answer(words: tuple[str, ...], trust: bool, as_json: bool) -> None:
     """Answer a question with one of its choices, or with TEXT for the agent's next cycle.
 
     AGENT selects the question that this agent waits for. Without ID and AGENT, the only open
-    question is answered; TEXT must then be one argument of several words: `rekindle answer "Take
-    the second"`. Without an answer, you are asked for it at the terminal. A question can be
-    answered once. If AGENT has no open question, TEXT is a message to its next cycle.
+    question is answered; TEXT must then be a single argument with several words: `rekindle answer
+    "Take the second"`. Without an answer, you are asked for it at the terminal. A question can be
+    answered only once. If AGENT has no open question, TEXT is a message to its next cycle.
     """
     meant, answer_words = _find_question(words)
     text = (
@@ -145,7 +145,7 @@ def _answer_by_choice(
         raise UnknownQuestionError(" ".join(rest))
     choice = next((word for word in words if word in meant.question.choices), "")
     if not choice:
-        reason = "is not a yes or no: use `rekindle answer`"
+        reason = "cannot be answered with yes or no: use `rekindle answer`"
         raise AnswerError(meant.question.question, reason, meant.question.choices)
     _submit_answer(meant, choice, trust=trust, as_json=as_json)
 
@@ -180,7 +180,7 @@ def _find_question(words: Sequence[str]) -> tuple[MeantQuestion, Sequence[str]]:
         which = ", ".join(
             one.question.question for one in candidates[:QUESTIONS_NAMED] if one.question
         )
-        raise UsageError("which question? there are several", hint=f"name one by its id: {which}")
+        raise UsageError("which question? several are open", hint=f"choose one by its id: {which}")
     offered = candidates[0].question.choices if candidates[0].question else ()
     if first and not _is_answer(words, offered):
         raise UnknownQuestionError(first)  # a mistyped agent must not become part of the answer
@@ -226,7 +226,7 @@ def _submit_answer(meant: MeantQuestion, words: str, *, trust: bool, as_json: bo
         print_json(row | make_answer_row(recorded) | {"is_recorded": bool(recorded.seq)})
         return
     if not recorded.seq:
-        echo(f"{meant.agent}: the answer is kept, but its supervisor has not recorded it yet.")
+        echo(f"{meant.agent}: the answer is saved, but the supervisor has not recorded it yet.")
         echo(f"Next: `rekindle questions {meant.agent} --all` shows whether it was accepted.")
         return
     echo(f"✓ {meant.agent}: {_describe_outcome(given)}")
@@ -295,12 +295,14 @@ def _tell_agent(meant: MeantQuestion, words: str, *, as_json: bool) -> None:
         command = _find_command(meant)
         raise UsageError(
             f"{meant.agent} has no open question that takes {words!r}",
-            hint=f"`{command}` continues" if command else "`rekindle status` shows its state",
+            hint=f"`{command}` continues"
+            if command
+            else "`rekindle status` shows what the agent is doing",
         )
     if not words or len(words) > ANSWER_CHARACTERS:
         raise UsageError(
             f"an answer has 1 to {ANSWER_CHARACTERS:,} characters; this one has {len(words):,}",
-            hint="shorten it, and put the rest into a file that the agent can read",
+            hint="shorten it, and put the rest in a file that the agent can read",
         )
     meant.store.create(meant.agent)
     now = clock.read_clock()
@@ -310,7 +312,7 @@ def _tell_agent(meant: MeantQuestion, words: str, *, as_json: bool) -> None:
     if as_json:
         print_json({"agent": meant.agent, "question": None, "text": words})
         return
-    echo(f"✓ {meant.agent}: its next cycle gets the message")
+    echo(f"✓ {meant.agent}: its next cycle will get the message")
     _print_next(meant, "restart")
 
 
@@ -319,17 +321,17 @@ def _describe_outcome(answer: QuestionAnswered) -> str:
         case "stop":
             return "stops"
         case "finish":
-            return "done, as the agent reports"
+            return "done, according to the agent"
         case "note":
-            return f"{answer.choice}: recorded; its next cycle gets the answer"
+            return f"{answer.choice}: recorded; its next cycle will get the answer"
         case _ if answer.text:
-            return "its next cycle gets the answer"
+            return "its next cycle will get the answer"
         case _:
             return "will be started again"
 
 
 def _print_permission(meant: MeantQuestion) -> None:
-    """Print the manifest lines that permit the call, because an answer alone does not permit it."""
+    """Print the manifest lines that permit the call; an answer alone does not permit it."""
     manifest = meant.project.manifest
     name = manifest.agents[meant.agent].persona or AgentDefaults().persona
     persona = manifest.personas.get(name) or Persona()
@@ -342,7 +344,7 @@ def _print_permission(meant: MeantQuestion) -> None:
         return
     is_supervised = meant.store.is_supervised(meant.agent)
     then = f", then `rekindle restart {meant.agent}`" if is_supervised else ""
-    echo(f"Permit it in rekindle.yaml{then}:")
+    echo(f"To permit it, add to rekindle.yaml{then}:")
     echo(f"  personas:\n    {name}:\n      permissions:")
     echo(f"        allowed_tools: {render_tools(permitted)}")
 

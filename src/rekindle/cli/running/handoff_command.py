@@ -20,8 +20,8 @@ from rekindle.wiring.open_store import find_harness
 def handoff(agent: str | None, as_json: bool) -> None:
     """Continue AGENT's work in a fresh session, which gets a checkpoint of what was done.
 
-    The current session is stopped between two tool calls, so that no call is cut off; a session in
-    a terminal is stopped at its user's next prompt.
+    The current session is stopped between two tool calls, so that no call is interrupted; a session
+    in a terminal is stopped at its user's next prompt.
     """
     project, store, name = open_agent(agent, operator=True)
     projection = store.read(name).projection
@@ -29,7 +29,7 @@ def handoff(agent: str | None, as_json: bool) -> None:
     if not store.is_supervised(name) or newest is None or newest.exit:
         raise AgentError(
             f"{name} is not running, so there is nothing to hand off",
-            hint=f"`rekindle status {name}` shows why, and how to continue",
+            hint=f"`rekindle status {name}` shows why it is not running, and how to continue",
         )
     entry = project.manifest.agents[name]
     stays = entry.mode == "stay"
@@ -37,15 +37,20 @@ def handoff(agent: str | None, as_json: bool) -> None:
     is_heard = bool(sessions.find_launched_session(projection.lives, launch))
     if find_harness(project, name).brake(interactive=stays) is None or not is_heard:
         where = " in a terminal" if stays else ""
-        reason = "" if is_heard else ": none of its hooks has reported (`rekindle hooks install`)"
+        reason = (
+            "" if is_heard else ": none of its hooks has reported yet (`rekindle hooks install`)"
+        )
         raise AgentError(
             f"{entry.harness} cannot be stopped between two turns{where}{reason}",
-            hint=f"`rekindle restart --fresh {name}` ends it now and starts a fresh session",
+            hint=f"`rekindle restart --fresh {name}` stops it now and starts a fresh session",
         )
     store.submit(name, HandoffRequested(ts=clock.read_clock()))
     if as_json:
         print_json({"agent": name, "asked": "handoff"})
         return
     when = "at its user's next prompt" if stays else "between two tool calls"
-    echo(f"✓ {name}: its session stops {when}; a fresh one continues with a checkpoint")
-    echo(f"Next: `rekindle events -f {name}` shows when. A session that exits first needs none.")
+    echo(f"✓ {name}: its session will stop {when}; a fresh one continues with a checkpoint")
+    echo(
+        f"Next: `rekindle events -f {name}` shows the handoff. If the session exits first, no "
+        "handoff is needed."
+    )

@@ -44,10 +44,10 @@ QUESTION_ID = re.compile(r"(.+)-[0-9]+")
 
 @click.command()
 @click.argument("agent", required=False, metavar="[AGENT|ID]")
-@click.option("--all", "every", is_flag=True, help="Show answered and withdrawn questions too.")
+@click.option("--all", "every", is_flag=True, help="Also show answered and withdrawn questions.")
 @json_option
 def questions(agent: str | None, every: bool, as_json: bool) -> None:
-    """Show the questions of the agents, each with the command that answers it.
+    """Show the agents' questions, each with the command that answers it.
 
     With AGENT, or in the folder of one agent (`dir:`), only its questions are shown; with ID, only
     that question, even if it is closed. A question whose deadline has passed is shown as unanswered
@@ -124,16 +124,16 @@ def _print_question(row: dict[str, Any], now: datetime) -> None:
         after = f"; {row['default']} after {until}" if until else ""
         echo(f"  → {render_command(row['command'], row['others'])}{after}")
     elif row["state"] == "unanswered":
-        print_styled(f"  unanswered: the default applies: {row['default']}", fg="yellow")
+        print_styled(f"  unanswered, so the default applies: {row['default']}", fg="yellow")
     elif answer := row["answer"]:
         words = to_one_line(answer["choice"] or answer["text"])
         echo(f"  answered by {answer['by']}, {render_age_of(answer['ts'], now)}: {words}")
     else:
-        echo("  withdrawn: another command has settled it")
+        echo("  withdrawn: another command made it unnecessary")
 
 
 def read_known(store: AgentStore, agent: str) -> Projection:
-    """Return an agent's projection; an empty one if the agent has no log yet."""
+    """Return an agent's projection, or an empty one if the agent has no log yet."""
     try:
         return store.read(agent).projection if store.exists(agent) else Projection(agent)
     except NotOnFleetError:

@@ -35,7 +35,7 @@ from rekindle.wiring.access.trust_checks import (
 )
 
 _Restart = Literal["supervised", "unsupervised", "new", "done"]
-"""Result of a restart: a supervisor does it, the next start does, or nothing can be restarted."""
+"""Result of a restart request: what restarts the agent, or that nothing can."""
 _NOTHING_TO_RESTART: dict[_Restart, str] = {
     "new": "it was never started",
     "done": "its work is done",
@@ -73,8 +73,9 @@ def restart(agents: tuple[str, ...], fresh: bool, trust: bool, as_json: bool) ->
 
 
 def _restart(project: Project, name: str, *, fresh: bool) -> _Restart:
-    """Request a restart of an agent; return whether a supervisor does it, or why nothing can."""
-    if project.settings.fleet is not None:  # the settings of the connection must be accepted first
+    """Request a restart of an agent; return the expected result."""
+    # the operator must first accept the settings of the connection
+    if project.settings.fleet is not None:
         print_changes(name, accept_settings(project, name))
     store = open_store_of(project)
     accept_log(store, name)
@@ -109,7 +110,7 @@ def _find_nothing_to_restart(store: FileStore, name: str) -> Literal["new", "don
 def _print_restarted(
     restarted: Mapping[str, _Restart], *, as_json: bool, is_list: bool, fresh: bool
 ) -> None:
-    """Print what happens to each agent next, which depends on whether it has a supervisor."""
+    """Print what happens to each agent next, depending on whether it has a supervisor."""
     if as_json:
         rows = [
             {

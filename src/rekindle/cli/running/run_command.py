@@ -81,7 +81,9 @@ from rekindle.wiring.supervisor_setup import run_supervisor
 @click.command()
 @click.argument("agent", required=False)
 @click.option(
-    "--once", is_flag=True, help="Exit instead of waiting for a limit, an outage or a person."
+    "--once",
+    is_flag=True,
+    help="Exit instead of waiting for a usage limit, an outage or a person.",
 )
 @click.option("--cycles", type=Number(0), help="Number of cycles in this run; 0 means no limit.")
 @budget_option
@@ -209,7 +211,7 @@ def _print_end(store: FileStore, name: str, result: RunResult, *, silent: bool) 
     """Print how the run ended, and return the matching exit code."""
     if result.outcome is None:
         if not silent:
-            echo(f"{name}: nothing was started, because it was stopped or its run is over")
+            echo(f"{name}: nothing was started, because the agent was stopped or its run is over")
         return 0
     row, why = OUTCOMES[result.outcome], result.why
     command = _find_next_command(store, name, why)

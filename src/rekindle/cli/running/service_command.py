@@ -1,4 +1,4 @@
-"""`rekindle service`: units that start the daemon with the host, or write scheduled briefs."""
+"""`rekindle service`: units that start the daemon at boot, or write scheduled briefs."""
 
 import os
 import sys
@@ -49,7 +49,7 @@ _kind = click.option(
     help="Service manager. Default: the one of this host.",
 )
 _briefs = click.option(
-    "--briefs", is_flag=True, help="Use a timer for briefs instead of the daemon."
+    "--briefs", is_flag=True, help="Install a timer for briefs instead of the daemon."
 )
 _all = click.option(
     "--all",
@@ -122,11 +122,11 @@ def uninstall(kind: str | None, briefs: bool, every: bool) -> None:
 def _choose_service(
     *, briefs: bool, every: bool, trust: bool | None = None
 ) -> tuple[units.ServiceUnit, BriefSettings | None]:
-    """Return the unit that the options select; with `trust`, require the project to be trusted."""
+    """Return the unit that the options select; with `trust`, require a trusted project."""
     if every:
         if briefs:
             raise UsageError(
-                "the daemon of all projects writes briefs itself", hint="leave --briefs out"
+                "the daemon of all projects writes briefs itself", hint="omit --briefs"
             )
         for folder in list_trusted():
             refuse_agent_of(folder, RekindleFolder(folder).names(), "rekindle service")

@@ -70,12 +70,12 @@ def stop(agents: tuple[str, ...], every: bool, as_json: bool) -> None:
     """Stop AGENTS, and keep them stopped until you start them again.
 
     A process that does not exit within ten seconds is killed; `rekindle run` continues where it
-    was. Without AGENTS, the only agent is stopped, or the only one that runs.
+    was. Without AGENTS, the only agent is stopped, or the only one that is running.
     """
     names = tuple(dict.fromkeys(agents))
     if every and names:
         raise UsageError(
-            "`stop` takes agents or --all",
+            "`stop` needs agent names or --all",
             hint=f"`rekindle stop {' '.join(names)}` or `rekindle stop --all`",
         )
     if every or len(names) > 1:
@@ -105,7 +105,7 @@ def _stop_one(agent: str | None, *, as_json: bool) -> None:
     stopping.tell()
     if wait_for_ends({name: stopping}):
         raise AgentError(
-            f"{name} is to stop, but its supervisor has not exited yet",
+            f"{name} was told to stop, but its supervisor has not exited yet",
             hint="the stop is recorded: check again with `rekindle status`",
         )
     try:
@@ -150,8 +150,8 @@ def load_to_stop() -> Project:
     if is_trusted(nearest):
         return config.load_project(start)
     echo(
-        f"Note: using the project {where}: nothing runs in {to_one_line(nearest.name)}, and you"
-        f" have not accepted its {MANIFEST_FILE} on this host",
+        f"Note: using the project {where}: nothing is running in {to_one_line(nearest.name)}, and "
+        f"you have not accepted its {MANIFEST_FILE} on this host",
         err=True,
     )
     if not (meant / MANIFEST_FILE).exists():
@@ -184,13 +184,13 @@ def _store_to_stop(project: Project, name: str) -> AgentStore:
 
 
 def _note_above(project: Project, name: str) -> None:
-    """Print that a parent folder has a running agent of this name: the user may have meant it."""
+    """Tell the user that a parent folder has a running agent with this name, which may be meant."""
     running = RunningAgents()
     above = next((at for at in project.path.parents if name in running.find(at)), None)
     if above is not None:
         where = to_one_line(render_path(above))
         command = f"cd {shlex.quote(where)} && rekindle stop {name}"
-        echo(f"Note: another agent {name} runs in {where}; `{command}` stops it", err=True)
+        echo(f"Note: another agent {name} is running in {where}; `{command}` stops it", err=True)
 
 
 def find_unnamed_agents(project: Project) -> list[str]:
@@ -229,7 +229,8 @@ def stop_without_manifest(
             _print_stopped(name, was_running=True, as_json=as_json)
     if left:
         raise AgentError(
-            f"has not exited yet: {', '.join(left)}", hint="repeat the command in a moment"
+            f"these agents have not exited yet: {', '.join(left)}",
+            hint="repeat the command in a moment",
         ) from error
     echo(f"Note: {error}", err=True)
 

@@ -22,7 +22,7 @@ def attach(agent: str | None) -> None:
     require_operator(project)
     if not is_at_terminal():
         raise UsageError(
-            "`attach` needs a terminal, and there is none here",
+            "`attach` needs a terminal",
             hint=f"`rekindle logs -f {name}` prints what the agent does",
         )
     window = tmux.find_window(TMUX_SESSION, name, str(project.path))

@@ -1,4 +1,4 @@
-"""`rekindle up`, `rekindle down`: run agents in the background, and stop them."""
+"""`rekindle up` and `rekindle down`: run agents in the background, and stop them."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -67,8 +67,8 @@ from rekindle.wiring.supervisor_setup import (
 def up(agents: tuple[str, ...], tmux: bool, budget: str | None, trust: bool, as_json: bool) -> None:
     """Run AGENTS in the background; without AGENTS, every agent of rekindle.yaml.
 
-    Each agent has its own supervisor, which continues after you log out. `rekindle daemon` restarts
-    supervisors that die; `rekindle service install` starts the daemon with the host.
+    Each agent has its own supervisor, which keeps running after you log out. `rekindle daemon`
+    restarts supervisors that die; `rekindle service install` starts the daemon at boot.
     """
     project, store = open_project()
     require_operator(project)
@@ -91,7 +91,7 @@ def up(agents: tuple[str, ...], tmux: bool, budget: str | None, trust: bool, as_
         if tmux and names:
             echo(f"Next: {background_start.render_attach_hint()}")
     if any(row.error for row in rows):
-        raise AgentError("not every agent was started", hint="`rekindle doctor` checks each agent")
+        raise AgentError("some agents were not started", hint="`rekindle doctor` checks each agent")
 
 
 def render_start_result(row: StartResult) -> str:
@@ -164,7 +164,9 @@ def stop_agents(agents: Sequence[str], *, as_json: bool) -> None:
                 echo(f"✗ {name}: has not exited yet")
             else:
                 stays = (
-                    "does not run on this host" if is_lost else "is not running, and stays stopped"
+                    ("is not running on this host")
+                    if is_lost
+                    else "is not running, and stays stopped"
                 )
                 echo(f"✓ {name}: {'stopped' if name in running else stays}")
     if failed:
@@ -173,6 +175,6 @@ def stop_agents(agents: Sequence[str], *, as_json: bool) -> None:
         raise failed[0]
     if left:
         raise AgentError(
-            f"has not exited yet: {', '.join(left)}",
+            f"these agents have not exited yet: {', '.join(left)}",
             hint="the stop is recorded: check again with `rekindle status`",
         )

@@ -1,4 +1,4 @@
-"""`rekindle watch`, `rekindle daemon`: restart supervisors that have died."""
+"""`rekindle watch` and `rekindle daemon`: restart supervisors that have died."""
 
 from pathlib import Path
 
@@ -29,7 +29,7 @@ _all_projects = click.option(
 @_all_projects
 @json_option
 def watch(once: bool, every: bool, as_json: bool) -> None:
-    """Restart supervisors that have died, once.
+    """Check once for supervisors that have died, and restart them.
 
     It is meant for cron, and needs no environment variables:
 
@@ -37,7 +37,7 @@ def watch(once: bool, every: bool, as_json: bool) -> None:
         */5 * * * * cd /your/project && /path/to/rekindle watch --once
         */5 * * * * /path/to/rekindle watch --once --all
     """  # noqa: D301 - click keeps the lines after \b as they are
-    del once  # only documents the crontab line: `watch` always runs once
+    del once  # only makes the crontab line clearer: `watch` always runs once
     if every:
         _watch_all(as_json=as_json)
         return

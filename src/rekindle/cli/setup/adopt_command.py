@@ -122,7 +122,7 @@ def adopt(
         print_styled("  ! the relay is still over its cap: shorten its Next Action", fg="yellow")
     if secrets:
         print_styled(
-            f"  ! secrets redacted: {secrets:,}; `rekindle redact FILE` shows which", fg="yellow"
+            f"  ! secrets redacted: {secrets:,}; `rekindle redact FILE` shows where", fg="yellow"
         )
     for line in left:
         echo(f"· left out {line}")
@@ -138,7 +138,7 @@ def _find_project(folder: Path) -> Project | None:
 
 
 def _choose_name(folder: Path, given: str | None, named: str) -> str:
-    """Return the agent that gets the files: as given, as named in the files, or the only agent."""
+    """Return the agent that gets the files: the given, the named or the only agent."""
     if given is not None:
         return require_agent_name(given)
     if named:
@@ -166,5 +166,5 @@ def _refuse_own(path: Path, folder: Path) -> None:
 
 def _print_next(name: str, found: FoundDocuments) -> None:
     if RELAY not in found.parts:
-        echo(f"Next: `rekindle relay set FILE -a {name}` gives it a next action.")
-    echo(f"Next: look at `rekindle status {name}`, then `rekindle run {name}`.")
+        echo(f"Next: `rekindle relay set FILE -a {name}` gives the agent a next action.")
+    echo(f"Next: check `rekindle status {name}`, then run `rekindle run {name}`.")

@@ -21,14 +21,14 @@ from rekindle.formats.counts import render_count
 def demo() -> None:
     """Watch an agent get killed and come back; it needs no key and no network.
 
-    The agent is a script; everything else works as for a real agent. The demo runs in a temporary
+    The agent is a script; everything else works as with a real agent. The demo runs in a temporary
     folder, which is removed at the end.
     """
     with tempfile.TemporaryDirectory(prefix="rekindle-demo-") as folder:
         print_styled(
             "An agent is killed in the middle of its work, and the work continues.", bold=True
         )
-        echo(f"All in {folder}: no key, no network.\n")
+        echo(f"Everything happens in {folder}: no key, no network.\n")
         shown = Demonstration(Path(folder), echo).run()
         if shown is None:
             raise click.Abort
@@ -42,7 +42,7 @@ def _print_summary(shown: DemoCounts) -> None:
     )
     if shown.chapters != shown.heartbeats:
         raise CheckFailedError(
-            "the demo did not work as expected", hint="please report it with its output"
+            "the demo did not work as expected", hint="please report this, with the output above"
         )
     print_styled("\n✓ Killed twice; nothing was lost, and nothing was done twice.", fg="green")
     echo("Next: `rekindle init` in your own project, then `rekindle run`.")

@@ -69,8 +69,8 @@ OPTIONAL_PROGRAMS = {
 def doctor(fix: bool, take_over: bool, as_json: bool) -> None:
     """Check the setup, and print a fix for each problem.
 
-    The exit code is 0 if nothing is broken, and 8 otherwise; a missing optional program is not a
-    problem.
+    The exit code is 0 if nothing is broken, and 8 otherwise; a missing optional program does not
+    count as a problem.
     """
     if fix or take_over:
         _fix(take_over=take_over)
@@ -179,7 +179,7 @@ def _examine_start(project: Project, store: FileStore, name: str) -> Iterator[Fo
         if known.run.is_safe:
             around = RowInputs(clock.read_clock(), is_supervised=store.is_supervised(name))
             row = build_row(known, around)
-            stopped = ", and you stopped it" if row.state == "stopped" else ""
+            stopped = ", and you have stopped it" if row.state == "stopped" else ""
             yield FolderProblem(
                 f"is in safe mode: {explain_safe_mode(known)}{stopped}", row.command
             )
@@ -235,7 +235,7 @@ def _fix_agent(store: FileStore, name: str, *, take_over: bool) -> None:
 
 
 def _print_problems(found: dict[str, list[FolderProblem]], missing: dict[str, str]) -> None:
-    """Print the problems, then the optional programs; say what a missing one is used for."""
+    """Print the problems, then the optional programs, with the purpose of each missing one."""
     noted: dict[FolderProblem, list[str]] = {}
     for name, problems in found.items():
         for one in problems:

@@ -25,11 +25,13 @@ from rekindle.wiring.forget_project import (
 )
 
 _dry_run = click.option(
-    "--dry-run", is_flag=True, help="List what would be removed, and remove nothing."
+    "--dry-run", is_flag=True, help="List what would be removed, but remove nothing."
 )
-_yes = click.option("--yes", is_flag=True, help="Remove without asking.")
+_yes = click.option("--yes", is_flag=True, help="Remove without asking first.")
 _keep_history = click.option(
-    "--keep-history", is_flag=True, help="Keep .rekindle: logs, relays, briefs, transcripts."
+    "--keep-history",
+    is_flag=True,
+    help="Keep .rekindle, with its logs, relays, briefs and transcripts.",
 )
 
 
@@ -39,13 +41,13 @@ _keep_history = click.option(
 @_dry_run
 @_yes
 def forget(folder: Path, keep_history: bool, dry_run: bool, yes: bool) -> None:
-    """Remove every trace of Rekindle for the project in FOLDER, which may be gone already.
+    """Remove every trace of Rekindle for the project in FOLDER, even if FOLDER is already gone.
 
     This removes hooks from the settings of agent CLIs, units, lines of your crontab, locks, the
     record that you trust the folder, and .rekindle with the agents' logs, relays and transcripts.
     Your files, rekindle.yaml and the branches of the audit trail stay. A crontab line that also
-    starts other commands is shown, not removed. The command is refused while an agent or the daemon
-    runs there.
+    starts other commands is shown, not removed. The command refuses while an agent or the daemon is
+    running there.
     """
     folder = (find_current_folder() / folder).resolve()
     names = RekindleFolder(folder).names()
@@ -54,7 +56,7 @@ def forget(folder: Path, keep_history: bool, dry_run: bool, yes: bool) -> None:
     traces = list(wiring.find_traces(folder, keep_history=keep_history))
     if not traces:
         shown = to_one_line(render_path(folder))
-        echo(f"Nothing of {shown} is left. `rekindle status --all` lists the other projects.")
+        echo(f"No trace of {shown} is left. `rekindle status --all` lists your other projects.")
         return
     if _remove(traces, dry_run=dry_run, yes=yes) and names:
         _tell_left(names)
@@ -67,7 +69,7 @@ def forget(folder: Path, keep_history: bool, dry_run: bool, yes: bool) -> None:
 def uninstall(keep_history: bool, dry_run: bool, yes: bool) -> None:
     """Remove every trace of Rekindle on this host: `forget` for all projects, then your user files.
 
-    This also removes hooks for the user, the unit of the daemon for all projects, and your Rekindle
+    This also removes your user hooks, the unit of the daemon for all projects, and your Rekindle
     folder. Plugins and extensions made by `hooks export` stay where you put them.
     """
     folders = trust_records.list_recorded()
@@ -101,7 +103,8 @@ def _remove(found: Sequence[InstalledTrace | Leftover], *, dry_run: bool, yes: b
     if traces and not yes:
         if not sys.stdin.isatty():
             raise UsageError(
-                "nothing was removed: there is no terminal to ask at", hint="repeat with --yes"
+                "nothing was removed, because there is no terminal to ask for confirmation",
+                hint="repeat the command with --yes",
             )
         if not click.confirm("Remove all of this?", default=False):
             return False

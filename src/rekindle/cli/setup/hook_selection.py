@@ -100,4 +100,6 @@ def _choose_harness(given: str | None, used: list[Harness]) -> Harness:
     if len(used) == 1:
         return used[0]
     names = ", ".join(cli.NAME for cli in used) or ", ".join(HARNESSES)
-    raise UsageError("hooks of which CLI?", hint=f"choose one with --harness: {names}")
+    raise UsageError(
+        "it is not clear which CLI's hooks you mean", hint=f"choose one with --harness: {names}"
+    )

@@ -102,8 +102,8 @@ def install(  # noqa: PLR0917 - one parameter per option
 ) -> None:
     """Add the hooks of AGENT to its CLI's settings, or update them.
 
-    The settings are in the folder that the agent works in (`dir:`). With --all, hooks are installed
-    for every agent; hooks of another agent are never replaced.
+    The settings are in the agent's working folder (`dir:`). With --all, hooks are installed for
+    every agent; hooks of another agent are never replaced.
 
     \b
     claude-code
@@ -117,7 +117,7 @@ def install(  # noqa: PLR0917 - one parameter per option
       project  .gemini/settings.json
       user     .gemini/settings.json in $GEMINI_CLI_HOME or ~
 
-    Hooks for the user find the project and the agent by the folder in which the CLI was started.
+    User hooks find the project and the agent by the folder in which the CLI was started.
     """  # noqa: D301 - click keeps the lines after \b as they are
     is_named = agent and (is_typed("named") or is_typed("agent"))
     if level == "user":
@@ -187,7 +187,7 @@ def _print_installed(installed: list[_AgentHooks], *, every: bool = False, as_js
         elif done.program_changed:
             echo(f"✓ hooks updated in {place.shown}")
         else:
-            echo(f"✓ hooks are already installed in {place.shown}")
+            echo(f"✓ hooks were already installed in {place.shown}")
     changed = [one for one in installed if one.done.settings_changed]
     for note in dict.fromkeys(note for one in changed for note in _list_notes(one)):
         echo(f"· {note}")
@@ -202,11 +202,11 @@ def _print_installed(installed: list[_AgentHooks], *, every: bool = False, as_js
 
 def _list_notes(one: _AgentHooks) -> Iterator[str]:
     if one.place.level == "local" and one.done.settings_made:
-        yield "the file has the path of this machine's Python: keep it out of git"
+        yield "the file contains the path of this machine's Python: keep it out of git"
     if one.place.level == "project":
         yield (
-            "the file has the path of this machine's Python: on another machine, install the hooks"
-            " again"
+            "the file contains the path of this machine's Python: on another machine, install the "
+            "hooks again"
         )
     if one.place.files.trust:
         yield one.place.files.trust
@@ -247,7 +247,7 @@ def uninstall(
     if as_json:
         print_json({"hooks": rows} if every else rows[0])
     elif not places:
-        echo("Nothing to do: no hooks of Rekindle are installed here.")
+        echo("Nothing to do: Rekindle has no hooks here.")
 
 
 def _refuse_unaccepted(place: HookLocation) -> None:
@@ -262,11 +262,11 @@ def _refuse_unaccepted(place: HookLocation) -> None:
 
 def _print_removed(place: HookLocation, done: HookChanges) -> None:
     if done.settings_removed:
-        echo(f"✓ hooks removed, and {place.shown} too, which had nothing else")
+        echo(f"✓ hooks removed, and {place.shown} too, which contained nothing else")
     elif done.settings_changed:
         echo(f"✓ hooks removed from {place.shown}")
     else:
-        echo(f"Nothing to do: there are no hooks of Rekindle in {place.shown}.")
+        echo(f"Nothing to do: Rekindle has no hooks in {place.shown}.")
 
 
 @hooks.command(short_help="Write the hooks as a package for a CLI.")
@@ -281,8 +281,8 @@ def export(folder: Path, harness: str) -> None:
     """Write the hooks into FOLDER as a package that the CLI itself can install.
 
     The package is a plugin for Claude Code, an extension for Gemini CLI, or a hooks file for Codex.
-    None of your settings are changed. The hooks report for the only agent of the project that the
-    CLI is started in.
+    None of your settings are changed. The hooks report sessions for the only agent of the project
+    in which the CLI is started.
     """
     made = export_hooks(HARNESSES[harness], folder)
     for path in made:
@@ -308,7 +308,7 @@ def status(as_json: bool) -> None:
         for one in reports:
             _print_report(one)
         if not reports:
-            echo("No agent here has a CLI with hooks: `rekindle run` needs none.")
+            echo("The agents here have no CLI with hooks; `rekindle run` does not need hooks.")
         elif all(one.state == "not installed" for one in reports):
             echo("Next: `rekindle hooks install`.")
     if any(one.is_broken for one in reports):

@@ -129,7 +129,7 @@ def init(
     given = {"tools": tools, "task": task, "until": until, "command": command}
     _refuse_unusable(folder, name, given, is_known=name in known)
     if is_there:
-        did = [f"{manifest.MANIFEST_FILE} exists already, with {', '.join(known)}"]
+        did = [f"{manifest.MANIFEST_FILE} already exists, with {', '.join(known)}"]
     else:
         chosen = _choose_entry(harness or (command and "command"), yes=yes, tools=tools)
         # While the prompt was open, a manifest that the user has not seen may have been created.
@@ -155,11 +155,13 @@ def init(
         echo(f"✓ {line}")
     if stands == "command" and not project.manifest.agents[name].command:
         echo(f"Next: add `command: ./your-program` to {name} in {manifest.MANIFEST_FILE}.")
-        echo("      It writes its relay to the file that REKINDLE_RELAY names; DONE ends the run.")
+        echo("      It writes its relay to the file named in REKINDLE_RELAY; DONE ends the run.")
     if words := _explain_shared_task(project, name):
         echo(f"· {words}")
     if not is_trusted(folder):
-        echo("· this folder came with a manifest: the first `rekindle run` asks for trust")
+        echo(
+            "· this folder came with a manifest: the first `rekindle run` asks whether you trust it"
+        )
     echo(f"Next: {_render_task_step(project, name)}`rekindle run {name}`.")
 
 
@@ -192,7 +194,7 @@ def _is_untouched(prompt: Path) -> bool:
 
 
 def _explain_shared_task(project: config.Project, name: str) -> str:
-    """Return a note that other agents have the same prompt file, or "" if none has."""
+    """Return a note that other agents use the same prompt file, or "" if none does."""
     prompts = {
         agent: entry.prompt or AgentDefaults().prompt
         for agent, entry in project.manifest.agents.items()
@@ -202,7 +204,7 @@ def _explain_shared_task(project: config.Project, name: str) -> str:
     if not others:
         return ""
     where = f"`prompt:` in {manifest.MANIFEST_FILE}"
-    return f"{prompts[name]} is the task of {', '.join(others)} too: {where} gives {name} its own"
+    return f"{prompts[name]} is also the task of {', '.join(others)}: {where} gives {name} its own"
 
 
 def _render_task_step(project: config.Project, name: str) -> str:
@@ -211,7 +213,7 @@ def _render_task_step(project: config.Project, name: str) -> str:
         read_task(project, name)
         return ""
     prompt = project.manifest.agents[name].prompt or AgentDefaults().prompt
-    return f"write its task into {prompt}, then "
+    return f"write the agent's task into {prompt}, then "
 
 
 def _accept(project: config.Project, name: str, *, is_new_folder: bool, is_added: bool) -> None:
@@ -253,7 +255,7 @@ def _choose_entry(
     if tools and not HARNESSES[chosen].CAN.permits_tools:
         raise UsageError(
             f"--tools has no effect with {chosen}",
-            hint="leave it out: your program sets its own permissions",
+            hint="omit it: your program sets its own permissions",
         )
     return chosen, tools or _ask_for_tools(chosen, yes=yes)
 
@@ -263,7 +265,9 @@ def _ask_for_tools(harness: str, *, yes: bool) -> PermissionLevel:
     if yes or not sys.stdin.isatty() or not HARNESSES[harness].CAN.permits_tools:
         return DEFAULT_LEVEL
     levels = ", ".join(f"{name}: {row.words}" for name, row in PERMISSION_LEVELS.items())
-    answer = _ask(f"What may it do ({levels})", DEFAULT_LEVEL, yes=yes, choices=PERMISSION_LEVELS)
+    answer = _ask(
+        f"What may the agent do ({levels})", DEFAULT_LEVEL, yes=yes, choices=PERMISSION_LEVELS
+    )
     return cast("PermissionLevel", answer)
 
 
@@ -325,14 +329,14 @@ def _write_manifest(
 
     before, after = config.rewrite_manifest(folder, changed)
     if before == after:
-        return [f"agent {name} is in {manifest.MANIFEST_FILE} already"]
+        return [f"agent {name} is already in {manifest.MANIFEST_FILE}"]
     did = [
         f"added {name} to {manifest.MANIFEST_FILE}"
         if before.strip()
         else f"wrote {manifest.MANIFEST_FILE}"
     ]
     if permissions:
-        did.append(f"it may {_render_may(words)}: edit persona {persona} there to change that")
+        did.append(f"it may {_render_may(words)}: to change that, edit the persona {persona} there")
     return did
 
 
@@ -389,7 +393,7 @@ def make_default_name(folder: Path) -> str:
 
 
 def _ask(question: str, default: str, *, yes: bool, choices: Collection[str] = ()) -> str:
-    """Ask the user, offering the choices if there are any; with `yes`, return the default."""
+    """Ask the user, with the choices if there are any; with `yes`, return the default."""
     if yes:
         return default
     kind = click.Choice(list(choices)) if choices else None

@@ -30,7 +30,7 @@ from rekindle.stores.folders.agent_folder import RekindleFolder
 from rekindle.system.processes import stop_signals
 
 _LARGEST_SEED = 2**32 - 1
-_CANNOT_TELL = "Not tested: whether the disk keeps confirmed writes when the power fails."
+_CANNOT_TELL = "Not tested: whether the disk keeps confirmed writes after a power failure."
 
 
 @click.command()
@@ -41,7 +41,7 @@ _CANNOT_TELL = "Not tested: whether the disk keeps confirmed writes when the pow
     metavar="NUMBER",
     default=0.5,
     show_default=True,
-    help="Minutes to test.",
+    help="Duration of the test in minutes.",
 )
 @click.option(
     "--seed", type=options.Number(0, _LARGEST_SEED), help="Seed of an earlier run, to repeat it."
@@ -50,8 +50,8 @@ _CANNOT_TELL = "Not tested: whether the disk keeps confirmed writes when the pow
 def torture(folder: str | None, minutes: float, seed: int | None, as_json: bool) -> None:
     """Test whether a file system gives the guarantees that Rekindle needs.
 
-    FOLDER is where your agents are to live; the default is this project's .rekindle, or the current
-    folder. The test runs in a temporary folder below it, which is removed at the end.
+    FOLDER is where you want to keep your agents; the default is this project's .rekindle, or the
+    current folder. The test runs in a temporary folder below it, which is removed at the end.
     """
     place = Path(folder) if folder is not None else _choose_folder()
     chosen = random.randrange(_LARGEST_SEED) if seed is None else seed  # noqa: S311 - not a secret
@@ -80,7 +80,9 @@ def torture(folder: str | None, minutes: float, seed: int | None, as_json: bool)
     if not held:
         raise CheckFailedError(
             f"{place} does not give the guarantees that Rekindle needs",
-            hint="do not put .rekindle here: move the project to a local disk, then test that",
+            hint=(
+                "do not put .rekindle there: move the project to a local disk, then test that disk"
+            ),
         )
     if not as_json:
         print_styled(f"\n✓ {place} gives the guarantees that Rekindle needs.", fg="green")

@@ -25,7 +25,7 @@ _LAST_PARAGRAPH = re.compile(
 
 
 class AuditRevision(msgspec.Struct, frozen=True):
-    """The event of the log that a commit of the audit trail records."""
+    """The log event that a commit of the audit trail records."""
 
     seq: int
     gen: int

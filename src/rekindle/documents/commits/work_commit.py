@@ -30,11 +30,11 @@ class PushedWork(msgspec.Struct, frozen=True):
     """The state of a workspace on its remote."""
 
     revision: str
-    """Commit on the work branch."""
+    """Id of the commit on the work branch."""
     head: str
-    """Commit that HEAD pointed to; empty if there was no commit yet."""
+    """Id of the commit that HEAD pointed to; empty if there was no commit yet."""
     branch: str
-    """Branch that was checked out; empty for a detached HEAD."""
+    """Name of the checked-out branch; empty for a detached HEAD."""
 
 
 class RemoteLocation(msgspec.Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""Events: the facts of an agent's life, each one line of JSON.
+"""Events: the facts of an agent's life, each on one line of JSON.
 
 The union `AnyEvent` is closed: it lists every kind. Each kind has an explicit tag, which commands
 print and programs read, and a summary for the reference; the import fails if either is missing. A
@@ -322,11 +322,11 @@ def _parse_unknown(line: bytes, error: Exception) -> UnknownEvent:
     kind = raw.get("kind")
     tags = {str(cls.__struct_config__.tag) for cls in EVENT_KINDS}
     if not isinstance(kind, str) or kind in tags:
-        raise DocumentError("event", f"does not fit its kind ({error})") from error
+        raise DocumentError("event", f"is not valid for its kind ({error})") from error
     try:
         event = msgspec.convert(raw, UnknownEvent)
     except msgspec.ValidationError as unfit:
-        raise DocumentError("event", f"does not fit its kind ({unfit})") from unfit
+        raise DocumentError("event", f"is not valid for its kind ({unfit})") from unfit
     _require_time(event.ts)
     return event
 
@@ -334,6 +334,6 @@ def _parse_unknown(line: bytes, error: Exception) -> UnknownEvent:
 def _require_time(ts: datetime) -> None:
     """Require a time zone, and a year that leaves room for earlier and later times."""
     if ts.tzinfo is None:
-        raise DocumentError("event", "its time has no zone")
+        raise DocumentError("event", "has a time without a time zone")
     if not _EARLIEST <= ts.year <= _LATEST:
-        raise DocumentError("event", f"its time is out of range ({ts.year})")
+        raise DocumentError("event", f"has a time that is out of range ({ts.year})")

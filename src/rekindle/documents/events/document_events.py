@@ -25,7 +25,7 @@ class LoopResolved(Event, frozen=True, kw_only=True, tag="loop.resolved"):
 
 
 class LoopCorrection(msgspec.Struct, frozen=True, omit_defaults=True):
-    """New text for a loop, which is neither opened nor closed.
+    """Event with a new text for a loop, which is neither opened nor closed.
 
     Its time is just after the event that it corrects, so that a resolution still counts that the
     editor of the file did not see.
@@ -40,7 +40,7 @@ class LoopCorrection(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class StateAdopted(Event, frozen=True, kw_only=True, tag="state.adopted"):
-    summary = "state.json was edited by hand; additions were adopted, and nothing was dropped."
+    summary = "A person edited state.json; the additions were adopted, and nothing was dropped."
     open_loops: tuple[OpenLoop, ...] = ()
     """Loops that were added or changed."""
     resolved: tuple[Resolution, ...] = ()
@@ -58,13 +58,13 @@ class StateAdopted(Event, frozen=True, kw_only=True, tag="state.adopted"):
 class SourceAdopted(Event, frozen=True, kw_only=True, tag="source.adopted"):
     summary = "The files of another loop were adopted; the same files are not adopted twice."
     source: str
-    """Path of the adopted files."""
+    """Path from which the files were adopted."""
     sha256: str
     """Hash of everything that was found at the source."""
 
 
 class RelayProposed(Event, frozen=True, kw_only=True, tag="relay.proposed"):
-    summary = "A relay was submitted; it stays in the inbox until the fold commits it."
+    summary = "A relay was submitted; it stays in the inbox until the writer commits it."
     text: str
     """Text of the relay."""
     by: str
@@ -76,7 +76,7 @@ class DocumentCommitted(Event, frozen=True, kw_only=True):
 
     document: ClassVar[str]
     sha256: str
-    """Hash of the content."""
+    """Hash of the document's content."""
     previous: str = ""
     """Hash of the previous content, for rolling forward after a crash."""
     path: str
@@ -120,11 +120,11 @@ class BriefedPosition(msgspec.Struct, frozen=True, omit_defaults=True):
     turn: int = 0
     """Number of the last turn before the offset."""
     rest: str = ""
-    """Fingerprint of the turns that were still unfinished."""
+    """Fingerprint of the turns that were still unfinished at that point."""
 
 
 class BriefMade(Event, frozen=True, kw_only=True, tag="brief.made"):
-    summary = "A brief covers everything up to here, and the state has its results."
+    summary = "A brief was written; it covers everything up to here, and the state has its results."
     morning: str
     """Date of the morning that the brief is for."""
     closes: bool = False

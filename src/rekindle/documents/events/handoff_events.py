@@ -27,7 +27,7 @@ class HandoffTriggered(Event, frozen=True, kw_only=True, tag="handoff.triggered"
     cycle: int
     session: str
     by: str
-    """Cause: threshold for a full window, person for a request by the operator."""
+    """Cause of the handoff: threshold for a full window, person for a request by the operator."""
     tokens: int | None = None
     """Number of tokens in the window."""
     window: int | None = None
@@ -52,7 +52,7 @@ class HandoffResumed(Event, frozen=True, kw_only=True, tag="handoff.resumed"):
 
 
 class HandoffFailed(Event, frozen=True, kw_only=True, tag="handoff.failed"):
-    summary = "A handoff failed, or no model could be asked for it; the work continues."
+    summary = "A handoff failed, or no model could write its checkpoint; the work continues."
     launch: str
     words: str
 

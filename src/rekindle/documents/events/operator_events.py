@@ -9,7 +9,7 @@ from rekindle.documents.events.event import Event
 class DesiredSet(Event, frozen=True, kw_only=True, tag="desired.set"):
     summary = "The operator decided whether the agent should run; this overrides every marker."
     desired: Literal["running", "stopped"]
-    """State that the operator wants for the agent."""
+    """State in which the operator wants the agent to be."""
     cycles: int | None = None
     """Maximum number of cycles of the run, 0 for no limit; None leaves the limit unchanged."""
     unbounded: bool | None = None
@@ -17,7 +17,7 @@ class DesiredSet(Event, frozen=True, kw_only=True, tag="desired.set"):
 
 
 class RestartRequested(Event, frozen=True, kw_only=True, tag="restart.requested"):
-    summary = "The operator asked for another start now, whatever prevented it."
+    summary = "The operator asked for another start now, whatever had prevented it."
     fresh: bool = False
     """Whether to start a fresh session instead of resuming the current one."""
     once: bool = False
@@ -45,9 +45,9 @@ class QuestionAsked(Event, frozen=True, kw_only=True, tag="question.asked"):
     text: str = ""
     """The question, in one sentence."""
     request: dict[str, Any] = {}
-    """Exact request: the refused call with its arguments, or the cap that was reached."""
+    """The exact request: the refused call with its arguments, or the cap that was reached."""
     choices: tuple[str, ...]
-    """Possible answers; TEXT means any text, AMOUNT a number."""
+    """Possible answers; TEXT stands for any text, AMOUNT for a number."""
     default: str
     """Choice that applies at the deadline."""
     deadline: datetime | None = None

@@ -11,13 +11,13 @@ class AgentCreated(Event, frozen=True, kw_only=True, tag="agent.created"):
 
 
 class AgentReceived(Event, frozen=True, kw_only=True, tag="agent.received"):
-    summary = "The state of an agent from elsewhere; this log continues from it."
+    summary = "The log received the state of an agent from elsewhere, and continues from it."
     known: dict[str, Any]
     """Projection of all events up to and including this one."""
 
 
 class OwnerChanged(Event, frozen=True, kw_only=True, tag="owner.changed"):
-    summary = "A host took the agent over; from here on older generations are refused."
+    summary = "A host took over the agent; from here on, the log refuses older generations."
     host: str
     previous: str
     """Name of the previous owner's host."""

@@ -52,9 +52,11 @@ class CycleEnded(Event, frozen=True, kw_only=True, tag="cycle.ended"):
     relay: str = ""
     """Archive path of the relay that the cycle ended with."""
     verdict: str = ""
-    """progress, stalled, treadmill, waiting or unusable; empty if there was nothing to compare."""
+    """Verdict: progress, stalled, treadmill, waiting or unusable; empty if there was nothing to
+    compare.
+    """
     about: str = ""
-    """Request that was repeated, or the thing that the agent is waiting for."""
+    """The request that was repeated, or what the agent is waiting for."""
     is_equal: bool = False
     """Whether the request was repeated word for word, not only in similar words."""
     did: str = ""
@@ -93,9 +95,9 @@ class LaunchStarted(Event, frozen=True, kw_only=True, tag="launch.started"):
     recovery: bool = False
     """Whether this is a fresh session that takes over from an interrupted one."""
     why: str = ""
-    """Reason why a fresh session was started although one could have been resumed."""
+    """Reason for a fresh session, although an earlier one could have been resumed."""
     boot: str = ""
-    """Boot id of the host. Together with `uptime`, it excludes processes that are older."""
+    """Boot id of the host; together with `uptime`, it rules out older processes."""
     uptime: float = 0.0
     """Time from the boot of the host to the launch, in seconds."""
     head: str = ""
@@ -108,7 +110,9 @@ class LaunchEnded(Event, frozen=True, kw_only=True, tag="launch.ended"):
     cycle: int
     session: str
     exit: str
-    """clean, crash, resume-failed, limit, …; lost if the supervisor died before the exit."""
+    """Kind of exit: clean, crash, resume-failed, limit, …; lost if the supervisor died before the
+    exit.
+    """
     resumes: bool = False
     started: bool = True
     """Whether the program could be started."""
@@ -128,7 +132,7 @@ class LaunchEnded(Event, frozen=True, kw_only=True, tag="launch.ended"):
     ended: tuple[str, ...] = ()
     """Command lines of the first processes that the launch left behind."""
     seconds: float = 0.0
-    """Duration by a monotonic clock, in seconds."""
+    """Duration in seconds, measured with a monotonic clock."""
     usd: float | None = None
     """Cost that the CLI reported, in dollars."""
     tokens: int | None = None
@@ -150,7 +154,7 @@ class LaunchEnded(Event, frozen=True, kw_only=True, tag="launch.ended"):
 
 
 class CallRefused(Event, frozen=True, kw_only=True, tag="call.refused"):
-    summary = "The CLI refused a tool call because nothing permits it."
+    summary = "The CLI refused a tool call because no rule permits it."
     launch: str
     cycle: int
     tool: str
@@ -171,7 +175,7 @@ class SafeModeEntered(Event, frozen=True, kw_only=True, tag="safe_mode.entered")
 
 
 class WaitStarted(Event, frozen=True, kw_only=True, tag="wait.started"):
-    summary = "Nothing starts before a given time: a pause, an outage, a usage limit."
+    summary = "Nothing starts before a given time, because of a pause, an outage or a usage limit."
     why: str
     until: datetime
     """Time at which the wait ends."""
@@ -207,7 +211,7 @@ class ReviewMade(Event, frozen=True, kw_only=True, tag="review.made"):
 
 
 class SpendRecorded(Event, frozen=True, kw_only=True, tag="spend.recorded"):
-    summary = "The spend of the run so far, including the turns of the running process."
+    summary = "The run's spending so far was recorded, including the turns of the running process."
     launch: str
     tokens: int
     """Number of tokens that the run has used so far."""

@@ -4,7 +4,7 @@ from rekindle.documents.events.event import Event
 
 
 class SessionStarted(Event, frozen=True, kw_only=True, tag="session.started"):
-    summary = "A session of a harness started or continued: by resume, clear, compact or fork."
+    summary = "A session started, or continued by resume, clear, compact or fork."
     session: str
     harness: str
     source: str = ""
@@ -20,12 +20,12 @@ class SessionStarted(Event, frozen=True, kw_only=True, tag="session.started"):
 
 
 class SessionLost(Event, frozen=True, kw_only=True, tag="session.lost"):
-    summary = "A session ended without a report, with its process; a later session was told."
+    summary = "A session's process ended without a report; a later session was told."
     session: str
 
 
 class SessionEnded(Event, frozen=True, kw_only=True, tag="session.ended"):
-    summary = "A session reported its end; a killed one never does."
+    summary = "A session reported its end; a killed session never does."
     session: str
     reason: str = ""
     """Reason for the end that the CLI reports."""
@@ -43,7 +43,7 @@ class PromptSubmitted(Event, frozen=True, kw_only=True, tag="prompt.submitted"):
 
 
 class SessionCompacted(Event, frozen=True, kw_only=True, tag="session.compacted"):
-    summary = "A harness is about to compact its context."
+    summary = "A CLI is about to compact a session's context."
     session: str
     trigger: str = ""
     """Cause of the compaction according to the CLI: auto or manual."""

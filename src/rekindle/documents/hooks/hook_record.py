@@ -20,7 +20,7 @@ _NONE = "-"
 PREFIX = b"1 hook "
 """Version and kind at the start of a hook's record."""
 VISITOR = "visitor"
-"""Value instead of a launch id for a person's own session beside a supervised one."""
+"""Value that marks a person's own session beside a supervised one, in place of a launch id."""
 
 
 class HookRecord(msgspec.Struct, frozen=True, kw_only=True):

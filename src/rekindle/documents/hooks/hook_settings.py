@@ -23,7 +23,7 @@ from rekindle.formats.json_edit import (
 )
 
 HOOK_PROGRAM = "hook.pyc"
-"""Name of the hook program in a workspace; elsewhere, the name also includes a content hash."""
+"""Name of the hook program in a workspace; in other places, the name also has a content hash."""
 _PROGRAM = re.compile(r"(?:.*/)?hook(?:-[0-9a-f]{32})?\.pyc", re.DOTALL)
 EMPTY_SETTINGS = "{}\n"
 """Content that is assumed for a missing or empty file."""
@@ -62,7 +62,7 @@ class HookFiles(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def comments(self) -> bool:
-        """Whether the CLI's settings may contain comments, which other CLIs cannot parse."""
+        """Return whether the CLI's settings may contain comments, which other CLIs cannot parse."""
         return self.folder in _COMMENTED
 
 
@@ -249,7 +249,7 @@ def _list_events(root: JsonNode) -> Iterator[tuple[str, JsonNode]]:
 
 
 def _read_previous(before: str) -> dict[str, Any] | None:
-    """Return the value of `hooks` in an earlier text of the file, or None if it had none."""
+    """Return the value of `hooks` in an earlier text of the file, or None if there was none."""
     try:
         hooks = json.loads(before.removeprefix("\ufeff")).get("hooks")
     except (ValueError, AttributeError, RecursionError):
@@ -271,7 +271,7 @@ def _require(node: JsonNode, kind: str, name: str, text: str, document: str) -> 
         raise DocumentError(
             document,
             f"line {line}: {name} should be an {kind}",
-            hint="correct it, then repeat the command; nothing was changed",
+            hint="correct it and repeat the command; nothing was changed",
         )
 
 

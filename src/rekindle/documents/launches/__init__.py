@@ -1,1 +1,1 @@
-"""One process of a session: its command, its output and its exit."""
+"""Documents about one process of a session: its command, its output and its exit."""

@@ -68,7 +68,7 @@ class LaunchSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProgramCommand(msgspec.Struct, frozen=True):
-    """A program to start. It reads the prompt from standard input, unless that is a terminal."""
+    """A program to start; it reads the prompt from standard input, unless that is a terminal."""
 
     argv: tuple[str, ...]
     environment: dict[str, str] = {}
@@ -123,7 +123,7 @@ class WindowUsage(msgspec.Struct, frozen=True):
 
     @property
     def percent(self) -> float | None:
-        """The fill of the window in percent; None if its size is unknown."""
+        """Return the window's usage in percent; None if its size is unknown."""
         return self.tokens * 100 / self.window if self.window and self.known != "unknown" else None
 
     def within(self, windows: Mapping[str, int]) -> "WindowUsage":
@@ -135,7 +135,7 @@ class WindowUsage(msgspec.Struct, frozen=True):
 
 
 class Brake(msgspec.Struct, frozen=True, kw_only=True):
-    """How to stop a CLI between two turns without interrupting a tool call.
+    """The way to stop a CLI between two turns without interrupting a tool call.
 
     Rekindle's hook stops it, because the CLI waits for the hook and does nothing else meanwhile.
     The hook reads the fill of the window from the last line of the transcript that reports it.
@@ -237,7 +237,7 @@ class RefusedCall(msgspec.Struct, frozen=True):
 
 
 class UsageReport(msgspec.Struct, frozen=True):
-    """The usage of one turn. The model's name may be short; `SessionOpened` has the full name."""
+    """The usage of one turn; the model's name may be short, unlike that in `SessionOpened`."""
 
     usage: WindowUsage
     turn: str = ""
@@ -369,7 +369,7 @@ class ProcessVitals(msgspec.Struct, frozen=True, kw_only=True):
 class LaunchExit(msgspec.Struct, frozen=True):
     kind: ExitKind
     words: str = ""
-    """Description for people, on one line."""
+    """Description of the exit for people, on one line."""
     hint: str = ""
     """The CLI's own sentence about the end of a usage limit; empty for other exits."""
     resets_at: int | None = None

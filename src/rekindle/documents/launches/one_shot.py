@@ -1,4 +1,4 @@
-"""A one-shot question: a CLI process that answers once and exits, outside any session.
+"""One-shot questions: a CLI process answers once and exits, outside any session.
 
 A harness turns a `OneShotQuestion` into a command, and the program's output into a `OneShotAnswer`.
 """

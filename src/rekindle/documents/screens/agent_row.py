@@ -14,7 +14,7 @@ FigureSource = Literal["reported", "estimated", "unknown"]
 
 
 class StateRow(NamedTuple):
-    """How agents in one state appear on every screen."""
+    """The way in which agents in one state appear on every screen."""
 
     light: str
     """Colour on a light page."""
@@ -50,18 +50,18 @@ class Figure(msgspec.Struct, frozen=True):
 
 
 class WindowFigures(msgspec.Struct, frozen=True):
-    """Fill of the last session's window."""
+    """Usage of the last session's context window."""
 
     tokens: Figure = Figure()
     """Number of tokens in the window of the last session."""
     size: int | None = None
     """Size of the window in tokens, or null if it is unknown."""
     percent: Figure = Figure()
-    """Fill of the window in percent."""
+    """Usage of the window in percent."""
 
 
 class SpendFigures(msgspec.Struct, frozen=True):
-    """Spend of the run, and its caps."""
+    """Spending of the run, and its caps."""
 
     usd: Figure = Figure()
     """Amount that the run has spent, in dollars."""
@@ -103,9 +103,9 @@ class AgentRow(msgspec.Struct, frozen=True, kw_only=True):
     cycles_of: int | None = None
     """Maximum number of cycles of the run, or null without a limit."""
     window: WindowFigures = WindowFigures()
-    """Fill of the last session's window."""
+    """Usage of the last session's context window."""
     spend: SpendFigures = SpendFigures()
-    """Spend of the run, and its caps."""
+    """Spending of the run, and its caps."""
     open_loops: int = 0
     """Number of open loops."""
     stale_loops: int = 0

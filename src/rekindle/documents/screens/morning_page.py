@@ -33,7 +33,7 @@ class PersonRequest(msgspec.Struct, frozen=True):
 
 
 class NightLine(msgspec.Struct, frozen=True):
-    """One event of the night."""
+    """One line about the night."""
 
     at: str
     text: str
@@ -81,7 +81,7 @@ def render_headline(page: MorningPage) -> str:
     waits = (
         f"{asking} {'waits' if asking == 1 else 'wait'} for you"
         if asking
-        else "nothing waits for you"
+        else "nothing is waiting for you"
     )
     return ", ".join(filter(None, (agents, waits, page.cost)))
 
@@ -120,7 +120,7 @@ def merge(pages: Mapping[str, MorningPage]) -> MorningPage:
 
 
 def _lead_to(text: str, folder: str) -> str:
-    """Return a text of Rekindle's with `cd` to the project's folder before its command."""
+    """Return one of Rekindle's texts, with a `cd` to the project's folder before its command."""
     return text.replace(": rekindle ", f": cd {shlex.quote(folder)} && rekindle ", 1)
 
 
@@ -204,7 +204,7 @@ def _render_article(entry: MorningEntry) -> str:
     parts = [
         f'<h2>{escape(entry.agent)} <span class="mood">{label}</span></h2>',
         f'<p class="why">{_render_words(entry.why)}</p>' if entry.why and not is_asked else "",
-        _render_section("Waits for you", map(_render_request_html, entry.asks), "asks"),
+        _render_section("Waiting for you", map(_render_request_html, entry.asks), "asks"),
         _render_section("Done", map(_render_words, entry.done), "done"),
         f"<section><h3>Next</h3><p>{_render_words(entry.next)}</p></section>" if entry.next else "",
         _render_section("Open loops", map(_render_words, entry.open_loops), "open"),

@@ -49,7 +49,7 @@ class Group(NamedTuple):
     way: str = ""
     """Text before each command that changes to the project's folder."""
     hint: str = ""
-    """How to fix a project that cannot be read; its only row then does not describe an agent."""
+    """How to fix a project that cannot be read; in that case, its only row is not an agent."""
 
 
 def render_table(

@@ -1,4 +1,4 @@
-"""Assembles turns from the passages of a transcript's lines."""
+"""Assemble turns from the passages in a transcript's lines."""
 
 import re
 from collections import deque

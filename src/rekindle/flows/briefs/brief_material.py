@@ -36,13 +36,13 @@ class BriefPorts(msgspec.Struct, frozen=True, kw_only=True):
     """The ports and settings that a brief writer needs."""
 
     ask: Callable[[SummaryRequest], OneShotAnswer] | None
-    """Ask the summarizer's model; None if no summarizer is configured."""
+    """Function that asks the summarizer's model; None if no summarizer is configured."""
     words: str = ""
     """Extra instructions for the summarizer's model."""
     archive: Callable[[], None]
-    """Archive the new parts of the session transcripts."""
+    """Function that archives the new parts of the session transcripts."""
     work: Callable[[datetime | None], GitWork]
-    """Return the work since a given time, according to git."""
+    """Function that returns the work since a given time, according to git."""
     clock: Callable[[], datetime]
     zone: tzinfo
     runtime: RuntimeSettings
@@ -57,7 +57,7 @@ class BriefMaterial(msgspec.Struct, frozen=True, kw_only=True):
     """The new turns, and the summarizer's answer about them."""
 
     projection: Projection
-    """The projection when the material was collected."""
+    """The projection at the time when the material was collected."""
     now: datetime
     due: DueBrief | None
     unreported: UnreportedTurns
@@ -113,7 +113,7 @@ class MaterialCollector:
         )
 
     def ask_model(self, material: BriefMaterial) -> BriefMaterial:
-        """Ask about each piece, newest first, and stop at the first piece without an answer.
+        """Ask about each piece of the turns, newest first, until a piece gets no answer.
 
         Turns that exceed a brief's cost cap are left out and counted. Without a summarizer or
         turns, return the material unchanged.

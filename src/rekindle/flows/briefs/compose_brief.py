@@ -28,15 +28,15 @@ class BriefComposer:
         texts: SourceTexts,
         before: Brief | None,
     ) -> Brief:
-        """Return the brief for a projection that changed from `known` to `after`."""
+        """Return the brief; `known` and `after` are the projections before and after it."""
         limits, now = self._ports.runtime, material.now
         page = before if known.briefed.morning == after.briefed.morning else None
         is_told = known.briefed.until_morning == after.briefed.morning
         if known.briefed.failed and not is_told:
-            page = None  # the previous page was written without a model: replace it
+            page = None  # the previous page was written without a model, so replace it
         changed, following = self._render_changes(material, texts)
         if material.words and page and not material.day.changed:
-            changed = []  # keep the page unchanged, and let a later brief complete it
+            changed = []  # keep the page unchanged, so that a later brief can complete it
         risk = tuple(item.text for item in texts.attribute_claims(material.day.risk))
         if not material.turns and page:
             risk = list_carried_items(page.content(BriefLabel.RISK) or "")
@@ -55,7 +55,7 @@ class BriefComposer:
         return policy.compose_brief(self._agent, day, content, limits.brief.max_tokens)
 
     def _render_changes(self, material: BriefMaterial, texts: SourceTexts) -> tuple[list[str], str]:
-        """Return the changes and the next step; based on the ended cycles if there are no turns."""
+        """Return the changes and the next step, from the ended cycles if there are no turns."""
         if not material.turns:
             last_brief = material.projection.briefed.ts
             cycles = [
@@ -84,10 +84,10 @@ def is_given_up(known: Projection, material: BriefMaterial) -> bool:
 
 
 def explain_failures(known: Projection, material: BriefMaterial) -> list[str]:
-    """Return why no model wrote the brief, and a note if its turns will not be read again."""
+    """Return why no model wrote the brief, with a note if later briefs will not cover its turns."""
     if not material.words:
         return []
-    given_up = f"after {BRIEF_UNUSABLE} unusable answers, these turns are not read again"
+    given_up = f"after {BRIEF_UNUSABLE} unusable answers, later briefs will not cover these turns"
     return [material.words, given_up] if is_given_up(known, material) else [material.words]
 
 
@@ -106,7 +106,7 @@ def _render_notes(known: Projection, material: BriefMaterial) -> list[str]:
 
 
 def _render_outcome(known: Projection, material: BriefMaterial) -> list[str]:
-    """Return a line about the end of the run if it is new or there are new turns, or []."""
+    """Return a line about the end of the run, or [] if nothing is new."""
     run = known.run
     if not run.is_over or not (material.turns or run.ended.seq > known.briefed.seq):
         return []

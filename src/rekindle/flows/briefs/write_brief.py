@@ -53,12 +53,12 @@ class BriefResult(msgspec.Struct, frozen=True, kw_only=True):
     turns: int = 0
     left_out: int = 0
     read_bytes: int = 0
-    """Size of the archived transcripts that were read, in bytes."""
+    """Number of bytes read from the archived transcripts."""
     opened: tuple[str, ...] = ()
     resolved: tuple[str, ...] = ()
     claimed: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
-    """Loops that another tool resolved but that this agent does not have."""
+    """Ids of loops that another tool resolved, but that this agent does not have."""
     usd: float = 0.0
     tokens: int = 0
 
@@ -86,10 +86,10 @@ class BriefWriter:
         )
 
     def write(self, due: DueBrief | None = None) -> BriefResult:
-        """Write a brief. If `due` is None, the operator requested it.
+        """Write a brief, which the operator requested if `due` is None.
 
         Raises:
-            NotFoundError: The operator requested a brief, but nothing is recorded for the agent.
+          NotFoundError: The operator requested a brief, but nothing is recorded for the agent.
         """
         with self._hold_lock():
             with suppress(BusyError):  # another process is archiving: use the archive as it is
@@ -131,13 +131,14 @@ class BriefWriter:
                 writer.append(_make_spend_event(material))
 
     def _require_content(self, material: BriefMaterial) -> None:
-        """Raise NotFoundError if the brief is empty, because every session would be shown it."""
+        """Raise NotFoundError if the brief is empty, because every new session would get it."""
         seen = material.projection
         content = seen.documents or seen.loops or seen.numbers or seen.run.refused_call_count()
         if not (material.turns or material.unreported.positions or content):
             raise NotFoundError(
                 f"no session of {self._agent} has any turns yet",
-                hint=f"`rekindle run {self._agent}` starts one; hooks report your own sessions",
+                hint=f"`rekindle run {self._agent}` starts a session; hooks report the sessions "
+                "that you start",
             )
 
     @contextmanager
@@ -252,7 +253,7 @@ def _list_loop_ids(
 def _resolve_foreign(
     known: Projection, closings: Iterable[ResolvedLine], now: datetime
 ) -> Iterator[events.LoopResolved]:
-    """Yield events for loops that other tools resolved. A loop reopened later stays open."""
+    """Yield events for loops that other tools resolved, unless they were reopened later."""
     for closing in closings:
         loop = known.loops.get(closing.id)
         when = min(closing.when or now, now)

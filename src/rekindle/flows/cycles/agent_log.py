@@ -1,4 +1,4 @@
-"""Read and extend the log of one agent on behalf of its supervisor."""
+"""Read and extend an agent's log on behalf of its supervisor."""
 
 from rekindle.documents import events
 from rekindle.errors import StoreError, TamperedLogError
@@ -9,7 +9,7 @@ from rekindle.policy.settings.runtime_settings import STOP_SECONDS
 
 
 class AgentLog:
-    """The log of one agent, used only by its supervisor."""
+    """An agent's log, used only by the agent's supervisor."""
 
     def __init__(self, agent: AgentSpec, world: SupervisorPorts) -> None:
         self._agent, self._ports = agent.name, world

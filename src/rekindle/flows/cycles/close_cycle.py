@@ -49,13 +49,13 @@ class CycleEndPorts(msgspec.Struct, frozen=True, kw_only=True):
 
     summarizer: Callable[[], Summarizer]
     checkpointer: Callable[[], Summarizer]
-    """Return the summarizer for checkpoints, which may use another persona."""
+    """Function that returns the summarizer for checkpoints, which may use another persona."""
     known: Callable[[str], KnownWork]
-    """Return the work done since a commit, without reading a transcript."""
+    """Function that returns the work done since a commit, without reading a transcript."""
     until: Callable[[], UntilResult]
-    """Run the `until:` command, which checks whether the work is done."""
+    """Function that runs the `until:` command, which checks whether the work is done."""
     review: Callable[[int, str, RunSpending], events.ReviewMade | None] = lambda *_: None
-    """Have another persona verify a reported end from the relay; return None if no review is set
+    """Function that has another persona verify a reported end; it returns None if no review is set
     up.
     """
 
@@ -89,7 +89,7 @@ class CycleCloser:
         return self._judge.ended(number, now, how=how, until=until, claimed=claimed, review=review)
 
     def _review(self, number: int, now: Projection, relay: Relay | None) -> LastReview:
-        """Return the review of a reported end, from the log if it was already made."""
+        """Return the review of a reported end; use the one in the log if there is one."""
         if now.reviewed.cycle == number and now.reviewed.seq > now.began.seq:
             return now.reviewed
         text = relays.render(relay) if relay else ""
@@ -99,7 +99,7 @@ class CycleCloser:
         with self._store.writer(self._agent.name, wait=STOP_SECONDS) as writer:
             writer.append(review)
         if review.verdict == "unavailable":
-            self._ports.tell(TroubleReport(f"the review could not be made: {review.words}"))
+            self._ports.tell(TroubleReport(f"the review failed: {review.words}"))
         return record_review(review)
 
     def _find_committed(self, writer: Writer) -> str:
@@ -117,8 +117,8 @@ class CycleCloser:
             try:
                 relay = relays.parse(draft)
                 if committed and is_new and committed.is_said:
-                    # A person set the next action meanwhile, and the agent's draft does not include
-                    # it.
+                    # A person has set the next action meanwhile, and the agent's draft does not
+                    # include it.
                     relay = _with_directive(relay, self._judge.relay(committed.path))
                 writer.commit_relay(relay, by="agent")
             except (DocumentError, CheckFailedError) as error:
@@ -133,7 +133,7 @@ class CycleCloser:
         return "edit" if is_new else ""
 
     def _read_draft(self, writer: Writer, path: Path) -> bytes | None:
-        """Return the draft, or None. Move aside anything but a regular file of acceptable size."""
+        """Return the draft, or None; move aside what is too large or not a regular file."""
         try:
             status = path.lstat()
             if stat.S_ISREG(status.st_mode) and status.st_size <= RELAY_BYTES:

@@ -30,7 +30,7 @@ from rekindle.system.files import durable_files
 
 
 class CycleRunner:
-    """Runs the launches of one agent one by one. Used only by the agent's supervisor."""
+    """Runs the launches of one agent one by one; only the agent's supervisor uses it."""
 
     def __init__(self, agent: AgentSpec, world: SupervisorPorts, log: AgentLog) -> None:
         self._agent, self._ports, self._log = agent, world, log
@@ -78,7 +78,7 @@ class CycleRunner:
         return number
 
     def write_progress_file(self) -> None:
-        """Write the progress file for people. An error is reported, but does not end the run."""
+        """Write the progress file for people; an error is reported, but does not end the run."""
         if not self._agent.drafts:
             return
         projection = self._log.known()
@@ -196,14 +196,14 @@ class CycleRunner:
         return checkpoint.path if is_handed and checkpoint.seq > tried[-1].ended_seq else ""
 
     def _is_stopped_since(self, known: Projection) -> bool:
-        """Return whether the operator stopped the agent after the given projection was read."""
+        """Return whether the operator has stopped the agent since the given projection was read."""
         if self._ports.interrupted():
             return True
         now = self._log.known().run
         return now.command != known.run.command and now.desired == "stopped"
 
     def _archive_transcripts(self) -> None:
-        """Archive the transcripts. An error is reported, but does not end the run."""
+        """Archive the transcripts; an error is reported, but does not end the run."""
         if not self._ports.settings.runtime.archive.transcripts:
             return
         with self._ports.report_trouble():

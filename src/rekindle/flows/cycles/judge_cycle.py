@@ -77,7 +77,7 @@ class CycleJudge:
         if is_literal and after is not None:
             about = to_one_line(after.next_action or "", DID_CHARACTERS)
             judged = StallVerdict(
-                StallKind.STALLED, ("the same Next Action",), about, is_equal=True
+                StallKind.STALLED, ("the Next Action is unchanged",), about, is_equal=True
             )
         elif judged is not None and not tree.is_known:
             # Without git, some work, such as removing a file, is not visible, so an unchanged relay
@@ -163,7 +163,7 @@ class CycleJudge:
             then = self.relay(earlier.relay) if earlier else None
             again = compare_relays(then, after) if then else None
             if again is not None and again.is_stuck and again.is_equal:
-                words = f"the same as {back} cycles ago"
+                words = f"the Next Action is the same as {back} cycles ago"
                 return msgspec.structs.replace(again, reasons=(words,))
         return verdict
 
@@ -177,7 +177,7 @@ class CycleJudge:
         *,
         constant: set[str],
     ) -> str:
-        """Return which requirement of the topic's current stage the cycle does not meet, or ""."""
+        """Return which requirement of the topic's stage the cycle does not meet, or ""."""
         if not self._agent.converges or after is None:
             return ""
         stage = convergence.choose_next_stage(now.ended, topic)
@@ -186,7 +186,7 @@ class CycleJudge:
 
 
 def _is_identical(before: Relay | None, after: Relay | None) -> bool:
-    """Return whether two relays have the same directive, ignoring whitespace."""
+    """Return whether two relays have the same directive, apart from whitespace."""
     pair = [
         " ".join((relay.next_action or "").split()) if relay else "" for relay in (before, after)
     ]
@@ -194,7 +194,7 @@ def _is_identical(before: Relay | None, after: Relay | None) -> bool:
 
 
 def _asks_else(before: Relay | None, after: Relay | None, verdict: StallVerdict | None) -> bool:
-    """Return whether the relay by itself, regardless of the work done, asks for something new."""
+    """Return whether the relay asks for something new, regardless of the work done."""
     if after is None or after.next_action is None:
         return False
     if before is None:
@@ -210,7 +210,7 @@ def _judge_by_work(
     if not work and (before is None or after is None):
         return None
     observation = (
-        f"it changed nothing but what every cycle changes, such as {signs.artefacts[0]}"
+        f"it changed only files that every cycle changes, such as {signs.artefacts[0]}"
         if signs.artefacts
         else "there is no visible work"
     )

@@ -59,7 +59,7 @@ class LaunchPrompts:
     def make_launch_spec(
         self, step: StartFresh | ResumeSession, cap: Budget | None, spent: float, prompt: str
     ) -> LaunchSpec:
-        """Return the specification. `cap` is the budget, `spent` the dollars spent so far."""
+        """Return the specification; `cap` is the budget, and `spent` the dollars spent so far."""
         own = str(uuid.uuid4()) if self._agent.harness.CAN.names_sessions else ""
         usd = cap.usd if cap else None
         return LaunchSpec(

@@ -1,4 +1,4 @@
-"""Maintain the relay file inside the project that `relay:` names.
+"""Maintain the relay file that `relay:` names inside the project.
 
 This is for agents whose instructions already name such a file. When a cycle begins, the committed
 relay is written to the file. When the cycle ends, the file's content becomes the agent's relay. An

@@ -85,7 +85,7 @@ class ExitRecorder:
         if is_useless:
             exited = make_refused_exit(self._agent, refused.missing)
         reported = frozenset(launch.watched.reported_refusals)
-        # In that case the agent enters safe mode, and the safe-mode question is enough.
+        # In that case the agent enters safe mode, and the safe-mode question suffices.
         calls = () if is_useless else refused.missing
         asked = self._log.person.ask_about_refused_calls(self._log.known(), calls, launch.mark)
         self._log.person.report_refused_calls([*refused.missing, *refused.denied], asked, reported)
@@ -124,8 +124,8 @@ class ExitRecorder:
     def record_lost(
         self, mark: str, launch: LaunchRecord, known: Projection, swept: SweptProcesses
     ) -> LaunchExit:
-        """Record the end of a launch whose supervisor died, and return its exit."""
-        lost_exit = LaunchExit("crash", "its supervisor was gone before it exited")
+        """Record the end of a launch whose supervisor died, and return how it exited."""
+        lost_exit = LaunchExit("crash", "its supervisor died before it exited")
         reported = self._find_opened_session(mark)
         spent = known.run.run_spending()
         self._log.append(
@@ -183,7 +183,7 @@ class ExitRecorder:
 
 
 def _find_reset_time(exited: LaunchExit, now: datetime) -> int | None:
-    """Return when a usage limit ends. Called once, because the result depends on the clock."""
+    """Return when a usage limit ends; call this once, because the result depends on the clock."""
     if exited.resets_at is not None or exited.kind != "limit":
         return exited.resets_at
     zone = now.astimezone().tzinfo
@@ -192,7 +192,7 @@ def _find_reset_time(exited: LaunchExit, now: datetime) -> int | None:
 
 
 def _measure_work(launch: LaunchRecord, last: LastActivity) -> float:
-    """Return how long a launch without a recorded end was working, up to its last sign of life."""
+    """Return how long a launch without a recorded end worked, up to its last sign of life."""
     if launch.began is None or last.seq < launch.seq:
         return 0.0
     return max(0.0, last.at - launch.began.timestamp())

@@ -29,7 +29,7 @@ from rekindle.thresholds.texts import (
 
 
 class EndReviewer:
-    """Verifies a reported end with one session in the agent's folder, without a draft or hooks."""
+    """Verifies a reported end in a session in the agent's folder, without a draft or hooks."""
 
     def __init__(self, reviewer: Callable[[], AgentSpec], world: SupervisorPorts) -> None:
         """Create a reviewer. `reviewer` returns the agent with the reviewing persona and CLI."""
@@ -154,7 +154,7 @@ class ReviewSession:
                 if stops():
                     raise StoppedError
                 if world.elapsed() - began > REVIEW_SECONDS:
-                    raise AgentError(f"it took longer than {REVIEW_SECONDS:g} s")
+                    raise AgentError(f"the review took longer than {REVIEW_SECONDS:g} s")
                 if size > SUMMARY_OUTPUT_BYTES:
                     lines = lines[len(lines) // 2 :]
                     size = sum(map(len, lines))

@@ -27,7 +27,7 @@ class CompactionCheckpointer(msgspec.Struct, frozen=True):
     store: FileStore
     harness: Harness
     known: Callable[[str], KnownWork]
-    """Return the work done since a commit."""
+    """Function that returns the work done since a commit."""
     task: str = ""
     stays: bool = False
 

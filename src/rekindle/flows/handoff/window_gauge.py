@@ -18,7 +18,7 @@ from rekindle.system.files import durable_files
 
 
 class WindowGauge:
-    """The context window of one launch. The hook reads the rule file at every turn boundary."""
+    """Measures the context window of a launch; the hook reads the rule file after every turn."""
 
     def __init__(
         self, agent: AgentSpec, world: SupervisorPorts, launch: str, windows: Mapping[str, int]
@@ -44,17 +44,17 @@ class WindowGauge:
 
     @property
     def stops_itself(self) -> bool:
-        """Whether the CLI exits when the hook stops it; otherwise the supervisor has to end it."""
+        """Return whether the CLI exits when the hook stops it; if not, the supervisor ends it."""
         return bool(self._brake and self._brake.answer) and not self._agent.stays
 
     @property
     def is_kept(self) -> bool:
-        """Whether the CLI has already saved all its work when the hook stops it."""
+        """Return whether the CLI has already saved all its work when the hook stops it."""
         return bool(self._brake and self._brake.is_kept)
 
     @property
     def needs_transcript(self) -> bool:
-        """Whether the transcript is needed for measuring, but no hook has reported its path yet."""
+        """Return whether measuring needs a transcript whose path no hook has reported yet."""
         is_wanted = self._brake is not None and self._agent.threshold is not None
         return is_wanted and not self._transcript and self._agent.harness.CAN.hooks
 
@@ -127,7 +127,7 @@ class WindowGauge:
         return prompt if isinstance(prompt, str) else ""
 
     def cancel_stop(self) -> None:
-        """Cancel a stop that came too early. The hook stops the CLI at a later turn boundary."""
+        """Cancel a stop that came too early; the hook stops the CLI at a later turn boundary."""
         for path in (self._mark, self._taken):
             path.unlink(missing_ok=True)
 

@@ -62,7 +62,7 @@ class CheckpointWriter:
         self._ports.tell(HandoffReport(result.how, result.words))
 
     def _make_summary(self, turns: list[Turn], known: KnownWork) -> tuple[SummaryResult, str]:
-        """Return the summary, and the summarizer's error if that made the summary mechanical."""
+        """Return the summary; if it had to be mechanical, also return the summarizer's error."""
         try:
             return self._ending.checkpointer().make("checkpoint", turns, known), ""
         except (OverBudgetError, StoppedError, StoreError):

@@ -49,7 +49,7 @@ def examine_hooks(place: HookLocation) -> HookReport:
     present = [(hook.event, hook.matcher) for hook in installed]
     missing = [event for event, matcher, _ in wanted if (event, matcher) not in present]
     if missing:
-        problems = (f"no hook for {', '.join(dict.fromkeys(missing))}", *problems)
+        problems = (f"there is no hook for {', '.join(dict.fromkeys(missing))}", *problems)
     elif len(present) > len(set(present)):
         problems = ("some hooks are installed twice", *problems)
     if problems:
@@ -83,7 +83,7 @@ def _find_problems(installed: list[InstalledHook]) -> Iterator[str]:
         if wrong := hook_program.find_problem(program, this_python=is_this_python):
             yield f"{to_one_line(command.program)} {wrong}"
         if command.folder and not Path(command.folder).is_dir():
-            yield f"the agent's folder {to_one_line(command.folder)} is gone"
+            yield f"the agent's folder {to_one_line(command.folder)} no longer exists"
 
 
 def _find_agents(installed: list[InstalledHook]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Export the hooks as a package that can be installed in the CLI without editing settings."""
+"""Export the hooks as a package that a CLI can install without edits to its settings."""
 
 import sys
 from pathlib import Path
@@ -22,10 +22,10 @@ _PACKED = ("hooks.json", "hooks/hooks.json")
 
 
 def export_hooks(harness: Harness, folder: Path) -> list[Path]:
-    """Write the package, and return its files. The hooks find their agent when they run."""
+    """Write the package, and return its files; the hooks find their agent when they run."""
     files = harness.HOOK_FILES
     if files is None:
-        raise UsageError(f"{harness.NAME} has no hooks", hint="`rekindle run` needs none")
+        raise UsageError(f"{harness.NAME} has no hooks", hint="`rekindle run` does not need hooks")
     folder = folder.absolute()
     python = str(Path(sys.executable).absolute())
     hooks = harness.hooks(
@@ -40,14 +40,14 @@ def export_hooks(harness: Harness, folder: Path) -> list[Path]:
     packed = _find_packed(folder)
     if others := packed - {harness.NAME}:
         raise UsageError(
-            f"{to_one_line(str(folder))} holds the hooks for {min(others)}",
-            hint="name a separate folder: a package is for one CLI",
+            f"{to_one_line(str(folder))} already contains the hooks for {min(others)}",
+            hint="choose a separate folder: each package is for one CLI",
         )
     taken = [path for path in wanted if path.exists()]
     if taken and not packed:
         raise UsageError(
             f"{to_one_line(str(taken[0]))} already exists and was not made by Rekindle",
-            hint="name an empty folder, and pass it to the CLI afterwards",
+            hint="choose an empty folder, and pass it to the CLI afterwards",
         )
     hook_program.provide_program()
     for path, data in wanted.items():

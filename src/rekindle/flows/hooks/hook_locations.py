@@ -27,7 +27,7 @@ class HookLocation(msgspec.Struct, frozen=True):
     settings: Path
     home: Path
     own: Path
-    """The CLI's configuration folder with the user's own settings."""
+    """The CLI's configuration folder, which holds the user's own settings."""
     folder: Path | None = None
     """The folder whose sessions use these settings; None if all folders do."""
 
@@ -50,13 +50,13 @@ class HookLocation(msgspec.Struct, frozen=True):
 
     @property
     def target(self) -> Path:
-        """The actual settings file, after links are resolved."""
+        """Return the actual settings file, with links resolved."""
         # Path.resolve() would raise an error if the links form a loop.
         return Path(os.path.realpath(self.settings))
 
     @property
     def is_outside(self) -> bool:
-        """Whether the project's settings file is a link to a file outside the project."""
+        """Return whether the project's settings file is a link to a file outside the project."""
         return self.level != "user" and self.root_of(self.target) is None
 
     def root_of(self, target: Path) -> Path | None:
@@ -98,7 +98,7 @@ def locate_hooks(
     environment: Mapping[str, str],
     folder: Path | None = None,
 ) -> HookLocation:
-    """Return the settings file for a level. `folder` is the agent's own folder, if it has one."""
+    """Return the settings file for a level; `folder` is the agent's own folder, if it has one."""
     files = harness.HOOK_FILES
     if files is None:
         raise _make_no_hooks_error(harness)
@@ -115,7 +115,9 @@ def locate_hooks(
         home = Path(data) if data.startswith("/") else Path.home() / ".local/share"
         return HookLocation(harness, level, files, own / name, home / "rekindle", own)
     if project is None:
-        raise UsageError("there is no project here", hint="run `rekindle init`, or use --for user")
+        raise UsageError(
+            "this folder is not in a project", hint="run `rekindle init`, or use --for user"
+        )
     folder = folder or project
     settings = folder / files.folder / name
     return HookLocation(

@@ -119,9 +119,9 @@ def _refuse_other(
     if taken := [other for other in others if str(other) in named]:
         name = taken[0].name
         raise UsageError(
-            f"{place.shown} has the hooks of agent {name}",
-            hint="give each agent a folder of its own (`dir:` in rekindle.yaml), or first"
-            f" `rekindle hooks uninstall --for {place.level} --agent {name}`",
+            f"{place.shown} already has the hooks of agent {name}",
+            hint="give each agent its own folder (`dir:` in rekindle.yaml), or first run `rekindle "
+            f"hooks uninstall --for {place.level} --agent {name}`",
         )
 
 
@@ -165,7 +165,9 @@ def _build_hooks(place: HookLocation, folder: Path | None) -> HookEntries:
     python = Path(sys.executable).absolute() if sys.executable else None
     words = [str(python), str(hook_program.find_hook_path()), str(folder or "")]
     if python is None or not python.is_file():
-        raise UsageError("this Python does not know its own path", hint="run rekindle by its path")
+        raise UsageError(
+            "this Python does not know its own path", hint="run rekindle with its full path"
+        )
     try:
         "".join(words).encode()
     except UnicodeEncodeError as error:

@@ -73,14 +73,14 @@ def write_settings(place: HookLocation, data: bytes) -> None:
 
 
 def make_settings_folder(place: HookLocation) -> bool:
-    """Create the settings folder if it is missing, and return whether it was."""
+    """Create the settings folder if it is missing, and return whether it was missing."""
     folder = place.settings.parent
     with translate_os_errors(folder):
         if folder.is_dir():
             return False
         if place.folder and not place.folder.is_dir():
             shown = to_one_line(str(place.folder))
-            raise UsageError(f"there is no folder {shown}", hint="make it, or correct `dir:`")
+            raise UsageError(f"there is no folder {shown}", hint="create it, or correct `dir:`")
         mode = durable_files.FOLDER_MODE if place.level == "user" else _SHARED_FOLDER_MODE
         folder.mkdir(mode, parents=True)
     durable_files.sync_folder(folder.parent)
@@ -103,7 +103,7 @@ def _find_target(place: HookLocation) -> tuple[Path, Path | None]:
     if root is None and place.level != "user":
         raise UnsafePathError(
             place.shown,
-            f"leads to {to_one_line(str(target))}, outside the project",
+            f"is a link to {to_one_line(str(target))}, outside the project",
             hint="replace the link with a file, or use --for user",
         )
     return target, root

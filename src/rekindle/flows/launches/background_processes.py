@@ -124,7 +124,7 @@ class BackgroundProcesses:
     def _record_current(
         self, mark: str, boot: str, uptime: float, before: tuple[RecordedProcess, ...] = ()
     ) -> None:
-        """Record the launch's running background processes, those in `before` and the kept ones."""
+        """Record the launch's background processes, those in `before` and the kept ones."""
         program = self._record.program if self._record.launch == mark else ""
         running = self._ports.processes.background(mark, boot=boot, uptime=uptime, program=program)
         since = {process.process: process.since for process in self._record.processes}
@@ -154,7 +154,7 @@ class BackgroundProcesses:
         return to_one_line(self._ports.store.redaction.text(command), BACKGROUND_COMMAND_CHARACTERS)
 
     def _keep_record(self, record: BackgroundRecord) -> None:
-        """Write the record if it changed. For most agents it is always empty and never written."""
+        """Write the record if it changed; for most agents it is always empty and never written."""
         is_empty = not (self._record.processes or record.processes or self._always_records)
         before, self._record = self._record, record
         if is_empty or record == before:
@@ -162,7 +162,7 @@ class BackgroundProcesses:
         try:
             self._ports.store.write_background_record(self._agent, record)
         except RekindleError as error:
-            # The work continues, because the record matters only if the supervisor is killed.
+            # Continue, because the record matters only if the supervisor is killed.
             if not self._has_reported:
                 self._has_reported = True
                 self._ports.tell(TroubleReport(str(error)))

@@ -40,7 +40,7 @@ class HangWatch:
         self._noticed = ""
 
     def check(self, now: float, transcript: str, *, is_ending: bool) -> LaunchExit | None:
-        """Return the exit of a process to end because it hangs or has finished, or None.
+        """Return why the process must end (it hangs or has finished), or None.
 
         Nothing is checked until the next check is due. A hang is recorded, and the operator is
         notified.

@@ -33,7 +33,7 @@ from rekindle.system.processes import program_search
 
 
 class Launch:
-    """One launch of an agent. Every process started by the launch inherits its mark."""
+    """One launch of an agent; every process that it starts inherits its mark."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class Launch:
         """Seconds from the last progress to the end of the launch; None if there was none."""
 
     def bound(self, idle: IdleWork, *, lifted: bool) -> None:
-        """Limit the work without progress. `idle` is such work in earlier launches."""
+        """Limit the work without progress; `idle` is such work in earlier launches."""
         self._idle, self._is_bounded = idle, not lifted
 
     def run(

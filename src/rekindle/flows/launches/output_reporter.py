@@ -29,7 +29,7 @@ class OutputReporter:
         self._refused: set[str] = set()
 
     def report(self, item: OutputItem) -> None:
-        """Report an item of output. A tool call is held until it is clear that it was not refused.
+        """Report an item of output; hold back a tool call that may still be refused.
 
         Refusals arrive at once, so a call that takes longer is reported while it is running.
         """

@@ -1,4 +1,4 @@
-"""Write the transcript of a program without hooks from its prompt and its output.
+"""Write the transcript of a program that has no hooks, from its prompt and its output.
 
 The turns are written directly to the agent's archive, normalized and redacted; there is no other
 copy on disk. The output is also the program's only sign of life.
@@ -112,7 +112,7 @@ class OutputTranscriber:
             self.write()
 
     def write(self, *, is_last: bool = False) -> None:
-        """Archive the pending turns. An error is reported, but does not end the agent's work."""
+        """Archive the pending turns; an error is reported, but does not end the agent's work."""
         self._written_at = self._ports.elapsed()
         if not self._is_kept or (self._is_full and not is_last):
             return
@@ -130,7 +130,9 @@ class OutputTranscriber:
         except RekindleError as error:
             if not self._has_failed:
                 self._has_failed = True
-                self._ports.tell(TroubleReport(f"its output could not be archived: {error}"))
+                self._ports.tell(
+                    TroubleReport(f"the agent's output could not be archived: {error}")
+                )
 
     def _begin_part(self) -> None:
         """Start a new part of the transcript if an earlier launch of the session wrote one."""

@@ -185,7 +185,7 @@ class ProcessFollower:
             self._report_trouble(error)  # the disk may work again at the next tick
 
     def _obey_commands(self) -> None:
-        """End the process if a signal or a command in the log requests it."""
+        """End the process if a signal or a command in the log asks for it."""
         times = self._ports.interrupted()
         if times and self.ending is None:
             # The sender of the signal may have recorded a reason in the log.
@@ -193,7 +193,7 @@ class ProcessFollower:
         if self._run.desired == "stopped" or (times and self._ports.by_hand()):
             self._end_process(LaunchExit("interrupted", "stopped by the operator"))
         elif self._run.restarted > self._origin.seq:
-            self._end_process(LaunchExit("interrupted", "ended for a restart by the operator"))
+            self._end_process(LaunchExit("interrupted", "ended because the operator restarted it"))
         elif times:
             self._end_process(LaunchExit("interrupted", "ended because its supervisor was stopped"))
         late = self._ports.elapsed() - self._asked_at > STOP_SECONDS
@@ -205,7 +205,7 @@ class ProcessFollower:
             self._request_end()
 
     def _end_process(self, why: LaunchExit, *, gently: bool = False) -> None:
-        """End the process. With `gently`, the process first gets time to exit by itself."""
+        """End the process; with `gently`, first give it time to exit by itself."""
         if self.ending is None:
             self.ending = why
             self._asked_at = self._ports.elapsed()
@@ -218,7 +218,7 @@ class ProcessFollower:
         self._child.ask_to_end()
 
     def _enforce_budget(self) -> None:
-        """End the process if a cap is reached. Checked between turns, so up to one turn late."""
+        """End the process if a cap is reached; the check runs between turns."""
         if self._watched.calls or self._watched.finished:
             return
         if self.fruitless is not None and self.ending is None:
@@ -239,7 +239,7 @@ class ProcessFollower:
         return TICK_SECONDS if is_blind and not self._transcript else self._ports.fold_every
 
     def _fold_inbox(self, now: float) -> None:
-        """Fold the hooks' reports into the log. A full disk must not end the agent's work."""
+        """Fold the hooks' reports into the log; a full disk must not end the agent's work."""
         try:
             with self._ports.store.writer(self._agent.name) as writer:
                 writer.fold()

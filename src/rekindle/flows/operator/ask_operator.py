@@ -1,4 +1,4 @@
-"""Ask the operator an agent's questions, and apply the default answers to expired ones."""
+"""Ask the operator an agent's questions, and apply default answers after their deadlines."""
 
 from collections.abc import Collection, Sequence
 

@@ -20,7 +20,7 @@ class RowReading(msgspec.Struct, frozen=True):
 
     row: AgentRow
     view: AgentView | None = None
-    """View of the agent's log; None if the agent was never started or its files cannot be read."""
+    """View of the agent's log; None if the agent was never started, or its files cannot be read."""
     owner: AgentOwner | None = None
     is_supervised: bool = False
     deadline: datetime | None = None
@@ -40,7 +40,7 @@ class RowReader:
         zone: tzinfo | None = None,
         is_alive: Callable[[str], bool] = lambda _: False,
     ) -> None:
-        """Create a reader. `is_alive` returns whether the process of an open session is running."""
+        """Create a reader; `is_alive` returns whether an open session's process is running."""
         self._store, self._agents, self._runtime = store, agents, runtime
         self._clock, self._zone, self._is_alive = clock, zone, is_alive
         self._made: dict[str, tuple[object, RowReading]] = {}

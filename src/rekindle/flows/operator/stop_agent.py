@@ -1,4 +1,4 @@
-"""Stop an agent by recording the operator's command, or by a signal if that fails."""
+"""Stop an agent by recording the operator's command, or with a signal if that fails."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -93,8 +93,8 @@ class AgentStopper:
         """Check that the stop is recorded, after the agent has ended.
 
         Raises:
-            OwnershipError: The agent belongs to another host, which has to stop it.
-            StopUnrecordedError: The stop is not recorded. The error says where else it is noted.
+          OwnershipError: The agent belongs to another host, which has to stop it.
+          StopUnrecordedError: The stop is not in the log; the error says where else it is recorded.
         """
         if self._foreign is not None:
             raise self._foreign
@@ -121,7 +121,7 @@ class AgentStopper:
             return False
 
     def _is_recorded(self) -> bool:
-        """Return whether the stop is in the log. The supervisor may have recorded it on exit."""
+        """Return whether the stop is in the log; the supervisor may have recorded it on exit."""
         try:
             return self._store.read(self._agent).committed.run.desired == "stopped"
         except RekindleError:

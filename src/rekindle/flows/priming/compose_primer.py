@@ -95,7 +95,7 @@ def _render_move(known: Projection) -> str:
 
 
 def _render_ended(known: Projection, checkpoint: str) -> str:
-    """Return a notice of processes ended with the last launch, or "" if the checkpoint has it."""
+    """Return a notice about processes that ended with the last launch, or "" if not needed."""
     last = sessions.find_newest_launch(known.attempts)
     swept = last.swept if last is not None else ()
     return "" if render_ended_list(swept) in checkpoint else render_ended_notice(swept)

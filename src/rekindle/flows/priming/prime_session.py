@@ -19,14 +19,14 @@ from rekindle.thresholds.hook_limits import PRIME_LOCK_SECONDS
 
 
 class SessionPrimer(msgspec.Struct, frozen=True):
-    """The inputs for priming an agent's sessions."""
+    """Primes an agent's sessions."""
 
     agent: str
     store: FileStore
     settings: Settings
     clock: Callable[[], datetime]
     is_alive: Callable[[str], bool]
-    """Return whether a process is still running."""
+    """Function that returns whether a process is still running."""
     rules: str = ""
     task: str = ""
 
@@ -112,7 +112,7 @@ class SessionPrimer(msgspec.Struct, frozen=True):
 
 
 def _render_done_work(text: str) -> str:
-    """Return the completed work listed in a checkpoint. The primer covers the remaining work."""
+    """Return the completed work that a checkpoint lists; the primer covers the remaining work."""
     try:
         parsed = checkpoint.parse(text)
     except DocumentError:

@@ -40,8 +40,7 @@ class RunResult(msgspec.Struct, frozen=True):
 
     cycle: int
     outcome: Outcome | None
-    """How the run ended; None if the operator does not want the agent to run, so nothing was
-    started.
+    """How the run ended; None if nothing was started, because the operator wants the agent stopped.
     """
     why: StopReason = "stopped"
     last: LaunchExit | None = None
@@ -64,7 +63,7 @@ class Supervisor:
         unbounded: bool = False,
         ending: CycleEndPorts | None = None,
     ) -> None:
-        """Supervise `agent`. With `once`, the run ends instead of waiting for anything.
+        """Supervise `agent`; with `once`, end the run instead of waiting for anything.
 
         With `by_watchdog`, the supervisor obeys the last recorded command and does not record one.
         `is_recorded` means that the caller has just recorded the operator's command; recording it
@@ -114,7 +113,7 @@ class Supervisor:
                 return self._handle_interrupt()
 
     def _step_or_wait_for_disk(self) -> RunResult | None:
-        """Run one step. If the disk is full and the agent has run before, wait and try again.
+        """Run one step; if the disk is full and the agent has run before, wait and try again.
 
         Without this retry, the agent would not be restarted. A launch that ends unrecorded in the
         meantime is settled like one left by a supervisor that died.
@@ -178,7 +177,7 @@ class Supervisor:
             self._log.append(*new_events)
 
     def _run_step(self) -> RunResult | None:  # noqa: C901, PLR0911, PLR0912 - one for each kind of move
-        """Take the next step. Return the result if the step ends the run, or None."""
+        """Take the next step; return the result if the step ends the run, or None."""
         self._log.person.apply_defaults()
         projection = self._log.known()
         number = projection.current_cycle
@@ -239,7 +238,7 @@ class Supervisor:
         return EnterSafeMode(policy.SETTINGS_REASON, words) if words else move
 
     def _notify_idle(self, move: Move, known: Projection) -> None:
-        """Notify the operator that launches make no progress; only once until progress resumes."""
+        """Notify the operator that launches make no progress, but only once until they do."""
         idle_work = measure_idle_work(known)
         if idle_work.failing is None:
             self._has_notified_idle = self._waits.has_notified_limit = False

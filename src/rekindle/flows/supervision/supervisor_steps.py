@@ -34,7 +34,7 @@ class SupervisorSteps:
         ending: CycleEndPorts | None,
         last: LaunchExit | None = None,
     ) -> None:
-        """Create the steps. Without `ending`, neither a relay nor a checkpoint is written."""
+        """Create the steps; without `ending`, neither a relay nor a checkpoint is written."""
         self._agent, self._ports = agent, world
         self.log = AgentLog(agent, world)
         self.cycle = CycleRunner(agent, world, self.log)

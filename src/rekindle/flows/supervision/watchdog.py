@@ -31,25 +31,23 @@ class WatchReport(msgspec.Struct, frozen=True):
     started: bool
     words: str
     failed: bool = False
-    """Whether an earlier supervisor was started but did not come up."""
+    """Whether an earlier supervisor was launched but failed to start."""
 
 
 class WatchPorts(msgspec.Struct, frozen=True):
     """The ports that a watchdog uses."""
 
     start: Callable[[str], str]
-    """Start a supervisor, and return where it is running, or "" if that is not worth reporting."""
+    """Function that starts a supervisor, and returns a note about where it runs, or ""."""
     last_words: Callable[[str], str]
-    """Return the last output of a supervisor that did not come up."""
+    """Function that returns the last output of a supervisor that failed to start."""
     notify: Callable[[str, str], Sequence[str]]
-    """Notify a person about an agent, and return the errors."""
+    """Function that notifies a person about an agent, and returns the errors."""
     clock: Callable[[], datetime]
     in_window: Callable[[str], bool] = lambda _: False
-    """Return whether an agent's supervisor has a tmux window, and so a terminal."""
+    """Function that returns whether an agent's supervisor has a tmux window, and so a terminal."""
     archive: Callable[[str], None] = lambda _: None
-    """Archive an agent's transcripts. Not needed while a supervisor is running, which does it
-    itself.
-    """
+    """Function that archives an agent's transcripts; a running supervisor archives them itself."""
     limits: RestartSettings = RestartSettings()
     briefs: "BriefStarter | None" = None
 
@@ -58,14 +56,16 @@ class BriefStarter(msgspec.Struct, frozen=True):
     """The ports and settings used to start writing briefs."""
 
     start: Callable[[], None]
-    """Start a separate process that writes the due briefs, because asking a model takes time."""
+    """Function that starts a separate process for the due briefs, because asking a model takes
+    time.
+    """
     zone: tzinfo
     limits: BriefSettings = BriefSettings()
 
 
 class Watchdog:
     def __init__(self, store: FileStore, ports: WatchPorts, staying: Collection[str] = ()) -> None:
-        """Create a watchdog. `staying` names the agents that need a person's terminal."""
+        """Create a watchdog; `staying` names the agents that need a person's terminal."""
         self._store, self._ports, self._staying = store, ports, staying
         self._known: dict[str, tuple[object, Projection]] = {}
         self._kept: dict[str, datetime] = {}
@@ -76,7 +76,7 @@ class Watchdog:
         """Log position and time of each agent's most recently started brief."""
 
     def look(self, agents: Sequence[str]) -> list[WatchReport]:
-        """Check each agent once. An agent that cannot be read does not delay the others."""
+        """Check each agent once; an agent that cannot be read does not delay the others."""
         self._seen.clear()
         reports = [self._look_at(agent) for agent in agents]
         return self._start_due_briefs(reports) if self._ports.briefs else reports
@@ -102,9 +102,9 @@ class Watchdog:
         if due and self._ports.briefs:
             try:
                 self._ports.briefs.start()
-                words = "its brief is being written"
+                words = "a process is writing its brief"
             except RekindleError as error:
-                words = f"its brief could not be started: {error}"
+                words = f"no process could be started to write its brief: {error}"
             add = {
                 report.agent: f"{report.words}; {words}"
                 for report in reports
@@ -176,7 +176,7 @@ class Watchdog:
             )
         if not decision.starts and before.times == 1:
             return _leave_alone(agent, decision)  # the supervisor may still be starting
-        words = f"it did not come up: {self._ports.last_words(agent)}"
+        words = f"its supervisor did not come up: {self._ports.last_words(agent)}"
         if decision.starts:
             self._start_and_note(agent, StartAttempt(seq, now, before.times + 1, notified=True))
             if not before.notified:

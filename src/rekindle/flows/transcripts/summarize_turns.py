@@ -43,7 +43,7 @@ class SummaryResult(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def was_asked(self) -> bool:
-        """Whether a model was asked: either it made the summary, or `words` says why it did not."""
+        """Return whether a model was asked: it made the summary, or `words` says why not."""
         return self.how == "headless" or bool(self.words)
 
 
@@ -56,7 +56,7 @@ class Summarizer:
         words: str = "",
         nonce: Callable[[], str] = lambda: secrets.token_hex(16),
     ) -> None:
-        """Create a summarizer. `ask` asks a model, and raises SummaryError if there is no answer.
+        """Create a summarizer; `ask` asks a model, and raises SummaryError if there is no answer.
 
         If `ask` is None, no model is used. `words` are extra instructions for the model.
         """
@@ -142,7 +142,7 @@ def ask_twice(
 def make_summary_event(
     result: SummaryResult, *, ts: datetime, spent: RunSpending | None = None, seconds: float = 0.0
 ) -> events.SummaryMade:
-    """Return the event that records a summary. `spent` is the run's spending before the summary."""
+    """Return the event that records a summary; `spent` is the run's spending before the summary."""
     return events.SummaryMade(
         ts=ts,
         document=result.summary.kind,
@@ -159,7 +159,7 @@ def make_summary_event(
 
 
 def render_document(result: SummaryResult, known: KnownWork, *, name: str, day: date) -> str:
-    """Return a summary as a document. The changed files come from git, not from the summary."""
+    """Return a summary as a document; the changed files come from git, not from the summary."""
     files = "\n".join(f"- {summaries.render_code(path)}" for path in known.changed)
     kind = result.summary.kind
     sections = summaries.render_sections(result.summary, {CheckpointSection.MODIFIED_FILES: files})

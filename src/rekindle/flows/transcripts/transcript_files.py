@@ -36,12 +36,12 @@ def open_transcript(path: str, *, buffering: int = -1) -> BinaryIO:
     status = os.fstat(fd)
     if not stat.S_ISREG(status.st_mode) or status.st_uid != os.getuid():
         os.close(fd)
-        raise OSError(errno.EINVAL, "is not a plain file of this user", path)
+        raise OSError(errno.EINVAL, "is not a regular file of this user", path)
     return os.fdopen(fd, "rb", buffering)
 
 
 def _open_folder(names: list[str]) -> int:
-    """Open a folder, one path component at a time. The caller must close the descriptor."""
+    """Open a folder, one path component at a time; the caller must close the descriptor."""
     fd = os.open("/" if names and not names[0] else ".", _FOLDER_FLAGS)
     for name in filter(None, names):
         above = fd
@@ -70,7 +70,7 @@ def read_beginning(path: str) -> bytes:
 
 
 def read_first_line(path: str) -> str:
-    """Return the start of the first line, long enough to identify the session in the file."""
+    """Return the start of the first line, which is long enough to identify the file's session."""
     try:
         with open_transcript(path) as file:
             return file.readline(TRANSCRIPT_FIRST_BYTES).decode("utf-8", "replace")

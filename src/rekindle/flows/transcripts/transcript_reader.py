@@ -29,7 +29,7 @@ class TranscriptReader:
         thread: str = "",
         begins: Callable[[bytes], bytes] | None = None,
     ) -> None:
-        """Create a reader. `thread` names the subagent; `begins` is from `SubagentTranscripts`."""
+        """Create a reader; `thread` names the subagent, `begins` is from `SubagentTranscripts`."""
         self._path, self._harness, self._thread = path, harness, thread
         self._begins, self._sign = begins, b""
         self._narration = TurnBuilder(cursor)

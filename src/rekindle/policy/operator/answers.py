@@ -175,7 +175,7 @@ def explain_closed(projection: Projection, question: QuestionAsked, now: datetim
         case "unanswered":
             return f"its deadline has passed, and its default applies: {question.default}"
         case "withdrawn":
-            return "another command has settled it"
+            return "another command made it unnecessary"
         case _:
             return ""
 

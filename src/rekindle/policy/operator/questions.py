@@ -30,7 +30,7 @@ from rekindle.thresholds.texts import ABOUT_CHARACTERS
 
 QuestionState = Literal["open", "answered", "unanswered", "withdrawn"]
 """State of a question. `unanswered` means that its deadline has passed, and `withdrawn` that
-another command has settled it.
+another command made it unnecessary.
 """
 
 PERMISSION = "permission"

@@ -73,12 +73,12 @@ def explain_path(project: Project, name: str) -> str:
     ).last
     if not last:
         return ""
-    return f"{name} looks for programs in {', '.join(last)} last, because it can write there"
+    return f"{name} searches {', '.join(last)} last for programs, because the agent can write there"
 
 
 PATH_HINT = (
-    "call a program by its path, such as .venv/bin/python, or keep your order with"
-    " `env: {PATH: $PATH}`"
+    "call a program by its path, such as .venv/bin/python, or keep your order with `env: "
+    "{PATH: $PATH}`"
 )
 
 

@@ -1,4 +1,4 @@
-"""Check whether a command is called by an agent of this project.
+"""Check whether an agent of this project calls the command.
 
 An agent that could start what its operator has stopped would undo `stop`. A process belongs to an
 agent if it, or one of its ancestors,
@@ -6,7 +6,7 @@ agent if it, or one of its ancestors,
 - has the mark of a launch in its environment;
 - holds the lock of a supervisor, which on Linux is the parent of every orphan of its agent;
 - was recorded as a process of the agent that has cleared its environment, and its supervisor has
-  exited.
+exited.
 
 A process that an agent starts through another service (cron, at, systemd-run) is not its
 descendant, and a process in its own PID namespace does not see its supervisor: only a sandbox
@@ -40,7 +40,7 @@ def refuse_agent(project: Project, command: str) -> None:
     """Refuse an operator command if an agent of this project calls it.
 
     Raises:
-        CalledByAgentError: An agent calls it, and its manifest does not say `may_control: true`.
+      CalledByAgentError: An agent calls it, and the manifest does not say `may_control: true`.
     """
     agents = project.manifest.agents
     refuse_agent_of(project.path, agents, command, has_fleet=project.settings.fleet is not None)

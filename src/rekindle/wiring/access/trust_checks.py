@@ -22,8 +22,8 @@ from rekindle.stores.folders.agent_folder import RekindleFolder
 from rekindle.system import clock
 from rekindle.system.files import file_status
 
-NEVER_ACCEPTED = "its settings were never accepted on this host"
-_CHANGED = "changed without your command"
+NEVER_ACCEPTED = "its settings have never been accepted on this host"
+_CHANGED = "changed without a command from you"
 
 
 def has_anything_to_trust(folder: Path) -> bool:
@@ -98,8 +98,8 @@ def accept_settings(project: Project, name: str) -> list[str]:
     changes += accept_fleet(project)
     if had_fleet:
         changes.append(
-            f"no `fleet:` any more; the fleet may still run {name}: to end it there, put `fleet:`"
-            f" back and use `rekindle fleet remove {name}`"
+            f"`fleet:` was removed; the fleet may still run {name}: to stop it there, put `fleet:` "
+            f"back and use `rekindle fleet remove {name}`"
         )
     return changes
 
@@ -164,9 +164,9 @@ def require_no_lost_fleet(project: Project, agents: Sequence[str]) -> None:
     changes = _redact_text(project, consent.render_changes(_find_fleet_changes(project)))
     raise UnacceptedError(
         "`fleet:`",
-        f"{_CHANGED}: {changes}; the fleet may still run {', '.join(agents)}",
-        "put `fleet:` back and repeat the command; if `rekindle fleet remove` has ended its agents,"
-        " `rekindle run NAME` accepts the change",
+        f"{_CHANGED}: {changes}; the fleet may still be running {', '.join(agents)}",
+        "put `fleet:` back and repeat the command; if `rekindle fleet remove` has removed its "
+        "agents, `rekindle run NAME` accepts the change",
     )
 
 
@@ -199,7 +199,7 @@ def _redact_changes(project: Project, changes: list[SettingChange]) -> list[Sett
 
 
 def is_unknown(project: Project, name: str) -> bool:
-    """Return whether this trusted folder has no accepted settings for the agent."""
+    """Return whether this trusted folder has no accepted settings for the agent yet."""
     return _read_accepted(project, name) is None and is_trusted(project.path)
 
 

@@ -52,9 +52,9 @@ from rekindle.wiring.open_store import (
 
 TMUX_SESSION = "rekindle"
 FOR_UP = "--for-up"
-"""Option for a supervisor started by `up`: the operator's command is already in the log."""
+"""Option for a supervisor that `up` starts: the operator's command is already in the log."""
 FOR_WATCHDOG = "--for-watchdog"
-"""Option for a supervisor started by a watchdog: it follows the operator's last command."""
+"""Option for a supervisor that a watchdog starts: it follows the operator's last command."""
 
 
 def make_supervisor_command(name: str, *words: str) -> list[str]:
@@ -95,7 +95,7 @@ def start_for_watchdog(project: Project, store: FileStore, name: str) -> str:
             raise  # the agent needs a terminal
         _start_process(project, store, argv, name, variables)
         return f"without its tmux window: {error}"
-    return "its tmux window is opened again"
+    return "its tmux window was opened again"
 
 
 def _start_process(
@@ -123,7 +123,7 @@ def start_briefs(project: Project, store: FileStore) -> None:
 
 
 def start_in_tmux(project: Project, name: str) -> int:
-    """Start a supervisor in a window of our tmux session, which the operator can attach to."""
+    """Start a supervisor in a tmux window of Rekindle's, to which the operator can attach."""
     return _open_window(project, name, make_supervisor_command(name, FOR_UP), {})
 
 
@@ -133,7 +133,7 @@ def _open_window(project: Project, name: str, argv: list[str], more: dict[str, s
 
 
 def note_window(store: FileStore, name: str, *, is_wanted: bool) -> None:
-    """Record, outside the workspace, whether a watchdog is to start the agent in a tmux window."""
+    """Record, outside the workspace, whether a watchdog should start the agent in a tmux window."""
     store.open_private(name)
     if (private := store.folder(name).private) is None:
         return
@@ -226,7 +226,7 @@ def _watch_trusted(project: Project, watching: Watchdog) -> list[WatchReport]:
     names = list(project.manifest.agents)
     if trust_checks.is_trusted(project.path):
         return watching.look(names)
-    words = "this folder is not trusted: `rekindle run` shows what it would start, and asks"
+    words = "this folder is not trusted: `rekindle run` shows what it would start, and asks you"
     return [WatchReport(name, started=False, words=words) for name in names]
 
 
@@ -296,7 +296,7 @@ class ProjectWatchdog:
 
     @property
     def every(self) -> float:
-        """Interval between two checks, in seconds."""
+        """Return the interval between two checks, in seconds."""
         return self._project.settings.runtime.watch.interval
 
     def look(self) -> Iterator[WatchReport]:
@@ -341,7 +341,7 @@ def run_daemon(folder: Path, tell: Callable[[WatchReport], None]) -> None:
         if lock is None:
             raise UsageError(
                 "the daemon of this project is already running",
-                hint="`rekindle status` shows how the agents are",
+                hint="`rekindle status` shows the state of the agents",
             )
         watchdog = ProjectWatchdog(project.path)
         while not interruption.count:

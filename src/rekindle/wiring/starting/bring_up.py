@@ -29,7 +29,7 @@ from rekindle.thresholds.screens import (
 )
 from rekindle.wiring.starting import background_start
 
-_STOPPED_MEANWHILE = "was stopped meanwhile, and stays stopped"
+_STOPPED_MEANWHILE = "was stopped in the meantime, and stays stopped"
 _Waiting = Generator[None, None, str]
 """Generator that yields while it waits for an agent, and returns the agent's state."""
 
@@ -57,7 +57,7 @@ class AgentStarter:
         tmux: bool = False,
         unbounded: bool = False,
     ) -> None:
-        """Use `accept` to check each agent and accept its settings before the start."""
+        """Create a starter; `accept` checks an agent and accepts its settings before the start."""
         self._project, self._store, self._accept = project, store, accept
         self._tmux, self._unbounded = tmux, unbounded
         self._rows = RowReader(
@@ -119,7 +119,7 @@ class AgentStarter:
         return before, background_start.start_supervisor(project, store, name), said_before
 
     def _wait_for_state(self, name: str, before: int, pid: int, said_before: int) -> _Waiting:
-        """Wait until the agent's state is known: it is running, is held back, or is over.
+        """Wait until the agent's state is known: it is running, is held back, or its run is over.
 
         After a launch has ended, the state is unknown until the next step has been recorded.
         """

@@ -89,7 +89,7 @@ def read_task(project: Project, name: str) -> str:
     task = read_named_file(project, prompt, "prompt")
     if not task.strip() or task == DEFAULT_PROMPT:
         raise ManifestError(
-            "no task yet",
+            "has no task yet",
             file=prompt,
             hint=f"describe in {prompt} what the agent is to do, then repeat the command",
         )
@@ -184,11 +184,11 @@ def _check_prices(project: Project, name: str, _: Program) -> None:
     if cap is not None and not tells and not find_prices(project, name):
         where = " in a terminal" if stays else ""
         raise ManifestError(
-            f"agent {name}: {harness.NAME} does not report{where} what it costs,"
-            " and `prices:` is empty",
+            f"agent {name}: {harness.NAME} does not report its costs{where}, and `prices:` is "
+            "empty",
             line=project.marked.line(("agents", name, "budget")),
-            hint="add `prices: {MODEL: {input: …, output: …}}`, in dollars for a million tokens,"
-            " or cap `tokens:` instead",
+            hint="add `prices: {MODEL: {input: …, output: …}}`, in dollars per million tokens,"
+            " or limit `tokens:` instead",
         )
 
 
@@ -224,7 +224,7 @@ def _check_relay(project: Project, name: str, _: Program) -> None:
     elif not {agent_folder.REKINDLE_FOLDER, ".git"}.isdisjoint(parts):
         problem = "is in the .rekindle or .git folder"
     elif is_artefact(file):
-        problem = "would count as work of the agent, because its name is not one of a relay"
+        problem = "would count as the agent's work, because its name is not that of a relay"
     else:
         inside_folder.read(project.path, file, RELAY_BYTES)
         return
@@ -295,7 +295,7 @@ def _check_program(project: Project, name: str, program: Program) -> None:
         hint = command_harness.INSTALL if own else harness.INSTALL
         reason = "it is not installed"
         if "/" in word:
-            reason = "there is no such file"
+            reason = "the file does not exist"
             if (folder / word).is_file():
                 reason, hint = "it is not executable", _render_chmod_hint(word)
         raise ProgramMissingError(word, reason, hint=hint)
@@ -325,8 +325,8 @@ def _check_until(project: Project, name: str, _: Program) -> None:
     else:
         hint = "install it, or correct `until:` in rekindle.yaml"
     raise ManifestError(
-        f"agent {name}: the program of `until:` {'cannot be run' if is_there else 'is not found'}:"
-        f" {to_one_line(program)}",
+        f"agent {name}: the program of `until:` "
+        f"{'cannot be run' if is_there else 'was not found'}: {to_one_line(program)}",
         line=project.marked.line(("agents", name, "until")),
         hint=hint,
     )

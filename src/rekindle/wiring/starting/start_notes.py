@@ -39,9 +39,9 @@ def _find_literal_words(project: Project, name: str) -> Iterator[StartNote]:
         if word := find_unexpanded(line):
             script = msgspec.json.encode(line.strip()).decode()
             yield StartNote(
-                f"no shell runs `{key}:`, so its program gets `{to_one_line(word)}` as it is "
-                "written",
-                f"write `{key}: [sh, -c, {script}]`, or quote it: '{to_one_line(word)}'",
+                f"`{key}:` is not run by a shell, so its program gets `{to_one_line(word)}` "
+                "literally",
+                f"write `{key}: [sh, -c, {script}]`, or quote the word: '{to_one_line(word)}'",
             )
 
 
@@ -54,8 +54,8 @@ def _find_missing_until(project: Project, name: str) -> Iterator[StartNote]:
     if not (find_agent_dir(project, name) / program).exists():
         yield StartNote(
             f"the program of `until:` does not exist: {to_one_line(program)}",
-            "correct `until:` in rekindle.yaml, unless the agent is to write that file:"
-            " until then, no cycle ends the run",
+            "correct `until:` in rekindle.yaml, unless the agent will write that file: until it "
+            "exists, no cycle ends the run",
         )
 
 
@@ -66,7 +66,7 @@ REACH_HINT = (
 
 
 def explain_reach_of(project: Project, name: str) -> tuple[str, bool]:
-    """Return a warning that the agent may not write, and whether it can do nothing at all.
+    """Return a warning that the agent may not write, and whether it cannot do anything at all.
 
     The warning is empty if the agent may write, or if its own program decides what it may do.
     """
@@ -119,4 +119,4 @@ def find_unhonoured(project: Project, name: str) -> list[str]:
     return lines
 
 
-UNHONOURED_HINT = "remove it, or set it in the CLI's own settings"
+UNHONOURED_HINT = "remove the key, or set it in the CLI's own settings"

@@ -58,7 +58,7 @@ def run_daemon_for_all(tell: Tell) -> None:
         if lock is None:
             raise UsageError(
                 "the daemon of all projects is already running",
-                hint="`rekindle status --all` shows how the agents are",
+                hint="`rekindle status --all` shows the state of the agents",
             )
         watching = AllProjectsWatchdog()
         while not interruption.count:

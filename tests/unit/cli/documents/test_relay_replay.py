@@ -86,7 +86,7 @@ def test_a_history_that_goes_well_is_called_so(rekindle, tmp_path):
     (tmp_path / "history.jsonl").write_text(jsonl(["Lex the source", *["Parse it"] * 3]))
     code, out, _ = rekindle("relay", "replay", "history.jsonl")
     assert code == 0
-    assert "✓ not stuck: never 3 cycles in a row without a step" in out
+    assert "✓ not stuck: never 3 cycles in a row without progress" in out
 
 
 @pytest.mark.parametrize("text", ["", jsonl(["Lex"]), jsonl(["TBD", "TBD", "TBD"])])

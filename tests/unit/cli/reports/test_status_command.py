@@ -104,7 +104,7 @@ def test_safe_mode_without_a_supervisor_is_shown(status):
     """The supervisor was killed, and the agent stays in safe mode."""
     lines, _ = status(events.SafeModeEntered(ts=clock.read_clock(), why="billing"), ended="billing")
     assert lines["state"] == "  state:  needs you: a person must pay"
-    assert lines["cycle"] == "  cycle:  1, 0 done; no supervisor runs"
+    assert lines["cycle"] == "  cycle:  1, 0 done; no supervisor is running"
 
 
 def test_a_restart_ends_safe_mode(status):
@@ -175,7 +175,7 @@ def test_unpushed_work_on_one_host_is_reported(status, capfd):
     moved = events.OwnerChanged(ts=now, host="a", previous="")
     kept = events.WorkspacePushFailed(ts=now, words="git push: no\nroom")
     lines, _ = status(moved, kept)
-    said = "! its work could not be pushed, and is only on host a"
+    said = "! its work could not be pushed, and exists only on host a"
     assert lines[said] == f"  {said}: git push: no room"
     assert main.run(["status", "--json"]) == 0
     [row] = json.loads(capfd.readouterr().out)["agents"]

@@ -101,7 +101,9 @@ def test_a_relay_that_waits_is_answered_once_though_the_supervisor_is_killed(pro
         assert "trdes" in project("answer", *words, code=7)
     assert project.log("question.answered") == []
     token = f"ghp_{'a1B2c3D4e5' * 4}"[:40]  # the record of it differs from the typed text
-    assert "its next cycle gets the answer" in project("answer", f"Take the second one, {token}")
+    assert "its next cycle will get the answer" in project(
+        "answer", f"Take the second one, {token}"
+    )
     assert "is closed: it was answered by" in project("answer", "trades-1", "stop", code=7)
     assert "No open questions." in project("questions")
     running = project.start("run", "trades")
@@ -131,7 +133,7 @@ def test_after_ctrl_c_run_status_and_answer_agree_that_the_question_is_closed(pr
     assert "No open questions." in project("questions")
     assert "no question is open" in project("answer", code=7)
     refused = project("answer", "trades-1", "Take two.", code=7)
-    assert "question trades-1 is closed: another command has settled it" in refused
+    assert "question trades-1 is closed: another command made it unnecessary" in refused
     assert f"`{command}` continues" in refused
     for choice in ("stop", "Retry"):
         refused = project("answer", "trades", choice, code=2)
@@ -183,7 +185,7 @@ def test_at_its_deadline_a_question_gets_its_default_and_takes_no_answer(project
     assert "stopped" in running.out + running.err
     [row] = json.loads(project("questions", "--json"))["questions"]
     assert (row["state"], row["answer"]["origin"]) == ("unanswered", "deadline")
-    assert "unanswered: the default applies: stop" in project("questions")
+    assert "unanswered, so the default applies: stop" in project("questions")
     assert "its deadline has passed" in project("answer", "trades-1", "Take two", code=7)
     assert (project.known().run.desired, project.prompts()) == ("stopped", 1)
     given = json.loads(project("answer", "trades", "Take", "two", "--json"))

@@ -159,7 +159,7 @@ def test_a_crash_is_reported_and_the_same_session_resumes(project):
         """
     )
     out = project("run").out
-    assert "! ended by SIGKILL; ended 1 process that it had left running" in out
+    assert "! ended by SIGKILL; ended 1 process that the agent had left running" in out
     assert "the same session continues" in out
     assert project.place.processes() == []
 
@@ -206,7 +206,7 @@ def test_a_pattern_that_cannot_be_enforced_is_refused_by_its_line(project):
     persona = "personas:\n  default:\n    permissions:\n      allowed_tools: ['Read(src/**)']\n"
     manifest.write_text(MANIFEST.replace("claude-code", "gemini") + persona)
     ended = project("run", code=3)
-    assert "rekindle.yaml:9: agent trades: Gemini CLI cannot hold an agent to" in ended.err
+    assert "rekindle.yaml:9: agent trades: Gemini CLI cannot enforce" in ended.err
     assert "'Read(src/**)'" in ended.err
     assert project.exits() == []
 

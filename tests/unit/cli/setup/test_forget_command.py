@@ -180,7 +180,7 @@ def test_a_folder_that_is_gone_is_forgotten(tmp_path, capfd):
     assert (tmp_path / "kept").exists()
     capfd.readouterr()
     assert main.run(["forget", str(folder), "--yes"]) == 0
-    assert "Nothing of" in capfd.readouterr().out
+    assert "No trace of" in capfd.readouterr().out
 
 
 def test_history_is_kept_on_request(tmp_path):
@@ -240,7 +240,7 @@ def test_cron_lines_with_other_commands_are_shown_and_stay(tmp_path, monkeypatch
     monkeypatch.setattr(crontab, "write_crontab", lines.__init__)
     assert main.run(["forget", str(folder), "--yes"]) == 0
     assert lines == [mixed, f"@daily tar c {folder}/rekindle"]
-    assert f"! not removed: line of your crontab: {mixed}: " in capfd.readouterr().out
+    assert f"! not removed: line in your crontab: {mixed}: " in capfd.readouterr().out
 
 
 def test_settings_that_cannot_be_read_are_shown_and_stay(tmp_path, capfd):

@@ -127,7 +127,7 @@ def test_a_file_of_our_own_is_removed_again(rekindle, root, level):
     path = root / FILES[level]
     assert rekindle("hooks", "install", "--for", level)[0] == 0
     assert commands(path)
-    assert "had nothing else" in rekindle("hooks", "uninstall", "--for", level)[1]
+    assert "contained nothing else" in rekindle("hooks", "uninstall", "--for", level)[1]
     assert not path.parent.exists()
 
 
@@ -777,7 +777,7 @@ def test_hooks_of_codex_are_in_a_file_of_their_own(with_codex, root, level):
     )
     trusting(root)
     assert states(with_codex)[1][level] == "installed"
-    assert with_codex("hooks", "install", *how)[1].startswith("✓ hooks are already installed")
+    assert with_codex("hooks", "install", *how)[1].startswith("✓ hooks were already installed")
     assert with_codex("hooks", "uninstall", *how)[0] == 0
     assert path.read_text() == MINE
     assert not list(root.glob("*/.claude"))
@@ -807,7 +807,7 @@ def test_agents_of_two_clis(with_codex, root):
     """With two CLIs the user must choose one; a repair touches the chosen CLI only."""
     assert with_codex("init", "--agent", "other", "--harness", "claude-code")[0] == 0
     code, _, err = with_codex("hooks", "uninstall")
-    assert (code, "of which CLI?" in err) == (2, True)
+    assert (code, "which CLI's hooks" in err) == (2, True)
     for name in ("trades", "other"):
         assert with_codex("hooks", "install", "--for", "project", "--agent", name)[0] == 0
     assert (root / "project/.claude/settings.json").exists()
@@ -859,5 +859,5 @@ def test_a_package_is_for_one_cli(rekindle, root):
         before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
         for other in set(kinds) - {kind}:
             code, _, err = rekindle("hooks", "export", str(folder), "--harness", other)
-            assert (code, f"holds the hooks for {kind}" in err) == (2, True)
+            assert (code, f"contains the hooks for {kind}" in err) == (2, True)
         assert before == {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}

@@ -93,7 +93,7 @@ def test_a_file_system_without_locks_ends_with_8(tmp_path, monkeypatch, capsys):
     said = capsys.readouterr()
     assert "✗ a lock excludes other processes" in said.out
     assert "No locks available" in said.out
-    assert "do not put .rekindle here" in said.err
+    assert "do not put .rekindle there" in said.err
     assert list(tmp_path.iterdir()) == []
 
 
@@ -187,5 +187,5 @@ def test_acknowledged_records_that_are_gone_are_seen(tmp_path, monkeypatch):
     """A store with empty promises is caught by counting."""
     monkeypatch.setattr(FileStore, "submit", lambda *_args, **_options: True)
     found = broken(tmp_path)
-    assert "acknowledged records are lost" in found["many writers lose nothing"].broken
+    assert "acknowledged records are lost" in found["concurrent writers lose nothing"].broken
     assert "acknowledged records are lost" in found[torture_folder._KEPT].broken

@@ -111,6 +111,6 @@ c: needs you (?)
   for you:  Which? → rekindle answer c TEXT
 """
     )
-    assert "nothing waits for you" in morning_page.render_headline(
+    assert "nothing is waiting for you" in morning_page.render_headline(
         MorningPage(project="p", written="w", entries=())
     )

@@ -200,4 +200,4 @@ def test_an_agent_that_the_operator_stopped_does_not_wait_for_the_operator(shop,
         )
     found = page(shop)
     assert (found.entries[0].state, found.entries[0].asks) == ("stopped", ())
-    assert morning_page.render_headline(found).startswith("1 agent, nothing waits for you")
+    assert morning_page.render_headline(found).startswith("1 agent, nothing is waiting for you")

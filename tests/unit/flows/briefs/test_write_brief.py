@@ -221,8 +221,8 @@ def test_an_answer_that_can_never_be_used_is_given_up_and_that_is_said(shop):
         assert "not read again" not in (shop.text() if shop.state.briefed.seq else "")
         written = shop.brief("no", "no")
         shop.clock.forward(minutes=1)
-    assert "these turns are not read again" in shop.text()
-    assert "these turns are not read again" in written.words
+    assert "later briefs will not cover these turns" in shop.text()
+    assert "later briefs will not cover these turns" in written.words
     assert shop.brief().turns == 0
 
 

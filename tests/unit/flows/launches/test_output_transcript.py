@@ -160,7 +160,9 @@ def test_what_cannot_be_kept_is_reported_once_and_ends_nothing(scene, monkeypatc
     for _ in range(2):
         found.take(AssistantText("working"))
         found.write()
-    assert scene.told == [TroubleReport("its output could not be archived: archive: no space left")]
+    assert scene.told == [
+        TroubleReport("the agent's output could not be archived: archive: no space left")
+    ]
 
 
 def test_output_is_a_sign_of_life_now_and_then(scene):

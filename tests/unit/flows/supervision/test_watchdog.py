@@ -66,13 +66,16 @@ def test_one_that_does_not_come_up_is_said_to_be(watched):
     assert watched.look() == WatchReport("a", started=True, words="its supervisor is gone")
     second = watched.look()
     assert (second.started, second.failed) == (True, True)
-    assert second.words == "it did not come up: no PROMPT.md; address 1 was not notified: failed"
+    assert (
+        second.words
+        == "its supervisor did not come up: no PROMPT.md; address 1 was not notified: failed"
+    )
     third = watched.look()
     assert third == WatchReport(
-        "a", started=False, words="it did not come up: no PROMPT.md", failed=True
+        "a", started=False, words="its supervisor did not come up: no PROMPT.md", failed=True
     )
     watched.look(100)
-    assert watched.told == [("a", "it did not come up: no PROMPT.md")]
+    assert watched.told == [("a", "its supervisor did not come up: no PROMPT.md")]
 
 
 def test_it_is_tried_more_and_more_seldom(watched):
@@ -194,7 +197,11 @@ def test_briefs_that_are_due_are_begun_together_and_once(clock):
     world = Briefed(clock, BriefSettings(at="06:30"))
     assert not any("brief" in words for words in world.look())
     words = world.look(hours=19)
-    assert [one.endswith("; its brief is being written") for one in words] == [True, True, False]
+    assert [one.endswith("; a process is writing its brief") for one in words] == [
+        True,
+        True,
+        False,
+    ]
     assert len(world.begun) == 1
     world.look(seconds=EVERY)
     assert len(world.begun) == 1, "it is being written"
@@ -227,4 +234,7 @@ def test_a_watchdog_that_cannot_have_them_written_says_so_and_continues(clock):
 
     around = msgspec.structs.replace(world.watching._ports, briefs=BriefStarter(fails, UTC))
     world.watching = Watchdog(world.store, around)
-    assert "its brief could not be started: briefs.log: the disk is full" in world.look(hours=19)[0]
+    assert (
+        "no process could be started to write its brief: briefs.log: the disk is full"
+        in world.look(hours=19)[0]
+    )

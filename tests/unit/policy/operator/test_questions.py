@@ -188,7 +188,7 @@ def test_a_stop_settles_an_open_question_for_good(event):
     assert answers.apply_defaults(log.known, NOON + 2 * HOUR) == []
     log.add(said("running", minutes=1))
     assert log.states() == ["withdrawn"]
-    assert log.answer("stop", question=asked).refused == "another command has settled it"
+    assert log.answer("stop", question=asked).refused == "another command made it unnecessary"
     assert log.known.run.desired == "running"
 
 
