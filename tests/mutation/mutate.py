@@ -117,14 +117,15 @@ def _stop_test(*_: Any) -> None:
 class Watch:
     """Keeps the test that failed first, and the tests that it stopped."""
 
-    def __init__(self) -> None:
+    def __init__(self, limit: float = SLOW) -> None:
+        self._limit = limit
         self.failed = ""
         self.slow: list[str] = []
         signal.signal(signal.SIGPROF, _stop_test)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self) -> Any:
-        signal.setitimer(signal.ITIMER_PROF, SLOW)
+        signal.setitimer(signal.ITIMER_PROF, self._limit)
         result = yield
         signal.setitimer(signal.ITIMER_PROF, 0)
         return result
@@ -192,10 +193,20 @@ class Bench:
 
     def _check_without_mutation(self, tests: set[str]) -> None:
         """Refuse tests that fail whether a module is mutated or not."""
-        watch = Watch()
-        task = lambda: int(run_pytest([str(ROOT / test) for test in sorted(tests)], watch))  # noqa: E731
-        if tests and any(run_forked([task], 1)):
-            raise SystemExit("A test that caught a mutation also fails without it: run `just test`")
+        with tempfile.TemporaryDirectory() as folder:
+            report = Path(folder) / "failed"
+
+            def run_tests() -> int:
+                watch = Watch(limit=0)
+                # Without the parameters: a mutation may have changed the ids of the cases.
+                names = sorted({test.partition("[")[0] for test in tests})
+                is_failed = run_pytest([str(ROOT / name) for name in names], watch)
+                report.write_text(watch.failed)
+                return int(is_failed)
+
+            if tests and any(run_forked([run_tests], 1)):
+                failed = report.read_text() if report.exists() else "the run of these tests"
+                raise SystemExit(f"{failed} fails without any mutation: run `just test`")
 
     def _run(self, runs: Sequence[tuple[str, Mutation | None]]) -> list[Verdict]:
         with tempfile.TemporaryDirectory() as folder:

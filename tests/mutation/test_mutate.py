@@ -1,6 +1,7 @@
 """The mutations that are made, and that the tool tells a tested decision from an untested one."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ from mutation.mutate import UNIT, find_tests, list_pure_modules
 from mutation.mutations import list_mutations
 
 TOOL = Path(__file__).with_name("mutate.py")
+WHOLE = os.environ.get("REKINDLE_TORTURE") == "whole"
 
 
 @pytest.mark.parametrize(
@@ -71,6 +73,16 @@ def test_the_tool_fails_below_its_bar():
     done = mutate(4, "--only", "backoff", "--bar", 101)
     assert done.returncode == 1, done.stderr
     assert "of    4  rekindle." in done.stdout
+
+
+@pytest.mark.torture
+@pytest.mark.timeout(2400 if WHOLE else 900)
+def test_nine_of_ten_mutations_are_caught():
+    """A sample; `just torture` takes a larger one."""
+    done = mutate(1000 if WHOLE else 200, "--bar", 90)
+    print(done.stdout)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"[1-9]\d+ of \d+ caught", done.stdout)
 
 
 def test_every_pure_module_has_a_test_file_of_its_name():
