@@ -25,6 +25,7 @@ import pytest
 
 from e2e.sandbox import BANNER, TASK, WORK
 from loopback.script import Forever, Hang, Text
+from rekindle.ports import complete_harness
 from rekindle.stores.folders.private_files import find_private_project
 from torture.clis import NAMES, Cli
 
@@ -149,7 +150,7 @@ class Sessions:
         has the task in it.
         """
         lines = whole.split(b"\n")
-        holds = self.cli.kind.harness.has_prompt
+        holds = complete_harness(self.cli.kind.harness).has_prompt
         self.rekindle.fold()  # hooks' reports may not be in the log yet
         told = self._events("prompt.submitted")
         (prompt,) = [one["call"] for one in told][-1:] or [""]

@@ -19,7 +19,6 @@ from rekindle.documents.launches.launch_types import (
 )
 from rekindle.documents.screens.agent_row import render_command
 from rekindle.documents.transcripts.turns import (
-    ToolCall,
     Turn,
 )
 from rekindle.flows.supervisor_ports import (
@@ -130,14 +129,9 @@ def describe_turn(
             line for one in texts if one for line in describe_report(AssistantText(one), name)
         ]
     for call in turn.calls:
-        lines += describe_report(
-            ToolCallStarted(call.tool, "", f"{call.about}{_render_result(call)}"), name
-        )
+        failed = ": failed" if call.result == "failed" else ""
+        lines += describe_report(ToolCallStarted(call.tool, "", f"{call.about}{failed}"), name)
     return lines
-
-
-def _render_result(call: ToolCall) -> str:
-    return ": failed" if call.result == "failed" else ""
 
 
 def find_time(turn: Turn, default: datetime) -> datetime:

@@ -119,7 +119,10 @@ def summarize_rows(rows: Iterable[AgentRow]) -> str:
     rows = list(rows)
     order = [*STATES]
     labels = Counter(row.label for row in sorted(rows, key=lambda row: order.index(row.state)))
-    count = [f"{number} {_render_count(label, number)}" for label, number in labels.items()]
+    count = [
+        f"{number} {_PLURALS.get(label, label) if number > 1 else label}"
+        for label, number in labels.items()
+    ]
     costs = render_usd(row.spend.usd for row in rows)
     spent = f"; {costs} spent" if costs else ""
     agents = render_count(len(rows), "agent")
@@ -175,10 +178,6 @@ def _measure_letter(letter: str) -> int:
     if unicodedata.category(letter) in {"Mn", "Me", "Cf"}:
         return 0
     return 2 if unicodedata.east_asian_width(letter) in "WF" else 1
-
-
-def _render_count(label: str, count: int) -> str:
-    return _PLURALS.get(label, label) if count > 1 else label
 
 
 def _render_cells(row: AgentRow, now: datetime, *, is_marked: bool) -> tuple[str, ...]:

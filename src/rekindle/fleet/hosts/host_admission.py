@@ -63,9 +63,9 @@ def render_make_command(client: Client, missing: dict[str, str]) -> str:
     return f"`temporal operator search-attribute create --namespace {client.namespace} {options}`"
 
 
-async def find_plain_agents(client: Client, most: int | None = None) -> list[str]:
-    """Return which of the `most` newest agents have a history that begins with plain text."""
-    plain = [agent async for agent, key in _list_agent_keys(client, most) if key is None]
+async def find_plain_agents(client: Client) -> list[str]:
+    """Return the agents whose history begins with plain text."""
+    plain = [agent async for agent, key in _list_agent_keys(client, None) if key is None]
     return [agent.removeprefix(f"{client.namespace}/") for agent in plain]
 
 

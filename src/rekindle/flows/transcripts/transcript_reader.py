@@ -42,8 +42,6 @@ class TranscriptReader:
         """Whether the whole file has been read."""
         self.began = ""
         """Time of the first item in the file."""
-        self.passed_over = 0
-        """Number of lines that were too long to parse."""
 
     def follows(self, seen: int, mark: str) -> bool:
         """Return whether this is still the file that was read up to offset `seen`.
@@ -129,12 +127,8 @@ class TranscriptReader:
                 return  # the line is cut off, or not completely written yet
             self.at += size
             self._tail = (self._tail + line[-_MARK_BYTES:])[-_MARK_BYTES:]
-            if (
-                size > TRANSCRIPT_LINE_BYTES
-                or line.count(b"{") + line.count(b"[") > TRANSCRIPT_LINE_OBJECTS
-            ):
-                self.passed_over += 1
-            else:
+            objects = line.count(b"{") + line.count(b"[")
+            if size <= TRANSCRIPT_LINE_BYTES and objects <= TRANSCRIPT_LINE_OBJECTS:
                 yield begin, line
 
 

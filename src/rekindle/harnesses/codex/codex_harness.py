@@ -21,7 +21,7 @@ else. So the first `codex` on the PATH can be used. Limits of the CLI:
   The AGENTS.md beside the settings is sent too.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from rekindle.documents.launches.launch_types import (
     Brake,
@@ -188,15 +188,6 @@ def brake(*, interactive: bool) -> Brake | None:
         window="model_context_window",
         beside=('"type":"task_started"', '"type":"task_complete"', '"type":"turn_aborted"'),
     )
-
-
-def measure(program: Sequence[str]) -> ProgramCommand | None:  # noqa: ARG001 - part of the interface
-    """Return None: every line that has the usage also has the window."""
-    return None
-
-
-def parse_window_sizes(output: Iterable[bytes]) -> dict[str, int]:  # noqa: ARG001 - part of the interface
-    return {}
 
 
 def asides(transcript: str, session: str) -> SubagentTranscripts | None:

@@ -11,6 +11,7 @@ Checked with version 0.61.0, by the recordings in tests/recordings. Limits of th
 - Output of a SessionStart hook removes the user's prompts when the session is resumed, so the
   context is given at the first prompt, by BeforeAgent only.
 - A failed tool call is reported as a success and has no id: the payload of its hook identifies it.
+- Prompts have no ids, so it is not checked whether a transcript still has its last prompt.
 - It lets two processes into one session: the caller must know that no other process uses it.
 - A refused request, or the last of its turns, ends it without a SessionEnd hook.
 - It reports success when it has stopped itself or a hook has blocked it; see the last warning. If
@@ -28,7 +29,7 @@ Checked with version 0.61.0, by the recordings in tests/recordings. Limits of th
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rekindle.documents.launches.launch_types import (
@@ -289,19 +290,5 @@ def brake(*, interactive: bool) -> Brake | None:
     )
 
 
-def measure(program: Sequence[str]) -> ProgramCommand | None:  # noqa: ARG001 - part of the interface
-    """Return None: the CLI does not report its window, so a table is used."""
-    return None
-
-
-def parse_window_sizes(output: Iterable[bytes]) -> dict[str, int]:  # noqa: ARG001 - part of the interface
-    return {}
-
-
 def asides(transcript: str, session: str) -> SubagentTranscripts | None:
     return SubagentTranscripts(f"{transcript.rpartition('/')[0]}/{session}")
-
-
-def has_prompt(transcript: Iterable[bytes], prompt: str) -> bool:  # noqa: ARG001 - part of the interface
-    """Return True: prompts have no ids, and the CLI does not resume a session without prompts."""
-    return True

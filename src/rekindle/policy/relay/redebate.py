@@ -116,7 +116,7 @@ def _list_lines(relay: Relay) -> Iterator[_ReopeningLine]:
             yield _ReopeningLine(
                 line,
                 RelayField.OPEN_QUESTIONS,
-                _find_alternatives(line) if _asks_question(line) else (),
+                _find_alternatives(line) if "?" in line or "？" in line else (),
             )
     parsed = directive.read_directive(relay)
     for request in parsed.open if parsed else ():
@@ -124,10 +124,6 @@ def _list_lines(relay: Relay) -> Iterator[_ReopeningLine]:
         yield _ReopeningLine(request.text, RelayField.NEXT_ACTION, choice)
     for options in deliberation.find_option_lists(relay):
         yield _ReopeningLine(" / ".join(options), "A list of options", options)
-
-
-def _asks_question(line: str) -> bool:
-    return "?" in line or "？" in line
 
 
 def _find_alternatives(line: str) -> tuple[str, ...]:

@@ -62,20 +62,16 @@ class RelayReading(msgspec.Struct, frozen=True):
     """Reason why the relay cannot be compared; empty if it can."""
 
 
-DEFAULT_THRESHOLDS = StallThresholds()
-
-
 def compare_relays(
     before: Relay | str,
     after: Relay | str,
     work: str = "",
-    thresholds: StallThresholds = DEFAULT_THRESHOLDS,
 ) -> StallVerdict:
     """Return the verdict on two consecutive relays.
 
     `work` describes progress outside the relays; it is empty if there was none.
     """
-    return judge_readings(read_relay(before), read_relay(after), work, thresholds)
+    return judge_readings(read_relay(before), read_relay(after), work)
 
 
 def read_relay(relay: Relay | str) -> RelayReading:
@@ -87,12 +83,7 @@ def read_relay(relay: Relay | str) -> RelayReading:
     return RelayReading(parsed, parsed_directive, "" if parsed_directive else "has no directive")
 
 
-def judge_readings(
-    before: RelayReading,
-    after: RelayReading,
-    work: str = "",
-    thresholds: StallThresholds = DEFAULT_THRESHOLDS,
-) -> StallVerdict:
+def judge_readings(before: RelayReading, after: RelayReading, work: str = "") -> StallVerdict:
     """Return the verdict of `compare_relays` on two relays that are already parsed."""
     problems = [
         f"the {which} relay {reading.problem}"
@@ -104,7 +95,7 @@ def judge_readings(
         return StallVerdict(
             kind, (*problems, f"but there is work: {work}") if work else tuple(problems)
         )
-    pair = _Pair(before, before.ask, after, after.ask, work=work, limits=thresholds)
+    pair = _Pair(before, before.ask, after, after.ask, work=work, limits=StallThresholds())
     return pair.verdict()
 
 

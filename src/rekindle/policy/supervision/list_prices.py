@@ -81,13 +81,11 @@ def complete_prices(own: Mapping[str, ModelPrice]) -> Mapping[str, ModelPrice]:
 
 
 def find_price(prices: Mapping[str, ModelPrice], model: str) -> ModelPrice | None:
-    """Return the price for a model's name, its longest matching prefix or `default`, or None."""
+    """Return the price for a model's name, its longest matching prefix or `default`, or None.
+
+    `gpt-5` is a prefix of `gpt-5-codex`, but not of `gpt-5.5`.
+    """
     if model in prices:
         return prices[model]
-    names = [name for name in prices if _has_prefix(model, name)]
+    names = [name for name in prices if model.startswith(f"{name}-")]
     return prices[max(names, key=len)] if names else prices.get("default")
-
-
-def _has_prefix(model: str, name: str) -> bool:
-    """Return whether `name` is a prefix of a model: `gpt-5` of `gpt-5-codex`, not of `gpt-5.5`."""
-    return model.startswith(f"{name}-")

@@ -193,7 +193,7 @@ class FileStore(StoreReader):
         with suppress(BusyError), self.writer(agent) as writer:
             writer.fold()
 
-    def accept_log(self, agent: str, *, take_over: bool = False) -> str:
+    def accept_log(self, agent: str) -> str:
         """Seal the log as it is now, and return the defect that it had, or "" if it had none.
 
         Called only for the operator's explicit command. Lines that are not confirmed by any record
@@ -210,9 +210,8 @@ class FileStore(StoreReader):
         with file_locks.hold_lock(folder.lock, LOCK_WAIT_SECONDS) as lock:
             if lock is None:
                 raise BusyError(agent, LOCK_WAIT_SECONDS)
-            ownership.refuse_other_host(
-                agent, ownership.read_owner(folder), self._host, take_over=take_over
-            )
+            owner = ownership.read_owner(folder)
+            ownership.refuse_other_host(agent, owner, self._host, take_over=False)
             seen = self._read_current(folder)
             if not seen.is_tampered:
                 return ""
@@ -220,7 +219,7 @@ class FileStore(StoreReader):
             spending_file.claim(folder, log_acceptance.read_known_spending(folder))
             aside = log_acceptance.accept_log(folder, seen, self._clock())
             self._seen.pop(agent, None)
-        with self.writer(agent, take_over=take_over) as writer:
+        with self.writer(agent) as writer:
             defect = TamperedLogError(agent, seen.condition).reason
             reason = f"{defect}; the operator accepted it"
             writer.append(

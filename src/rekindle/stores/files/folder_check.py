@@ -6,7 +6,6 @@ everything that a writer can repair automatically.
 
 import stat
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from shlex import quote
 
 import msgspec
@@ -299,9 +298,5 @@ def _check_leftovers(folder: AgentFolder) -> Iterator[FolderProblem]:
                     f"copy what you need from it, then: rm {quote(str(path))}",
                     is_note=True,
                 )
-            elif _is_temporary(path):
+            elif path.name.startswith(durable_files.TEMPORARY_PREFIX):
                 yield FolderProblem(f"a killed process left the file {path.name}", _FIX)
-
-
-def _is_temporary(path: Path) -> bool:
-    return path.name.startswith(durable_files.TEMPORARY_PREFIX)
