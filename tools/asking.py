@@ -7,9 +7,10 @@ from rekindle.policy.settings.runtime_settings import RuntimeSettings
 _INTRODUCTION = """\
 # Questions
 
-An agent that needs you asks a question. It has an id, the exact request, choices, a default and a
-deadline ({deadline}; `runtime: questions: {{deadline: …}}`, `none` for no deadline). `rekindle
-questions` lists what is open, `status` and notifications show the command that answers it.
+An agent that needs you asks a question. The question has an id, the exact request, choices, a
+default and a deadline: {deadline}, unless you set `runtime: questions: {{deadline: …}}`, where
+`none` means no deadline. `rekindle questions` lists the open questions. `status` and notifications
+show the command that answers one.
 
 ```
 rekindle questions [AGENT] [--all] [--json]
@@ -18,38 +19,39 @@ rekindle approve [ID|AGENT]
 rekindle deny [ID|AGENT]
 ```
 
-With an agent's name the question that this agent waits for is meant; without any the only open one,
-and a text is then one argument of several words: `rekindle answer "Take the second"`.
-The command that is shown can be pasted; put your words in the place of `"TEXT"`. The other choices
-are beside it. `answer` without a choice asks for it at the terminal.
+Name the question by its id, or name the agent to answer the question that it waits for. If there is
+only one open question, you need not name it: `rekindle answer "Take the second"`. Copy the command
+that `status` shows, and replace `"TEXT"` with your words. Without a choice, `answer` asks for it in
+the terminal.
 
-- Each question is answered once. The first answer counts, also if several people answer at the same
-  time or no supervisor runs. Later ones are refused (exit code 7) and recorded as refused.
-- The log has who answered, on which host, and whether in a terminal or by a program
-  (`question.answered`). An agent cannot answer: answers are kept outside its workspace, and the
-  commands are refused to processes of an agent.
-- At the deadline the default applies, and the question stays in the list as unanswered until you
-  start the agent again.
-- `restart`, `stop`, or `run` after the end of a run settle the question too: it is withdrawn. If
-  the agent still needs you, the next `run` asks again. A question about a refused call stays open.
-- Secrets in a request are redacted. Long arguments are cut.
+- Each question is answered once. The first answer counts, even if several people answer at the same
+  time or no supervisor is running. Later answers are refused with exit code 7, and recorded as
+  refused.
+- The log records the person who answered, the host, and whether a terminal or a program was used
+  (`question.answered`). An agent cannot answer: the commands refuse to run below an agent, and
+  answers are stored outside its workspace.
+- At the deadline the default applies. The question stays in the list as unanswered until you start
+  the agent again.
+- `restart`, `stop`, and `run` after the end of a run withdraw the question. If the agent still
+  needs you, the next `run` asks again. A question about a refused call stays open.
+- Secrets in a request are redacted, and long arguments are shortened.
 """
 _REFUSED = """\
 ## Refused calls
 
-A CLI without a person refuses a tool call that nothing permits, and exits as if all were well.
-Rekindle shows the call, counts it in `launch.ended`, and asks once for each call, for at most
-{most} calls of a launch. The run continues meanwhile; if the agent made no progress without the
-call, it enters safe mode instead (`no-permission`). Calls that a persona's `deny` refuses are not
-asked about. Permissions are settings: `allow` prints the lines for rekindle.yaml, and
-`rekindle restart` accepts them.
+If no rule permits a tool call and no person is there to approve it, a CLI refuses the call and
+exits as if nothing had happened. Rekindle shows the call, counts it in `launch.ended`, and asks you
+once about each call, for at most {most} calls of a launch. The run continues meanwhile. If the
+agent made no progress without the call, it enters safe mode instead (`no-permission`). Rekindle
+does not ask about calls that a persona's `deny` refuses. `allow` prints the lines to add to
+rekindle.yaml, and `rekindle restart` accepts them.
 
 | CLI | where it reports a refused call |
 |---|---|
 | Claude Code | `permission_denials` of its last message |
 | Codex | the output of the call in its rollout: the approval policy or the read-only sandbox |
 | Gemini CLI | the result of the call: `tool_not_registered`, `policy_violation` |
-| `command` | nowhere: such a program asks by a relay that waits for a person |
+| `command` | not at all: such a program asks with a relay that waits for a person |
 """
 
 

@@ -46,20 +46,20 @@ _COMMON = {
 _HEAD = f"""\
 # Events
 
-`rekindle events --json` and `rekindle run --json` print one event a line, as JSON:
+`rekindle events --json` and `rekindle run --json` print one event per line, as JSON:
 
 ```json
 {{"v":{events.SCHEMA},"agent":"trades","seq":412,"gen":3,"ts":"2026-04-09T12:00:00.000000Z",\
 "kind":"cycle.started","cycle":7}}
 ```
 
-`ops.jsonl` of an agent has the same lines without `agent`, and with numbers as they were measured.
-Printed seconds are rounded to 0.001, dollars (fields that end with `usd`) to 0.0001. `run --json`
-prints the events of its run, in the order of the log, as the supervisor sees them, and nothing else
-on standard output. Warnings go to standard error; the [exit code](exit-codes.md) says how it ended.
+An agent's `ops.jsonl` contains the same lines without `agent`. The commands round seconds to 0.001
+and dollars (fields that end with `usd`) to 0.0001. `run --json` prints only the events of its run,
+in the order of the log. Warnings go to standard error, and the [exit code](exit-codes.md) shows how
+the run ended.
 
 Kinds and fields keep their names and meanings within a version `v`. Later releases may add kinds
-and fields: ignore those that you do not know. A field that has its default is left out.
+and fields, so ignore those that you do not know. A field with its default value is left out.
 
 Every event has these fields:
 

@@ -87,9 +87,9 @@ def exit_codes() -> str:
     rows.append(f"| {main.OUTPUT_GONE} | the reader of the output went away |")
     rows += [
         "\n## Outcomes of a run\n",
-        "`rekindle run` ends with the code of the outcome. `status --json` has its name",
-        "(`outcome`), `status` and the morning page show its words. The events `run.ended`,",
-        "`safe_mode.entered` and `wait.started` have the reason.\n",
+        "`rekindle run` exits with the code of its outcome. `status --json` prints the name as",
+        "`outcome`; `status` and the morning page show the words. The events `run.ended`,",
+        "`safe_mode.entered` and `wait.started` contain the reason.\n",
         "| outcome | words | code of `run` | meaning | reasons |",
         "|---|---|---|---|---|",
     ]
@@ -146,9 +146,9 @@ def _setting_row(one: explain_settings.SettingExplanation) -> str:
 def harness_list() -> str:
     parts = [
         "# Harnesses\n",
-        "The behaviour of each agent CLI, from recordings of the real program, and how Rekindle",
-        "works around its limits. `pytest tests/unit/harnesses` checks the code against the",
-        "recordings, and `pytest tests/e2e` the recordings against the programs.\n",
+        "This page describes each agent CLI as the real program was recorded, and how Rekindle",
+        "works around its limits. `pytest tests/unit/harnesses` compares the code with the",
+        "recordings, and `pytest tests/e2e` compares the recordings with the programs.\n",
     ]
     for name, module in plugins.BUILT_IN.items():
         parts += _harness(name, plugins.Harnesses()[name], import_module(module).__doc__ or "")

@@ -469,11 +469,12 @@ def _quote(command: str) -> str:
 def page() -> str:
     parts = [
         "# JSON for programs\n",
-        f"A command with `--json` prints one object on one line, with `v`: {OUTPUT_SCHEMA}.",
-        f"A stream has one object a line, each with `v`; only {' and '.join(map(_quote, FIXED))}",
-        "print lines without it, as shown below. Keys keep their names and meanings within a",
-        "version. Later releases may add keys: ignore those that you do not know. Times are in",
-        "UTC. Errors go to standard error as text; the [exit code](exit-codes.md) tells which.\n",
+        "A command with `--json` prints one object on one line. The key `v` is the version of the",
+        f"format, {OUTPUT_SCHEMA}. A stream has one object per line, each with `v`; only",
+        f"{' and '.join(map(_quote, FIXED))} print lines without it, as shown below. Keys keep",
+        "their names and meanings within a version. Later releases may add keys, so ignore keys",
+        "that you do not know. Times are in UTC. Errors go to standard error as text, and the",
+        "[exit code](exit-codes.md) shows the kind of error.\n",
         "`rekindle events --json` and `rekindle run --json` print [events](events.md).\n",
     ]
     for command in list_commands():
