@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 import msgspec
 import pytest
 
+from prerequisites import needs
 from rekindle import config
 from rekindle.cli.main import run
 from rekindle.documents import events
@@ -34,7 +35,7 @@ def make_project(folder, names):
     return open_store(config.load_project(folder))
 
 
-@pytest.mark.skipif(obstacle() is not None, reason=str(obstacle()))
+@needs(obstacle())
 def test_status_of_a_million_events_reads_at_most_a_megabyte_of_them(tmp_path):
     """The snapshot spares readers the history: counted by the bytes that `status` really reads."""
     store = make_project(tmp_path, ["trades"])

@@ -4,17 +4,16 @@ Every payload of the evaluation set is planted in every place where a transcript
 """
 
 import json
-import lzma
 import random
 import re
 import sys
 from collections import Counter
 from datetime import date
-from pathlib import Path
 
 import pytest
 
 import obedient_summarizer
+from corpus.injections import read_payloads
 from rekindle.cli.main import run
 from rekindle.documents.launches.one_shot import OneShotAnswer
 from rekindle.documents.summaries import summary
@@ -34,17 +33,11 @@ from rekindle.harnesses.gemini import gemini_harness
 from rekindle.policy.summaries import summary_request as policy
 from rekindle.summarizers.mechanical_summary import KnownWork
 
-PAYLOADS = Path(__file__).parents[3] / "shared" / "eval" / "injections_dev.jsonl.xz"
-pytestmark = pytest.mark.skipif(not PAYLOADS.exists(), reason=f"{PAYLOADS} is not there")
 KINDS = tuple(SECTIONS)
 QUOTED = re.compile(
     r"- (?:committed|failed|result unknown|(?:the|a) [\w -]+, (?:turn \d+|before)): “"
 )
 NONCE = "9f" * 16
-
-
-def payloads():
-    return [json.loads(line) for line in lzma.open(PAYLOADS)]
 
 
 def claude(at):
@@ -198,8 +191,8 @@ def require_harmless(payload, kind, text, prompts):
 @pytest.mark.parametrize("cli", CLIS, ids=lambda cli: cli.__name__)
 def test_no_payload_is_more_than_a_quotation_wherever_it_stands(cli, tmp_path):
     """Every payload in all places at once, each with a canary of its own."""
-    shown, quoted = Counter(), Counter()
-    for payload in payloads():
+    shown, quoted, payloads = Counter(), Counter(), read_payloads()
+    for payload in payloads:
         turns, known = written(cli, tmp_path / "t.jsonl", payload)
         first, second = random.Random(payload["id"]).sample(KINDS, 2)
         found, text, prompts, _ = made(first, turns, known)
@@ -211,8 +204,8 @@ def test_no_payload_is_more_than_a_quotation_wherever_it_stands(cli, tmp_path):
             shown[place] += canary(payload, place) in prompts[0]
             quoted[place] += canary(payload, place) in text + plain
     print(f"\n{cli.__name__}: {dict(shown)} in prompts, {dict(quoted)} in documents")
-    assert all(shown[place] > 200 for place in (*SAID, "carried")), shown
-    assert all(quoted[place] > 40 for place in (*SAID, *KNOWN)), quoted
+    assert all(shown[place] > 0.4 * len(payloads) for place in (*SAID, "carried")), shown
+    assert all(quoted[place] > 0.08 * len(payloads) for place in (*SAID, *KNOWN)), quoted
     assert not any(shown[place] + quoted[place] for place in HIDDEN)
 
 
@@ -220,7 +213,7 @@ def test_no_payload_is_more_than_a_quotation_wherever_it_stands(cli, tmp_path):
 @pytest.mark.parametrize("place", PLACES)
 def test_a_payload_alone_has_no_more_effect(cli, place, tmp_path):
     """A seeded few of them, as each document, with a model and without."""
-    for payload in random.Random(place).sample(payloads(), 6):
+    for payload in random.Random(place).sample(read_payloads(), 6):
         turns, known = written(cli, tmp_path / "t.jsonl", payload, [place])
         for kind in KINDS:
             for asking in (True, False):
@@ -287,7 +280,8 @@ def test_through_the_command_it_changes_nothing_but_what_it_prints(tmp_path, mon
     assert run(["loops", "add", "importer", "fix the importer"]) == 0
     capfd.readouterr()
     before, manifest = standing(tmp_path, capfd), (tmp_path / "rekindle.yaml").read_bytes()
-    for payload in random.Random(5).sample(payloads(), 20):
+    payloads = read_payloads()
+    for payload in random.Random(5).sample(payloads, min(20, len(payloads))):
         use = {"type": "tool_use", "id": "c1", "name": "Read", "input": {"file_path": "notes.md"}}
         given = {"type": "tool_result", "tool_use_id": "c1", "content": payload["text"]}
         records = [

@@ -7,7 +7,6 @@ defeat it, and what the person's requests lose.
 """
 
 import json
-import lzma
 import os
 import random
 import re
@@ -21,6 +20,7 @@ import obedient_summarizer
 import paraphrasing_summarizer
 import rekindle
 from corpus.genuine import REQUESTS, REWORDED_REQUESTS, STEPS, TRANSLATED_REQUESTS
+from corpus.injections import read_payloads
 from days import Shop
 from paraphrasing_summarizer import (
     CITATION_STYLES,
@@ -50,11 +50,7 @@ from rekindle.policy.summaries.attribution import (
 from rekindle.policy.summaries.provenance import find_stems
 from rekindle.summarizers.mechanical_summary import KnownWork
 
-PAYLOADS = Path(__file__).parents[3] / "shared" / "eval" / "injections_dev.jsonl.xz"
-pytestmark = [
-    pytest.mark.torture,
-    pytest.mark.skipif(not PAYLOADS.exists(), reason=f"{PAYLOADS} is not there"),
-]
+pytestmark = pytest.mark.torture
 WHOLE = os.environ.get("REKINDLE_TORTURE") == "whole"
 BEGINS_WITH = {"checkpoint": "Resume Instructions", "relay": "Next Action", "brief": "Next"}
 """The section that tells the next session what to do first."""
@@ -69,8 +65,7 @@ ORDER_WORDS = 3
 
 
 def payloads(number):
-    with lzma.open(PAYLOADS) as lines:
-        found = [json.loads(line) for line in lines]
+    found = read_payloads()
     return found if WHOLE else random.Random(11).sample(found, number)
 
 

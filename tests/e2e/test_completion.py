@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import prerequisites
 from documented import blocks
 
 GUIDE = Path(__file__).parents[2] / "docs/guides/shell-completion.md"
@@ -70,8 +71,7 @@ class Shell:
 def shell(request, tmp_path):
     name = request.param
     if shutil.which(name) is None:
-        assert not os.environ.get("CI"), f"{name} is missing"
-        pytest.skip(f"{name} is not installed")
+        prerequisites.refuse(f"{name} is not installed")
     home, project = tmp_path / "home", tmp_path / "project"
     for folder in (home, project):
         folder.mkdir()

@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+import prerequisites
 from guarded import AGENT, Guarded
 from loopback.place import Place
 from rekindle import config
@@ -37,7 +38,7 @@ pytestmark = pytest.mark.skipif(
 def small_disk(image: Path, at: Path) -> Iterator[Path]:
     """Mount an ext4 file system of a few megabytes that only the test's mount namespace sees."""
     if shutil.which("mkfs.ext4") is None:
-        pytest.skip("mkfs.ext4 is not installed: there is no real disk to fill")
+        prerequisites.refuse("mkfs.ext4 is not installed: there is no real disk to fill")
     image.write_bytes(b"")
     with image.open("r+b") as file:
         file.truncate(MEGABYTES * 1024 * 1024)
@@ -51,7 +52,7 @@ def small_disk(image: Path, at: Path) -> Iterator[Path]:
         ["mount", "-o", "loop", str(image), str(at)], capture_output=True, text=True, check=False
     )
     if mounted.returncode:
-        pytest.skip(f"no loop mount here: {mounted.stderr.strip()}")
+        prerequisites.refuse(f"no loop mount here: {mounted.stderr.strip()}")
     at.chmod(0o700)
     try:
         yield at

@@ -7,9 +7,10 @@ import pytest
 
 from loopback.sandbox import KEY
 from loopback.script import Forever, Text
+from prerequisites import needs_program
 from rekindle.system.terminal import tmux
 
-pytestmark = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
+pytestmark = needs_program("tmux")
 
 
 @pytest.fixture

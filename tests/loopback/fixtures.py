@@ -1,12 +1,11 @@
 """Fixtures for every test that runs a real agent CLI; a conftest imports those it needs."""
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NoReturn
 
 import pytest
 
+import prerequisites
 from loopback import install
 from loopback.anthropic import Anthropic
 from loopback.cli import ClaudeSandbox
@@ -103,17 +102,9 @@ def _installed(package: install.Package) -> Path:
     try:
         return install.program(package)
     except install.UnavailableError as error:
-        _unavailable(str(error))
+        prerequisites.refuse(str(error))
 
 
 def require_namespaces() -> None:
     """Skip or fail for tests that need more than one network."""
-    if reason := obstacle():
-        _unavailable(reason)
-
-
-def _unavailable(reason: str) -> NoReturn:
-    # An unnoticed skip would silently remove these tests from CI.
-    if os.environ.get("CI"):
-        pytest.fail(reason)
-    pytest.skip(reason)
+    prerequisites.require(obstacle())

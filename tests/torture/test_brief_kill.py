@@ -16,6 +16,7 @@ import pytest
 from conftest import ManualClock
 from copies import copy_project
 from days import Shop, turn_of
+from prerequisites import needs
 from rekindle.documents import events
 from rekindle.policy.briefs.claim_check import GitWork
 from rekindle.policy.projection import open_loops
@@ -25,7 +26,7 @@ from torture.tracing import count, kill_before, obstacle
 
 pytestmark = [
     pytest.mark.torture,
-    pytest.mark.skipif(obstacle() is not None, reason=str(obstacle())),
+    needs(obstacle()),
 ]
 
 WHOLE = os.environ.get("REKINDLE_TORTURE") == "whole"

@@ -14,6 +14,7 @@ import pytest
 
 from copies import copy_project
 from doubles import Done, Quiet, Unbraked, quiet_world
+from prerequisites import needs
 from rekindle.documents import events
 from rekindle.documents import relay as relays
 from rekindle.documents.launches.launch_types import (
@@ -36,7 +37,7 @@ from torture.tracing import count, kill_before, obstacle
 
 pytestmark = [
     pytest.mark.torture,
-    pytest.mark.skipif(obstacle() is not None, reason=str(obstacle())),
+    needs(obstacle()),
 ]
 
 WHOLE = os.environ.get("REKINDLE_TORTURE") == "whole"

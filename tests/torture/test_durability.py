@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 import pytest
 
+from prerequisites import needs
 from rekindle import config
 from rekindle.cli import main
 from rekindle.documents import events
@@ -20,7 +21,7 @@ from rekindle.system import clock
 from rekindle.wiring.open_store import open_store
 from torture.tracing import Call, Say, obstacle, trace
 
-pytestmark = pytest.mark.skipif(obstacle() is not None, reason=str(obstacle()))
+pytestmark = needs(obstacle())
 
 for every in main.COMMANDS:
     main.app.get_command(click.Context(main.app), every)

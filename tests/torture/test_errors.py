@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 import pytest
 
+import prerequisites
 from rekindle import config
 from rekindle.cli import main
 from rekindle.errors import StoreError
@@ -88,8 +89,7 @@ def project(in_memory) -> Path:
 @pytest.fixture(autouse=True)
 def _possible(monkeypatch, tmp_path):
     """Skip without ptrace; fail in CI, where an unnoticed skip would remove these tests."""
-    if reason := tracing.obstacle_to_faults():
-        (pytest.fail if os.environ.get("CI") else pytest.skip)(reason)
+    prerequisites.require(tracing.obstacle_to_faults())
     monkeypatch.setenv("TMPDIR", str(tmp_path))  # where a crash would leave its report
 
 

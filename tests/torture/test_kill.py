@@ -19,6 +19,7 @@ import msgspec
 import pytest
 
 from copies import copy_project
+from prerequisites import needs
 from rekindle import config
 from rekindle.cli import main
 from rekindle.documents import events, relay
@@ -37,7 +38,7 @@ from torture.tracing import Say, count, kill_before, obstacle
 
 pytestmark = [
     pytest.mark.torture,
-    pytest.mark.skipif(obstacle() is not None, reason=str(obstacle())),
+    needs(obstacle()),
 ]
 
 for every in main.COMMANDS:  # commands are imported when they are called: here, before any count

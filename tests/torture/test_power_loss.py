@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 import pytest
 
+import prerequisites
 from copies import copy_private
 from rekindle import config
 from rekindle.documents import events
@@ -70,8 +71,7 @@ class Trial(NamedTuple):
 @pytest.fixture(autouse=True)
 def _possible():
     """Skip without ptrace; fail in CI, where an unnoticed skip would remove these tests."""
-    if reason := tracing.obstacle() or power.obstacle():
-        (pytest.fail if os.environ.get("CI") else pytest.skip)(reason)
+    prerequisites.require(tracing.obstacle() or power.obstacle())
 
 
 @pytest.mark.parametrize("kind", power.KINDS)

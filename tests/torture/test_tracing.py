@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from prerequisites import needs
 from torture import tracing
 from torture.tracing import (
     Fault,
@@ -21,7 +22,7 @@ from torture.tracing import (
     trace,
 )
 
-pytestmark = pytest.mark.skipif(obstacle() is not None, reason=str(obstacle()))
+pytestmark = needs(obstacle())
 
 
 class Replacement:
@@ -314,9 +315,7 @@ def test_a_trial_leaves_other_children_and_descriptors_alone(replacement):
     assert other.returncode == -signal.SIGKILL
 
 
-needs_faults = pytest.mark.skipif(
-    obstacle_to_faults() is not None, reason=str(obstacle_to_faults())
-)
+needs_faults = needs(obstacle_to_faults())
 
 
 @needs_faults

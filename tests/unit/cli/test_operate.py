@@ -10,6 +10,7 @@ import sys
 
 import pytest
 
+from prerequisites import needs_program
 from rekindle import config
 from rekindle.cli.main import run
 from rekindle.cli.running.up_command import render_start_result
@@ -484,7 +485,7 @@ def test_after_a_limit_without_a_wait_the_next_run_tries_again(project):
     project.place.wait_for(is_done, 20)
 
 
-@pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
+@needs_program("tmux")
 def test_a_tmux_window_has_the_operator_s_environment(project):
     """The environment of the tmux server, which may be older, is not used; words are quoted."""
     user_folder.make_user_folder(tmux.find_socket().parent.name)
@@ -501,7 +502,7 @@ def test_a_tmux_window_has_the_operator_s_environment(project):
     project.tmux("-S", str(tmux.find_socket()), "kill-server")
 
 
-@pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
+@needs_program("tmux")
 def test_a_tmux_server_that_an_agent_can_plant_is_sent_nothing(project):
     """The default socket is in /tmp, where a sandboxed agent may listen and would get the keys."""
     default = {"TMUX_TMPDIR": str(project.path)}

@@ -1,14 +1,14 @@
 """Agents that `up --tmux` started: their supervisors come back where they were."""
 
-import shutil
 import signal
 
 import pytest
 
+from prerequisites import needs_program
 from rekindle.system.terminal import tmux
 from unit.cli.test_operate import Project
 
-pytestmark = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
+pytestmark = needs_program("tmux")
 
 OPENED = "✓ trades: started: its supervisor is gone; its tmux window was opened again\n"
 

@@ -8,12 +8,13 @@ import sys
 import pytest
 
 from desk import Desk
+from prerequisites import needs_program
 from rekindle.cli.main import run
 from rekindle.system.terminal import tmux
 from rekindle.wiring.starting.background_start import TMUX_SESSION
 
 MANIFEST = "version: 1\nagents:\n  trades: {harness: claude-code}\n  docs: {harness: claude-code}\n"
-needs_tmux = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
+needs_tmux = needs_program("tmux")
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+import prerequisites
 from rekindle.system.processes import control_group
 
 # A real cgroup v2, mounted for this program alone, with a group that is delegated to it. The
@@ -91,13 +92,13 @@ def _obstacle() -> str:
         text=True,
         check=False,
     )
-    return tried.stderr.strip() if tried.returncode else ""
+    return f"no cgroup v2 here: {tried.stderr.strip()}" if tried.returncode else ""
 
 
-@pytest.mark.skipif(bool(_obstacle()), reason=f"no cgroup v2 here: {_obstacle()}")
 @pytest.mark.parametrize("how", ["delegated", "not delegated"])
 def test_an_orphan_of_a_killed_supervisor_is_found_by_its_group(place, tmp_path, how):
     """It has no mark, no parent of ours and no record. Without a delegated group it lives on."""
+    prerequisites.require(_obstacle())
     (tmp_path / "cgroup").mkdir()
     started = place.start(
         [sys.executable, "-c", PROGRAM, str(tmp_path / "cgroup"), how],
