@@ -97,9 +97,9 @@ def page() -> str:
 
 
 def _bounds() -> str:
-    limits = idle.describe_bounds(RUNTIME.progress).removeprefix("without progress, ")
+    words = idle.describe_bounds(RUNTIME.progress)
     return (
-        f"Without progress, a run {limits}. It does not matter how the launches ended. A pause is"
+        f"{words[0].upper()}{words[1:]}. It does not matter how the launches ended. A pause is"
         " safe mode, and `rekindle restart` continues. `rekindle stop` resets the number of"
         " launches, but not the hours and dollars. A launch that reaches the limit of hours or"
         " dollars while it runs is ended. `rekindle run --budget none` disables the pause, but not"

@@ -203,9 +203,9 @@ def test_run_prints_its_bounds_and_keeps_the_operator_s_word(rekindle):
         more="    cycles: 1\n    until: ['true']\n    budget: {hours: 8}\n",
     )
     run = ended(rekindle)
-    assert "ends after 8 hours; without progress, waits 15 to 60 minutes between" in run.err
-    assert "and pauses after 5 launches or 12 hours of work" in run.err
+    assert "ends after 8 hours; without progress, each launch after the" in run.err
+    assert "and Rekindle pauses the agent after 5 launches or 12 hours of work" in run.err
     run = ended(rekindle, "--budget", "none")
-    assert "and continues, as `--budget none` says" in run.err
+    assert "and Rekindle never pauses the agent (`--budget none`)" in run.err
     said = [one.get("unbounded") for one in rekindle.events("desired.set")]
     assert said == [False, True]

@@ -168,7 +168,7 @@ def _list_done(gist: TurnDigest, known: KnownWork) -> Iterator[SummaryItem]:
             f"changed {', '.join(map(render_code, known.changed[:MECHANICAL_FEW]))}{rest}"
         )
     if not known.commits and not known.changed:
-        yield SummaryItem("git shows no changes")
+        yield SummaryItem("no changes known from git")
     yield from gist.numbers()
 
 

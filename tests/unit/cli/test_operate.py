@@ -269,9 +269,11 @@ def test_restart_names_what_will_start_it(project):
     assert json.loads(created)["kind"] == "agent.created"
     assert "· trades: the operator has not started it\n" in project("watch", "--once").out
     project("stop", "trades")
+    before = project("events", "--agent", "trades", "--json").out
     assert project("restart", "trades").out.startswith(
-        "✓ trades: nothing is running; a watchdog may start it again\nNext: `rekindle run trades`"
+        "· trades: nothing is running: you stopped it\nNext: `rekindle run trades`"
     )
+    assert project("events", "--agent", "trades", "--json").out == before
     project("up", "trades")
     project.wait_for_launch("trades")
     assert project("restart", "trades", "--fresh").out == (
@@ -426,10 +428,10 @@ def test_a_run_that_resumes_with_a_raised_budget_is_kept_alive(project):
     """The run was over; after the operator's order its supervisor is watched again."""
     project.write(trades="    budget: {tokens: 1}\n")
     spent = project("run", "trades", code=25)
-    assert "budget of 1 tokens is spent" in spent.err
+    assert "budget of 1 token is spent" in spent.err
     assert "· trades: its run is over\n" in project("watch", "--once").out
     shown = project("status", "trades").out
-    assert "out of budget: its budget of 1 tokens is spent" in shown
+    assert "out of budget: its budget of 1 token is spent" in shown
     [command] = [line.split("→ ")[1] for line in shown.splitlines() if "→ rekindle" in line]
     assert f"`{command.partition('  (or: ')[0]}`" in spent.err, spent.err
     project.write(trades="    budget: {tokens: 1000000}\n")

@@ -81,10 +81,8 @@ def _describe(event: AnyEvent | UnknownEvent) -> str:  # noqa: PLR0911 - one ret
         case events.RunEnded():
             outcome = stop_reasons.find_outcome(event.why).words
             return f"{outcome}: {reason_text.explain_reason(event.why, event.words)}"
-        case events.DesiredSet():
-            return "you stopped it" if event.desired == "stopped" else "you started it"
-        case events.RestartRequested():
-            return f"you restarted it{' in a fresh session' if event.fresh else ''}"
+        case events.DesiredSet() | events.PersonAnswered() | events.RestartRequested():
+            return _describe_command(event)
         case events.HandoffTriggered():
             return (
                 ("the context window is full")
@@ -104,6 +102,23 @@ def _describe(event: AnyEvent | UnknownEvent) -> str:  # noqa: PLR0911 - one ret
             by = event.by or "the deadline"
             refused = f", which was refused: {event.refused}" if event.refused else ""
             return f"{event.question} was answered by {by}: {event.choice or event.text}{refused}"
+        case _:
+            return ""
+
+
+def _describe_command(
+    event: events.DesiredSet | events.PersonAnswered | events.RestartRequested,
+) -> str:
+    """Return the line for an operator's command, once for the events that it records."""
+    match event:
+        case events.DesiredSet(desired="stopped"):
+            return "you stopped it"
+        case events.DesiredSet() if event.cycles is not None:
+            return "you started it"
+        case events.PersonAnswered():
+            return f"you answered: {to_one_line(event.text, REPORT_CHARACTERS)}"
+        case events.RestartRequested(once=False):
+            return f"you restarted it{' in a fresh session' if event.fresh else ''}"
         case _:
             return ""
 

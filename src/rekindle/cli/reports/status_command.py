@@ -226,9 +226,8 @@ def render_agent(one: status_details.StatusRow, now: datetime) -> list[LineParts
 
 def _list_known(one: status_details.StatusRow, now: datetime) -> Iterator[str]:
     row, details = one.row, one.details
-    none = "no relay yet" if "fleet" in details else "no relay yet: `rekindle relay set FILE`"
     if row.state != "done":
-        yield f"  next:   {row.next_action or none}"
+        yield f"  next:   {row.next_action or 'its task: there is no relay yet'}"
     stale = f", {row.stale_loops} stale" if row.stale_loops else ""
     yield f"  loops:  {row.open_loops} open{stale}"
     yield f"  active: {render_age_of(row.last_active, now)}"

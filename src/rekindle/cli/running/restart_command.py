@@ -34,11 +34,12 @@ from rekindle.wiring.access.trust_checks import (
     accept_settings,
 )
 
-_Restart = Literal["supervised", "unsupervised", "new", "done"]
+_Restart = Literal["supervised", "unsupervised", "new", "done", "stopped"]
 """Result of a restart request: what restarts the agent, or that nothing can."""
 _NOTHING_TO_RESTART: dict[_Restart, str] = {
     "new": "it was never started",
     "done": "its work is done",
+    "stopped": "you stopped it",
 }
 
 
@@ -51,7 +52,7 @@ def restart(agents: tuple[str, ...], fresh: bool, trust: bool, as_json: bool) ->
     """Restart AGENTS now: from safe mode, from a wait, or from their current work.
 
     What the run has spent still counts toward its budget; if the run was over, a new one starts at
-    zero. Use `run` or `up` for an agent that was never started, or whose work is done.
+    zero. Use `run` or `up` for an agent that is stopped, or whose work is done.
     """
     project = config.load_project(find_current_folder())
     require_operator(project)
@@ -97,14 +98,18 @@ def _restart(project: Project, name: str, *, fresh: bool) -> _Restart:
     return "supervised" if store.is_supervised(name) else "unsupervised"
 
 
-def _find_nothing_to_restart(store: FileStore, name: str) -> Literal["new", "done"] | None:
+def _find_nothing_to_restart(
+    store: FileStore, name: str
+) -> Literal["new", "done", "stopped"] | None:
     """Return why the agent cannot be restarted, or None if it can."""
     if store.is_supervised(name):
         return None
     known = store.read(name).projection if store.exists(name) else None
     if known is None or (known.run.command is None and not known.attempts):
         return "new"
-    return "done" if policy.is_done(known.run) else None
+    if policy.is_done(known.run):
+        return "done"
+    return "stopped" if known.run.desired == "stopped" else None
 
 
 def _print_restarted(

@@ -167,20 +167,20 @@ def describe_bounds(bounds: ProgressSettings, *, lifted: bool = False) -> str:
     `lifted` means that the operator has lifted the bounds that pause a run. Launches are delayed
     even then.
     """
-    first = bounds.paced_after + 1
+    last = bounds.paced_after
     ending = (
-        "th" if first % 100 in {11, 12, 13} else {1: "st", 2: "nd", 3: "rd"}.get(first % 10, "th")
+        "th" if last % 100 in {11, 12, 13} else {1: "st", 2: "nd", 3: "rd"}.get(last % 10, "th")
     )
-    then = (
-        "continues, as `--budget none` says"
+    pause = (
+        "never pauses the agent (`--budget none`)"
         if lifted
-        else f"pauses after {render_count(bounds.max_launches, 'launch', 'launches')} or"
-        f" {render_count(bounds.max_hours, 'hour')} of work,"
-        f" or ${bounds.max_usd:g} if the account is billed per token"
+        else f"pauses the agent after {render_count(bounds.max_launches, 'launch', 'launches')} or"
+        f" {render_count(bounds.max_hours, 'hour')} of work"
+        f" (or ${bounds.max_usd:g}, if it is billed per token)"
     )
     return (
-        f"without progress, waits {PROBE_INTERVAL} between launches from the"
-        f" {first}{ending} on, and {then}"
+        f"without progress, each launch after the {last}{ending} waits {PROBE_INTERVAL},"
+        f" and Rekindle {pause}"
     )
 
 

@@ -148,18 +148,24 @@ def wait_for(is_so, seconds=30):
         time.sleep(0.05)
 
 
-def test_commands_of_the_operator_are_named_by_their_verb(project, capfd):
+def test_commands_of_the_operator_are_named_by_their_verb_once_each(project, capfd):
+    """Two events that one command records have one line."""
     project.launch("docs", 0, session="d-1")
     project.add(
         "docs",
         events.DesiredSet(ts=at(1), desired="stopped"),
-        events.DesiredSet(ts=at(2), desired="running"),
+        events.DesiredSet(ts=at(2), desired="running", cycles=10),
+        events.RestartRequested(ts=at(2), once=True),
         events.RestartRequested(ts=at(3), fresh=True),
+        events.DesiredSet(ts=at(3), desired="running"),
+        events.PersonAnswered(ts=at(4), text="Use\nSQLite."),
+        events.DesiredSet(ts=at(4), desired="running"),
     )
-    assert [line.split("  ")[1] for line in lines(capfd, "-n", "3", "docs")] == [
+    assert [line.split("  ")[1] for line in lines(capfd, "-n", "4", "docs")] == [
         "you stopped it",
         "you started it",
         "you restarted it in a fresh session",
+        "you answered: Use SQLite.",
     ]
 
 

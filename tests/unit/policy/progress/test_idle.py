@@ -67,12 +67,12 @@ def test_the_operator_s_stop_begins_to_count_launches_again():
 
 def test_the_bounds_name_pacing_and_pauses():
     assert idle.describe_bounds(ProgressSettings()) == (
-        "without progress, waits 15 to 60 minutes between launches from the 11th on, and pauses"
-        " after 40 launches or 12 hours of work, or $20 if the account is billed per token"
+        "without progress, each launch after the 10th waits 15 to 60 minutes, and Rekindle pauses"
+        " the agent after 40 launches or 12 hours of work (or $20, if it is billed per token)"
     )
     assert idle.describe_bounds(ProgressSettings(paced_after=1, max_launches=1), lifted=True) == (
-        "without progress, waits 15 to 60 minutes between launches from the 2nd on, and continues,"
-        " as `--budget none` says"
+        "without progress, each launch after the 1st waits 15 to 60 minutes, and Rekindle never"
+        " pauses the agent (`--budget none`)"
     )
 
 
