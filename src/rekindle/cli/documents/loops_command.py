@@ -46,7 +46,11 @@ class LoopsGroup(click.Group):
 @json_option
 @click.pass_context
 def loops(context: click.Context, agent: str | None, as_json: bool) -> None:
-    """Show the open loops of AGENT, oldest first, and those resolved recently."""
+    """Show the open loops of AGENT, oldest first, and those resolved recently.
+
+    An open loop is a question or a task that is not settled yet. Every cycle of the agent is told
+    the open loops, so that none is forgotten.
+    """
     context.obj = agent
     if context.invoked_subcommand:
         return

@@ -77,7 +77,7 @@ def relay() -> None:
 @add_agent_argument
 @json_option
 def show(agent: str | None, as_json: bool) -> None:
-    """Print the current relay.
+    """Print the current relay of AGENT.
 
     Control characters are shown escaped, also in a pipe or a file; --json prints the exact text.
     """
@@ -173,7 +173,7 @@ def set_relay(file: str, agent: str | None, take_over: bool, as_json: bool) -> N
 @add_agent_argument
 @json_option
 def history(agent: str | None, last: int, as_json: bool) -> None:
-    """List the relays of an agent, newest first.
+    """List the relays of AGENT, newest first.
 
     A relay that is in the git audit trail is listed with its commit.
     """

@@ -1,4 +1,4 @@
-"""`rekindle service`: units that start the daemon at boot, or write scheduled briefs."""
+"""`rekindle service`: units that start the daemon with the host, or write scheduled briefs."""
 
 import os
 import sys
@@ -49,13 +49,13 @@ _kind = click.option(
     help="Service manager. Default: the one of this host.",
 )
 _briefs = click.option(
-    "--briefs", is_flag=True, help="Install a timer for briefs instead of the daemon."
+    "--briefs", is_flag=True, help="The timer for briefs, instead of the daemon."
 )
 _all = click.option(
     "--all",
     "every",
     is_flag=True,
-    help="Use one daemon for all projects that you trust on this host.",
+    help="The daemon for all projects that you trust on this host.",
 )
 
 
@@ -97,7 +97,7 @@ def install(kind: str | None, briefs: bool, every: bool, only_print: bool, trust
         echo(f"Next: launchctl bootstrap gui/$(id -u) {path}")
 
 
-@service.command(short_help="Remove the unit; what runs continues.")
+@service.command(short_help="Remove the unit; running agents continue.")
 @_kind
 @_briefs
 @_all
@@ -122,11 +122,11 @@ def uninstall(kind: str | None, briefs: bool, every: bool) -> None:
 def _choose_service(
     *, briefs: bool, every: bool, trust: bool | None = None
 ) -> tuple[units.ServiceUnit, BriefSettings | None]:
-    """Return the unit that the options select; with `trust`, require a trusted project."""
+    """Return the unit that the options select; with `trust`, require the project to be trusted."""
     if every:
         if briefs:
             raise UsageError(
-                "the daemon of all projects writes briefs itself", hint="omit --briefs"
+                "the daemon of all projects writes briefs itself", hint="leave --briefs out"
             )
         for folder in list_trusted():
             refuse_agent_of(folder, RekindleFolder(folder).names(), "rekindle service")
