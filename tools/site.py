@@ -25,6 +25,7 @@ PROJECT_PAGES = {
 """Pages outside of docs/, and their places on the site."""
 
 _FENCE = re.compile(r"^( *```)(\w+) (.+)$", re.MULTILINE)
+_DIAGRAM = re.compile(r"^```mermaid\nstateDiagram-v2\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"(\]\()([^)\s#:]+)((?:#[^)\s]*)?\))")
 _CELL = re.compile(r"<td\b.*?</td>", re.DOTALL)
 _CODE = re.compile(r"(?<=<code>)[^<]*")
@@ -46,7 +47,27 @@ def list_pages() -> dict[str, str]:
 
 def convert_page(text: str, source: str, pages: dict[str, str]) -> str:
     """Return the text of a page for the generator, with fences and links that it understands."""
-    return _LINK.sub(lambda link: _convert_link(link, source, pages), _FENCE.sub(_title, text))
+    text = _FENCE.sub(_title, replace_diagrams(text))
+    return _LINK.sub(lambda link: _convert_link(link, source, pages), text)
+
+
+def replace_diagrams(text: str) -> str:
+    """Return the text with a table in the place of each diagram of states.
+
+    The site would load a program from another host to draw one, and scale it down to its column,
+    too small to read.
+    """
+    return _DIAGRAM.sub(lambda diagram: _list_transitions(diagram[1]), text)
+
+
+def _list_transitions(diagram: str) -> str:
+    titles = {name: title for title, name in re.findall(r'state "(.+)" as (\w+)', diagram)}
+    moves = re.findall(r"^ *(\S+) --> (\S+)(?: : (.+))?$", diagram, re.MULTILINE)
+    rows = [
+        f"| {titles.get(start, '')} | {event} | {titles.get(end, '')} |"
+        for start, end, event in moves
+    ]
+    return "\n".join(["| from | when | to |", "|---|---|---|", *rows, ""])
 
 
 def _title(fence: re.Match[str]) -> str:
@@ -141,6 +162,7 @@ class Page(HTMLParser):
         self.loaded: list[str] = []
         self.anchors: set[str] = set()
         self.elements: Counter[str] = Counter()
+        self.has_diagram = False
         self._is_article = False
         self.feed(text)
 
@@ -150,6 +172,7 @@ class Page(HTMLParser):
             self._is_article = True
         if self._is_article and tag in _COMPARED:
             self.elements[tag] += 1
+        self.has_diagram |= "mermaid" in (values.get("class") or "").split()
         self.anchors |= {name for key in ("id", "name") if (name := values.get(key))}
         if tag == "a" and (target := values.get("href")):
             self.links.append(target)
@@ -175,6 +198,8 @@ def check() -> list[str]:
             if (reason := _find_fault(path, target, built)) is not None:
                 problems.append(f"{name}: {target}: {reason}")
         problems += [f"{name}: loads {one}" for one in page.loaded if _is_external(one)]
+        if page.has_diagram:
+            problems.append(f"{name}: a diagram, for which the site loads a program")
     return problems + _compare_structure(built)
 
 
@@ -202,7 +227,8 @@ def _compare_structure(built: dict[Path, Page]) -> list[str]:
         html = SITE / place.removesuffix(".md") / "index.html"
         if place == "index.md":
             html = SITE / "index.html"
-        text = MarkdownIt("gfm-like", {"linkify": False}).render((ROOT / source).read_text())
+        markdown = replace_diagrams((ROOT / source).read_text())
+        text = MarkdownIt("gfm-like", {"linkify": False}).render(markdown)
         github = Page(f"<article>{text}</article>").elements
         if html not in built:
             problems.append(f"{source} is not on the site")

@@ -49,6 +49,17 @@ def test_a_file_name_after_the_language_is_a_title(site):
     assert site.convert_page(text, "docs/index.md", PAGES) == converted
 
 
+def test_a_diagram_of_states_is_a_table(site):
+    text = (
+        '```mermaid\nstateDiagram-v2\n    state "safe mode" as safe\n    state "over" as over\n'
+        "    [*] --> safe : a crash\n    safe --> over\n```\nmore\n"
+    )
+    assert site.convert_page(text, "docs/index.md", PAGES) == (
+        "| from | when | to |\n|---|---|---|\n|  | a crash | safe mode |\n"
+        "| safe mode |  | over |\nmore\n"
+    )
+
+
 def test_code_in_a_table_breaks_at_its_joints(site):
     html = "<p><code>a.b</code></p><td>c.d <code>e.f_g/h &lt;i.</code></td>"
     broken = "<p><code>a.b</code></p><td>c.d <code>e.<wbr>f_<wbr>g/<wbr>h &lt;i.</code></td>"
@@ -76,7 +87,9 @@ def test_faults_of_the_built_site_are_found(site, tmp_path, monkeypatch):
     for name, text in sources.items():
         (tmp_path / name).write_text(text)
     (tmp_path / "site/a").mkdir(parents=True)
-    (tmp_path / "site/a/index.html").write_text('<article><h1 id="here"></h1></article>')
+    (tmp_path / "site/a/index.html").write_text(
+        '<article><h1 id="here"></h1><pre class="mermaid"></article>'
+    )
     (tmp_path / "site/index.html").write_text(
         '<a href="a/#here"></a><a href="a/#there"></a><a href="b/"></a>'
         '<script src="https://example.com/x.js"></script><article><p>- one - two</p></article>'
@@ -85,9 +98,11 @@ def test_faults_of_the_built_site_are_found(site, tmp_path, monkeypatch):
     monkeypatch.setattr(site, "SITE", tmp_path / "site")
     monkeypatch.setattr(site, "PROJECT_PAGES", {})
     assert site.check() == [
+        "a/index.html: a diagram, for which the site loads a program",
         "index.html: a/#there: there is no such heading",
         "index.html: b/: there is no such file",
         "index.html: loads https://example.com/x.js",
+        "docs/a.md: GitHub shows {}, the site {'pre': 1}",
         "docs/gone.md is not on the site",
         "docs/index.md: GitHub shows {'li': 2}, the site {}",
     ]
