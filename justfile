@@ -1,27 +1,27 @@
-# Every recipe runs in the project's own environment: `just setup` makes it.
+# Every recipe runs in the project's own environment, which `just setup` makes.
 python := ".venv/bin/python"
 compile := ".venv/bin/uv pip compile -q --universal --generate-hashes --no-emit-index-url --no-header --python-version 3.11"
 
-# Where bytecode is not written, each command that a test starts compiles all of its modules.
+# Without bytecode, each command that a test starts would compile all of its modules.
 export PYTHONDONTWRITEBYTECODE := ""
 
 # List the recipes.
 default:
     @just --list
 
-# Make .venv with everything pinned, and the project itself in it.
+# Make .venv, with the pinned dependencies and the project itself.
 setup:
     bash .ci/setup
 
-# The pure tests: no process, no corpus, no sweep. For each save of a file.
+# Run the pure tests, which start no process: after each change.
 unit *args:
     {{python}} -m pytest -q -n 2 -m pure {{args}} tests/unit
 
-# The pure tests on every supported Python that is installed; --newest: only on the newest.
+# Run the pure tests on every supported Python that is installed; --newest: on the newest.
 pythons *args:
     {{python}} tools/pythons.py {{args}}
 
-# All tests but the sweeps and the timings.
+# Run all tests but the sweeps and the timings.
 test *args:
     {{python}} -m pytest -n 2 -m "not torture and not bench" {{args}}
 
@@ -29,43 +29,45 @@ test *args:
 record *names:
     {{python}} tests/recordings/record.py {{names}}
 
-# Play agents' lives on a real engine again, and keep their histories for this version.
+# Run agents on a real engine, and store their histories for this version.
 record-fleet *lives:
     PYTHONPATH=tests {{python}} tests/fleet/record.py {{lives}}
 
-# Timings, as ratios taken in one run; nothing else should run beside them.
+# Measure times, as ratios within one run; run nothing else beside it.
 bench *args:
     {{python}} -m pytest -m bench -s {{args}}
 
-# The whole sweeps: every system call of every write killed, and more rounds of everything.
+# Run the complete sweeps: kill every write at every system call, and more rounds of each test.
 torture *args:
     REKINDLE_TORTURE=whole {{python}} -m pytest -m torture -s --timeout 3600 {{args}}
 
-# Change the pure modules in one place at a time: which changes does no test notice?
+# Change the pure modules in one place at a time, and list the changes that no test notices.
 mutate *args:
     PYTHONPATH=tests {{python}} tests/mutation/mutate.py {{args}}
 
-# How much of the evaluation sets is caught, by kind, form and surroundings.
+# Measure how many secrets of the evaluation sets are found, by kind, form and context.
 redaction:
     PYTHONPATH=tests {{python}} tests/corpus/test_secrets.py
 
-# How well stalls are told from progress in labelled histories, thresholds fitted elsewhere.
+# Measure how well stalls are told from progress in labelled histories.
 stalls:
     {{python}} tests/corpus/test_stall.py
 
-# How many ends that agents report in their own words are recognised, on held-out sets.
+# Measure how many ends that agents report in their own words are recognized.
 ends:
     PYTHONPATH=tests {{python}} tests/corpus/test_claimed_end.py
 
+# Check format, lint rules and layers.
 lint:
     {{python}} -m ruff format --check .
     {{python}} -m ruff check .
     .venv/bin/lint-imports
 
+# Check types.
 types:
     {{python}} -m mypy
 
-# Write the generated parts of docs/; with --check, only say whether they have drifted.
+# Write the generated pages of docs/; --check: fail if they are not current.
 docs *args:
     {{python}} tools/generate.py {{args}}
 
@@ -93,18 +95,17 @@ build tag="":
 sbom:
     {{python}} tools/release.py sbom
 
-# Everything, from a bare Debian machine.
+# Install everything on a bare Debian machine, and run what CI runs.
 ci:
     bash .ci/run
 
-# What CI runs.
+# Run what CI runs.
 check: lint types (docs "--check") site (pythons "--newest")
-    # A busy neighbour can push a timing over its bar: a failed one is measured once more, alone. A
-    # bar that is really broken fails twice; a test that is not a timing is not tried again.
+    # A busy machine can make a timing fail, so a failed one is measured once more, alone. A test
+    # that is not a timing is not repeated.
     {{python}} -m pytest -m "bench and not alone" -n 2 --dist loadfile -rP || REKINDLE_MEASURES_AGAIN=1 {{python}} -m pytest -m "bench and not alone" -s --last-failed --last-failed-no-failures all
     {{python}} -m pytest -m alone -s || REKINDLE_MEASURES_AGAIN=1 {{python}} -m pytest -m alone -s --last-failed --last-failed-no-failures all
-    # Most of a test's time is waiting for a program, a timeout or a disk: four workers share two
-    # cores. A worker that has nothing left takes tests from the one that has most.
+    # Most tests wait for a program, a timeout or a disk, so four workers share two cores.
     REKINDLE_TESTS_IN_MEMORY=1 {{python}} -m pytest -n 4 --dist worksteal -m "not bench"
 
 # Pin the dependencies; the files name no index.
