@@ -60,13 +60,19 @@ class CodexAgent:
         )
 
     def write(self, files):
-        """Write all of them with one shell command."""
+        """Write all of them with one shell command, each with one call.
+
+        The supervisor ends an agent that changes the log: a file that is emptied first may stay so.
+        """
         code = (
-            "import json, pathlib, sys\n"
+            "import json, os, pathlib, sys\n"
             "for path, data in json.loads(sys.argv[1]).items():\n"
             "    try:\n"
             "        pathlib.Path(path).parent.mkdir(parents=True, exist_ok=True)\n"
-            "        pathlib.Path(path).write_bytes(bytes.fromhex(data))\n"
+            "        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, 0o666)\n"
+            "        with open(descriptor, 'wb', buffering=0) as file:\n"
+            "            file.write(bytes.fromhex(data))\n"
+            "            file.truncate()\n"
             "        if path.split('/')[-2] == 'bin': pathlib.Path(path).chmod(0o755)\n"
             "    except OSError as error: print(error)\n"
         )
