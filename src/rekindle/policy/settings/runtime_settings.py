@@ -51,12 +51,12 @@ class RelaySettings(msgspec.Struct, frozen=True):
     ] = 2_000
     summarizer: Annotated[
         Literal["headless", "mechanical"],
-        _doc("headless: a CLI writes the summary, without tools; mechanical: no model is used."),
+        _doc("`headless`: a CLI without tools writes the summary. `mechanical`: no model is used."),
     ] = "headless"
     summarizer_max_input_tokens: Annotated[
         int,
         _doc(
-            "Maximum size of a summarizer's input; a handoff that needs more stops.",
+            "Maximum size of a summarizer's input; a larger handoff is refused.",
             "tokens",
             ge=1_000,
         ),
@@ -71,7 +71,7 @@ class RestartSettings(msgspec.Struct, frozen=True):
     max_crashes: Annotated[
         Annotated[int, msgspec.Meta(ge=1)] | None,
         _doc(
-            "Number of crashes within `window` that leads to safe mode; empty: after"
+            "Number of crashes within `window` that leads to safe mode. By default, after"
             f" {PROBED_CRASHES} launches in a row that fail at once, one is tried every"
             f" {PROBE_INTERVAL} instead.",
             "count",
@@ -99,11 +99,13 @@ class WatchSettings(msgspec.Struct, frozen=True):
     ] = Duration(600)
     tool_timeout: Annotated[
         Duration,
-        _doc("Timeout of a tool call, after which it is stopped; none: it is only reported."),
+        _doc("Time after which a tool call is stopped; with `none`, it is only reported."),
     ] = Duration("inf")
     idle_call: Annotated[
         Duration,
-        _doc("Time after which a tool call counts as hung if its processes are idle; none: never."),
+        _doc(
+            "Time after which a tool call with idle processes counts as hung; `none` means never."
+        ),
     ] = Duration(3600)
 
     @property
@@ -113,26 +115,28 @@ class WatchSettings(msgspec.Struct, frozen=True):
 
 
 class LimitSettings(msgspec.Struct, frozen=True):
-    wait: Annotated[bool, _doc("true: wait until a usage limit ends; false: stop.")] = True
+    wait: Annotated[
+        bool, _doc("Whether a run waits until a usage limit ends; if not, it stops.")
+    ] = True
 
 
 class StallSettings(msgspec.Struct, frozen=True):
     identical: Annotated[
-        bool, _doc("true: an identical Next Action is a stall, even if the cycle did other work.")
+        bool, _doc("Whether an identical Next Action is a stall, even if the cycle did other work.")
     ] = False
     tell: Annotated[
         bool,
-        _doc("true: tell the next cycle once that two cycles in a row asked for the same work."),
+        _doc("Whether the next cycle is told that two cycles in a row asked for the same work."),
     ] = True
     pause: Annotated[
-        bool, _doc("true: pause a loop that makes no progress or waits for a person.")
+        bool, _doc("Whether a loop that makes no progress or waits for a person is paused.")
     ] = True
 
 
 class QuestionSettings(msgspec.Struct, frozen=True):
     deadline: Annotated[
         Duration,
-        _doc("Time to answer a question; after it, the default applies; none: no deadline."),
+        _doc("Time to answer a question, after which its default applies; `none` means no limit."),
     ] = Duration(604_800)
 
 
@@ -191,12 +195,14 @@ class BriefSettings(msgspec.Struct, frozen=True):
     at: Annotated[
         str,
         _doc(
-            "Time of day at which the brief is written; never: only on request.",
+            "Time of day at which the brief is written; `never` means only on request.",
             pattern=r"^(([01]\d|2[0-3]):[0-5]\d|never)$",
         ),
     ] = "06:00"
-    zone: Annotated[str, _doc("Time zone of `at`; empty: the time zone of the machine.")] = ""
-    on_session_end: Annotated[bool, _doc("true: also write a brief after every session.")] = False
+    zone: Annotated[str, _doc("Time zone of `at`; by default, the time zone of the machine.")] = ""
+    on_session_end: Annotated[
+        bool, _doc("Whether a brief is also written after every session.")
+    ] = False
     max_tokens: Annotated[int, _doc("Maximum length of a brief.", "tokens", ge=100)] = 600
     max_usd: Annotated[
         float,
@@ -210,7 +216,7 @@ class BriefSettings(msgspec.Struct, frozen=True):
 
 class ArchiveSettings(msgspec.Struct, frozen=True):
     transcripts: Annotated[
-        bool, _doc("true: keep transcripts, which the CLIs delete after a month.")
+        bool, _doc("Whether Rekindle keeps transcripts, which the CLIs delete after a month.")
     ] = True
 
 
@@ -234,19 +240,19 @@ class AgentDefaults(msgspec.Struct, frozen=True):
     dir: Annotated[str, _doc("Working directory, relative to the manifest's folder.")] = "."
     mode: Annotated[
         Literal["loop", "stay"],
-        _doc("loop: headless, cycle after cycle; stay: interactive, safe mode after a clean exit."),
+        _doc("`loop`: headless, cycle after cycle. `stay`: interactive, in your terminal."),
     ] = "loop"
     persona: Annotated[
         str, _doc("Name of the persona, under `personas`, that configures the harness.")
     ] = "default"
     cycles: Annotated[
-        int, _doc("Maximum number of cycles per run; 0: no limit.", "count", ge=0)
+        int, _doc("Maximum number of cycles per run; 0 means no limit.", "count", ge=0)
     ] = 10
     until_claimed: Annotated[
-        bool, _doc("true: `until:` counts only after the agent has reported that it is done.")
+        bool, _doc("Whether `until:` counts only after the agent has reported that it is done.")
     ] = False
     convergence: Annotated[
-        bool, _doc("on: require evidence that the agent brainstorms, decides and ships.")
+        bool, _doc("Whether the agent must show that it brainstorms, decides and ships.")
     ] = False
     keep: Annotated[
         list[str],
@@ -254,7 +260,7 @@ class AgentDefaults(msgspec.Struct, frozen=True):
     ] = []
     may_control: Annotated[
         bool,
-        _doc("true: `run`, `stop`, `restart` and the like also work when the agent calls them."),
+        _doc("Whether commands such as `run`, `stop` and `restart` work if the agent calls them."),
     ] = False
 
 
@@ -272,17 +278,15 @@ class CodecSettings(msgspec.Struct, frozen=True):
 
     keys: Annotated[
         list[str],
-        _doc("Variables with a key each, such as `[$NEW, $OLD]`: the first encrypts, all decrypt."),
+        _doc("Variables with a key each, such as `[$NEW, $OLD]`; the first one encrypts."),
     ] = []
     key_files: Annotated[
         list[str],
-        _doc("Files with a key each, instead of `keys`: the first encrypts, all decrypt."),
+        _doc("Files with a key each, instead of `keys`; the first one encrypts."),
     ] = []
     strict: Annotated[
         bool,
-        _doc(
-            "true: refuse plain text if a key is set; false: only while a fleet adopts encryption."
-        ),
+        _doc("Whether plain text is refused if a key is set; `false` is for adopting encryption."),
     ] = True
 
 
@@ -298,7 +302,7 @@ class FleetSettings(msgspec.Struct, frozen=True):
     tls: Annotated[
         TlsSettings | bool | None,
         _doc(
-            "true: use the system's roots; or files: `{ca, cert, key, server_name}`; false: plain"
+            "`true` for the system's root certificates, a mapping of files, or `false` for plain"
             " text. Required if the engine is on another host."
         ),
     ] = None
