@@ -362,7 +362,9 @@ def test_a_missing_file_is_named(rekindle, project):
 
 def test_status_of_an_empty_agent_names_the_next_step(rekindle, project):
     """Right after init, status names the next command."""
-    assert "rekindle relay set FILE" in rekindle("status")[1]
+    shown = rekindle("status")[1]
+    assert "→ rekindle run trades" in shown
+    assert "its task: there is no relay yet" in shown
 
 
 def test_status_says_what_comes_next_and_what_is_wrong(rekindle, project):
@@ -621,7 +623,7 @@ def change_manifest(old, new):
         (
             lambda here: (here / "PROMPT.md").write_text(manifest.DEFAULT_PROMPT),
             "PROMPT.md: has no task yet",
-            "what the agent should do",
+            "describe in PROMPT.md what the agent is to do",
         ),
         (
             change_manifest("    prompt:", "    command: ./absent\n    prompt:"),
