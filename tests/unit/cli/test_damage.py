@@ -320,3 +320,14 @@ class TestUnexpectedObjects:
             code, _, err = rekindle(*words)
             assert code not in {1, 70}, (words, err)
             assert not err or "→" in err, (words, err)
+
+
+def test_doctor_does_not_send_the_operator_to_doctor(store, rekindle):
+    """A log that another program changed is one problem, with the command that continues."""
+    say(store, "running")
+    (store.folder("trades").path / "ops.jsonl").write_text("not a log\n")
+    code, out, _ = rekindle("doctor")
+    assert code == 8
+    assert out.count("its log was changed by something other than Rekindle") == 1
+    assert "`rekindle restart trades`" in out
+    assert "→ rekindle doctor" not in out

@@ -28,6 +28,7 @@ from rekindle.formats.counts import render_count
 from rekindle.plugins import find_program
 from rekindle.policy.fleet import connection_check
 from rekindle.policy.operator.build_row import (
+    DOCTOR,
     RowInputs,
     build_row,
     explain_safe_mode,
@@ -180,9 +181,10 @@ def _examine_start(project: Project, store: FileStore, name: str) -> Iterator[Fo
             around = RowInputs(clock.read_clock(), is_supervised=store.is_supervised(name))
             row = build_row(known, around)
             stopped = ", and you have stopped it" if row.state == "stopped" else ""
-            yield FolderProblem(
-                f"is in safe mode: {explain_safe_mode(known)}{stopped}", row.command
-            )
+            if row.command != DOCTOR:  # otherwise, `store.inspect` reports the cause
+                yield FolderProblem(
+                    f"is in safe mode: {explain_safe_mode(known)}{stopped}", row.command
+                )
 
 
 def _examine_exposure(project: Project, name: str) -> list[FolderProblem]:
