@@ -242,8 +242,8 @@ def accept_log(store: "FileStore | AgentStore", name: str) -> None:
     """
     if isinstance(store, FileStore) and (words := store.accept_log(name)):
         _print_warning(
-            f"{name}: {words}. The log is accepted, without lines that Rekindle cannot confirm;"
-            f" see `rekindle events {name}`"
+            f"{name}: {words}. This command accepts the log, without the lines that Rekindle cannot"
+            f" confirm; `rekindle events {name}` shows it"
         )
 
 
