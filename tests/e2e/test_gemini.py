@@ -275,7 +275,7 @@ def test_an_agent_that_goes_round_in_circles_is_not_done(rekindle, gemini_model)
     assert "Loop detected" in told
     ended = rekindle.events("launch.ended")
     assert [one["exit"] for one in ended] == ["crash", "clean"]
-    assert "it repeated itself, and stopped" in ended[0]["words"]
+    assert "it stopped because it repeated itself" in ended[0]["words"]
     assert len({one["session"] for one in ended}) == 1
 
 

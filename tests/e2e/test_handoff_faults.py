@@ -237,7 +237,7 @@ def test_a_session_that_is_full_from_its_first_turn_on(found):
     found.model.play(found.call(1, 85), found.call(2, 85), Text("all done", found.filled(86)))
     run = found.rekindle.start("run", "trades")
     halted = _wait_for(found, "handoff.halted")
-    assert "85 % full at its first turn" in halted["words"]
+    assert "85 % full at the first turn" in halted["words"]
     assert "token_threshold_percent" in halted["words"]
     assert found.checkpoints == []
     assert "state:  needs you: " in found.rekindle("status", "trades")
@@ -289,7 +289,7 @@ def test_run_once_reports_why_it_halts(found):
     """It leaves a question; the next attempt continues."""
     found.begin(80)
     found.model.play(found.call(1, 85), Text("all done", found.filled(11)))
-    assert "85 % full at its first turn" in found.run("--once", code=22)
+    assert "85 % full at the first turn" in found.run("--once", code=22)
     (halted,) = found.rekindle.events("handoff.halted")
     assert "85 % full" in halted["words"]
     [asked] = found.rekindle.events("question.asked")

@@ -217,7 +217,7 @@ def test_a_ciphertext_is_refused_by_another_workflow(engine, tmp_path):
         async with Worker(client, task_queue="queue-his", workflows=[Carrying], activities=[read]):
             return await failed_task(client, copied)
 
-    assert "was changed, or belongs to another agent" in asyncio.run(run())
+    assert "was modified, or belongs to another agent" in asyncio.run(run())
 
 
 def test_a_schedule_s_workflow_reads_what_the_schedule_was_given(engine, tmp_path):

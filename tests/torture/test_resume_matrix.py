@@ -232,7 +232,7 @@ def test_a_session_in_use_gets_no_second_writer_from_us(cli: Cli):
         (begun,) = (line for line in person.out.splitlines() if "thread.started" in line)
         refused = cli.run("go on", resumes=json.loads(begun)["thread_id"])
         assert refused.exit.kind == "resume-failed"
-        assert "another process uses the session" in refused.exit.words
+        assert "another process is using the session" in refused.exit.words
         assert len(cli.model.log.main) == 1
     running = rekindle.start("run")
     pid = rekindle.wait_until_hooked()

@@ -24,7 +24,7 @@ CLASSES = [
 
 SAMPLES = [
     errors.RekindleError("a", hint="b"),
-    errors.AnswerError("a-1", "is not one of its choices", ("b",)),
+    errors.AnswerError("a-1", "is not one of the choices", ("b",)),
     errors.UsageError("a", hint="b"),
     errors.ManifestError("a", line=3, hint="b"),
     errors.ManifestMissingError("/a"),

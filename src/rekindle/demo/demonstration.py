@@ -53,7 +53,7 @@ HASTE = "runtime: {restart: {cooldown: 0s}, relay: {summarizer: mechanical}}\n"
 
 
 class DemoCounts(msgspec.Struct, frozen=True):
-    """Counts shown in the demo's summary."""
+    """The counts in the demo's summary."""
 
     chapters: int
     heartbeats: int
@@ -83,7 +83,7 @@ class Demonstration:
         project = config.load_project(self._folder)
         store = self._store = open_store(project)
         store.submit(AGENT, events.RelayProposed(ts=clock.read_clock(), text=RELAY, by="person"))
-        self._say("1. An agent has a task, and a relay from the cycle before.")
+        self._say("1. An agent has a task, and a relay from the previous cycle.")
         self._say(f"   Next Action: {RELAY.splitlines()[-1]}")
         self._say("2. It works, and a hook reports every tool call.")
         program = (sys.executable, "-I", str(Path(stand_in.__file__)))
@@ -132,7 +132,9 @@ class Demonstration:
         if is_first:
             self._say(f"3. Now it is killed during that tool call: kill -9 {pid}")
         else:
-            self._say(f"4. Once more, and now its session is destroyed too: kill -9 {pid}")
+            self._say(
+                f"4. It is killed again, and this time its session is destroyed too: kill -9 {pid}"
+            )
             (self._state / f"session-{self._session}").unlink()
         os.kill(pid, signal.SIGKILL)
 
@@ -145,7 +147,7 @@ class Demonstration:
             if (self._state / f"begun-{pid}-{file}").exists():
                 return True
             time.sleep(0.01)
-        raise AgentError("the demo's tool did not start", hint="run the demo once more")
+        raise AgentError("the demo's tool did not start", hint="run the demo again")
 
     def _read_notice(self, session: str) -> str:
         """Return the recovery notice that a hook of the session reported."""

@@ -279,7 +279,7 @@ def read_manifest(text: str, file: str = MANIFEST_FILE) -> tuple[Manifest, Marke
     for name in parsed.agents:
         if not AGENT_NAME.match(name):
             raise ManifestError(
-                f"{name!r} cannot be an agent's name",
+                f"{name!r} is not a valid agent name",
                 file=file,
                 line=marked.line(("agents", name)),
                 hint="use up to 63 of a-z, 0-9, - and _, starting with a letter or a digit",

@@ -1,1 +1,1 @@
-"""Generic text formats: JSON, YAML, markdown outlines and identifiers. Pure."""
+"""Pure functions for text formats: JSON, YAML, markdown outlines and identifiers."""

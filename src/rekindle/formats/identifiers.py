@@ -15,7 +15,7 @@ def require_agent_name(text: str) -> str:
     """Return an agent's name; raise UsageError if it is not safe as a folder name."""
     if not AGENT_NAME.match(text):
         raise UsageError(
-            f"{text!r} cannot be an agent's name",
+            f"{text!r} is not a valid agent name",
             hint="use up to 63 of a-z, 0-9, - and _, starting with a letter or a digit",
         )
     return text
@@ -25,7 +25,7 @@ def require_loop_id(text: str) -> str:
     """Return the stable id of a loop; raise UsageError if it is not valid."""
     if not STABLE_ID.match(text):
         raise UsageError(
-            f"{text[:QUOTED_CHARACTERS]!r} cannot be a loop's id",
+            f"{text[:QUOTED_CHARACTERS]!r} is not a valid loop id",
             hint=f"use a short kebab-case id such as `{make_slug(text)}`",
         )
     return text

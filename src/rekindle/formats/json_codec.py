@@ -68,7 +68,7 @@ def refuse_repeated_keys(data: bytes, document: str) -> None:
 def refuse_newer_schema(found: object, document: str, known: int) -> None:
     """Refuse a schema version that is newer than `known` or not a number."""
     if not isinstance(found, int) or isinstance(found, bool):
-        raise DocumentError(document, f"its schema version is {found!r}, not a number")
+        raise DocumentError(document, f"has the schema version {found!r}, which is not a number")
     if found > known:
         raise NewerSchemaError(document, found, known)
 

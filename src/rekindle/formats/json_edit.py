@@ -78,7 +78,7 @@ def parse(text: str, document: str) -> JsonNode:
         raise DocumentError(
             document,
             f"is not valid JSON: line {error.lineno}, {error.msg}",
-            hint="correct that line, then repeat the command; nothing was changed",
+            hint="correct that line and repeat the command; nothing was changed",
         ) from error
     except (ValueError, RecursionError) as error:
         raise DocumentError(
@@ -128,7 +128,7 @@ class _Scanner:
             raise DocumentError(
                 self.document,
                 f"line {find_line(self.text, place)} has the key {key[:QUOTED_CHARACTERS]!r} twice",
-                hint="keep one of the two; nothing was changed",
+                hint="keep one of the two keys; nothing was changed",
             )
         keys.add(key)
         return key, self.after_space(end) + 1  # after the colon

@@ -193,7 +193,7 @@ def _check_leaf(marked: MarkedData, data: Any, annotation: Any, path: KeyPath) -
             line=marked.line(path),
             hint="put quotes around a time of day, or any other value with a colon"
             if isinstance(data, int) and "str" in str(error)
-            else "correct that value; `rekindle config explain` lists every key",
+            else "correct the value; `rekindle config explain` lists every key",
         ) from error
 
 

@@ -56,7 +56,7 @@ def parse(text: str, file: str) -> MarkedData:
             error.problem or "is not YAML",
             file=file,
             line=mark.line + 1 if mark else None,
-            hint="correct the YAML on that line: indentation by spaces, `key: value`",
+            hint="correct the YAML on that line: indent with spaces, and write `key: value`",
         ) from error
     except (yaml.YAMLError, ValueError) as error:
         raise ManifestError(f"is not YAML ({error})", file=file) from error
@@ -124,7 +124,7 @@ class _Builder:
     def _parse_value(self, event: Any, kind: str, line: int) -> Any:
         """Return the number, date, boolean or None that a scalar stands for."""
         if kind in _NUMBERS and len(event.value) > MANIFEST_NUMBER_CHARACTERS:
-            raise ManifestError("a number cannot be that long", file=self.file, line=line)
+            raise ManifestError("the number is too long", file=self.file, line=line)
         node = yaml.ScalarNode(kind, event.value, event.start_mark, event.end_mark)
         try:
             return self._constructor.construct_object(node)
@@ -146,7 +146,7 @@ class _Builder:
     def _add_value(self, value: Any, line: int) -> KeyPath:
         if not self._stack:
             if self.root is not None:
-                raise ManifestError("has more than one document", file=self.file, line=line)
+                raise ManifestError("contains more than one document", file=self.file, line=line)
             self.root = value
             return ()
         top = self._stack[-1]

@@ -1,1 +1,1 @@
-"""Adapters for agent CLIs: translators without side effects, one package per CLI."""
+"""Adapters for agent CLIs: one package per CLI, each a translator without side effects."""

@@ -57,7 +57,7 @@ _TOLD_BY = {
 }
 """Variables with the paths of the instructions and schema files of a question."""
 _UNKNOWN = "a program of `command:`"
-_INSTEAD = "remove it from the persona, or give the program an option of its own in `command:`"
+_INSTEAD = "remove it from the persona, or pass it to your program as an option in `command:`"
 
 
 def command(start: LaunchSpec) -> ProgramCommand:
@@ -68,7 +68,7 @@ def command(start: LaunchSpec) -> ProgramCommand:
     """
     if not start.program:
         raise UsageError(
-            "there is no program to start", hint="set it, for example `command: [./agent]`"
+            "`command:` names no program to start", hint="set it, for example `command: [./agent]`"
         )
     persona = start.persona
     permissions = persona.permissions or Permissions()
@@ -82,7 +82,7 @@ def command(start: LaunchSpec) -> ProgramCommand:
     ):
         if value is not None:
             raise UsageError(
-                f"{_UNKNOWN} cannot be held to a persona's `{name}:`",
+                f"{_UNKNOWN} cannot enforce a persona's `{name}:`",
                 hint=_INSTEAD,
             )
     return ProgramCommand(start.program, {RELAY: start.draft} if start.draft else {})
@@ -96,7 +96,7 @@ def ask(question: OneShotQuestion) -> ProgramCommand:
     """
     if not question.program:
         raise UsageError(
-            "there is no program to ask", hint="set it, for example `command: [./agent]`"
+            "`command:` names no program to ask", hint="set it, for example `command: [./agent]`"
         )
     for rule in one_shot_common.select_granted_tools(question, _UNKNOWN):
         raise UnenforceableError(_UNKNOWN, rule, hint=_INSTEAD)

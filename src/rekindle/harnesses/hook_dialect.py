@@ -70,7 +70,7 @@ def read_hook_record(
     fields = line.fields()
     session = to_text(fields.get("session_id"))
     if not STABLE_ID.match(session):
-        raise DocumentError("hook payload", "names no session")
+        raise DocumentError("hook payload", "does not name a session")
 
     def word(field: str, most: int) -> str:
         return to_one_line(to_text(fields.get(field)), most)

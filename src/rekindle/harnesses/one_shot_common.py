@@ -24,7 +24,10 @@ READING_TOOLS = ("Read", "Grep", "Glob")
 """Tools that a persona can grant to a question."""
 INSTRUCTIONS_FILE = "instructions.md"
 SCHEMA_FILE = "schema.json"
-_HINT = f"a one-shot question may only use whole tools of: {', '.join(READING_TOOLS)}"
+_HINT = (
+    "a one-shot question may use only these tools, without restrictions: "
+    f"{', '.join(READING_TOOLS)}"
+)
 
 
 def select_granted_tools(question: OneShotQuestion, program: str) -> list[str]:

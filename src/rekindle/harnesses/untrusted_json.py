@@ -105,8 +105,8 @@ def make_argument(prompt: str, program: str) -> str:
     guarded = f"The task: {prompt}" if prompt.lstrip().startswith(_MEANT_OTHERWISE) else prompt
     if len(guarded.encode("utf-8", "replace")) > ARGUMENT_BYTES:
         raise UsageError(
-            f"the prompt is too long for {program} in a terminal: more than "
-            f"{ARGUMENT_BYTES:,} bytes",
+            f"the prompt is too long for {program} in a terminal, which accepts {ARGUMENT_BYTES:,} "
+            "bytes",
             hint="shorten the agent's task, its rules or its relay",
         )
     return guarded

@@ -1,1 +1,1 @@
-"""Pure decisions: functions from facts, settings and the current time to a verdict."""
+"""Pure decisions: functions that turn facts, settings and the current time into a verdict."""

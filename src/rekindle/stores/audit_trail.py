@@ -108,7 +108,7 @@ class AuditTrail:
             return []
         return [
             FolderProblem(
-                f"relays that are not in the git audit trail yet: {len(lag.missing)}",
+                f"relays that are missing from the git audit trail: {len(lag.missing)}",
                 "rekindle doctor --fix",
                 is_note=True,
             )
@@ -161,7 +161,7 @@ class AuditTrail:
         raise AuditError(
             "moved",
             f"another process keeps moving the branch {make_branch_name(folder.name)}",
-            hint="when it has stopped: rekindle doctor --fix",
+            hint="when it has stopped, run: rekindle doctor --fix",
         )
 
     def _find_lag(

@@ -1,4 +1,4 @@
-"""Documents that another tool wrote: a consensus.md, a memories folder, or a Phoenix folder.
+"""Read documents that another tool wrote: a consensus.md, a memories folder, or a Phoenix folder.
 
 Rekindle reads these documents and never writes them. Their author may be careless or hostile, so
 links, pipes, oversized files and binary data are refused, with an error that names the file.
@@ -29,7 +29,7 @@ _NOT_TAKEN = {
     "memories/archive": "an archive in another format",
     "archive": "an archive in another format",
 }
-_COPY = "copy the plain file to a separate folder, and adopt that"
+_COPY = "copy the regular file to a separate folder, and adopt that folder"
 
 
 class FoundDocuments(msgspec.Struct, frozen=True):
@@ -41,7 +41,7 @@ class FoundDocuments(msgspec.Struct, frozen=True):
 
     @property
     def sha256(self) -> str:
-        """Hash of all contents; it changes if any of the documents changes."""
+        """Return the hash of all contents, which changes if any of the documents changes."""
         hashes = [
             f"{name} {json_codec.hash_bytes(self.parts[name])}" for name in sorted(self.parts)
         ]
@@ -55,7 +55,7 @@ def read_found(path: Path) -> FoundDocuments:
             mode = path.lstat().st_mode
         except (FileNotFoundError, NotADirectoryError) as missing:
             raise NotFoundError(
-                f"there is no {path}", hint="name a consensus.md, or the folder that it is in"
+                f"{path} does not exist", hint="name a consensus.md, or the folder that contains it"
             ) from missing
     return (
         _read_folder(path)
@@ -73,14 +73,14 @@ def _read_folder(path: Path) -> FoundDocuments:
     for name in _RELAYS:
         data = _read_bytes(path / name)
         if data is not None and RELAY in parts:
-            left_out.append(f"{name}: the one in memories is used")
+            left_out.append(f"{name}: the file in memories is used instead")
         elif data is not None:
             parts[RELAY] = data
     others = {name: _read_bytes(path / name) for name in (BRIEF, STATE, RESOLVED)}
     parts |= {name: data for name, data in others.items() if data is not None}
     if not parts:
         raise NotFoundError(
-            f"{path} has nothing to adopt",
+            f"{path} contains nothing to adopt",
             hint=f"looked for {', '.join((*_RELAYS, STATE, BRIEF, RESOLVED))}",
         )
     left_out += [
@@ -94,7 +94,9 @@ def _read_folder(path: Path) -> FoundDocuments:
 def _require_bytes(path: Path) -> bytes:
     data = _read_bytes(path)
     if data is None:
-        raise NotFoundError(f"there is no {path}", hint="it was removed just now: check the path")
+        raise NotFoundError(
+            f"{path} does not exist", hint="it has just been removed: check the path"
+        )
     return data
 
 

@@ -22,7 +22,10 @@ from rekindle.formats import json_codec
 from rekindle.policy.settings.runtime_settings import REPLAY_CALL_SECONDS
 
 _XZ = b"\xfd7zXZ\0"
-_FORMAT = "one JSON object per line, with the relay in `text`; it may be compressed with xz"
+_FORMAT = (
+    "the file needs one JSON object per line, with the relay in `text`; it may be compressed with "
+    "xz"
+)
 
 
 class PastRelay(msgspec.Struct, frozen=True):
@@ -43,8 +46,8 @@ def read_history(source: str) -> list[PastRelay]:
         if character == ":" and position and folder.is_dir():
             return _read_versions(folder, source[position + 1 :])
     raise NotFoundError(
-        f"{source!r} is neither a file nor a folder with a path in it",
-        hint="name a JSONL of revisions, or REPO:PATH, such as `.:memories/consensus.md`",
+        f"{source!r} is neither a file nor REPO:PATH",
+        hint="name a JSONL file of revisions, or REPO:PATH, such as `.:memories/consensus.md`",
     )
 
 
@@ -78,7 +81,9 @@ def _read_versions(folder: Path, path: str) -> list[PastRelay]:
     from rekindle.system.git.repository import Repository  # noqa: PLC0415 - a JSONL needs no git
 
     if not path or "\n" in path:
-        raise NotFoundError(f"{path!r} is not a file name", hint="name a file in the repository")
+        raise NotFoundError(
+            f"{path!r} is not a valid file name", hint="name a file in the repository"
+        )
     try:
         repository = Repository(folder, timeout=REPLAY_CALL_SECONDS, may_be_bare=True)
         revisions = repository.versions(path)
@@ -86,7 +91,7 @@ def _read_versions(folder: Path, path: str) -> list[PastRelay]:
         raise StoreError("relay history", error.reason, hint=error.hint) from error
     if not revisions:
         raise NotFoundError(
-            f"no commit of {folder} has a file {path!r}",
+            f"no commit in {folder} has the file {path!r}",
             hint=f"git -C {quote(str(folder))} log --first-parent --stat",
         )
     return [

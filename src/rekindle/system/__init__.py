@@ -1,1 +1,1 @@
-"""The operating system: files, processes, terminals, git, clock, host."""
+"""Access to the operating system: files, processes, terminals, git, clock, host."""

@@ -1,4 +1,4 @@
-"""The identity of this host, so that a folder shared by two hosts has one owner."""
+"""Identify this host, so that a folder shared by two hosts has one owner."""
 
 import os
 import pwd

@@ -54,8 +54,9 @@ class Notifier:
         for number, answer in self._ask_process({"urls": resolved}).items():
             if answer == "unknown":
                 raise NotifyError(
-                    f"{self._name_address(number)} is not an address that apprise can use",
-                    hint=f"correct it (`apprise --details` lists all), or {INSTALL_HINT} --upgrade",
+                    f"apprise cannot use {self._name_address(number)}",
+                    hint=f"correct it (`apprise --details` lists all kinds), or {INSTALL_HINT} "
+                    "--upgrade",
                 )
 
     def send(self, title: str, body: str, severity: Severity = "warning") -> list[str]:
@@ -64,7 +65,9 @@ class Notifier:
             return []
         try:
             if find_spec("apprise") is None:
-                return [f"no notification was sent: apprise is missing ({INSTALL_HINT})"]
+                return [
+                    f"no notification was sent, because apprise is not installed ({INSTALL_HINT})"
+                ]
             resolved, missing = self._resolve_addresses()
             message = {"title": self._clean_text(title), "body": self._clean_text(body)}
             answers = self._ask_process({"urls": resolved, "severity": severity, **message})

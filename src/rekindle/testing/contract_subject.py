@@ -86,7 +86,7 @@ class ContractSubject:
             return self.whole.command(self.start(**more))
         except (UsageError, UnenforceableError) as error:
             refused = error
-        assert refused.hint, f"{refused}: what can be done instead?"
+        assert refused.hint, f"{refused}: the hint does not say what to do instead"
         return None
 
 

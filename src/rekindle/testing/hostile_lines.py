@@ -20,7 +20,7 @@ _WRONG: tuple[Any, ...] = (
     {"type": []},
     *TEXTS[:4],
 )
-"""Values that replace values of another type."""
+"""Values of wrong types, which replace other values."""
 _NOISE = (
     *(b"", b"\0", b"null", b"{}", b"[]", b'"', b"\xff\xfe", b"NaN", b"-1"),
     *(b"[" * 100_000, b'{"type":' * 1_000, b'{"type":' + b"9" * 5_000, b"x" * 2_000_000),

@@ -110,7 +110,7 @@ class LaunchContract(ContractSubject):
                     made = self.whole.command(self.start(session=text, resumes=resumes))
                 except RekindleError:
                     continue
-                raise AssertionError(f"{text!r} was taken for a session: {made.argv}")
+                raise AssertionError(f"{text!r} was accepted as a session: {made.argv}")
 
     def test_files_stay_in_the_scratch_folder(self) -> None:
         """Files have plain names, not paths, and the program is told where they are."""
@@ -175,7 +175,9 @@ class LaunchContract(ContractSubject):
                 made = self.whole.command(start)
             except UnenforceableError:
                 continue
-            raise AssertionError(f"{UNENFORCEABLE_RULE!r} was taken for a permission: {made.argv}")
+            raise AssertionError(
+                f"{UNENFORCEABLE_RULE!r} was accepted as a permission: {made.argv}"
+            )
 
     def test_a_system_prompt_is_given_or_refused(self) -> None:
         """The command contains the path of the system prompt file, or the prompt's text."""

@@ -54,7 +54,7 @@ class QuestionContract(ContractSubject):
             return self.whole.ask(self.question(**more))
         except (UsageError, ManifestError) as error:
             refused = error
-        assert refused.hint, f"{refused}: what can be done instead?"
+        assert refused.hint, f"{refused}: the hint does not say what to do instead"
         return None
 
     def test_a_question_is_not_a_session(self) -> None:

@@ -54,11 +54,13 @@ class RecordingContract(ContractSubject):
         )
         assert exits >= {"clean", "crash"}
         if self.whole.CAN.questions:
-            assert any(one.answer for one in cases.values()), "has it ever answered a question?"
+            assert any(one.answer for one in cases.values()), (
+                "no recording contains an answered question"
+            )
         assert "AssistantText" in seen
         if self.whole.CAN.resumes:
             assert any(one.resumes and cases[one.name].exit == ["clean"] for one in self.kept())
-            assert "SessionOpened" in seen, "without it, no session is gone on with"
+            assert "SessionOpened" in seen, "without this, no session can be resumed"
             assert "resume-failed" in exits
         if self.whole.CAN.hooks:
             assert _find_first(cases, "hooked") >= _FACTS
@@ -103,7 +105,7 @@ class RecordingContract(ContractSubject):
             assert found.kind != "limit" or found.hint or found.resets_at
 
     def test_usage_says_how_it_is_known(self) -> None:
-        """Without a known window, the usage is `unknown`; a window that is passed in fills it."""
+        """Without a known window size, the usage is `unknown`; a given window size is used."""
         for recording in self.kept():
             for seen in recording.seen(self.whole):
                 if isinstance(seen, UsageReport):

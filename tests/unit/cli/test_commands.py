@@ -657,7 +657,7 @@ def change_manifest(old, new):
         ),
         (
             change_manifest("    persona: edit-and-run\n", ""),
-            "no persona permits it any tool: without a terminal, claude-code refuses",
+            "no persona permits the agent any tool: without a terminal, claude-code refuses",
             "allowed_tools: [Read, Grep, Glob, Edit, Write, Bash]",
         ),
         (

@@ -153,7 +153,7 @@ class TestLostStop:
         store.folder("trades").state.unlink()
         add_loop(store, "later")
         assert not watched(rekindle, "trades")["started"]
-        assert "damaged lines of ops.jsonl: 1" in rekindle("doctor")[1]
+        assert "damaged lines in ops.jsonl: 1" in rekindle("doctor")[1]
 
     def test_damage_before_the_snapshot_is_reported(self, store, rekindle):
         """The snapshot still knows the stop."""

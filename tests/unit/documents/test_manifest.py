@@ -225,8 +225,8 @@ def test_a_missing_key_is_named_where_it_is_missing():
         ("version: 1\n---\nversion: 1\n", 3, "more than one document"),
         ("- version: 1\n", 1, "key: value"),
         ("version\n", 1, "key: value"),
-        ("version: 1\nagents:\n  A: {harness: x}\n", 3, "cannot be an agent's name"),
-        ("version: 1\nagents:\n  ../x: {harness: x}\n", 3, "cannot be an agent's name"),
+        ("version: 1\nagents:\n  A: {harness: x}\n", 3, "is not a valid agent name"),
+        ("version: 1\nagents:\n  ../x: {harness: x}\n", 3, "is not a valid agent name"),
     ],
 )
 def test_what_cannot_be_meant_is_named_with_its_line(text, line, word):

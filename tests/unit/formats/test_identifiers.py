@@ -31,7 +31,7 @@ def test_a_harmless_name_is_an_agents_name(name):
 )
 def test_any_other_name_is_refused(name):
     """A name becomes a folder: it can never leave its place."""
-    with pytest.raises(UsageError, match="cannot be an agent's name") as refused:
+    with pytest.raises(UsageError, match="is not a valid agent name") as refused:
         require_agent_name(name)
     assert "a-z" in refused.value.hint
 
@@ -45,7 +45,7 @@ def test_a_stable_id_is_a_loops_id(text):
 @pytest.mark.parametrize("text", ["", ".a", "-a", "a b", "a/b", "a\n", "a" * 65, "é", "\ud800"])
 def test_any_other_id_is_refused_with_one_that_is_not(text):
     """The hint shows an id made from the same words."""
-    with pytest.raises(UsageError, match="cannot be a loop's id") as refused:
+    with pytest.raises(UsageError, match="is not a valid loop id") as refused:
         require_loop_id(text)
     assert f"`{make_slug(text)}`" in refused.value.hint
 

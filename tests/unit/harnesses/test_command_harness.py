@@ -54,7 +54,7 @@ def test_in_a_terminal():
 )
 def test_a_persona_that_could_not_be_enforced(persona):
     """It is refused: a rule that is trusted but not enforced must not pass silently."""
-    with pytest.raises(UsageError, match="cannot be held to"):
+    with pytest.raises(UsageError, match="cannot enforce a persona's"):
         command_harness.command(LaunchSpec(session=SESSION, program=("./agent",), persona=persona))
 
 

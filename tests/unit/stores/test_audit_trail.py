@@ -353,7 +353,7 @@ def test_a_backlog_is_written_in_batches_with_nothing_twice(audited, tmp_path, s
     commit(store, "manual")
     assert numbers(made) == committed(store)[:AUDIT_BATCH]
     behind = [one.what for one in store.inspect("trades")]
-    assert behind == ["relays that are not in the git audit trail yet: 6"]
+    assert behind == ["relays that are missing from the git audit trail: 6"]
     store.catch_up_audit("trades")
     assert numbers(made) == committed(store)
     assert store.inspect("trades") == []

@@ -24,7 +24,7 @@ def add_and_resolve(store, clock):
 )
 def test_a_hostile_agent_name_is_refused(store, name):
     """A name that could leave the folder, or confuse a shell, never becomes a path."""
-    with pytest.raises(UsageError, match="cannot be an agent's name"):
+    with pytest.raises(UsageError, match="is not a valid agent name"):
         store.folder(name)
 
 

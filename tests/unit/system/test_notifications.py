@@ -117,7 +117,10 @@ def test_sending_never_raises(server, monkeypatch):
         assert failures == ["no notification was sent: FileNotFoundError"]
     monkeypatch.setitem(sys.modules, "apprise", None)
     assert Notifier([server.at]).send("a", "b") == [
-        "no notification was sent: apprise is missing (pip install 'rekindle-agents[notify]')"
+        (
+            "no notification was sent, because apprise is not installed"
+            " (pip install 'rekindle-agents[notify]')"
+        )
     ]
 
 

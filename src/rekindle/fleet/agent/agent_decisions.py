@@ -18,11 +18,11 @@ with workflow.unsafe.imports_passed_through():
     )
 
 QUESTIONS_PATCH = "questions"
-"""Patch: the workflow asks a person questions. Older histories contain no questions."""
+"""Name of the patch since which the workflow asks a person questions; older histories have none."""
 _PACED_HANDOFFS = "paced-handoffs"
-"""Patch: launches after handoffs are paced. In older histories, they start at once."""
+"""Name of the patch since which launches after handoffs are paced; before, they started at once."""
 _RESUMES = "failed-resumes"
-"""Patch: a resume that the CLI refused does not count as a crash."""
+"""Name of the patch since which a resume that the CLI refused does not count as a crash."""
 
 
 def decide(registered: RegisteredAgent, now: datetime) -> runs.Move:

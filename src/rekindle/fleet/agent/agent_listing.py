@@ -11,9 +11,9 @@ HOST_ATTRIBUTE = SearchAttributeKey.for_keyword("RekindleHost")
 POOL_ATTRIBUTE = SearchAttributeKey.for_keyword("RekindlePool")
 CYCLE_ATTRIBUTE = SearchAttributeKey.for_int("RekindleCycle")
 _REASONS = "listed-reasons"
-"""Patch: the engine's list shows why a run is over or paused."""
+"""Name of the patch since which the engine's list shows why a run is over or paused."""
 REASON_MEMO = "rekindle_reason"
-"""Memo with the reason as STATE:WHY; valid only while RekindleState has the same state."""
+"""Memo key for the reason, as STATE:WHY; valid only while RekindleState has the same state."""
 
 
 class AgentListing:

@@ -65,4 +65,4 @@ async def _send_notification(
             schedule_to_close_timeout=timedelta(seconds=FLEET_NOTIFY_WAIT_SECONDS),
         )
     except ActivityError as error:
-        workflow.logger.warning("the notification was not sent: %s", error.cause)
+        workflow.logger.warning("the notification could not be sent: %s", error.cause)

@@ -89,7 +89,7 @@ def make_order(registered: RegisteredAgent) -> HostOrder:
 
 
 def is_work_unpushed(registered: RegisteredAgent) -> bool:
-    """Return whether the agent's work was never pushed, and so exists only on its host."""
+    """Return whether the agent's work was never pushed, so that it exists only on its host."""
     known = registered.projection
     is_pushed = bool(registered.definition.remote) and known.workspace is not None
     return bool(known.attempts) and not is_pushed

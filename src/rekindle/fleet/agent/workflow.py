@@ -270,7 +270,7 @@ class AgentWorkflow:
             await self._await_beside(beside)
 
     async def _await_beside(self, beside: workflow.ActivityHandle[Any]) -> None:
-        """Wait for a side task. If it fails, the host gets the commands with its next commit."""
+        """Wait for a side task; if it fails, the host gets the commands with its next commit."""
         try:
             await beside
         except ActivityError as error:
@@ -296,7 +296,7 @@ class AgentWorkflow:
         self._registered = agent_registry.release_lease(self._registered, is_gone=is_gone)
 
     async def _handle_lost_lease(self, error: ActivityError, host: str, before: int) -> None:
-        """Handle a lease that ended early. `before` is the last event number at its start."""
+        """Handle a lease that ended early; `before` is the last event number at its start."""
         if self._is_removed or is_cancelled_exception(error):
             return
         cause, known = error.cause, self._registered.projection

@@ -28,9 +28,9 @@ def define_agent(project: Project, fleet: FleetSettings, name: str) -> AgentDefi
     entry = project.manifest.agents[name]
     if entry.mode == "stay":
         raise ManifestError(
-            f"agent {name}: `mode: stay` needs a person at a terminal, and a fleet has none",
+            f"agent {name}: `mode: stay` needs a person at a terminal, which a fleet does not have",
             line=project.marked.line(("agents", name, "mode")),
-            hint="leave `mode:` out, or run it on your own host, from a project without `fleet:`",
+            hint="omit `mode:`, or run the agent on your own host, in a project without `fleet:`",
         )
     _require_no_secrets(project)
     remote = find_remote(project.path / (entry.dir or AgentDefaults().dir))
@@ -82,7 +82,7 @@ def publish_workspace(
 
 
 def _list_engine_files(fleet: FleetSettings) -> list[str]:
-    """Return the files with credentials and keys for the engine. Each host has its own copies."""
+    """Return the files with credentials and keys for the engine; each host has its own copies."""
     tls = fleet.tls if isinstance(fleet.tls, TlsSettings) else TlsSettings()
     return [file for file in (tls.ca, tls.cert, tls.key, *fleet.codec.key_files) if file]
 
@@ -92,20 +92,22 @@ def _require_no_secrets(project: Project) -> None:
     for number, address in enumerate(project.manifest.notify):
         if not notify_addresses.has_only_variables(address):
             raise ManifestError(
-                f"address {number + 1} of `notify:` may be a secret, which the engine would store",
+                f"address {number + 1} of `notify:` may contain a secret, which the engine would "
+                "store",
                 line=project.marked.line(("notify", number)),
-                hint="set a variable to the address on each host of the fleet, and name it instead:"
-                " `notify: [$ALERTS]`",
+                hint="put the address into a variable on each host of the fleet, and use its name: "
+                "`notify: [$ALERTS]`",
             )
     before = read_manifest_text(project.path).splitlines()
     after = _make_redaction(project).text("\n".join(before)).splitlines()
     for number, (line, cleaned) in enumerate(zip_longest(before, after), 1):
         if line != cleaned:
             raise ManifestError(
-                "this line may have a secret, which the engine would store",
+                "this line may contain a secret, which the engine would store",
                 line=number,
-                hint="set a variable on each host of the fleet, and name it instead, as in"
-                " `env: {API_TOKEN: $API_TOKEN}`; add it to `redact: allow:` if it is not secret",
+                hint="put it into a variable on each host of the fleet, and use its name, as in "
+                "`env: {API_TOKEN: $API_TOKEN}`; add it to `redact: allow:` if it is not "
+                "secret",
             )
 
 

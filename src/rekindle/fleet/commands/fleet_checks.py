@@ -40,14 +40,17 @@ def check_engine(store: FleetStore, fleet: FleetSettings) -> list[FolderProblem]
         return [FolderProblem(str(error), error.hint)]
     except RPCError as refused:
         what = f"the engine at {fleet.address} does not answer: {refused.message}"
-        return [FolderProblem(what, "look at the engine's own log")]
+        return [FolderProblem(what, "check the engine's own log")]
 
 
 def check_briefs(project: Project) -> list[FolderProblem]:
     brief = project.settings.runtime.brief
     if brief.zone or brief.at == NEVER:
         return []
-    what = f"briefs are written at {brief.at} {SCHEDULE_ZONE}: a fleet has no time zone of its own"
+    what = (
+        f"briefs are written at {brief.at} {SCHEDULE_ZONE}, because a fleet has no time zone of "
+        "its own"
+    )
     return [FolderProblem(what, "set `runtime: {brief: {zone: Europe/Zurich}}`", is_note=True)]
 
 
@@ -58,8 +61,11 @@ def check_definition(project: Project, fleet: FleetSettings, name: str) -> list[
         files = find_files_with_secrets(project, name)
     except RekindleError as error:
         return [FolderProblem(str(error), error.hint)]
-    what = "holds a secret, which is not sent to the fleet"
-    fix = "name a variable under `env:`, or add it to `redact: allow:` if it is not a secret"
+    what = "contains a secret, which is not sent to the fleet"
+    fix = (
+        "put the secret into a variable under `env:`, or add it to `redact: allow:` if it is not "
+        "a secret"
+    )
     return [FolderProblem(f"{file} {what}", fix, is_note=True) for file in files]
 
 
@@ -101,12 +107,12 @@ async def _check_encryption(client: Client, fleet: FleetSettings) -> list[Folder
     key = next(iter(codec.known))
     problems = []
     if hosts := await queue_pollers.find_workers_without_key(client, key, _MOST):
-        what = f"hosts without the key {key}: {', '.join(hosts)}"
+        what = f"these hosts do not have the key {key}: {', '.join(hosts)}"
         problems.append(
-            FolderProblem(what, "add it to `fleet: codec:` there, and restart the workers")
+            FolderProblem(what, "add the key to `fleet: codec:` there, and restart the workers")
         )
     if agents := await find_plain_agents(client):
-        what = f"the engine stores plain text of {', '.join(agents)}"
+        what = f"the engine stores plain text for {', '.join(agents)}"
         problems.append(FolderProblem(what, f"{_ENCRYPT}, or wait until its history is continued"))
     if not problems and not fleet.codec.strict:
         what = "plain text is accepted, although all hosts and agents have the key"

@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 class FleetStore:
-    """A connection for a single command. Every call asks the engine; nothing is cached."""
+    """A connection for a single command; every call asks the engine, and nothing is cached."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class FleetStore:
 
     @property
     def agents(self) -> AgentClient:
-        """The client, which connects on first use."""
+        """Return the client, which connects on first use."""
         if self._agents is None:
             connecting = connect(self._fleet, self._project.path, self._environ)
             self._agents = AgentClient(self.wait_for(connecting))
@@ -92,9 +92,7 @@ class FleetStore:
 
     def submit(self, agent: str, *records: Event, take_over: bool = False) -> bool:
         if take_over:
-            raise UsageError(
-                "the fleet decides which host runs an agent", hint="leave out --take-over"
-            )
+            raise UsageError("the fleet decides which host runs an agent", hint="omit --take-over")
         cleaned = [self.redaction.event(record) for record in records]
         self.wait_for(self.agents.say(agent, *cleaned))
         return True
@@ -118,7 +116,7 @@ class FleetStore:
         """Do nothing, because the files on a host are copies that people do not edit."""
 
     def prepare_start(self, agent: str, *, fresh: bool = False) -> None:
-        """Send the current manifest to the fleet. `fresh` is requested by an event instead."""
+        """Send the current manifest to the fleet; `fresh` has no effect here."""
         del fresh
         self._update_definition(self.kept(agent))
 

@@ -82,7 +82,7 @@ class AgentMover:
             if not self._there.exists(agent):
                 raise NotOnFleetError(agent)
             raise OwnershipError(
-                f"agent {agent} has a history of its own in this folder, which would be lost",
+                f"agent {agent} has its own history in this folder, which would be lost",
                 hint=f"move {self._files.folder(agent).path} away, then repeat the command",
             )
         there = self._there
@@ -122,7 +122,7 @@ class AgentMover:
 
 
 def _read_documents(folder: AgentFolder, known: Projection) -> dict[str, str]:
-    """Return the documents a host may need. For an old relay, only its verdict is needed."""
+    """Return the documents that a host may need; for an old relay, only its verdict is needed."""
     in_force = {document.path for document in known.documents.values()}
     documents = {}
     for name in agent_registry.list_needed_documents(known):
@@ -131,6 +131,6 @@ def _read_documents(folder: AgentFolder, known: Projection) -> dict[str, str]:
             documents[name] = data.decode("utf-8", "replace")
         elif name in in_force:
             raise StoreError(
-                name, "is missing from the archive", hint="`rekindle doctor` says how to fix it"
+                name, "is missing from the archive", hint="`rekindle doctor` shows how to fix it"
             )
     return documents

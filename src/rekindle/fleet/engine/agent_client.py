@@ -60,7 +60,7 @@ class ListedAgent(msgspec.Struct, frozen=True):
     pool: str
     cycle: int
     why: str = ""
-    """Why the run is over or paused; empty if the list does not say."""
+    """Reason why the run is over or paused; empty if the list does not give one."""
 
 
 class AgentClient:
@@ -68,7 +68,7 @@ class AgentClient:
         self.client = client
 
     async def is_there(self, agent: str) -> bool:
-        """Return whether the agent is on the fleet. This needs the engine, but no worker."""
+        """Return whether the agent is on the fleet; this needs the engine, but no worker."""
         try:
             described = await self._get_handle(agent).describe(rpc_timeout=_MOST)
         except RPCError as failed:
@@ -169,7 +169,7 @@ class AgentClient:
             return await handle.result()
 
     async def listed(self, only: Sequence[str] = ()) -> AsyncIterator[ListedAgent]:
-        """Yield all agents, or `only` the named ones. The list may be a second out of date."""
+        """Yield all agents, or `only` the named ones; the list may be a second out of date."""
         query = ALL_AGENTS
         if only:
             ids = ", ".join(f'"{self.workflow(agent)}"' for agent in only)
@@ -219,7 +219,8 @@ class AgentClient:
             raise EngineError(
                 "refused",
                 f"no worker can continue agent {agent}: {failed.message}",
-                hint="run workers with the version of Rekindle that started it, or a newer one",
+                hint="run workers with the version of Rekindle that started the agent, or a newer "
+                "one",
             ) from failed
         except WorkflowUpdateRPCTimeoutOrCancelledError as late:
             raise _make_unanswered_error(agent) from late
@@ -240,15 +241,15 @@ class AgentClient:
         if failed.status == RPCStatusCode.INVALID_ARGUMENT:
             return EngineError(
                 "refused",
-                f"the engine refuses agent {agent}: {failed.message}",
-                hint="if it is too large, resolve loops and shorten its relay",
+                f"the engine refused agent {agent}: {failed.message}",
+                hint="if the agent is too large, resolve loops and shorten its relay",
             )
         if failed.status in {RPCStatusCode.CANCELLED, RPCStatusCode.DEADLINE_EXCEEDED}:
             return _make_unanswered_error(agent)
         return EngineError(
             "engine",
             f"the engine cannot answer for agent {agent}: {failed.message}",
-            hint="`rekindle doctor` checks the workers; the engine's UI has details",
+            hint="`rekindle doctor` checks the workers; the engine's web UI has details",
         )
 
 

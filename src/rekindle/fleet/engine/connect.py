@@ -111,8 +111,8 @@ async def _require_namespace(client: Client, fleet: FleetSettings) -> None:
         raise EngineError(
             "namespace",
             f"the engine at {fleet.address} has no namespace {fleet.namespace!r}",
-            hint="correct `fleet: namespace:`, or create the namespace in the engine; in the"
-            f" development server `rekindle fleet dev --namespace {fleet.namespace}` creates it",
+            hint="correct `fleet: namespace:`, or create the namespace in the engine; for the "
+            f"development server, use `rekindle fleet dev --namespace {fleet.namespace}`",
         ) from refused
 
 
@@ -138,14 +138,15 @@ def _make_refusal(fleet: FleetSettings, message: str) -> EngineError:
     if _NOT_LET_IN.search(message):
         return _make_denied_error(fleet)
     if _NOT_THERE.search(message) or not fleet.tls:
-        return _make_unreachable_error(fleet, "no engine answers there")
+        return _make_unreachable_error(fleet, "no engine answers at this address")
     problem = _WHY.search(message)
     detail = f": {problem[problem.lastgroup or 0]}" if problem else ""
     return EngineError(
         "tls",
-        f"no TLS connection with the engine at {fleet.address}{detail}",
-        hint="check that `fleet: tls:` names the CA that signed the engine's certificate, its name"
-        " as `server_name` if it is another, and a `cert` and `key` that the engine accepts",
+        f"no TLS connection to the engine at {fleet.address}{detail}",
+        hint="check that `fleet: tls:` names the CA that signed the engine's certificate, a "
+        "`server_name` if the certificate has another name, and a `cert` and `key` that the "
+        "engine accepts",
     )
 
 
@@ -153,10 +154,10 @@ def _make_denied_error(fleet: FleetSettings) -> EngineError:
     what = f"the key in {fleet.api_key}" if fleet.api_key else "connections without a key"
     return EngineError(
         "credentials",
-        f"the engine at {fleet.address} refuses {what}",
+        f"the engine at {fleet.address} refused {what}",
         hint=f"check that the key is for namespace {fleet.namespace!r} and has not expired"
         if fleet.api_key
-        else "name the variable that holds its key: `fleet: api_key: $ENGINE_KEY`",
+        else "name the variable that holds the key: `fleet: api_key: $ENGINE_KEY`",
     )
 
 

@@ -47,8 +47,9 @@ class DevServer(msgspec.Struct, frozen=True):
             if _is_taken(port):
                 raise EngineError(
                     "program",
-                    f"port {port} is taken on this host",
-                    hint=f"an engine may be running there already; choose another with {option}",
+                    f"port {port} is already in use on this host",
+                    hint="an engine may already be running there; choose another port with "
+                    f"{option}",
                 )
 
     def become(self, program: str, environ: Mapping[str, str]) -> NoReturn:

@@ -24,7 +24,7 @@ class EncryptionKey(msgspec.Struct, frozen=True):
 
     @property
     def id(self) -> str:
-        """A public identifier, stored with each payload, that reveals nothing about the key."""
+        """Return a public id, stored with each payload, that reveals nothing about the key."""
         return hashlib.sha256(b"rekindle key\0" + self.secret).hexdigest()[:12]
 
     def __repr__(self) -> str:
@@ -38,7 +38,7 @@ def generate_key() -> str:
 def load_keys(
     codec: CodecSettings, folder: Path, environ: Mapping[str, str]
 ) -> list[EncryptionKey]:
-    """Return the keys named in the manifest, in the same order. The first key encrypts."""
+    """Return the keys named in the manifest, in the same order; the first key encrypts."""
     texts = {word: read_secret(word, environ) for word in codec.keys}
     for name in codec.key_files:
         texts[name] = durable_files.read_user_file(folder / name, TEXT_BYTES).decode(
@@ -53,7 +53,7 @@ def read_secret(word: str, environ: Mapping[str, str]) -> str:
     if not secret:
         raise EngineError(
             "credentials",
-            f"the variable {word} is empty or not set here",
+            f"the variable {word} is empty or not set",
             hint="set it in the environment of this command; `fleet:` in rekindle.yaml names it",
         )
     return secret
@@ -70,7 +70,7 @@ def _parse_key(text: str, where: str) -> EncryptionKey:
     if len(secret) != KEY_BYTES:
         raise EngineError(
             "keys",
-            f"{where} does not hold a key of {KEY_BYTES} bytes in base64 or hex",
-            hint="make one with `rekindle fleet key`",
+            f"{where} does not contain a key of {KEY_BYTES} bytes in base64 or hex",
+            hint="create one with `rekindle fleet key`",
         )
     return EncryptionKey(secret)

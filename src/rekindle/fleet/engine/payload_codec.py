@@ -41,7 +41,7 @@ class EncryptingCodec(PayloadCodec, WithSerializationContext):
     """Encrypts with the first key and decrypts with any, so keys can change while agents run."""
 
     def __init__(self, keys: Sequence[EncryptionKey], *, strict: bool = True) -> None:
-        """Create a codec. Without keys, nothing is encrypted.
+        """Create a codec; without keys, nothing is encrypted.
 
         With keys and `strict`, plain text is refused.
         """
@@ -52,7 +52,7 @@ class EncryptingCodec(PayloadCodec, WithSerializationContext):
 
     @property
     def known(self) -> Collection[str]:
-        """The ids of all keys."""
+        """Return the ids of all keys."""
         return self._ciphers.keys()
 
     def with_context(self, context: SerializationContext) -> Self:
@@ -135,8 +135,8 @@ def _make_refusal(why: str, *facts: str) -> Payload:
 def _make_changed_error() -> DocumentError:
     return DocumentError(
         "a document in the engine",
-        "was changed, or belongs to another agent",
-        hint="check who can write to the engine's database, and restore a backup of it",
+        "was modified, or belongs to another agent",
+        hint="check who can write to the engine's database, and restore it from a backup",
     )
 
 

@@ -36,7 +36,7 @@ async def has_worker(client: Client, most: timedelta) -> bool:
 
 
 async def has_host(client: Client, pool: str, most: timedelta) -> bool:
-    """Return whether a host of the pool has a free slot. A host without one does not poll."""
+    """Return whether a host of the pool has a free slot; a host without one does not poll."""
     running = TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY
     return bool(await _list_pollers(client, make_pool_queue(pool), running, most))
 

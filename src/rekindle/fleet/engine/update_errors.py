@@ -4,7 +4,7 @@ from temporalio.client import WorkflowUpdateFailedError
 from temporalio.exceptions import ApplicationError
 
 _OVERLOOKED = "UnprocessedUpdate"
-"""The engine's name for the error of a dropped update."""
+"""Name that the engine gives to the error of a dropped update."""
 
 
 def is_overlooked(refused: WorkflowUpdateFailedError) -> bool:

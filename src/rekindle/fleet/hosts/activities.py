@@ -183,7 +183,7 @@ class Activities:
         process = self._fork_server.begin(work, order, self._find_folder(order))
         if work is host_cycle.run_cycle:
             self._running[order.workflow] = process
-        # Use the agent's own timeout, because the engine uses it to reassign the agent.
+        # Use the agent's own timeout, because the engine reassigns the agent after it.
         timeout = activity.info().heartbeat_timeout or timedelta(days=FLEET_LEASE_DAYS)
         patience, beaten = timeout.total_seconds(), -math.inf
         serving = asyncio.create_task(self._serve_requests(process, order, patience))
@@ -195,7 +195,10 @@ class Activities:
                     beaten = time.monotonic()
                     activity.heartbeat(order.generation)
                 if await self._engine.is_cut(patience):
-                    words = "the engine cannot be reached, so another host has the agent by now"
+                    words = (
+                        "the engine cannot be reached, so another host has taken over the agent "
+                        "by now"
+                    )
                     raise ApplicationError(words, type=CUT, non_retryable=True)
                 if leaving in waited and leaving.done():
                     waited = {serving}

@@ -58,7 +58,7 @@ async def find_missing_attributes(client: Client) -> dict[str, str]:
 
 
 def render_make_command(client: Client, missing: dict[str, str]) -> str:
-    """Return the command that creates the attributes. Every name needs its own --type."""
+    """Return the command that creates the attributes; every name needs its own --type."""
     options = " ".join(f"--name {name} --type {kind}" for name, kind in missing.items())
     return f"`temporal operator search-attribute create --namespace {client.namespace} {options}`"
 
@@ -119,9 +119,9 @@ def _make_error(client: Client, missing: dict[str, str]) -> EngineError:
     names = ", ".join(f"{name} ({kind})" for name, kind in missing.items())
     return EngineError(
         "attributes",
-        f"namespace {client.namespace!r} of the engine has no search attributes {names},"
-        " and this host may not create them",
-        hint="create them first, in the engine's UI or with "
+        f"the engine's namespace {client.namespace!r} lacks the search attributes {names}, and "
+        "this host may not create them",
+        hint="create them first, in the engine's web UI or with "
         f"{render_make_command(client, missing)}",
     )
 

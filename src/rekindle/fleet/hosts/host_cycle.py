@@ -102,7 +102,7 @@ def _run_step(steps: SupervisorSteps, *, is_first: bool) -> bool:
 
 
 def _send_result(line: Connection, work: Callable[[], HostResult]) -> None:
-    """Send the result to the worker. If the worker is gone, the engine notices by itself."""
+    """Send the result to the worker; if the worker is gone, the engine notices by itself."""
     try:
         result: HostResult | ProcessFailure = work()
     except RekindleError as error:

@@ -35,7 +35,7 @@ _WORK = "work"
 
 
 class HostFolder(msgspec.Struct, frozen=True):
-    """An agent's folder on a host. Everything in the folder can be recreated at any time."""
+    """An agent's folder on a host; everything in the folder can be recreated at any time."""
 
     path: Path
     agent: str
@@ -43,7 +43,7 @@ class HostFolder(msgspec.Struct, frozen=True):
 
     @property
     def work(self) -> Path:
-        """The clone that the agent works in, or a plain folder if the agent has no remote."""
+        """Return the clone that the agent works in, or a plain folder if there is no remote."""
         return self.path / _WORK
 
     def definition(self) -> AgentDefinition | None:
@@ -94,7 +94,7 @@ class HostFolder(msgspec.Struct, frozen=True):
         folder = self.work / definition.within
         if not folder.resolve().is_relative_to(self.work.resolve()):
             raise UnsafePathError(
-                str(folder), "leads out of the workspace", hint="put a folder in its place"
+                str(folder), "is a link out of the workspace", hint="replace it with a folder"
             )
 
     @contextmanager
@@ -156,6 +156,7 @@ def require_relative(name: str) -> PurePosixPath:
     if path.is_absolute() or ".." in path.parts:
         raise ManifestError(
             f"{name!r} is outside the project's folder",
-            hint="hosts of the fleet get only files of the project: move it beside rekindle.yaml",
+            hint="hosts of the fleet get only files of the project: move the file next to "
+            "rekindle.yaml",
         )
     return path

@@ -19,19 +19,19 @@ from rekindle.policy.settings.runtime_settings import FLEET_COMMIT_BYTES
 
 
 class LeaseRefusal(msgspec.Struct, frozen=True):
-    """The lease is no longer valid."""
+    """Answer that the lease is no longer valid."""
 
     words: str
 
 
 class UnfitRequest(msgspec.Struct, frozen=True):
-    """The engine would never accept this request from any host."""
+    """Answer that the engine would never accept this request from any host."""
 
     words: str
 
 
 class EngineCutOff(msgspec.Struct, frozen=True):
-    """The engine was unreachable for so long that another host has the agent by now."""
+    """Answer that the engine was unreachable for so long that another host has the agent by now."""
 
     words: str
 
@@ -94,7 +94,7 @@ class EngineRegister:
             case LeaseRefusal() | EngineCutOff():
                 raise OwnershipError(
                     f"agent {self._agent} no longer belongs to this host: {answer.words}",
-                    hint="nothing to do here: the host that has its lease now continues it",
+                    hint="nothing to do here: the host that now has the lease continues the agent",
                 )
             case UnfitRequest():
                 raise DocumentError("commit", answer.words)
@@ -103,7 +103,7 @@ class EngineRegister:
 
 
 def _split_lines(lines: list[str]) -> Iterator[tuple[str, ...]]:
-    """Yield pieces that fit into one commit. Hook reports may pile up while the engine is down."""
+    """Yield pieces that fit into one commit; hook reports may pile up while the engine is down."""
     piece: list[str] = []
     size = 0
     for line in lines:
@@ -123,7 +123,7 @@ def make_asker(line: Connection) -> EngineAsker:
             line.send(asked)
             answer: EngineAnswer = line.recv()
         except (OSError, EOFError) as gone:
-            return EngineCutOff(f"the worker is gone ({gone})")
+            return EngineCutOff(f"the worker has exited ({gone})")
         return answer
 
     return ask

@@ -101,7 +101,8 @@ class HostProcess:
             message: EngineRequest | HostResult | ProcessFailure = self._line.recv()
         except (EOFError, OSError):
             return ProcessFailure(
-                "the process of the cycle ended unexpectedly", "see run/output.log on its host"
+                "the process that ran the cycle ended unexpectedly",
+                "see run/output.log on that host",
             )
         return message
 
@@ -195,7 +196,7 @@ class EngineClient:
                 if isinstance(failed, RPCError) and failed.status == RPCStatusCode.NOT_FOUND:
                     return LeaseRefusal("the agent was removed from the fleet")
                 if isinstance(failed, RPCError) and failed.status not in _AGAIN:
-                    return UnfitRequest(f"the engine refuses the request: {failed.message}")
+                    return UnfitRequest(f"the engine refused the request: {failed.message}")
                 if self._was_silent(patience):
                     return EngineCutOff(f"no answer from the engine for {patience:g} s")
             await asyncio.sleep(FLEET_ASK_AGAIN_SECONDS)

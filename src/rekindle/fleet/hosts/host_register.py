@@ -97,7 +97,7 @@ class HostRegister:
         except WorkspaceError as error:
             return self._make_push_failure(f"{changed}, and could not be reclaimed: {error}")
         with_theirs = (
-            "; the commits pushed there are in its history, but not in the work"
+            "; the commits pushed there are in its history, but not part of the work"
             if stale.found
             else ""
         )
@@ -105,7 +105,7 @@ class HostRegister:
         return make_pushed_event(pushed, self._claim)
 
     def _make_push_failure(self, words: str) -> AnyEvent:
-        """Report a failed push, and return its event. The next push will include the work."""
+        """Report a failed push, and return its event; the next push will include the work."""
         self._tell(TroubleReport(words))
         return events.WorkspacePushFailed(ts=clock.read_clock(), words=words)
 

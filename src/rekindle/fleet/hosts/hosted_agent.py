@@ -1,4 +1,4 @@
-"""An agent on a host: opens its lease, its replica and its workspace."""
+"""An agent on a host, with its lease, its replica and its workspace."""
 
 import os
 from collections.abc import Callable
@@ -49,8 +49,8 @@ class HostedAgent:
         if definition is None:
             raise EngineError(
                 "agent",
-                "the agent has not arrived on this host yet",
-                hint="the brief is retried after it has arrived",
+                "the agent is not on this host yet",
+                hint="the brief will be retried once the agent is here",
             )
         return definition
 
@@ -69,7 +69,7 @@ class HostedAgent:
             raise EngineError(
                 "agent",
                 "the engine has no definition of the agent",
-                hint="send it again: `rekindle run` with its manifest",
+                hint="send it again with `rekindle run`, in a folder with its manifest",
             )
         if opened.definition is not None:
             self._place.define(opened.definition)
@@ -124,7 +124,7 @@ class HostedAgent:
             before = PushedWork(last.revision, last.head, last.branch) if last else None
             brought = workspace.bring(before)
         for ref in workspace.left:
-            self.tell(TroubleReport(f"work on this host that was never pushed is kept as {ref}"))
+            self.tell(TroubleReport(f"unpushed work on this host was saved as {ref}"))
         with store.writer(self._order.agent, wait=STOP_SECONDS) as writer:
             writer.append(make_pushed_event(brought, self._order.generation))
 

@@ -87,11 +87,11 @@ class WorkBranch:
             if self._remote.push(copy, claim.revision, seen.work):
                 copy.move(f"{self._ours}/pushed", claim.revision)
                 return claim
-            seen = look()  # the previous owner pushed once more
+            seen = look()  # the previous owner pushed again
         raise StalePushError(self._agent, self._generation, seen.work)
 
     def publish(self, never: Iterable[str] = ()) -> PushedWork:
-        """Push a person's folder as it is for the first host. The folder itself is not changed.
+        """Push a person's folder as it is, for the first host; the folder itself is not changed.
 
         An existing branch from an earlier stay becomes a parent commit. An error is raised if a
         path in `never`, relative to the repository, would be pushed.
@@ -104,8 +104,10 @@ class WorkBranch:
             if copy.has_file(tree, path):
                 raise WorkspaceError(
                     "secret",
-                    f"{path} is a secret of the fleet, by rekindle.yaml, and would be pushed",
-                    hint="add it to .gitignore (and `git rm --cached` it), or keep it elsewhere",
+                    f"{path} would be pushed, but contains a secret of the fleet according to "
+                    "rekindle.yaml",
+                    hint="add it to .gitignore (and run `git rm --cached` on it), or move it "
+                    "elsewhere",
                 )
         self.uncommitted = copy.count_differing(position.head, tree)
         for _ in range(WORKSPACE_TRIES):
@@ -195,7 +197,7 @@ class WorkBranch:
         raise WorkspaceError(
             "contested",
             "another program keeps pushing to it",
-            hint="push to another branch; this one belongs to the agent",
+            hint="push to another branch, because this one belongs to the agent",
         )
 
     def _require_last_push(self, copy: WorkingCopy) -> RefCommit:
@@ -213,7 +215,7 @@ class WorkBranch:
         raise WorkspaceError(
             "unclaimed",
             f"generation {self._generation} of agent {self._agent} has not claimed the branch here",
-            hint="the worker that runs a cycle claims it first",
+            hint="the worker that runs a cycle must claim it first",
         )
 
     def _find_last_push(self, copy: WorkingCopy) -> RefCommit | None:

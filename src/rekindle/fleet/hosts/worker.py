@@ -52,7 +52,7 @@ async def run_host(
     with file_locks.hold_lock(root / "worker", LOCK_WAIT_SECONDS) as lock:
         if lock is None:
             raise OwnershipError(
-                f"another worker uses {root}", hint="start this one with another --root"
+                f"another worker is using {root}", hint="start this worker with another --root"
             )
         await host_admission.require_admission(client)
         own = Activities(EngineClient(client), CycleSlots(slots), root, host, say)
@@ -67,7 +67,7 @@ async def run_host(
                 await stack.enter_async_context(worker)
             say(f"host {host} of pool {pool} takes up to {render_count(slots, 'agent')}")
             await ended.wait()
-            say("shutting down: other hosts continue its agents")
+            say("shutting down; other hosts will continue its agents")
 
 
 def make_deciding_worker(client: Client, *workflows: type) -> Worker:

@@ -34,7 +34,7 @@ _REASONS = {
 _ABORTED = "aborted"
 """Prefix of the CLI's reason when it was interrupted, during a tool call or a model response."""
 
-_BY_A_HOOK = LaunchExit("interrupted", "stopped between two turns, by a hook")
+_BY_A_HOOK = LaunchExit("interrupted", "stopped by a hook between two turns")
 
 _REFUSED = 400
 

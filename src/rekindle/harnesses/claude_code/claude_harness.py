@@ -119,8 +119,8 @@ def command(start: LaunchSpec) -> ProgramCommand:
     """
     if not to_uuid(start.session):
         raise UsageError(
-            f"{start.session[:QUOTED_CHARACTERS]!r} cannot be a session of Claude Code",
-            hint="its sessions are named by a UUID, in lower case",
+            f"{start.session[:QUOTED_CHARACTERS]!r} is not a valid session id for Claude Code",
+            hint="session ids are UUIDs in lower case",
         )
     argv = list(start.program or ("claude",))
     if not start.interactive:
@@ -164,7 +164,7 @@ def ask(question: OneShotQuestion) -> ProgramCommand:
         argv.append(f"--json-schema={schema}")
         if "\0" in schema or len(argv[-1].encode()) > ARGUMENT_BYTES:
             raise ManifestError(
-                f"the answer's schema has a NUL, or is longer than {ARGUMENT_BYTES:,} bytes",
+                f"the answer's schema contains a NUL, or is longer than {ARGUMENT_BYTES:,} bytes",
                 hint="shorten it",
             )
     if question.usd_left is not None:
@@ -216,7 +216,7 @@ def find_hook_obstacle(found: HookInstallation) -> HookObstacle | None:
     if parse_object(found.text.encode()).get("disableAllHooks") is not True:
         return None
     return HookObstacle(
-        f"{to_word(found.file)} says disableAllHooks: no hook runs", "remove that line"
+        f"{to_word(found.file)} has disableAllHooks, so no hook runs", "remove that line"
     )
 
 

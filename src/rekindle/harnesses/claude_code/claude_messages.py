@@ -40,7 +40,7 @@ _DENIED = re.compile(
     r"|Permission (?:to|for) .{1,400} has been denied)",
     re.DOTALL,
 )
-"""Start of a tool result that says that the CLI refused the call."""
+"""Start of a tool result with which the CLI refuses a call."""
 _BY_THE_CLI = re.compile(
     r"<(?:bash-(?:input|stdout|stderr)|local-command-(?:stdout|stderr|caveat)|task-notification"
     r"|command-(?:name|message|args|contents)|system-reminder|user-prompt-submit-hook"
@@ -79,7 +79,7 @@ def read_transcript(line: bytes) -> tuple[Passage, ...]:
 
 
 def _find_thread(record: dict[str, Any]) -> str:
-    """Return the sub-agent that wrote a line; an unnamed one still differs from the main thread."""
+    """Return the sub-agent that wrote a line; an unnamed one also differs from the main thread."""
     if record.get("isSidechain") is not True:
         return ""
     return to_word(record.get("agentId")) or "sidechain"

@@ -118,5 +118,5 @@ def _refuse_malformed(rules: Iterable[str]) -> None:
         # folder.
         if rule and not _WELL_FORMED.match(rule):
             raise UnenforceableError(
-                "Claude Code", rule, hint="write one tool for each item, as `Read` or `Bash(ls:*)`"
+                "Claude Code", rule, hint="write one tool per item, such as `Read` or `Bash(ls:*)`"
             )

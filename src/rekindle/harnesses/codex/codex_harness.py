@@ -98,8 +98,8 @@ def command(start: LaunchSpec) -> ProgramCommand:
     """
     if start.resumes and not to_uuid(start.session):
         raise UsageError(
-            f"{start.session[:QUOTED_CHARACTERS]!r} cannot be a session of Codex",
-            hint="its sessions are named by a UUID, in lower case",
+            f"{start.session[:QUOTED_CHARACTERS]!r} is not a valid session id for Codex",
+            hint="session ids are UUIDs in lower case",
         )
     argv = list(start.program or ("codex",))
     if not start.interactive:

@@ -42,10 +42,10 @@ HOOK_FILES = HookFiles(
     project="hooks.json",
     user="hooks.json",
     packed="hooks.json",
-    taken_in="put {folder}/hooks.json into .codex of the project, or into ~/.codex",
+    taken_in="copy {folder}/hooks.json to .codex in the project, or to ~/.codex",
     deciding=("config.toml",),
-    trust="Codex runs only hooks that you trust: start `codex` here and trust them when "
-    "it asks, or with /hooks; hooks of a project also need a trusted project",
+    trust="Codex runs only hooks that you trust: start `codex` here and trust them when it asks,"
+    " or use /hooks; the hooks of a project also need a trusted project",
 )
 
 
@@ -112,7 +112,7 @@ def find_hook_obstacle(found: HookInstallation) -> HookObstacle | None:
     features = to_mapping(config.get("features"))
     if any(features.get(name) is False for name in _SWITCHES):
         return HookObstacle(
-            "config.toml of Codex disables hooks", "remove that line below [features]"
+            "Codex's config.toml disables hooks", "remove that line below [features]"
         )
     projects = to_mapping(config.get("projects"))
     trusted = {
@@ -129,7 +129,7 @@ def find_hook_obstacle(found: HookInstallation) -> HookObstacle | None:
     }
     wanted = make_trust_state(these, found.file)
     if any(one.get("enabled") is False for one in known.values()):
-        return HookObstacle("some hooks are disabled in Codex", "start `codex`, and see /hooks")
+        return HookObstacle("some hooks are disabled in Codex", "start `codex`, and use /hooks")
     if any(one.get("trusted_hash") != wanted[key]["trusted_hash"] for key, one in known.items()):
         return HookObstacle("Codex does not trust these hooks yet", HOOK_FILES.trust)
     return None

@@ -56,7 +56,7 @@ def _find_kinds(rules: Iterable[str], refused: str = "") -> set[str]:
         kind = _TOOLS.get(whole[1]) if whole else None
         if kind is None or kind == refused:
             raise UnenforceableError(
-                "Codex", rule, hint=f"for Codex, name whole tools of: {', '.join(_TOOLS)}"
+                "Codex", rule, hint=f"with Codex, use only whole tools, from: {', '.join(_TOOLS)}"
             )
         kinds.add(kind)
     return kinds

@@ -32,7 +32,7 @@ def render_instructions(words: str) -> str:
     made = render_setting("developer_instructions", words)
     if len(made.encode()) > ARGUMENT_BYTES:
         raise ManifestError(
-            f"the system prompt is too long for Codex: more than {ARGUMENT_BYTES:,} bytes",
-            hint="shorten it, or put the rest into the agent's `rules:`",
+            f"the system prompt is too long for Codex, which accepts {ARGUMENT_BYTES:,} bytes",
+            hint="shorten it, or move a part into the agent's `rules:`",
         )
     return made

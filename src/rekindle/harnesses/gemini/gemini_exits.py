@@ -44,7 +44,7 @@ _SENTENCES: exit_verdicts.VerdictSentences = (
     (exit_verdicts.NETWORK, exit_verdicts.SOCKETS),
 )
 _STOPPED: exit_verdicts.VerdictSentences = (
-    (("crash", "it repeated itself, and stopped"), r"^loop detected"),
+    (("crash", "it stopped because it repeated itself"), r"^loop detected"),
     (exit_verdicts.TURNS, r"^maximum session turns"),
     (("crash", "a hook blocked it"), r"^agent execution blocked"),
 )

@@ -110,8 +110,8 @@ def command(start: LaunchSpec) -> ProgramCommand:
     """
     if not untrusted_json.to_uuid(start.session):
         raise UsageError(
-            f"{start.session[:QUOTED_CHARACTERS]!r} cannot be a session of Gemini CLI",
-            hint="its sessions are named by a UUID, in lower case",
+            f"{start.session[:QUOTED_CHARACTERS]!r} is not a valid session id for Gemini CLI",
+            hint="session ids are UUIDs in lower case",
         )
     # The operator trusts the folder by running an agent in it. The CLI does not start in a folder
     # without trust.

@@ -35,8 +35,8 @@ HOOK_FILES = HookFiles(
     home_moved_by="GEMINI_CLI_HOME",
     project="settings.json",
     user="settings.json",
-    trust="Gemini CLI runs a project's hooks only in a trusted folder: start `gemini` "
-    "there and trust it when it asks, or with /permissions",
+    trust="Gemini CLI runs a project's hooks only in a trusted folder: start `gemini` there and "
+    "trust it when it asks, or use /permissions",
     deciding=("settings.json", "trustedFolders.json"),
     package="gemini-extension.json",
     taken_in="gemini extensions link {folder}",
@@ -99,13 +99,14 @@ def find_hook_obstacle(found: HookInstallation) -> HookObstacle | None:
     enabled = [each["enabled"] for each in switches if "enabled" in each]
     if enabled and enabled[0] is False:
         return HookObstacle(
-            "hooksConfig.enabled is false: no hook runs", "remove it from the settings"
+            "hooksConfig.enabled is false, so no hook runs", "remove that key from the settings"
         )
     off = [each for one in switches for each in _to_list(one.get("disabled"))]
     ours = [one.hook for one in find_installed(found.text, found.file)]
     if any((one.get("name") or one.get("command")) in off for one in ours):
         return HookObstacle(
-            "some hooks are listed in hooksConfig.disabled", "start `gemini`: /hooks enable-all"
+            "some hooks are listed in hooksConfig.disabled",
+            "start `gemini`, and type /hooks enable-all",
         )
     return None
 

@@ -122,14 +122,16 @@ def _render_rules(pattern: str, decision: str = "allow", priority: int = _ALLOWE
             raise UnenforceableError(
                 "Gemini CLI",
                 pattern,
-                hint="a command can be written in many ways: deny Bash, or allow single commands",
+                hint="a denied command can be written in many other ways: deny Bash, or allow "
+                "single commands",
             )
         yield _render_rule(decision, priority, toolName=SHELL, commandPrefix=prefix)
     else:
         raise UnenforceableError(
             "Gemini CLI",
             pattern,
-            hint="use a tool's name, the start of a command as in Bash(git log:*), or mcp_SERVER_*",
+            hint="use a tool's name, the start of a command such as Bash(git log:*), or "
+            "mcp_SERVER_*",
         )
 
 

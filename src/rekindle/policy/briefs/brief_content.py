@@ -60,8 +60,8 @@ class BriefContent(msgspec.Struct, frozen=True, kw_only=True):
     risk: tuple[str, ...] = ()
     open: tuple[OpenLoop, ...] = ()
     claimed: Mapping[str, str] = {}
-    """Reasons given for loops that were reported as resolved although no turn supports it, by loop
-    id.
+    """Reasons, by loop id, for loops that were reported as resolved without a turn that supports
+    it.
     """
     numbers: Mapping[str, str] = {}
 
@@ -69,7 +69,7 @@ class BriefContent(msgspec.Struct, frozen=True, kw_only=True):
 def mark_claims(
     items: Iterable[SummaryItem], turns: Sequence[Turn], work: GitWork, sources: SourceTexts
 ) -> list[str]:
-    """Return one line for each claimed change, marked if neither git nor the tests support it."""
+    """Return one line per claimed change, marked if neither git nor the tests support it."""
     lines: list[str] = []
     for item in items:
         line = sources.attribute_claim(item.text, item.turns)
@@ -111,7 +111,7 @@ _DIGITS = re.compile(r"\d+(?:[.,:]\d+)*")
 def _is_number_stated(
     name: str, value: str, stated: Iterable[tuple[frozenset[str], frozenset[str]]]
 ) -> bool:
-    """Return whether one sentence contains a word of the name and all numbers of the value."""
+    """Return whether a sentence contains a word of the name and all numbers of the value."""
     digits, words = frozenset(_DIGITS.findall(value)), find_significant_words(name.casefold())
     if not digits or max(len(name), len(value)) > BRIEF_NUMBER_CHARACTERS:
         return False
@@ -139,7 +139,7 @@ def merge_changes(before: Brief | None, changed: Iterable[str]) -> tuple[str, ..
 
 
 def count_left_out(before: Brief | None) -> int:
-    """Return the number of changes that an earlier brief left out."""
+    """Return how many changes an earlier brief left out."""
     lines = list_carried_items(before.content(BriefLabel.CHANGED) or "") if before else ()
     return sum(int(match[1]) for line in lines if (match := _MORE.fullmatch(line)))
 

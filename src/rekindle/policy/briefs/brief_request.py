@@ -69,7 +69,7 @@ _WHAT = {
 
 
 class KnownState(msgspec.Struct, frozen=True):
-    """Loops and numbers that were recorded before the day being summarized."""
+    """The loops and numbers that were recorded before the day to summarize."""
 
     open: tuple[OpenLoop, ...] = ()
     resolved: tuple[Resolution, ...] = ()
@@ -79,7 +79,7 @@ class KnownState(msgspec.Struct, frozen=True):
 class BriefRequests(msgspec.Struct, frozen=True):
     requests: tuple[SummaryRequest, ...]
     left_out: int = 0
-    """Number of oldest turns that are not in any request."""
+    """Number of old turns that no request includes."""
 
 
 def build_brief_requests(
@@ -130,7 +130,7 @@ def build_brief_requests(
 
 
 def _render_records(before: KnownState, room: float) -> list[str]:
-    """Return the records that fit, one line each. The brief leaves all other records unchanged."""
+    """Return the records that fit, one per line; the brief leaves all other records unchanged."""
     lines = [f"open: {record.id}: {record.text} (since {record.added})" for record in before.open]
     lines += [f"resolved: {record.id}: {record.reason}" for record in before.resolved]
     lines += [f"number: {name}: {value}" for name, value in before.numbers.items()]
@@ -139,7 +139,7 @@ def _render_records(before: KnownState, room: float) -> list[str]:
 
 
 def _select_newest(turns: Iterable[Turn], room: float, most: int) -> tuple[list[Turn], int]:
-    """Return the newest turns that fit with minimal tool output, and the number of omitted ones."""
+    """Return the newest turns that fit with minimal tool output, and how many are left out."""
     kept: deque[tuple[Turn, float]] = deque()
     size, left_out = 0.0, 0
     for turn in turns:

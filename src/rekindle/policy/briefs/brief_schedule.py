@@ -33,7 +33,7 @@ _NEVER = datetime.min.replace(tzinfo=UTC)
 
 
 class TranscriptPosition(msgspec.Struct, frozen=True):
-    """Position up to which briefs cover a transcript, and the event that recorded it."""
+    """The position up to which briefs cover a transcript, and the event that recorded it."""
 
     seq: int
     ts: datetime
@@ -48,7 +48,7 @@ class ClosedMorning(msgspec.Struct, frozen=True, order=True):
 
 
 class BriefState(msgspec.Struct, frozen=True):
-    """State of an agent's briefs, computed from the agent's log."""
+    """The state of an agent's briefs, computed from the agent's log."""
 
     seq: int = 0
     ts: datetime | None = None
@@ -56,9 +56,9 @@ class BriefState(msgspec.Struct, frozen=True):
     morning: str = ""
     closed: ClosedMorning = ClosedMorning()
     failed: int = 0
-    """Number of consecutive briefs, up to the last one, for which no model was available."""
+    """Number of consecutive recent briefs for which no model was available."""
     unusable: int = 0
-    """Number of consecutive briefs, up to the last one, with an unusable answer from the model."""
+    """Number of consecutive recent briefs with an unusable answer from the model."""
     until: datetime | None = None
     """Value of `ts` for the last brief for which a model was available or not needed."""
     until_seq: int = 0
@@ -147,7 +147,7 @@ def find_due_brief(
     If there was no work since the last brief, no brief is due. Work that starts after the due time
     belongs to the next morning.
     """
-    # A brief with a future time was written before the clock was set back. Ignore its time.
+    # A brief with a future time was written before the clock was set back, so its time is ignored.
     covered = briefed.ts if briefed.ts is not None and briefed.ts <= now else None
     # For a program without hooks, launches are the only evidence of work.
     signs = [

@@ -34,7 +34,7 @@ _PATHLIKE = re.compile(r"[\w.-]+/|[A-Za-z_-]\w*\.(?=\w*[A-Za-z])\w{1,6}$")
 
 
 class GitWork(msgspec.Struct, frozen=True):
-    """Changes that git recorded on one day."""
+    """The changes that git recorded on one day."""
 
     changed: tuple[str, ...] = ()
     """Changed files, whether committed or not."""

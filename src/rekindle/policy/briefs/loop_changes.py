@@ -73,16 +73,16 @@ _WORDS = re.compile(r"[^\w\s]|_")
 class LoopChanges(msgspec.Struct, frozen=True):
     events: tuple[LoopAdded | LoopResolved, ...] = ()
     claimed: dict[str, str] = {}
-    """Reasons given for loops that the answer calls resolved but that stay open, by loop id."""
+    """Reasons, by loop id, for loops that the answer calls resolved but that stay open."""
 
 
 class AnswerSources(msgspec.Struct, frozen=True):
-    """Turns and loops that the summarizer's answer refers to."""
+    """The turns and loops to which the summarizer's answer refers."""
 
     turns: Mapping[int, Turn]
     sources: SourceTexts
     texts: Mapping[str, str]
-    """Open loops as shown to the summarizer, by id. A loop whose text has changed since is not
+    """Open loops as shown to the summarizer, by id; a loop whose text has since changed is not
     reworded.
     """
 
@@ -259,7 +259,7 @@ class _LoopSettler:
         return None if plain and (is_alien or is_kin) else same_id
 
     def _find_most_similar(self, plain: str) -> str:
-        """Return the id of the loop with the most similar text, preferring open loops, or ""."""
+        """Return the id of the loop with the most similar text, or ""; open loops are preferred."""
         similar = [
             (loop.is_open, measure_likeness(plain, self._plain[identity]), identity)
             for identity, loop in self._loops.items()

@@ -47,8 +47,9 @@ _NOT_DONE = re.compile(
     r"(?![a-z])|n't(?![a-z])|\?|未|没|尚|待|之后|仍|如果|需要|还|不|别|请|一半|部分|回滚|撤销|吗",
     re.IGNORECASE,
 )
-"""Words that contradict completion. When in doubt, the loop stays open: the next brief shows an
-open loop again, but a loop that was closed by mistake is lost.
+"""Words that contradict completion; when in doubt, the loop stays open.
+
+The next brief shows an open loop again, but a loop that was closed by mistake is lost.
 """
 _REPAIRED = re.compile(
     r"works again|(?:no longer|never again|does(?:n't| not)) (?:fail|happen|occur|break|crash)s?"
@@ -96,7 +97,7 @@ _WISH = re.compile(
 
 
 class LoopName(msgspec.Struct, frozen=True):
-    """Id and text of a loop that a sentence may mention."""
+    """The id and the text of a loop that a sentence may mention."""
 
     id: str
     text: str
@@ -105,9 +106,10 @@ class LoopName(msgspec.Struct, frozen=True):
 def find_mention(
     turn: Turn, name: LoopName, rivals: Iterable[LoopName], sources: SourceTexts
 ) -> Mention:
-    """Return whether the person or agent calls a loop done or open in a turn, or "" for neither.
+    """Return whether a turn calls a loop done or open, or "" for neither.
 
-    A sentence that matches another loop (`rivals`) at least as well is ignored.
+    Only the words of the person and the agent count. A sentence that matches another loop
+    (`rivals`) at least as well is ignored.
     """
     if turn.thread or turn.who not in {"person", "agent"}:
         return ""

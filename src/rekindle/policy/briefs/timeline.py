@@ -161,7 +161,7 @@ def _read_other(event: AnyEvent | UnknownEvent) -> Iterator[TimelineMoment]:
 
 
 class _SpendCounter:
-    """Counter of the money and tokens spent since the last call to `take`."""
+    """Counter for the money and tokens spent since the last call to `take`."""
 
     def __init__(self) -> None:
         self._usd, self._tokens = 0.0, 0

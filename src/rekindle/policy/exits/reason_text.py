@@ -50,7 +50,7 @@ def render_answer(name: str, choice: str = "") -> str:
 def render_continue_command(
     why: str, name: str, *, is_safe: bool = False, is_supervised: bool = True
 ) -> str:
-    """Return the command that continues an agent. `is_safe` means that the agent is in safe mode.
+    """Return the command that continues an agent; `is_safe` means that it is in safe mode.
 
     `rekindle restart` ends safe mode, or permits another start after a finished run, but only a
     supervisor starts the agent.
@@ -83,7 +83,7 @@ def render_hint(
     command = answer or render_continue_command(
         why, name, is_safe=is_safe, is_supervised=is_supervised
     )
-    enter = ", or Enter here" if takes_enter else ""
+    enter = ", or press Enter here" if takes_enter else ""
     fix = row.fix.format(name=name)
     step = f"{fix}; then `{command}`{enter}" if fix else f"`{command}` continues{enter}"
-    return f"{step}; `{row.off_switch}` switches such pauses off" if row.off_switch else step
+    return f"{step}; `{row.off_switch}` disables such pauses" if row.off_switch else step

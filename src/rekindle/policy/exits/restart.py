@@ -110,7 +110,7 @@ def _is_refused_resume(launch: LaunchRecord) -> bool:
 
 
 def count_crashes(tried: Sequence[LaunchRecord], now: datetime, limits: RestartSettings) -> int:
-    """Return the number of crashes within the time window, since the last healthy launch."""
+    """Return the number of crashes in the time window, but only since the last healthy launch."""
     return sum(
         REACTIONS[stop_reasons.find_reaction(launch.exit)].counts
         and launch.ended is not None
@@ -157,8 +157,8 @@ def _find_pause_end(
     if not REACTIONS[reaction].pauses:
         return ended
     failed = _count_in_a_row(_select_since_healthy(counted, limits), reaction)
-    # Number of retries without a pause: one after a crash, none during an outage, which will not
-    # end within moments, and several after a lost supervisor, which the agent did not cause.
+    # Number of retries without a pause: one after a crash; none during an outage, which lasts
+    # longer than moments; several after a lost supervisor, which the agent did not cause.
     free = {"retry": 0, "resume": limits.max_crashes or PROBED_CRASHES}.get(reaction, 1)
     if failed <= free:
         return ended

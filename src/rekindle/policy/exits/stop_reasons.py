@@ -91,8 +91,8 @@ REACTIONS: dict[Reaction, ReactionRow] = {
         pauses=True,
     ),
     "replace": ReactionRow(
-        meaning="a fresh session at once, told where the work stands; counts as a crash only if the"
-        " session was a fresh one",
+        meaning="a fresh session starts at once and is told the state of the work; counts as a"
+        " crash only if the session was a fresh one",
         counts=True,
     ),
     "again": ReactionRow(
@@ -101,20 +101,20 @@ REACTIONS: dict[Reaction, ReactionRow] = {
         is_outside=True,
     ),
     "resume": ReactionRow(
-        meaning="retry at once, after many in a row with pauses; not a crash", pauses=True
+        meaning="retry at once, or with pauses after many in a row; not a crash", pauses=True
     ),
     "hand-on": ReactionRow(
-        meaning="a checkpoint, and a fresh session with it at once; not a crash",
+        meaning="write a checkpoint, and start a fresh session with it at once; not a crash",
         checkpoints=True,
         is_intended=True,
     ),
     "refresh": ReactionRow(
-        meaning="a checkpoint, and a fresh session with it at once; safe mode if another window is"
-        " full before a launch ran well",
+        meaning="write a checkpoint, and start a fresh session with it at once; safe mode if"
+        " another window is full before a launch ran well",
         checkpoints=True,
         is_intended=True,
     ),
-    "wait": ReactionRow(meaning="retry when the usage limit has passed", is_outside=True),
+    "wait": ReactionRow(meaning="retry when the usage limit has ended", is_outside=True),
     "retry": ReactionRow(
         meaning="retry after doubling pauses, as long as it takes; not a crash",
         pauses=True,
@@ -125,7 +125,7 @@ REACTIONS: dict[Reaction, ReactionRow] = {
 
 
 class OutcomeRow(msgspec.Struct, frozen=True, kw_only=True):
-    """How a stopped or paused run is shown to the operator."""
+    """The way in which a stopped or paused run is shown to the operator."""
 
     words: str
     exit_code: int
@@ -163,7 +163,7 @@ OUTCOMES: dict[Outcome, OutcomeRow] = {
     "needs-person": OutcomeRow(
         words="needs you",
         exit_code=22,
-        meaning="the agent needs a person: the message says what for",
+        meaning="the agent needs a person; the message says why",
         state="needs you",
         severity="failure",
         asks=True,
@@ -178,7 +178,7 @@ OUTCOMES: dict[Outcome, OutcomeRow] = {
     "out-of-cycles": OutcomeRow(
         words="out of cycles",
         exit_code=24,
-        meaning="the run had all its cycles, and `until:` did not pass",
+        meaning="the run has used all its cycles, and `until:` did not pass",
         state="stopped",
         severity="info",
     ),
@@ -193,7 +193,7 @@ OUTCOMES: dict[Outcome, OutcomeRow] = {
     "stopped": OutcomeRow(
         words="stopped",
         exit_code=130,
-        meaning="the run was stopped: `rekindle stop`, Ctrl-C",
+        meaning="the run was stopped by `rekindle stop` or Ctrl-C",
         state="stopped",
     ),
 }
@@ -227,10 +227,10 @@ class ReasonRow(msgspec.Struct, frozen=True, kw_only=True):
     """Setting that disables pauses for this reason."""
 
 
-_EVENTS = "look at what it did (`rekindle events -a {name}`)"
-_RELAY = "look at its relay (`rekindle relay show -a {name}`)"
+_EVENTS = "check what it did (`rekindle events -a {name}`)"
+_RELAY = "check its relay (`rekindle relay show -a {name}`)"
 _NO_PAUSE = "runtime: stall: pause: false"
-_SMALLER = "make the task or the relay smaller: the work does not fit one window"
+_SMALLER = "make the task or the relay smaller: the work does not fit into one window"
 
 STOP_REASONS: dict[StopReason, ReasonRow] = {
     "clean": ReasonRow(text="it ended by itself", reaction="done"),
@@ -255,7 +255,7 @@ STOP_REASONS: dict[StopReason, ReasonRow] = {
     "budget": ReasonRow(
         text="its budget is spent",
         outcome="out-of-budget",
-        fix="raise `budget:`, or what the CLI itself may spend",
+        fix="raise `budget:`, or the CLI's own spending limit",
         command="restart",
         reaction="person",
         choices=("raise AMOUNT", "stop"),
@@ -342,7 +342,7 @@ require_rows(set(EXIT_KINDS) - {"lost"}, ExitKind)
 
 
 def parse_reason(why: str) -> StopReason:
-    """Parse a recorded reason. An unknown one, as from a newer version, counts as a crash."""
+    """Parse a recorded reason; an unknown one, as from a newer version, counts as a crash."""
     return why if why in STOP_REASONS else "crash"
 
 

@@ -52,7 +52,7 @@ _FINE = {"s", "ms"}
 _ESCAPES = re.compile(r"\\+(?:[nrt]|u[0-9a-f]{4})?")
 _EDGES = " \t│┃⎿■✕✗⚡⏺*"
 _NEVER = re.compile(r"\blimit\W{1,4}0(?![.,]?\d)", re.IGNORECASE)
-"""A limit of 0. It means that the plan does not include the model, so a reported delay is
+"""A limit of 0, which means that the plan does not include the model, so a reported delay is
 meaningless.
 """
 _LONG_WINDOW = re.compile(r"weekly|daily|monthly|per[ _-]?(?:day|week|month)", re.IGNORECASE)

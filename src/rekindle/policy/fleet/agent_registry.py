@@ -49,13 +49,13 @@ OPERATOR_EVENTS = (
 )
 """Events that an operator may send without a lease; all other events need one."""
 _ARCHIVED = re.compile(r"memories/archive/[A-Za-z0-9][A-Za-z0-9._-]*")
-"""Permitted document paths, relative to the agent's folder. They are limited because a host writes
-to the path that it receives.
+"""Permitted document paths, relative to the agent's folder; they are restricted, because a host
+writes to the paths that it receives.
 """
 
 
 class AgentDefinition(msgspec.Struct, frozen=True, kw_only=True):
-    """Definition of an agent, independent of the host that runs it."""
+    """The definition of an agent, independent of the host that runs it."""
 
     manifest: str
     """Text of rekindle.yaml."""
@@ -89,21 +89,22 @@ class RegisteredAgent(msgspec.Struct, frozen=True, kw_only=True):
     answered: dict[str, "CommitResult"] = {}
     """Results of the most recent commits, by commit id."""
     most_events: int = FLEET_HISTORY_EVENTS
-    """Maximum number of events in the engine's history before the engine starts a new one. The
-    number is stored with the agent, so that a version with another limit replays this history in
-    the same way.
+    """Maximum number of events in the engine's history before the engine starts a new one.
+
+    The number is stored with the agent, so that a version with another limit replays this history
+    in the same way.
     """
 
 
 class ReplicaState(msgspec.Struct, frozen=True):
-    """State that a host needs in order to continue an agent."""
+    """The state that a host needs to continue an agent."""
 
     projection: Projection
     documents: dict[str, str]
 
 
 class LeaseRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """Request by a host to open a lease that was granted to it."""
+    """A host's request to open a lease that was granted to it."""
 
     generation: int
     host: str
@@ -156,19 +157,19 @@ def _hash_value(value: object) -> str:
 
 
 def grant_lease(agent: RegisteredAgent) -> RegisteredAgent:
-    """Return the agent with a new lease that no host has opened. The previous lease is void."""
+    """Return the agent with a new, unopened lease; the previous lease becomes void."""
     return msgspec.structs.replace(agent, generation=agent.generation + 1, is_leased=True)
 
 
 def release_lease(agent: RegisteredAgent, *, is_gone: bool) -> RegisteredAgent:
-    """Return the agent without a lease. If `is_gone` is set, any host may take the next lease."""
+    """Return the agent without a lease; if `is_gone` is set, any host may take the next lease."""
     return msgspec.structs.replace(agent, is_leased=False, host="" if is_gone else agent.host)
 
 
 def explain_refused_lease(agent: RegisteredAgent, generation: int) -> str:
     """Return why the lease with this generation is void, or "" if it is valid."""
     if generation != agent.generation:
-        return f"generation {generation} was followed by {agent.generation}"
+        return f"generation {generation} was replaced by {agent.generation}"
     return "" if agent.is_leased else f"the lease of generation {generation} has ended"
 
 
@@ -201,9 +202,9 @@ def explain_unfit_commit(agent: RegisteredAgent, commit: CommitRequest) -> str:
     """Return why a commit is invalid, regardless of its lease, or "" if it is valid."""
     missing = agent.projection.seq - commit.known
     if missing < 0:
-        return f"has event {commit.known}, but the log ends at {agent.projection.seq}"
+        return f"builds on event {commit.known}, but the log ends at {agent.projection.seq}"
     if missing > len(agent.tail):
-        return f"has only event {commit.known} of {agent.projection.seq}, which is too far behind"
+        return f"knows only event {commit.known} of {agent.projection.seq}, which is too far behind"
     try:
         for path, text in commit.documents.items():
             _require_document(path, text)
@@ -227,7 +228,7 @@ def _require_document(path: str, text: str) -> None:
 def _require_event(line: str) -> None:
     if len(line.encode()) > FLEET_COMMIT_BYTES:
         raise DocumentError("event", "is too long")
-    # This event replaces the whole projection. It is valid only in the log in an agent's folder.
+    # This event replaces the whole projection, so it is valid only in the log of an agent's folder.
     if isinstance(events.parse(line.encode()), events.AgentReceived):
         raise DocumentError("event", "would replace the whole state of the agent")
 
@@ -245,7 +246,7 @@ def explain_refused_command(lines: Iterable[str]) -> str:
 def commit_events(
     agent: RegisteredAgent, commit: CommitRequest
 ) -> tuple[RegisteredAgent, CommitResult]:
-    """Accept the events in a commit. A commit repeated after a lost answer is counted only once."""
+    """Accept the events in a commit; a commit that is repeated after a lost answer counts once."""
     earlier = agent.answered.get(commit.id)
     if earlier is not None:
         return agent, earlier
@@ -291,7 +292,7 @@ def compact_agent(agent: RegisteredAgent) -> RegisteredAgent:
 def _parse_command(line: str) -> events.Event:
     event = events.parse_untrusted(line.encode())
     if not isinstance(event, OPERATOR_EVENTS):
-        raise DocumentError("command", f"{event.kind} is not an operator's event")
+        raise DocumentError("command", f"{event.kind} is not an event that operators may send")
     return event
 
 
@@ -324,7 +325,7 @@ def _select_newest_lines(lines: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _stamp_event(line: str, seq: int, gen: int) -> tuple[str, AnyEvent | UnknownEvent]:
-    """Return an event with its log position. Events of unknown kinds keep all their fields."""
+    """Return an event with its log position; events of unknown kinds keep all their fields."""
     fields = msgspec.json.decode(line) | {"seq": seq, "gen": gen}
     if fields["kind"] == _PROMPT:
         fields["text"] = fields.get("text", "")[:FLEET_PROMPT_CHARACTERS]

@@ -46,7 +46,7 @@ def require_valid_fleet(fleet: FleetSettings, marked: MarkedData) -> None:
             marked,
             "pool",
             f"{fleet.pool!r} is not a valid pool name",
-            "use up to 63 of a-z, 0-9, - and _, beginning with a letter or a digit",
+            "use up to 63 of a-z, 0-9, - and _, starting with a letter or a digit",
         )
     if not SHORTEST_HEARTBEAT <= fleet.heartbeat_timeout < float("inf"):
         raise _make_refusal(
@@ -66,7 +66,7 @@ def find_fleet_warnings(fleet: FleetSettings) -> list[FleetWarning]:
         warnings.append(
             FleetWarning(
                 "the engine's database stores the agents' documents unencrypted",
-                "create a key with `rekindle fleet key`, and name it under `fleet: codec:`",
+                "create a key with `rekindle fleet key`, and add it to `fleet: codec:`",
             )
         )
     if fleet.tls is False and not is_loopback(fleet.address):
@@ -74,7 +74,7 @@ def find_fleet_warnings(fleet: FleetSettings) -> list[FleetWarning]:
         warnings.append(
             FleetWarning(
                 f"documents are sent to {fleet.address} in plain text{key}",
-                "set `fleet: tls: true`, or name its files",
+                "set `fleet: tls: true`, or name the TLS files there",
             )
         )
     return warnings
@@ -91,8 +91,8 @@ def _require_address(fleet: FleetSettings, marked: MarkedData) -> None:
         raise _make_refusal(
             marked,
             "address",
-            f"{fleet.address!r} is not an engine's address",
-            f"use its host and port, as in `address: {FleetSettings().address}`",
+            f"{fleet.address!r} is not a valid engine address",
+            f"use the engine's host and port, as in `address: {FleetSettings().address}`",
         )
 
 
@@ -102,14 +102,14 @@ def _require_tls(fleet: FleetSettings, marked: MarkedData) -> None:
             marked,
             "address",
             f"documents would be sent to {fleet.address} in plain text",
-            "set `tls: true`, or name its files; `tls: false` permits plain text",
+            "set `tls: true`, or name the TLS files; `tls: false` permits plain text",
         )
     if isinstance(fleet.tls, TlsSettings) and bool(fleet.tls.cert) != bool(fleet.tls.key):
         raise _make_refusal(
             marked,
             "tls",
             "`cert` and `key` must be set together",
-            "name both `cert` and `key`, or neither",
+            "set both `cert` and `key`, or neither",
         )
 
 
@@ -126,15 +126,15 @@ def _require_variables(fleet: FleetSettings, marked: MarkedData) -> None:
                 f"{join_path(path)} is not the name of a variable",
                 file=marked.file,
                 line=marked.line(path),
-                hint="put the secret into a variable and name it, as in `$ENGINE_KEY`; do not write"
-                " it into the manifest",
+                hint="put the secret into a variable and use its name, such as `$ENGINE_KEY`; do "
+                "not write it into the manifest",
             )
     if fleet.codec.keys and fleet.codec.key_files:
         raise _make_refusal(
             marked,
             "codec",
             "`keys` and `key_files` are both set",
-            "set only one of them: the order of the keys matters",
+            "set only one of them, because the order of the keys matters",
         )
 
 

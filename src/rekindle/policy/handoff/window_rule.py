@@ -37,11 +37,11 @@ from rekindle.policy.settings.runtime_settings import (
 HANDOFF_REASON: Final = "handoff"
 """Reason for safe mode when handoffs are halted."""
 _AT_ONCE = "0"
-_OFF = "(switch handoffs off: `handover: {compaction: off}`)"
+_OFF = "(to disable handoffs: `handover: {compaction: off}`)"
 
 
 class BrakeRule(msgspec.Struct, frozen=True):
-    """Rule by which a launch's hook decides when to stop the CLI."""
+    """The rule by which a launch's hook decides when to stop the CLI."""
 
     brake: Brake
     limit: str
@@ -157,14 +157,14 @@ def _describe_crowding(tried: Sequence[LaunchRecord], at: int) -> str:
         return ""
     if first >= at:
         return (
-            f"its window was {first:.0f} % full at its first turn, and is handed off at {at} %:"
-            " shorten rules and relay, or raise `token_threshold_percent`"
+            f"its window was {first:.0f} % full at the first turn, and the handoff threshold is "
+            f"{at} %: shorten the rules and the relay, or raise `token_threshold_percent`"
         )
     if _count_vain_handoffs(tried, at) >= HANDOFFS_VAIN:
         return (
-            f"{HANDOFFS_VAIN} handoffs in a row have hardly made room: the window was {first:.0f} %"
-            f" full at its first turn, and is handed off at {at} %: split this work into smaller"
-            " steps"
+            f"{HANDOFFS_VAIN} handoffs in a row have hardly freed any room: the window was "
+            f"{first:.0f} % full at the first turn, and the handoff threshold is {at} %: split "
+            "this work into smaller steps"
         )
     return ""
 
@@ -179,9 +179,9 @@ def _describe_spiral(tried: Sequence[LaunchRecord]) -> str:
         idle += 1
     if idle >= HANDOFFS_VAIN:
         return (
-            f"{HANDOFFS_VAIN} sessions in a row have filled a window each, and neither a file that"
-            " git sees nor a commit nor an open loop has changed: name in the task what to write"
-            " down, or split it"
+            f"{HANDOFFS_VAIN} sessions in a row have each filled a window, and neither a file that "
+            "git sees nor a commit nor an open loop has changed: say in the task what to write "
+            "down, or split it"
         )
     if len(handed) >= HANDOFFS_MOST:
         return (
@@ -216,4 +216,7 @@ def describe_too_many(before: int) -> str:
     """Return a notification if the next handoff is the first one above the limit, or ""."""
     if not is_too_many(before + 1) or is_too_many(before):
         return ""
-    return f"{before + 1} handoffs in one cycle: split this work, it has outgrown one window"
+    return (
+        f"{before + 1} handoffs in one cycle: split this work, because it does not fit into one "
+        "window"
+    )

@@ -39,7 +39,7 @@ RAISE_ANSWER = "raise AMOUNT"
 
 
 class AnswerRow(msgspec.Struct, frozen=True):
-    """Effect of an answer, and its meaning for the operator."""
+    """The effect of an answer, and its meaning for the operator."""
 
     effect: AnswerEffect
     meaning: str
@@ -47,11 +47,11 @@ class AnswerRow(msgspec.Struct, frozen=True):
 
 ACCEPT = "accept"
 ANSWERS: dict[str, AnswerRow] = {
-    TEXT_ANSWER: AnswerRow("restart", "starts the agent; its next cycle begins with your words"),
+    TEXT_ANSWER: AnswerRow("restart", "starts the agent; its next cycle begins with your answer"),
     RAISE_ANSWER: AnswerRow("continue", "continues the same run, with AMOUNT as its new cap"),
     RETRY: AnswerRow("restart", "starts the agent again, like `rekindle restart`"),
     ACCEPT: AnswerRow("restart", "accepts the changed settings, and starts the agent again"),
-    "done": AnswerRow("finish", "ends the run as done: you confirm what the agent reports"),
+    "done": AnswerRow("finish", "ends the run as done: you confirm the agent's report"),
     "stop": AnswerRow("stop", "stops the agent, like `rekindle stop`"),
     "allow": AnswerRow("note", "tells the next cycle, and prints the permission to add"),
     "deny": AnswerRow("note", "tells the next cycle to continue without the call"),
@@ -59,9 +59,9 @@ ANSWERS: dict[str, AnswerRow] = {
 """Effect of each possible answer. `STOP_REASONS` lists the choices for each question."""
 DISPUTED = "disputed"
 ANSWERS_ABOUT: dict[tuple[str, str], AnswerRow] = {
-    (DISPUTED, ACCEPT): AnswerRow("finish", "ends the run as done, as the agent reports"),
+    (DISPUTED, ACCEPT): AnswerRow("finish", "ends the run as done, as the agent reported"),
 }
-"""Effects that differ from `ANSWERS` for questions with a certain reason, by reason and answer."""
+"""Effects, by reason and answer, that differ from `ANSWERS` for questions with a certain reason."""
 APPROVALS = ("allow", "accept", "retry")
 DENIALS = ("deny", "stop")
 require_same(
@@ -111,7 +111,7 @@ def make_answer(
         require_own_words(words)
         choice, text, effect = "", words, "restart"
     else:
-        raise AnswerError(question.question, "is not one of its choices", question.choices)
+        raise AnswerError(question.question, "is not one of the choices", question.choices)
     if len(text) > ANSWER_CHARACTERS:
         reason = f"is longer than {ANSWER_CHARACTERS:,} characters"
         raise AnswerError(question.question, reason, question.choices)
@@ -130,7 +130,7 @@ def make_answer(
 def require_own_words(text: str) -> None:
     """Raise UsageError if a command was pasted without replacing its placeholder."""
     if text == TEXT_ANSWER:
-        raise UsageError("TEXT is a placeholder", hint="write your own words in its place")
+        raise UsageError("TEXT is a placeholder", hint="replace it with your own words")
 
 
 def _parse_amount(question: QuestionAsked, words: str) -> float:
@@ -138,7 +138,7 @@ def _parse_amount(question: QuestionAsked, words: str) -> float:
     try:
         amount = float(words.strip().removeprefix("$").replace(",", "").replace("_", ""))
     except ValueError:
-        reason = "needs the new cap as a number, as in `raise 20`"
+        reason = "needs the new cap as a number, such as `raise 20`"
         raise AnswerError(question.question, reason, question.choices) from None
     if not least < amount < float("inf"):
         reason = f"needs a cap above {least:,g}"
@@ -157,9 +157,7 @@ def judge_answer(
     """Return the answer to record, marked as refused if it does not count."""
     question = projection.questions.get(answer.question)
     reason = (
-        "there is no such question"
-        if question is None
-        else explain_closed(projection, question, now)
+        "no such question exists" if question is None else explain_closed(projection, question, now)
     )
     return msgspec.structs.replace(answer, refused=reason)
 
@@ -173,7 +171,7 @@ def explain_closed(projection: Projection, question: QuestionAsked, now: datetim
             what = answer.choice or to_one_line(answer.text, QUOTED_CHARACTERS)
             return f"it was answered{by} at {answer.ts:%Y-%m-%d %H:%M} UTC: {what}"
         case "unanswered":
-            return f"its deadline has passed, and its default applies: {question.default}"
+            return f"its deadline has passed, so its default applies: {question.default}"
         case "withdrawn":
             return "another command made it unnecessary"
         case _:

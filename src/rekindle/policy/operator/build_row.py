@@ -29,7 +29,7 @@ from rekindle.policy.settings.runtime_settings import LoopSettings
 from rekindle.policy.supervision.budget import raise_caps
 
 DOCTOR = "rekindle doctor"
-"""Command that the operator should run first if an agent is broken."""
+"""Command that the operator should run first for a broken agent."""
 _SOURCES: dict[str, FigureSource] = {
     "reported": "reported",
     "exact": "reported",
@@ -38,7 +38,7 @@ _SOURCES: dict[str, FigureSource] = {
 
 
 class RowInputs(msgspec.Struct, frozen=True):
-    """Facts about an agent that its log does not contain."""
+    """The facts about an agent that its log does not contain."""
 
     now: datetime
     is_supervised: bool = False
@@ -159,7 +159,7 @@ def _find_standing(projection: Projection, around: RowInputs) -> _AgentStanding:
     if projection.run.is_safe:
         return _describe_safe_mode(projection, around)
     if projection.may_miss_stop:
-        lost = "events of its log are lost, and a stop may be among them"
+        lost = "events are missing from its log, and a stop may be among them"
         return _AgentStanding("broken", lost, DOCTOR)
     if around.is_supervised:
         return _describe_supervised(projection, tried, around)
@@ -233,7 +233,7 @@ def _describe_unsupervised(
             reason_text.explain_reason(why, run.ended.words),
         )
         state = OUTCOMES[outcome].state
-        # If the operator stopped the agent later, for example as an answer, its question is
+        # If the operator stopped the agent later, for example with an answer, its question is
         # settled.
         if state in {"done", "stopped"} or run.desired != "stopped":
             command, others = (

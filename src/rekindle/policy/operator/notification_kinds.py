@@ -39,7 +39,7 @@ NOTIFICATIONS: dict[StopReason | NotificationKind, tuple[str, Severity]] = {
 
 
 def parse_notification(what: str) -> StopReason | NotificationKind:
-    """Parse the kind of a notification from a fleet. An unknown kind counts as a crash."""
+    """Parse the kind of a notification from a fleet; an unknown kind counts as a crash."""
     return what if what in NOTIFICATIONS else "crash"
 
 

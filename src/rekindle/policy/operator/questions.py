@@ -46,15 +46,15 @@ PERMISSION_CHOICES = ("allow", "deny")
 
 
 class QuestionTerms(msgspec.Struct, frozen=True):
-    """Inputs for asking a question, in addition to the state of the agent."""
+    """The inputs for asking a question, in addition to the state of the agent."""
 
     now: datetime
     seconds: float
     """Seconds until the deadline; infinity if there is no deadline."""
     cap: Budget | None = None
     last_number: Callable[[], int] = lambda: 0
-    """Function that returns the number of the last question, even if that question is missing from
-    the log. It is called only if a question is about to be asked.
+    """Function that returns the number of the last question, even if the log lacks that question;
+    called only if a question is about to be asked.
     """
 
     @property
@@ -138,7 +138,7 @@ def _find_subject(event: events.AnyEvent) -> tuple[str, str]:
 
 
 def _find_last_number(projection: Projection, asking: QuestionTerms) -> int:
-    """Return the number of the last question. Numbers are never reused."""
+    """Return the number of the last question; numbers are never reused."""
     return max(
         (asking.last_number(), *(question.number for question in projection.questions.values()))
     )

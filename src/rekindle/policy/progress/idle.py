@@ -30,11 +30,11 @@ NO_PROGRESS_REASON: Final = "no-progress"
 """Reason for pausing a run in safe mode when it makes no progress."""
 IDLE_REASON: Final = "idle"
 """Reason for waiting before the next launch when there is no progress."""
-LIFTED_BY = "`rekindle run --budget none` lifts this bound"
+LIFTED_BY = "`rekindle run --budget none` lifts this limit"
 
 
 class IdleWork(msgspec.Struct, frozen=True):
-    """Totals for the launches since the last progress or the operator's last command."""
+    """Totals of the launches since the last progress or the operator's last command."""
 
     launches: int = 0
     seconds: float = 0.0
@@ -43,7 +43,9 @@ class IdleWork(msgspec.Struct, frozen=True):
     billed: bool = False
     """Whether the CLI's output shows that the account is billed per token."""
     failing: datetime | None = None
-    """End of the first of the current failures in a row; None if the last launch did not fail."""
+    """End of the first failure in the current row of failures; None if the last launch did not
+    fail.
+    """
     last: LaunchRecord | None = None
     signs: tuple[WorkSigns, ...] = ()
     """Signs of work from each launch, oldest first."""
@@ -109,14 +111,14 @@ def _add_launch(idle: IdleWork, launch: LaunchRecord, usd: float, *, counts: boo
 def find_reached_bound(
     idle: IdleWork, bounds: ProgressSettings, *, seconds: float = 0.0, usd: float = 0.0
 ) -> str:
-    """Return a description of the bound that was reached, or "" if none was.
+    """Return a description of the bound that was reached, or "" if none was reached.
 
     `seconds` and `usd` are the duration and cost of the current launch so far.
     """
     hours = (idle.seconds + seconds) / SECONDS_AN_HOUR
     dollars = idle.usd + usd
     if idle.billed and dollars >= bounds.max_usd:
-        return f"${dollars:.2f} were spent without progress"
+        return f"${dollars:.2f} was spent without progress"
     if hours >= bounds.max_hours:
         return f"{render_count(round(hours), 'hour')} of work without progress"
     if idle.launches >= bounds.max_launches:
@@ -139,7 +141,7 @@ def decide_pace(idle: IdleWork, bounds: ProgressSettings, now: datetime) -> Wait
     late = idle.launches - bounds.paced_after
     if idle.last is None or late < 0:
         return None
-    # If the clock was set back, the launch may have ended in the future. That must not prolong the
+    # If the clock was set back, the launch may have ended in the future, which must not prolong the
     # wait.
     until = min(idle.last.ended or now, now) + timedelta(seconds=compute_probe_pause(late))
     return WaitUntil(until, IDLE_REASON, idle.last.seq, probe=True) if until > now else None
@@ -156,7 +158,9 @@ def render_idle_notice(idle: IdleWork, now: datetime, wait: WaitUntil | None = N
     lasted = ((wait.until if wait else now) - idle.failing).total_seconds()
     if not (wait and wait.probe) and lasted < RETRY_NOTICE_SECONDS:
         return ""
-    retried = f"tried again at {wait.until:%Y-%m-%d %H:%M} UTC" if wait else "tried again now"
+    retried = (
+        f"the next try is at {wait.until:%Y-%m-%d %H:%M} UTC" if wait else ("the next try is now")
+    )
     many = f"{render_count(idle.launches, 'launch', 'launches')} without progress"
     return f"{many}, the last one: {idle.last.words or idle.last.exit}; {retried}"
 

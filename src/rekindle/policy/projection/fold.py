@@ -303,5 +303,5 @@ def _keep_latest(known: dict[str, TimedValue], new: dict[str, Any], ts: datetime
 
 
 def _order_value(ts: datetime, value: Any) -> tuple[datetime, bytes]:
-    """Return a value's sort key: by time, then by content, never by order of arrival."""
+    """Return a value's sort key: by time, then by content, but never by order of arrival."""
     return ts, open_loops.encode_value(value)

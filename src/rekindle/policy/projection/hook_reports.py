@@ -50,6 +50,6 @@ def is_repeated(seen: Mapping[str, datetime], event: AnyEvent | UnknownEvent) ->
 
 
 def keep_newest_reports(seen: dict[str, datetime], most: int = REPORTS_KEPT) -> dict[str, datetime]:
-    """Return the newest reports. Older ones are not needed, as duplicates arrive in moments."""
+    """Return the newest reports; duplicates arrive within moments, so older ones are not needed."""
     newest = sorted(seen.items(), key=lambda item: (item[1], item[0]))[-most:]
     return dict(newest)

@@ -62,7 +62,7 @@ class LoopMark(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def order(self) -> tuple[datetime, int, datetime, str, str, bytes]:
-        """Sort key: by time; at equal times an opening is last, so that no loop is lost."""
+        """Return the sort key: by time, with openings last, so that no loop is lost."""
         extra = b"" if self.extra is None else encode_value(self.extra)
         # Corrections sort before other marks with the same time, and the newest correction is last.
         rank = 0 if self.corrects else 1 if self.closes else 2
@@ -87,7 +87,7 @@ class Loop(msgspec.Struct, frozen=True):
 
     @property
     def added(self) -> str:
-        """Date on which the loop was opened, or last reopened."""
+        """Return the date on which the loop was opened, or last reopened."""
         date_given = ""
         first = self.marks[-1]
         for mark in reversed(self.marks):
@@ -99,7 +99,7 @@ class Loop(msgspec.Struct, frozen=True):
 
     @property
     def opened_at(self) -> datetime:
-        """Time at which the loop was opened, or last reopened; rewording does not change it."""
+        """Return when the loop was opened, or last reopened; rewording does not change it."""
         first = self.marks[-1]
         for mark in reversed(self.marks):
             if mark.closes:
@@ -154,7 +154,7 @@ def propose_loop(loops: LoopMap, identity: str, text: str, now: datetime) -> Loo
     identity = require_loop_id(identity)
     line = to_one_line(text)
     if not line:
-        raise UsageError("an open loop needs a text", hint="describe in one sentence what is open")
+        raise UsageError("an open loop needs a text", hint="describe the open work in one sentence")
     loop = loops.get(identity)
     return reopen_loop(loop, line, now) if loop else LoopAdded(ts=now, id=identity, text=line)
 
@@ -186,7 +186,7 @@ def resolve_loop(loops: LoopMap, identity: str, reason: str, now: datetime) -> L
 
 
 def adopt_loops(loops: LoopMap, edited: State, now: datetime) -> StateAdopted:
-    """Return the event that adopts an edit of state.json. Omitted loops stay unchanged.
+    """Return the event that adopts an edit of state.json; loops that it omits stay unchanged.
 
     `loops` contains the loops from which the file was written. If the file already listed a loop as
     open, the edit only rewords it: if the loop was resolved in the meantime, it stays resolved.
@@ -288,7 +288,7 @@ def _correct_resolution(known: Loop, item: Resolution) -> LoopCorrection:
 
 
 def _find_correction_time(known: Loop) -> datetime:
-    """Return the time just after the last opening or closing. Corrections do not change it."""
+    """Return the time just after the last opening or closing; corrections do not change it."""
     return next(mark.ts for mark in reversed(known.marks) if not mark.corrects) + _TICK
 
 

@@ -59,7 +59,7 @@ class KnownWindow(msgspec.Struct, frozen=True, order=True):
 
 
 class WindowFill(msgspec.Struct, frozen=True, order=True):
-    """How full the window was at the last measurement."""
+    """The usage of the context window at the last measurement."""
 
     seq: int = 0
     tokens: int = 0
@@ -78,7 +78,7 @@ class OwnerMove(msgspec.Struct, frozen=True, order=True):
 
 
 class LostEvents(msgspec.Struct, frozen=True):
-    """Events that were in the log and can no longer be read."""
+    """Events that were in the log but can no longer be read."""
 
     after: int
     """Sequence number of the last event before the lost ones."""
@@ -89,7 +89,7 @@ class LostEvents(msgspec.Struct, frozen=True):
 
 
 class ProjectionFields(msgspec.Struct):
-    """Fields of a projection, shared with the mutable copy that is used while folding."""
+    """The fields of a projection, shared with the mutable copy that is used while folding."""
 
     agent: str
     seq: int = 0
@@ -102,7 +102,7 @@ class ProjectionFields(msgspec.Struct):
     cursors: dict[str, int] = {}
     """Offset up to which each inbox segment has been added to the log."""
     seen: dict[str, datetime] = {}
-    """Times of recent hook reports, by report key. Hooks that are installed twice report every
+    """Times of recent hook reports, by report key; hooks that are installed twice report every
     event twice.
     """
     lives: dict[str, SessionRecord] = {}
@@ -138,7 +138,7 @@ class ProjectionFields(msgspec.Struct):
 
     @property
     def may_miss_stop(self) -> bool:
-        """Whether the agent is supposed to run, but lost events may include a later stop."""
+        """Return whether the agent should run, but lost events may include a later stop."""
         word = max(self.run.wanted, self.run.restarted)
         is_wanted = self.run.desired == "running"
         return is_wanted and self.loss is not None and word <= self.loss.after
@@ -149,17 +149,17 @@ class ProjectionFields(msgspec.Struct):
 
     @property
     def current_cycle(self) -> int:
-        """Number of the open cycle, or of the next one if no cycle is open."""
+        """Return the number of the open cycle, or of the next one if no cycle is open."""
         return self.cycle if self.is_cycle_open else self.cycle + 1
 
     @property
     def last_ended_cycle(self) -> CycleEnded | None:
-        """The cycle that ended last, or None if no cycle has ended."""
+        """Return the cycle that ended last, or None if no cycle has ended."""
         return self.ended[max(self.ended)] if self.ended else None
 
     @property
     def new_answers(self) -> list[LastAnswer]:
-        """Answers that a person has given since the last cycle ended."""
+        """Return the answers that a person has given since the last cycle ended."""
         last = self.last_ended_cycle
         recorded = [
             LastAnswer(answer.seq, answer.text, answer.asked)

@@ -41,7 +41,7 @@ class SessionRecord(msgspec.Struct, frozen=True):
 
     @property
     def is_open(self) -> bool:
-        """Whether the session has no recorded end, because it is running or was killed."""
+        """Return whether the session has no recorded end, because it is running or was killed."""
         if self.started is None or self.ended is None:
             return self.started is not None
         return (self.ended_seq, self.ended) < (self.started_seq, self.started)
@@ -234,7 +234,7 @@ def select_unended_sessions(lives: SessionRecords) -> dict[str, SessionRecord]:
 
 
 def prune_sessions(lives: SessionRecords) -> dict[str, SessionRecord]:
-    """Return the sessions to store in a snapshot. Sessions without an end are dropped last."""
+    """Return the sessions to store in a snapshot; sessions without an end are dropped last."""
     order = sorted(
         lives.items(), key=lambda item: (item[1].is_open, _find_latest_event(item[1]), item[0])
     )

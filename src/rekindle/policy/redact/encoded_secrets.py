@@ -15,7 +15,7 @@ _NEXT_LINE = re.compile(
     r"\x01{0,4}\n[+\-> |]{0,8}(?P<v>[A-Za-z0-9+/]{2,24}={0,2})(?=[\s\x01\"']|\Z)"
 )
 _APART = 60
-"""Maximum distance between two base64 lines that are decoded together, in characters."""
+"""Maximum distance, in characters, between two base64 lines that are decoded together."""
 _PRINTABLE = re.compile(r"[\t\n\r\x20-\x7e]+")
 
 

@@ -56,7 +56,7 @@ _MARGIN = re.compile(
     r"(?P<v>[A-Za-z0-9+/=_\-.%~]{4,4000})(?P<then>[^\n]{0,2})"
 )
 _LONG = 190
-"""Length, in characters, from which a rule may have stopped before the end of the secret."""
+"""Length in characters from which a rule may have stopped before the end of a secret."""
 _LONGER = re.compile(r"[^\s\x01\x02\"'`<>,;&\\]*+")
 _IN_ONE_LINE = re.compile(r"(?:\\+[nrt]|[ \t+>|])*")
 
@@ -106,7 +106,7 @@ def _map_to_original(
 
 
 def render_placeholder(rule: str, secret: str) -> str:
-    """Return the content of a placeholder: the rule, and digits that identify the secret."""
+    """Return the text inside a placeholder: the rule, and digits that identify the secret."""
     digest = blake2b(secret.encode("utf-8", "surrogatepass"), digest_size=16, person=b"rekindle")
     return f"{rule}:{digest.hexdigest()[: _count_digits(len(secret))]}"
 
@@ -239,7 +239,7 @@ def _holds_a_secret(text: str) -> bool:
 
 
 def _join_next_line(view: str, spans: list[SecretSpan]) -> list[SecretSpan]:
-    """Return the rest of tokens that a narrow terminal wrapped to the next line."""
+    """Return the rest of each token that a narrow terminal wrapped to the next line."""
     joined = []
     for start, end, rule in spans:
         if end - start < 16 or rule in {"private-key", "encoded-secret"}:

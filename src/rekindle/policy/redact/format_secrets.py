@@ -12,7 +12,7 @@ from rekindle.policy.redact.known_tokens import SecretSpan
 
 _LINE = re.compile(r"[^\n]*\n?")
 _COMMAND_REACH = 400
-"""Number of characters before a heredoc that are searched for its command."""
+"""Number of characters before a heredoc to search for its command."""
 _COOKIES = re.compile(r"cookie\x01{0,7}[\"']?[ \t]{0,4}[:=][ \t]{0,4}(?P<v>[^\n\"'\x01]{8,8000})")
 _COOKIE = re.compile(r"(?<![^\s;,:=])[\w.\-]{1,80}=(?P<v>[^\s;,]{8,4000})")
 _HEREDOC = re.compile(r"<<[-~]?[ \t]{0,2}\\?[\"']?(?P<end>\w{2,20})[\"']?[^\n]{0,80}\n")
@@ -90,7 +90,7 @@ def _find_manifest_values(view: str) -> Iterator[SecretSpan]:
 
 
 def _find_file_values(view: str, low: str) -> Iterator[SecretSpan]:
-    """Yield the single-word output of a command that names a file that holds secrets."""
+    """Yield the single-word output of a command that names a file with secrets."""
     if "\n" not in view or not any(mark in low for mark in ("$ ", "run(", "bash(")):
         return
     for match in _SECRET_FILE.finditer(low):

@@ -114,7 +114,7 @@ _PLAIN_WORDS = frozenset(
 )
 _NO_WORDS = re.compile(r"(?=(?:[^0-9]*[0-9]){4})[A-Za-z0-9-]{16,}")
 _DISTINCTIVE = 4
-"""Minimum length of a prefix with a final separator that is recognized at any position."""
+"""Minimum length at which a prefix with a final separator is recognized at any position."""
 _ENOUGH = 96
 _BODY = re.compile(r"[A-Za-z0-9_\-./+=~!%]{1,4000}")
 _CAPITALS = re.compile(r"[A-Z0-9]{16}(?![A-Za-z0-9])")

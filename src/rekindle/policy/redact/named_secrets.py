@@ -177,7 +177,7 @@ def _is_in_arn(view: str, start: int) -> bool:
 
 
 def _name_before(view: str, at: int) -> int:
-    """Return how many characters of a name come before a position inside it."""
+    """Return how many characters of a name precede a position inside it."""
     before = view[max(0, at - 60) : at]
     return len(before) - len(before.rstrip(_NAME_CHARACTERS))
 

@@ -43,12 +43,12 @@ class Redaction(msgspec.Struct, frozen=True):
         return data if cleaned == text else cleaned.encode("utf-8", "surrogateescape")
 
     def count(self, before: bytes, after: bytes) -> int:
-        """Return how many placeholders redacting a text adds to it."""
+        """Return how many placeholders the redaction of a text adds."""
         mark = _PLACEHOLDER.encode()
         return max(0, after.count(mark) - before.count(mark))
 
     def identity(self, identity: str) -> str:
-        """Return the redacted id in a form that is still valid on a command line."""
+        """Return the redacted id in a form that is valid on a command line."""
         cleaned = self.text(identity)
         return identity if cleaned == identity else _NOT_IN_AN_ID.sub("-", cleaned).strip("-.")
 
@@ -68,7 +68,7 @@ class Redaction(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(event, **changed) if changed else event
 
     def json(self, data: bytes) -> bytes:
-        """Return the redacted JSON, still valid because each string is redacted separately."""
+        """Return the redacted JSON; each string is redacted separately, so it stays valid."""
         try:
             raw = msgspec.json.decode(data)
             cleaned = self._redact_tree(raw)

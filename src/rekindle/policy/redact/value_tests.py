@@ -8,7 +8,7 @@ import re
 from itertools import pairwise
 
 PLACEHOLDER_CHARACTER = "\x02"
-"""Character that stands for each character of a placeholder during the search."""
+"""Character that replaces each character of a placeholder during the search."""
 
 _PLACEHOLDER = re.compile(
     r"""(?ix)
@@ -56,10 +56,10 @@ _PAIRS = frozenset(
 _FEW_PAIRS = 0.65
 """Share of common letter pairs below which letters count as random."""
 _SOME_PAIRS = 0.85
-"""Share of common letter pairs below which letters whose case changes often count as random."""
+"""Share of common letter pairs below which text with frequent case changes counts as random."""
 _SHORTEST_HEX = 16
 _RANDOM_PIECE = 20
-"""Minimum length of a random path segment that counts as base64, which may begin with a slash."""
+"""Minimum length at which a random path segment counts as base64, which may begin with a slash."""
 _PHRASE = re.compile(r"[A-Za-z]{3,12}(?:[-_. ][A-Za-z]{3,12}){3,}[-_.\w]*")
 _LETTERS = re.compile(r"[A-Za-z2-7]+")
 _CODE = re.compile(r"[(){}\[\]<>|]|::|->|=>|&&|\$\(")

@@ -13,7 +13,7 @@ from rekindle.documents.events import (
 
 
 class AuditLag(msgspec.Struct, frozen=True):
-    """How far the audit trail is behind the log."""
+    """The difference between the audit trail and the log."""
 
     is_ours: bool
     """Whether the trail belongs to this log; False if its last commit is not in the log."""

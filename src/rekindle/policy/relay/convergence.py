@@ -173,12 +173,14 @@ def _check_brainstorm(relay: Relay, before: Relay | None) -> StageResult:
         )
     if options:
         return StageResult(ok=False, words=f"names only one option: {_shorten(options[0])}")
-    return StageResult(ok=False, words="ranks no options: the relay has no numbered list of them")
+    return StageResult(
+        ok=False, words="ranks no options: the relay has no numbered list of options"
+    )
 
 
 def _check_decision(relay: Relay, before: Relay | None) -> StageResult:
     if deliberation.rejects_topic(relay, before):
-        return StageResult(ok=True, words="says no-go")
+        return StageResult(ok=True, words="rejects the topic")
     winners = deliberation.find_winners(relay, before)
     is_doubted = deliberation.names_doubts(relay)
     if len(winners) == 1 and is_doubted:
@@ -205,13 +207,11 @@ def _check_artefacts(files: Sequence[str], constant: Collection[str]) -> StageRe
     if artefacts:
         only = _shorten(artefacts[0])
         return StageResult(
-            ok=False, words=f"changed nothing but what every cycle changes, such as {only}"
+            ok=False, words=f"changed only files that every cycle changes, such as {only}"
         )
     if files:
         only = _shorten(files[0])
-        return StageResult(
-            ok=False, words=f"changed nothing but the relay and logs, such as {only}"
-        )
+        return StageResult(ok=False, words=f"changed only the relay and logs, such as {only}")
     return StageResult(ok=False, words="changed no file")
 
 

@@ -56,7 +56,7 @@ class DecisionChanges(msgspec.Struct, frozen=True):
 class DecisionStatus(StrEnum):
     IN_FORCE = "in force"
     ARCHIVED = "archived"
-    """Trimmed from the relay to save space, but not withdrawn."""
+    """Decision that was trimmed from the relay to save space, but not withdrawn."""
     SUPERSEDED = "superseded"
     DROPPED = "dropped"
 

@@ -109,7 +109,7 @@ class ProseLine(msgspec.Struct, frozen=True):
 
     @property
     def bare(self) -> str:
-        """Text of the line without list marks, emphasis and emoji."""
+        """Return the text of the line without list marks, emphasis and emoji."""
         return _strip_marks(self.text)
 
 

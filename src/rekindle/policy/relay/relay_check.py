@@ -92,22 +92,27 @@ def _find_problems(relay: Relay, text: str, tokens: int, cap: int) -> list[Relay
     directive = relay.content(RelayField.NEXT_ACTION)
     if directive is None:
         findings.append(
-            RelayFinding(RelayKind.NO_DIRECTIVE, "no `## Next Action`: the next cycle has no task")
+            RelayFinding(
+                RelayKind.NO_DIRECTIVE,
+                "there is no `## Next Action`, so the next cycle has no task",
+            )
         )
     elif relay.next_action is not None:
         pass
     elif not directive.strip():
-        findings.append(RelayFinding(RelayKind.BLANK, "Next Action is blank: write the next step"))
+        findings.append(
+            RelayFinding(RelayKind.BLANK, "the Next Action is blank: write the next step")
+        )
     elif relays.is_placeholder(directive) and not _reports_end(relay):
         words = to_one_line(directive, QUOTED_CHARACTERS)
-        findings.append(RelayFinding(RelayKind.PLACEHOLDER, f"Next Action only says {words!r}"))
+        findings.append(RelayFinding(RelayKind.PLACEHOLDER, f"the Next Action only says {words!r}"))
     places = relay.places(RelayField.NEXT_ACTION)
     if len(places) > 1:
         title = relay.outline.sections[places[0]].title
         findings.append(
             RelayFinding(
                 RelayKind.SEVERAL_DIRECTIVES,
-                f"{len(places)} Next Action sections: {title!r}, the first, governs",
+                f"there are {len(places)} Next Action sections; the first one, {title!r}, counts",
             )
         )
     if tokens > cap:

@@ -25,7 +25,7 @@ from rekindle.thresholds.texts import (
 )
 
 UNCONTROLLED_KEYS = frozenset({"prompt", "rules", "convergence", "handover"})
-"""Keys of an agent that describe its task and how to work; they start and permit nothing."""
+"""Keys of an agent that describe its task and its way of working; they start and permit nothing."""
 _FLEET = "fleet"
 _SHARED = ("personas", "notify", "prices", "runtime", "redact", _FLEET)
 _NOTHING: Mapping[str, str] = MappingProxyType({})
@@ -139,11 +139,11 @@ def _mark_part(value: str, start: int, same: int) -> str:
 
 
 def _cut_value(value: str) -> str:
-    """Return a value for display; if it is too long, cut it and name the file to read it in."""
+    """Return a value for display; if it is too long, cut it and name the file that contains it."""
     if len(value) <= CONSENT_SHOWN_CHARACTERS:
         return value
     part = value[:CONSENT_VALUE_CHARACTERS]
-    return f"{part}… ({len(value)} characters: read them in {MANIFEST_FILE})"
+    return f"{part}… ({len(value)} characters; read all of them in {MANIFEST_FILE})"
 
 
 def _drop_nulls(value: Any) -> Any:

@@ -88,7 +88,7 @@ def explain_setting(
             f"no setting named {key!r}",
             hint=f"did you mean `{similar[0]}`?"
             if similar
-            else "`rekindle config explain` lists all",
+            else "`rekindle config explain` lists all settings",
         )
     return matching
 

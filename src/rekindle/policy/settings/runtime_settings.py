@@ -44,7 +44,7 @@ class RelaySettings(msgspec.Struct, frozen=True):
     max_relay_tokens: Annotated[
         int,
         _doc(
-            "Maximum size of the relay, which every session reads; a larger one is trimmed.",
+            "Maximum size of the relay, which every session reads; a larger relay is trimmed.",
             "tokens",
             ge=200,
         ),
@@ -79,7 +79,7 @@ class RestartSettings(msgspec.Struct, frozen=True):
     ] = None
     window: Annotated[Duration, _doc("Period over which crashes are counted.")] = Duration(900)
     cooldown: Annotated[
-        Duration, _doc("Pause after the first crash; it doubles with each further one.")
+        Duration, _doc("Pause after the first crash; it doubles with each further crash.")
     ] = Duration(10)
     max_cooldown: Annotated[Duration, _doc("Maximum pause after a crash.")] = Duration(300)
     healthy_after: Annotated[
@@ -110,7 +110,7 @@ class WatchSettings(msgspec.Struct, frozen=True):
 
     @property
     def interval(self) -> float:
-        """Seconds between two checks: `every` within bounds, because an agent can change it."""
+        """Return the seconds between two checks, within fixed bounds."""
         return min(max(self.every, screens.WATCH_LEAST_SECONDS), screens.WATCH_MOST_SECONDS)
 
 
@@ -146,8 +146,8 @@ class ProgressSettings(msgspec.Struct, frozen=True):
     paced_after: Annotated[
         int,
         _doc(
-            "Number of launches in a row without progress before each further one waits"
-            f" {PROBE_INTERVAL}.",
+            "Number of launches in a row without progress after which each further launch waits "
+            f"{PROBE_INTERVAL}.",
             "count",
             ge=1,
             le=45,
@@ -207,7 +207,8 @@ class BriefSettings(msgspec.Struct, frozen=True):
     max_usd: Annotated[
         float,
         _doc(
-            "Maximum cost of a whole brief, if its CLI reports cost; oldest turns are left out.",
+            "Maximum cost of a whole brief, if the CLI reports cost; the oldest turns are left "
+            "out.",
             "dollars",
             gt=0,
         ),
@@ -242,9 +243,7 @@ class AgentDefaults(msgspec.Struct, frozen=True):
         Literal["loop", "stay"],
         _doc("`loop`: headless, cycle after cycle. `stay`: interactive, in your terminal."),
     ] = "loop"
-    persona: Annotated[
-        str, _doc("Name of the persona, under `personas`, that configures the harness.")
-    ] = "default"
+    persona: Annotated[str, _doc("Persona that configures the harness.")] = "default"
     cycles: Annotated[
         int, _doc("Maximum number of cycles per run; 0 means no limit.", "count", ge=0)
     ] = 10
@@ -256,7 +255,7 @@ class AgentDefaults(msgspec.Struct, frozen=True):
     ] = False
     keep: Annotated[
         list[str],
-        _doc("Patterns of command lines; a background process that matches outlives its session."),
+        _doc("Patterns of command lines; a matching background process outlives its session."),
     ] = []
     may_control: Annotated[
         bool,
@@ -295,7 +294,7 @@ class FleetSettings(msgspec.Struct, frozen=True):
 
     address: Annotated[str, _doc("Host and port of the engine.")] = "127.0.0.1:7233"
     namespace: Annotated[str, _doc("Namespace in the engine.", min_length=1)] = "default"
-    pool: Annotated[str, _doc("Name of the pool of hosts that may run these agents.")] = "default"
+    pool: Annotated[str, _doc("Pool of hosts that may run these agents.")] = "default"
     heartbeat_timeout: Annotated[
         Duration, _doc("Time without a heartbeat after which a host loses its agents.")
     ] = Duration(75)

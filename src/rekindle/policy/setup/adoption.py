@@ -61,7 +61,7 @@ def plan_adoption(
     is_alone = brief is None and state is None and resolved is None
     closings, spoiled = parse_resolved_lines(resolved or b"")
     if spoiled:
-        left.append(f"unreadable lines of resolved.jsonl: {spoiled}")
+        left.append(f"resolved.jsonl has unreadable lines: {spoiled}")
     return AdoptionPlan(
         relay=None if relay is None else _read_relay(relay, cap, left, is_alone=is_alone),
         brief=None if brief is None else _read_brief(brief, left),
@@ -91,7 +91,7 @@ def select_open_loops(state: State, closings: Mapping[str, ResolvedLine]) -> tup
 def collect_resolutions(
     state: State, closings: Mapping[str, ResolvedLine], loops: LoopMap, now: datetime
 ) -> tuple[list[LoopResolved], tuple[Resolution, ...]]:
-    """Return events for resolved loops not known here, and resolutions for those open here."""
+    """Return events for unknown resolved loops, and resolutions for loops that are open here."""
     still_open = {loop.id for loop in select_open_loops(state, closings)}
     resolved = {
         item.id: ResolvedLine(item.id, item.reason, states.parse_time(item.resolved_date))
@@ -123,7 +123,7 @@ def _read_relay(data: bytes, cap: int, left: list[str], *, is_alone: bool) -> Re
     if is_alone:
         raise CheckFailedError(
             f"this relay cannot be used: {report.findings[0].message}",
-            hint="give it a `## Next Action` with one directive, then adopt it again",
+            hint="add a `## Next Action` with one directive, then adopt the relay again",
         )
     left.append(f"the relay: {report.findings[0].message}")
     return None
@@ -138,7 +138,7 @@ def _read_state(data: bytes) -> State:
     except NewerSchemaError:
         raise
     except DocumentError as error:
-        error.hint = "fix it, or adopt the relay alone by its own path"
+        error.hint = "fix it, or adopt only the relay, by its own path"
         raise
 
 

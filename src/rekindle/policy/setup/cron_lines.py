@@ -21,7 +21,7 @@ _SUBSTITUTION = ("`", "$(", "<(", ">(")
 
 
 class CronUse(Enum):
-    """How a line in a crontab uses Rekindle."""
+    """The ways in which a line in a crontab may use Rekindle."""
 
     ALONE = "alone"
     """The line has a single Rekindle command, optionally after `cd FOLDER`."""

@@ -26,12 +26,12 @@ _OWN_NAMES = {
 
 
 _ALREADY_PERMITTED = {
-    "codex": "the persona permits the tools, and Codex's sandbox refused the call: it writes the"
-    " agent's folder only; keep the work there, or add a folder to `writable_roots` of"
-    " `[sandbox_workspace_write]` in Codex's config.toml"
+    "codex": "the persona permits the tools, but Codex's sandbox refused the call, because it may "
+    "write only to the agent's folder; keep the work there, or add a folder to "
+    "`writable_roots` of `[sandbox_workspace_write]` in Codex's config.toml"
 }
 _ALREADY_PERMITTED_BY_PERSONA = (
-    "the persona permits the tools, and the CLI refused the call: check its own settings"
+    "the persona permits the tools, but the CLI refused the call: check the CLI's own settings"
 )
 """Hint for a refused call to a tool that the persona already permits."""
 
@@ -69,14 +69,14 @@ def make_persona_name(level: PermissionLevel, harness: str) -> str:
 def explain_level(level: PermissionLevel, harness: str) -> str:
     """Return what a level permits with this harness, in one line."""
     if harness == "codex" and level != "read":
-        return "edit and run commands, in Codex's sandbox: it writes this folder only"
+        return "edit and run commands, in Codex's sandbox, which can write only to this folder"
     return PERMISSION_LEVELS[level].words
 
 
 def explain_rest(level: PermissionLevel, harness: str) -> str:
     """Return one sentence about what happens to tools that a level does not permit."""
     if harness == "codex" and level == "read":
-        return "Codex still runs its shell, in a sandbox that writes nothing."
+        return "Codex still runs its shell, in a read-only sandbox."
     return "Every other tool is refused."
 
 
@@ -101,7 +101,8 @@ def explain_reach(persona: Persona, name: str, harness: str) -> tuple[str, bool]
     if permissions.allowed_tools is not None or not persona.writes:
         return f"persona {name} permits only reading", False
     words = (
-        f"no persona permits it any tool: without a terminal, {harness} refuses to write and run"
+        f"no persona permits the agent any tool: without a terminal, {harness} refuses to write "
+        "and run"
     )
     return words, True
 

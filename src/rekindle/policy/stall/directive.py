@@ -75,18 +75,18 @@ class Directive(msgspec.Struct, frozen=True):
 
     @property
     def head(self) -> DirectiveLine:
-        """First request of the directive."""
+        """Return the first request of the directive."""
         return self.open[0]
 
     @property
     def names(self) -> list[str]:
-        """Identifiers in the first line and in the item below it."""
+        """Return the identifiers in the first line and in the item below it."""
         below = [name for line in self.open[1:2] for name in find_identifiers(line.text)]
         return [*find_identifiers(self.head.text), *_find_all(_ORDINALS, self.head.text), *below]
 
     @property
     def tasks(self) -> set[str]:
-        """All tasks that the directive names, done or not."""
+        """Return all tasks that the directive names, done or not."""
         return {name for line in (*self.open, *self.done) for name in find_tasks(line.text)}
 
     @property
@@ -97,7 +97,7 @@ class Directive(msgspec.Struct, frozen=True):
 
     @property
     def is_open_ended(self) -> bool:
-        """Whether the heading asks for endless work and the directive names no task."""
+        """Return whether the heading asks for endless work and the directive names no task."""
         return directive_words.is_endless(self.heading) and not any(
             find_identifiers(line.text) for line in self.open
         )

@@ -43,7 +43,7 @@ from rekindle.policy.text.likeness import (
 
 
 class StallThresholds(msgspec.Struct, frozen=True, kw_only=True):
-    """Similarities, from 0 to 1, from which two texts count as the same; see the settings."""
+    """Similarities, from 0 to 1, at which two texts count as the same; see the settings."""
 
     same_line: float = runtime_settings.STALL_SAME_LINE
     same_head: float = runtime_settings.STALL_SAME_HEAD
@@ -242,7 +242,7 @@ def _measure_carried_share(was: tuple[DirectiveLine, ...], now: tuple[DirectiveL
 def _select_unmatched(
     lines: tuple[DirectiveLine, ...], others: tuple[DirectiveLine, ...], same: float
 ) -> list[DirectiveLine]:
-    """Return the lines that the others do not contain, not even in other words."""
+    """Return the lines that the others lack, even in different words."""
     candidates = _select_unequal(others, lines)
     return [
         line
@@ -254,7 +254,7 @@ def _select_unmatched(
 def _select_unequal(
     lines: tuple[DirectiveLine, ...], others: tuple[DirectiveLine, ...]
 ) -> list[DirectiveLine]:
-    """Return the first lines that the others do not contain, up to a limit."""
+    """Return the first lines that the others lack, up to a limit."""
     plain_others = {line.plain for line in others}
     unlike = (line for line in lines if line.plain not in plain_others)
     return list(islice(unlike, runtime_settings.STALL_MOST_LINES))

@@ -44,7 +44,7 @@ from rekindle.policy.stall.verdict import (
 
 NOTICE_RUNG = 2
 PAUSE_RUNG = 3
-_TELL_SWITCH = "`runtime: stall: tell: false` switches this off"
+_TELL_SWITCH = "`runtime: stall: tell: false` disables this notice"
 _SIGNAL = "STALL DETECTED: previous cycle produced same next action. You must change approach."
 _IF_DONE = "If the work is done, write only DONE as the Next Action."
 _FEW, _SOME = 5, 3
@@ -121,7 +121,9 @@ def decide_after_cycle(
     if pause is not None:
         return pause
     some = render_count(done, "cycle")
-    checked = "`until:` does not pass" if last.until else "the agent reported no end of its work"
+    checked = (
+        "`until:` does not pass" if last.until else ("the agent did not report the end of its work")
+    )
     if last.review == "failed" or NOT_STARTED in explain_refusal(last):
         checked = explain_refusal(last)
     return StopRun("cycles", f"{some}, and {checked}") if is_last else StartNextCycle()
@@ -133,7 +135,7 @@ def _end(last: CycleEnded) -> StopRun | None:
     if not is_reported or last.review == "failed":
         return None
     if last.review == "unavailable":
-        return StopRun("claimed", f"the review could not be made: {last.review_words}")
+        return StopRun("claimed", f"the review failed: {last.review_words}")
     if last.until == "passed":
         agrees = ", and the review agrees" if last.review else ""
         return StopRun("done", f"the command of `until:` passes{agrees}")
@@ -149,7 +151,7 @@ def _decide_pause(
         return EnterSafeMode("waiting", f"it waits for a person: {last.about or last.words}")
     if is_paused and last.claimed:
         check = explain_refusal(last) or "`until:` fails"
-        return EnterSafeMode("disputed", f"it reports that it is done, and {check}")
+        return EnterSafeMode("disputed", f"it reports that it is done, but {check}")
     if is_paused:
         reason = last.owed or last.words
         about = "" if last.about in reason else last.about
@@ -234,6 +236,6 @@ def _select_cycles_since(cycles: Mapping[int, CycleEnded], since: int) -> list[C
 
 
 def are_cycles_hurried(cycles: Mapping[int, CycleEnded]) -> bool:
-    """Return whether the last cycles were so short that most of their work was handing over."""
+    """Return whether the last cycles were so short that they mostly handed work over."""
     last = [cycles[number].seconds for number in sorted(cycles)[-_SOME:]]
     return len(last) == _SOME and sum(last) / _SOME < SHORT_CYCLE_SECONDS

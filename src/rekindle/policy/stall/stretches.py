@@ -28,7 +28,7 @@ class StuckStretch(msgspec.Struct, frozen=True):
 
     @property
     def cycles(self) -> int:
-        """Number of cycles without progress."""
+        """Return the number of cycles without progress."""
         return self.last - self.first
 
 

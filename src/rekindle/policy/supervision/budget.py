@@ -34,7 +34,8 @@ class RunSpending(msgspec.Struct, frozen=True):
     usd: float = 0.0
     tokens: int = 0
     unpriced: int = 0
-    """Number of launches with unknown cost, killed before their CLI reported it."""
+    """Number of launches with unknown cost, because they were killed before their CLI reported it.
+    """
     is_reported: bool = False
     """Whether the CLI reported the last amount; if not, it was computed from tokens."""
 

@@ -20,14 +20,14 @@ from rekindle.policy.settings.runtime_settings import (
 HangAction = Literal["fine", "say", "end", "reap"]
 ACTION_MEANINGS: dict[HangAction, str] = {
     "fine": "it continues",
-    "say": "it continues, and you are told, once",
-    "end": "it is ended, you are told, and it counts as a `hang`",
-    "reap": "it is ended, and counts as `clean`",
+    "say": "it continues, and you are notified once",
+    "end": "it is ended, you are notified, and the exit counts as a `hang`",
+    "reap": "it is ended, and the exit counts as `clean`",
 }
 
 
 class ProcessSigns(msgspec.Struct, frozen=True, kw_only=True):
-    """Observations of a running process, to which the table is applied."""
+    """Observations of a running process, to which the table applies."""
 
     silent: float
     """Seconds since the last sign of life: output, a hook's report, or a longer transcript."""
@@ -46,7 +46,7 @@ class ProcessSigns(msgspec.Struct, frozen=True, kw_only=True):
     works: bool = False
     """Whether the agent's own process is using the CPU, or is reading or writing."""
     reports: bool = True
-    """Whether the CLI reports its tool calls. If not, only the activity of its own process shows
+    """Whether the CLI reports its tool calls; if not, only the activity of its own process shows
     that it is not stuck.
     """
 
@@ -68,7 +68,7 @@ def is_working(signs: ProcessSigns) -> bool:
 HANG_TABLE: tuple[HangRow, ...] = (
     HangRow(
         "reap",
-        "it has printed its final result, and did not exit",
+        "it has printed its final result, but did not exit",
         lambda signs, _: signs.finished and not signs.children and signs.silent >= FINISHED_SECONDS,
     ),
     HangRow(
@@ -79,7 +79,7 @@ HANG_TABLE: tuple[HangRow, ...] = (
     HangRow("fine", "it shows signs of life", lambda signs, watch: signs.silent < watch.silence),
     HangRow(
         "say",
-        "its process was suspended: `kill -CONT` continues it",
+        "its process was suspended; `kill -CONT` continues it",
         lambda signs, _: signs.stopped,
     ),
     HangRow(
@@ -89,10 +89,14 @@ HANG_TABLE: tuple[HangRow, ...] = (
     ),
     HangRow(
         "say",
-        "it is silent, while one of its processes works",
+        "it is silent, but one of its processes is working",
         lambda signs, _: is_working(signs),
     ),
-    HangRow("end", "it hung: no sign of life, and none of its processes works", lambda *_: True),
+    HangRow(
+        "end",
+        "it hung: there is no sign of life, and none of its processes is working",
+        lambda *_: True,
+    ),
 )
 
 

@@ -61,7 +61,7 @@ gpt-6.1-terra         1      5
 o3                    2      8
 o4-mini               1.1    4.4
 """
-"""Model name prefix, input price and output price, in dollars per million tokens. The longest
+"""Model name prefix, input price and output price, in dollars per million tokens; the longest
 matching prefix counts.
 """
 

@@ -18,7 +18,7 @@ class AgentLimits(msgspec.Struct, frozen=True):
     runtime: RuntimeSettings = RuntimeSettings()
     budget: Budget | None = None
     threshold: int | None = None
-    """Percentage of the context window at which a fresh session takes over; None for never."""
+    """Context-window usage, in percent, at which a fresh session takes over; None for never."""
     stays: bool = False
     """Whether a person is working with the agent in its terminal."""
     checkpoints: bool = True

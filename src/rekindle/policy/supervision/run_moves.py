@@ -114,12 +114,12 @@ class RunState(msgspec.Struct, frozen=True):
 
     @property
     def desired(self) -> str:
-        """`running` or `stopped`; empty if the operator has not given a command."""
+        """Return `running` or `stopped`; empty if the operator has not given a command."""
         return self.command.desired if self.command else ""
 
     @property
     def since(self) -> int:
-        """Log position before which events no longer affect the run."""
+        """Return the log position before which events no longer affect the run."""
         overruled = self.ended.seq if self.wanted > self.ended.seq else 0
         return max(self.began, self.restarted, overruled)
 
@@ -129,7 +129,7 @@ class RunState(msgspec.Struct, frozen=True):
 
     @property
     def is_safe(self) -> bool:
-        """Whether the run is in safe mode: alive, but running nothing and waiting for a person."""
+        """Return whether the run is in safe mode: it runs nothing and waits for a person."""
         # A later `run` or `up` accepts the settings; if they still differ, the run enters safe mode
         # again.
         is_accepted = self.safe.why == SETTINGS_REASON and self.wanted > self.safe.seq

@@ -14,7 +14,7 @@ from rekindle.policy.settings.runtime_settings import RestartSettings
 
 
 class StartAttempt(msgspec.Struct, frozen=True):
-    """A supervisor that the watchdog started, but that has not written to the log yet."""
+    """A supervisor that the watchdog started but that has not written to the log yet."""
 
     seq: int
     """Last sequence number in the log at the start; any activity of a supervisor increases it."""
@@ -26,10 +26,11 @@ class StartAttempt(msgspec.Struct, frozen=True):
 
 
 class WatchFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """The state of an agent as seen by the watchdog."""
+    """The state of an agent, as the watchdog sees it."""
 
     supervised: bool
-    """Whether a supervisor holds the agent's lock; process names and ids would prove nothing."""
+    """Whether a supervisor holds the agent's lock; process names and ids would not prove anything.
+    """
     desired: str = ""
     """State that the operator last asked for; empty if there was no command."""
     is_over: bool = False
@@ -72,8 +73,8 @@ WATCH_TABLE: tuple[WatchRow, ...] = (
     ),
     WatchRow(
         starts=False,
-        words="its log is not the one that Rekindle wrote here: see `rekindle doctor`, then"
-        " `rekindle run` or `restart`",
+        words="its log is not the one that Rekindle wrote here: see `rekindle doctor`, then use "
+        "`rekindle run` or `restart`",
         fits=lambda facts: facts.is_tampered,
     ),
     WatchRow(
@@ -83,20 +84,20 @@ WATCH_TABLE: tuple[WatchRow, ...] = (
     ),
     WatchRow(
         starts=False,
-        words="events of its log are lost, and a stop may be among them: see `rekindle doctor`,"
-        " then `rekindle run`, `up` or `restart`",
+        words="events are missing from its log, and a stop may be among them: see `rekindle "
+        "doctor`, then use `rekindle run`, `up` or `restart`",
         fits=lambda facts: facts.may_miss_stop,
     ),
     WatchRow(starts=False, words="its run is over", fits=lambda facts: facts.is_over),
     WatchRow(starts=False, words="ended as intended", fits=_has_valid_marker),
     WatchRow(
         starts=False,
-        words="it needs a terminal: `rekindle run` there, or `rekindle up --tmux`",
+        words="it needs a terminal: use `rekindle run` there, or `rekindle up --tmux`",
         fits=lambda facts: facts.stays,
     ),
     WatchRow(
         starts=False,
-        words="its supervisor was started, and has not come up",
+        words="its supervisor was started, but has not come up",
         fits=lambda facts: facts.rests > 0,
     ),
     WatchRow(starts=True, words="its supervisor is gone", fits=lambda _: True),

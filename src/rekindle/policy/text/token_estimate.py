@@ -34,7 +34,7 @@ _KINDS = (
     (b"m", (0xF0,)),  # emoji
 )
 _OTHER = b"x"  # control characters, rare scripts, private use
-_CONTINUATION = bytes(range(0x80, 0xC0))  # later bytes of a character, which are dropped
+_CONTINUATION = bytes(range(0x80, 0xC0))  # later bytes of a character are dropped
 
 # Cost of runs: tokens per run, and tokens per character in it. Where possible, a pattern starts
 # with a literal letter, so that the search can skip to it.

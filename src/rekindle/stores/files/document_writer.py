@@ -48,7 +48,7 @@ class DocumentWriter(LogWriter):
         if not checked.usable:
             raise CheckFailedError(
                 f"this relay cannot be used: {checked.findings[0].message}",
-                hint="give it a `## Next Action` with one directive, then set it again",
+                hint="add a `## Next Action` with one directive, then set the relay again",
             )
         cut = trim.trim_relay(relay, cap)
         trimmed_path = ""
@@ -150,7 +150,7 @@ class DocumentWriter(LogWriter):
         if current is not None:
             is_known = json_codec.hash_bytes(current) in {event.previous, event.sha256}
             if not is_known and not self._is_taken_over(current, written):
-                self.set_aside(document, path, "it was edited while a new one was committed")
+                self.set_aside(document, path, "it was edited while a new version was committed")
         # A file that is already correct is not replaced, so programs that have it open are not
         # disturbed.
         if current == data:
@@ -165,7 +165,7 @@ class DocumentWriter(LogWriter):
 
 
 def find_archived_digest(data: bytes) -> str:
-    """Return the part of a document's hash that its file name in the archive ends with."""
+    """Return the part of a document's hash that is in its file name in the archive."""
     return json_codec.hash_bytes(data)[:12]
 
 

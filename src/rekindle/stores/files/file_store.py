@@ -108,8 +108,8 @@ class FileStore(StoreReader):
             return False
         except RekindleError as error:
             error.hint = (
-                "the command is saved and already counts: do not repeat it; once this is fixed, run"
-                f" `rekindle doctor --fix` ({error.hint})"
+                "the command is saved and already counts, so do not repeat it; once this is "
+                f"fixed, run `rekindle doctor --fix` ({error.hint})"
             )
             raise
         return True
@@ -147,7 +147,7 @@ class FileStore(StoreReader):
                 folder, self._host, seen.committed.gen, take_over=take_over
             )
             if previous is not None:
-                # The previous owner may have continued to write until the moment of the takeover.
+                # {TamperedLogError(agent, 'unsealed').reason}; the agent was taken over
                 seen = self._read_current(folder)
             writer = Writer(
                 folder,
@@ -221,7 +221,7 @@ class FileStore(StoreReader):
             self._seen.pop(agent, None)
         with self.writer(agent) as writer:
             defect = TamperedLogError(agent, seen.condition).reason
-            reason = f"{defect}; the operator accepted it"
+            reason = f"{defect}; the operator accepted the log"
             writer.append(
                 events.DocumentRejected(ts=self._clock(), document="log", path=aside, reason=reason)
             )
@@ -260,7 +260,7 @@ class FileStore(StoreReader):
         """Store the operator's commands where no sandboxed agent can write."""
         if folder.private is None:
             raise OwnershipError(
-                f"agent {folder.name}: this copy of the agent takes no commands",
+                f"agent {folder.name}: this copy of the agent does not accept commands",
                 hint="run the command in the folder of the fleet's manifest",
             )
         self.open_private(folder.name)

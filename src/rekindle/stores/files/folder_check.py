@@ -1,4 +1,4 @@
-"""Inspection of an agent's folder: its problems, each with the command that fixes it.
+"""Inspect an agent's folder: find its problems, each with the command that fixes it.
 
 The inspection only reads. `rekindle doctor --fix`, like every other command that writes, fixes
 everything that a writer can repair automatically.
@@ -53,7 +53,9 @@ def inspect_folder(
 ) -> list[FolderProblem]:
     if not folder.exists():
         return [
-            FolderProblem("nothing is stored yet", "the first command creates it", is_note=True)
+            FolderProblem(
+                "nothing is stored yet", "the first command creates the folder", is_note=True
+            )
         ]
     # Check paths first: most path problems prevent the other checks from reading anything.
     if misplaced := list(_check_places(folder)):
@@ -106,7 +108,7 @@ def _check_owner(folder: AgentFolder, host: str) -> Iterator[FolderProblem]:
     elif owner and owner.host != host:
         yield FolderProblem(
             f"belongs to host {owner.host}; this host is {host}",
-            "if that host no longer works on it: rekindle doctor --fix --take-over",
+            "if that host no longer works on the agent: rekindle doctor --fix --take-over",
         )
 
 
@@ -151,21 +153,22 @@ def _check_log(
     if skipped := [line for line in bad if not line.is_damaged]:
         first = skipped[0]
         yield FolderProblem(
-            f"lines of ops.jsonl that do not count: {len(skipped)}, the first at byte"
-            f" {first.offset}: {first.reason}",
-            "Rekindle skips them: they were never acknowledged; nothing to do",
+            f"lines in ops.jsonl that do not count: {len(skipped)}, the first at byte "
+            f"{first.offset}: {first.reason}",
+            "nothing to do: these lines were never acknowledged, and Rekindle skips them",
             is_note=True,
         )
     yield from _check_losses(folder, seen, [line for line in bad if line.is_damaged], losses)
     defects = [_find_defect(record, harnesses) for record in seen.pending]
     if forged := defects.count("forged"):
         yield FolderProblem(
-            f"operator commands in the workspace's inbox, which do not count there: {forged}",
-            "check what the agent did: it, or a program it started, wrote them",
+            f"the workspace's inbox has operator commands, which do not count there: {forged}",
+            "check what the agent did: the agent, or a program that it started, wrote them",
         )
     if "newer" in defects:
         yield FolderProblem(
-            "the inbox has a record from a newer Rekindle", "pip install --upgrade rekindle-agents"
+            "the inbox has a record from a newer version of Rekindle",
+            "pip install --upgrade rekindle-agents",
         )
     elif seen.pending:
         yield FolderProblem(f"inbox records that are not in the log yet: {len(seen.pending)}", _FIX)
@@ -188,8 +191,8 @@ def _check_losses(
     if damaged:
         first = damaged[0]
         yield FolderProblem(
-            f"damaged lines of ops.jsonl: {len(damaged)}, the first at byte {first.offset}:"
-            f" {first.reason}",
+            f"damaged lines in ops.jsonl: {len(damaged)}, the first at byte {first.offset}: "
+            f"{first.reason}",
             _explain_loss(folder, seen),
             is_note=not seen.committed.may_miss_stop,
         )
@@ -205,8 +208,9 @@ def _explain_loss(folder: AgentFolder, seen: AgentView) -> str:
     if not seen.committed.may_miss_stop:
         return "these events are lost, unless a backup of ops.jsonl has them"
     return (
-        "restore ops.jsonl from a backup. A stop may be lost: watch and daemon do not start the"
-        f" agent until you run `rekindle run {folder.name}` or `rekindle stop {folder.name}`"
+        "restore ops.jsonl from a backup. A stop may be among the lost events: the watchdog does "
+        f"not start the agent until you run `rekindle run {folder.name}` or `rekindle stop "
+        f"{folder.name}`"
     )
 
 
@@ -241,7 +245,7 @@ def _check_documents(folder: AgentFolder, seen: AgentView) -> Iterator[FolderPro
             yield FolderProblem(f"{folder.document(name)} is {shown}", _FIX)
         if last_commit and not _archive_holds(folder, last_commit):
             yield FolderProblem(
-                f"the archive's copy of the {name} is missing or changed: {last_commit.path}",
+                f"the archived copy of the {name} is missing or changed: {last_commit.path}",
                 f"restore it from a backup, or set the {name} again",
             )
 
@@ -295,7 +299,7 @@ def _check_leftovers(folder: AgentFolder) -> Iterator[FolderProblem]:
             if path.name.endswith(".rejected"):
                 yield FolderProblem(
                     f"an edit could not be used and was set aside: {path}",
-                    f"copy what you need from it, then: rm {quote(str(path))}",
+                    f"copy what you need from it, then run: rm {quote(str(path))}",
                     is_note=True,
                 )
             elif path.name.startswith(durable_files.TEMPORARY_PREFIX):

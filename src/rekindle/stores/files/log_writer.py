@@ -1,4 +1,4 @@
-"""Appends to an agent's log: numbered, sealed, synced to disk, and refused after a takeover."""
+"""Append to an agent's log: events are numbered, sealed, synced, and refused after a takeover."""
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -139,8 +139,8 @@ class LogWriter:
             agent = self.folder.name
             raise OwnershipError(
                 f"agent {agent}: the log already has the end of cycle {cycle}",
-                hint="another process, or an older copy of the folder, works on it:"
-                f" `rekindle stop {agent}`, then `rekindle doctor`",
+                hint="another process, or an older copy of the folder, is working on the agent: "
+                f"run `rekindle stop {agent}`, then `rekindle doctor`",
             )
 
     def _append_sealed(self, lines: Sequence[bytes]) -> tuple[int, int]:

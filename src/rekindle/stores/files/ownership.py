@@ -69,7 +69,7 @@ def claim_ownership(
 
 
 def transfer_ownership(folder: AgentFolder, host: str, at_least: int) -> None:
-    """Make another host the owner, with a new generation. The caller must hold the lock."""
+    """Make another host the owner, with a new generation; the caller must hold the lock."""
     current = read_owner(folder)
     owner = AgentOwner(host, max(current.gen if current else 0, at_least) + 1)
     durable_files.replace_file(folder.owner, json_codec.encode_pretty(owner, "owner.json"))

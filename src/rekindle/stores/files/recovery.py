@@ -23,7 +23,7 @@ from rekindle.system.files import durable_files
 
 BY_HAND = "person"
 BY_AGENT = "agent-edit"
-"""The author recorded for an edit that one of the agent's processes may have made."""
+"""Author to record for an edit that one of the agent's processes may have made."""
 
 
 def recover_files(writer: Writer, *, is_first: bool = True) -> None:

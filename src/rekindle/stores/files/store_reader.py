@@ -71,7 +71,7 @@ class StoreReader(SupervisedFolders):
         """The last view of each agent, reused because a supervisor reads many times a minute."""
 
     def read(self, agent: str) -> AgentView:
-        """Return the agent's current view, including records not folded yet. Never waits."""
+        """Return the agent's current view, including records not folded yet; never wait."""
         return self._read_current(self.folder(agent))
 
     def has_history(self, agent: str) -> bool:
@@ -118,7 +118,7 @@ class StoreReader(SupervisedFolders):
             if copy is None:
                 raise StoreError(
                     last_commit.path,
-                    f"the {name} and its copy in the archive are gone",
+                    f"the {name} and its archived copy are gone",
                     hint=f"restore it from a backup, or set the {name} again",
                 )
             return copy

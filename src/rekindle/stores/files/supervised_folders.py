@@ -70,8 +70,8 @@ class SupervisedFolders:
         if outside is None:
             raise StoreError(
                 str(self.root.project),
-                "the project's folder is gone",
-                hint="run the command in the project's folder",
+                "the project's folder no longer exists",
+                hint="run the command in the folder of a project",
             )
         with outside.hold(LOCK_WAIT_SECONDS) as outer, ExitStack() as stack:
             if outer is None:

@@ -37,8 +37,8 @@ _UNPACKED_BYTES = 1024 * 1024
 """Maximum number of bytes to decompress at once; compressed data can expand a thousandfold."""
 _LINES, _NOTE = ".jsonl.gz", ".json"
 _NAME = re.compile(r"([^~+]+)(?:~([^~+]+))?(?:\+([1-9][0-9]{0,5}))?\Z")
-"""Pattern of a transcript's file name. The ids of sessions and sub-agents never contain ~ or +."""
-_HINT = "move it away: it is not needed for anything else, and readable turns are archived again"
+"""Pattern of a transcript's file name; the ids of sessions and sub-agents never contain ~ or +."""
+_HINT = "move it away; nothing else needs it, and readable turns will be archived again"
 
 
 class ArchivedTranscript(msgspec.Struct, frozen=True, kw_only=True):
@@ -208,7 +208,7 @@ class TranscriptArchive:
     def _make_path(self, transcript: ArchivedTranscript, ending: str) -> Path:
         for name in (transcript.session, transcript.thread):
             if name and not STABLE_ID.match(name):
-                raise UsageError(f"{name[:QUOTED_CHARACTERS]!r} cannot be a session's name")
+                raise UsageError(f"{name[:QUOTED_CHARACTERS]!r} is not a valid session name")
         return self._folder / f"{transcript.name}{ending}"
 
 
@@ -239,7 +239,7 @@ def _read_lines(path: Path, size: int, start: int = 0) -> Iterator[tuple[bytes, 
             if not packed:
                 packed = file.read(min(left, _PIECE_BYTES))
                 if not packed:
-                    raise EOFError("it is shorter than recorded")
+                    raise EOFError("the file is shorter than recorded")
                 left -= len(packed)
             *lines, rest = (rest + unpacker.decompress(packed, _UNPACKED_BYTES)).split(b"\n")
             packed = unpacker.unconsumed_tail or unpacker.unused_data
@@ -248,4 +248,4 @@ def _read_lines(path: Path, size: int, start: int = 0) -> Iterator[tuple[bytes, 
                 member = size - left - len(packed)
             yield from ((line, member) for line in lines)
         if rest:
-            raise EOFError("its last line is incomplete")
+            raise EOFError("the file's last line is incomplete")

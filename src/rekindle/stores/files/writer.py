@@ -59,11 +59,11 @@ _FROM_OUTSIDE = (
     events.RelayProposed,
     *events.OPERATOR_COMMANDS,
 )
-"""Events that hooks and commands may report. All other events are recorded only by the writer."""
+"""Events that hooks and commands may report; only the writer records other events."""
 
 
 class Writer(DocumentWriter):
-    """The only writer of an agent's files: folds the inbox and updates the readers' files."""
+    """The only writer of an agent's files; it folds the inbox and updates the readers' files."""
 
     def __init__(
         self,
@@ -178,7 +178,7 @@ class Writer(DocumentWriter):
         if event is None or isinstance(event, _FROM_OUTSIDE):
             return event
         if isinstance(event, events.UnknownEvent):
-            reason = f"has a record of the unknown kind {event.kind}"
+            reason = f"has a record of an unknown kind: {event.kind}"
             if record.is_from_operator:  # a newer Rekindle wrote it: leave it in the inbox
                 raise DocumentError(
                     "inbox", reason, hint="upgrade Rekindle: pip install --upgrade rekindle-agents"
@@ -195,7 +195,9 @@ class Writer(DocumentWriter):
         path, line = self.folder.rejected_records, self._redaction.data(record.line) + b"\n"
         size, *_ = file_status.make_file_stamp(path) or (0,)
         if size + len(line) > ASIDE_BYTES:
-            return self._make_rejection(record, f"{reason}; dropped, because {path.name} is full")
+            return self._make_rejection(
+                record, f"{reason}; the record was dropped, because {path.name} is full"
+            )
         durable_files.append_durably(path, line)
         return self._make_rejection(record, f"{reason}; moved to {path.parent.name}/{path.name}")
 

@@ -78,22 +78,22 @@ class AgentFolder(msgspec.Struct, frozen=True):
 
     @property
     def resolutions(self) -> Path:
-        """Rotated copies of resolved.jsonl, each named after the last event that it covers."""
+        """Return the folder with rotated copies of resolved.jsonl, named after their last event."""
         return self.memories / "resolved"
 
     @property
     def briefing(self) -> Path:
-        """Lock file that is held while a brief is being written."""
+        """Return the lock file that is held while a brief is being written."""
         return self.run / "briefing"
 
     @property
     def brief_tried(self) -> Path:
-        """File that counts the attempts to write a brief that has not been written yet."""
+        """Return the file that counts the attempts to write the next brief."""
         return self.run / "brief-tried.json"
 
     @property
     def transcripts(self) -> Path:
-        """Folder of redacted, compressed session transcripts, in Rekindle's own format."""
+        """Return the folder of redacted session transcripts, in Rekindle's own format."""
         return self.path / "transcripts"
 
     @property
@@ -111,7 +111,7 @@ class AgentFolder(msgspec.Struct, frozen=True):
 
     @property
     def draft(self) -> Path:
-        """The file in which an agent writes the relay for the next cycle.
+        """Return the file in which an agent writes the relay for the next cycle.
 
         The file has its own folder outside `agents`, so that a CLI can be configured to refuse
         every other write below `.rekindle`.
@@ -120,22 +120,22 @@ class AgentFolder(msgspec.Struct, frozen=True):
 
     @property
     def progress(self) -> Path:
-        """Report on the completed cycles, for people to read."""
+        """Return the file with the report on completed cycles, for people to read."""
         return self.path / "progress.md"
 
     @property
     def clean_exit(self) -> Path:
-        """Marker that prevents restarts of the agent; an operator's command overrides it."""
+        """Return the marker that prevents restarts, until an operator's command overrides it."""
         return self.run / ".clean-exit"
 
     @property
     def fresh(self) -> Path:
-        """Marker that requests one fresh session."""
+        """Return the marker that requests one fresh session."""
         return self.run / ".fresh"
 
     @property
     def output(self) -> Path:
-        """Output of a supervisor that is running in the background."""
+        """Return the file with the output of a background supervisor."""
         return self.run / "output.log"
 
     def stamp(self) -> tuple[object, ...]:
@@ -163,7 +163,7 @@ class AgentFolder(msgspec.Struct, frozen=True):
 
     @property
     def started(self) -> Path:
-        """Record of the supervisor that the watchdog started, until it succeeds or fails."""
+        """Return the record of a supervisor that the watchdog has started."""
         return self.run / "started.json"
 
     def read_start_record(self) -> bytes | None:
@@ -197,12 +197,12 @@ class AgentFolder(msgspec.Struct, frozen=True):
 
     @property
     def rejected_records(self) -> Path:
-        """File of records whose kind is unknown to this version of Rekindle, one per line."""
+        """Return the file of records with a kind that this version of Rekindle does not know."""
         return self.run / "inbox.rejected"
 
     @property
     def audit(self) -> Path:
-        """File with the last problem in writing the git audit trail, if there is one."""
+        """Return the file with the last problem of the git audit trail, if there was one."""
         return self.run / "audit.json"
 
     @property
@@ -219,7 +219,7 @@ class AgentFolder(msgspec.Struct, frozen=True):
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """The plain files that commands may read or lock."""
+        """Return the regular files that commands may read or lock."""
         state_files = (
             self.log,
             self.state,
@@ -275,12 +275,12 @@ class RekindleFolder(msgspec.Struct, frozen=True):
 
     @property
     def agent_dirs(self) -> Path:
-        """File that maps work folders to agents, one per line; read by hooks."""
+        """Return the file that maps work folders to agents, one per line; hooks read it."""
         return self.path / "dirs"
 
     @property
     def summarizer(self) -> Path:
-        """Instructions for the summarizer, used if its persona does not name a file."""
+        """Return the default instructions for summarizers whose persona names no file."""
         return self.path / "personas" / "summarizer.md"
 
     @property

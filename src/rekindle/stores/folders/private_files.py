@@ -43,57 +43,57 @@ class PrivateAgent(msgspec.Struct, frozen=True):
 
     @property
     def inbox(self) -> Path:
-        """The operator's commands that are not in the log yet."""
+        """Return the inbox with the operator's commands that are not in the log yet."""
         return self.path / "inbox"
 
     @property
     def seal(self) -> Path:
-        """The log's sealed length, with the chain of hashes up to that offset."""
+        """Return the file with the log's sealed length and its chain of hashes."""
         return self.path / "seal"
 
     @property
     def spent(self) -> Path:
-        """The run's spending, unaffected by later changes to the log."""
+        """Return the file with the run's spending, which changes to the log do not affect."""
         return self.path / "spent.json"
 
     @property
     def accepting(self) -> Path:
-        """The run's spending, saved while the operator accepts a log and removed afterwards."""
+        """Return the file with the run's spending while the operator accepts a log."""
         return self.path / "accepting.json"
 
     @property
     def last_question(self) -> Path:
-        """Number of the agent's last question, unaffected by later changes to the log."""
+        """Return the file with the last question's number, independent of the log."""
         return self.path / "last-question"
 
     @property
     def settings(self) -> Path:
-        """The agent's settings that the operator most recently accepted."""
+        """Return the file with the agent's settings that the operator accepted last."""
         return self.path / "settings.json"
 
     @property
     def launch(self) -> Path:
-        """Folder for the files that a launch passes to its CLI, such as hooks and policy."""
+        """Return the folder for files that a launch passes to its CLI, such as hooks and policy."""
         return self.path / "launch"
 
     @property
     def asked(self) -> Path:
-        """Folder that contains a working folder for each question that Rekindle asks a CLI."""
+        """Return the folder with a working folder for each question that Rekindle asks a CLI."""
         return self.path / "asked"
 
     @property
     def environment(self) -> Path:
-        """The operator's environment without secrets, for supervisors that the watchdog starts."""
+        """Return the file with the operator's environment, without secrets, for the watchdog."""
         return self.path / "environment.json"
 
     @property
     def window(self) -> Path:
-        """Marker that the supervisor belongs in a tmux window, because `up --tmux` started it."""
+        """Return the marker for a supervisor in a tmux window, as started by `up --tmux`."""
         return self.path / "window"
 
     @property
     def processes(self) -> Path:
-        """Record of the agent's background processes, which the supervisor kills."""
+        """Return the record of the agent's background processes, which the supervisor kills."""
         return self.path / "processes.json"
 
 
@@ -118,7 +118,7 @@ class PrivateProject(msgspec.Struct, frozen=True):
 
     @property
     def fleet(self) -> Path:
-        """The manifest's `fleet:` that the operator most recently accepted."""
+        """Return the file with the manifest's `fleet:` that the operator accepted last."""
         return self.path / "fleet.json"
 
     def agent(self, name: str) -> PrivateAgent:

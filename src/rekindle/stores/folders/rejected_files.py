@@ -1,4 +1,4 @@
-"""Names and count of `*.rejected` files: edits, drafts and log lines that could not be used."""
+"""Name and count `*.rejected` files: edits, drafts and log lines that could not be used."""
 
 import re
 from contextlib import suppress

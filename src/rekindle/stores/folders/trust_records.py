@@ -1,4 +1,4 @@
-"""The folders that the user accepted on this host, and the accepted settings of their agents.
+"""Record the folders that the user accepted on this host, and their agents' accepted settings.
 
 A cloned or copied repository may contain its own `rekindle.yaml` and `.rekindle`. Neither is used
 until the user has accepted the folder on this host. The record is stored outside the folder and

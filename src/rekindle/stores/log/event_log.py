@@ -113,7 +113,7 @@ def read_batches(  # noqa: C901, PLR0917 - one argument per known value
                 losses.append(LostEvents(seq))
             continue
         if event.gen < gen:
-            bad.append(BadLine(offset, f"generation {event.gen} was taken over by {gen}"))
+            bad.append(BadLine(offset, f"generation {event.gen} was replaced by {gen}"))
             continue
         if isinstance(event, AgentReceived):
             losses.clear()  # this event contains the state of all events before it

@@ -84,7 +84,10 @@ class InboxRecord(msgspec.Struct, frozen=True):
         if isinstance(event, events.OPERATOR_COMMANDS) and not self.is_from_operator:
             raise ForgedCommandError(event.kind)
         if self.is_spooled and not isinstance(event, events.HOOK_REPORTS):
-            raise DocumentError("hooks' spool", f"has a hook record of the kind {event.kind}")
+            raise DocumentError(
+                "hooks' spool",
+                f"has a hook record of kind {event.kind}, which hooks may not report",
+            )
         return (redaction or Redaction()).event(event)
 
     def _event(self, harnesses: HookParsers) -> AnyEvent | UnknownEvent | None:
@@ -102,7 +105,7 @@ class InboxRecord(msgspec.Struct, frozen=True):
             if line.harness not in harnesses:
                 raise DocumentError("hook record", f"names an unknown harness ({line.harness})")
             return harnesses[line.harness](line)
-        raise DocumentError("inbox record", "is incomplete, or of an unknown kind")
+        raise DocumentError("inbox record", "is incomplete, or has an unknown kind")
 
 
 class InboxSegment(msgspec.Struct, frozen=True):
@@ -112,7 +115,7 @@ class InboxSegment(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """The segment's name in the log; its prefix cannot be forged by a file in the workspace."""
+        """Return the segment's name in the log; a file in the workspace cannot forge its prefix."""
         return f"operator/{self.path.name}" if self.is_from_operator else self.path.name
 
 
@@ -125,7 +128,9 @@ def append_records(folder: Path, records: Sequence[Event], *, durable: bool) -> 
             written = os.write(fd, data)
         if written != len(data):
             raise StoreError(
-                str(folder), "only a part was written", hint="free some disk space, then retry"
+                str(folder),
+                "only part of the data was written",
+                hint="free some disk space, then retry",
             )
         if durable:
             durable_files.sync_descriptor(fd, folder)

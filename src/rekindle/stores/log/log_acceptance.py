@@ -1,4 +1,4 @@
-"""Acceptance: the operator accepts a log that does not match its seal.
+"""Let the operator accept a log that does not match its seal.
 
 The agent can write to its log and to every other file of its workspace, and can make them agree.
 Only the user's folder shows which lines Rekindle wrote, because it holds the seal's records and the

@@ -54,7 +54,7 @@ class Seal(msgspec.Struct, frozen=True):
 
     @property
     def places(self) -> tuple[ChainPosition, ...]:
-        """The positions at which an unmodified log may end, the later one first."""
+        """Return the positions at which an unmodified log may end, the later one first."""
         return (self.then, self.base) if self.then else (self.base,)
 
 
@@ -129,7 +129,9 @@ def _append_seal(path: Path, seal: Seal, *, durable: bool) -> None:
         data = _render_seal(seal)
         if os.write(fd, data) != len(data):
             raise StoreError(
-                str(path), "only a part was written", hint="free some disk space, then retry"
+                str(path),
+                "only part of the data was written",
+                hint="free some disk space, then retry",
             )
         if durable:
             durable_files.sync_descriptor(fd, path)

@@ -83,7 +83,7 @@ class AgentView(msgspec.Struct, frozen=True):
 
     @property
     def is_tampered(self) -> bool:
-        """Whether the log differs from the one that Rekindle wrote on this host."""
+        """Return whether the log differs from the one that Rekindle wrote on this host."""
         return self.condition in seal.TAMPERED_CONDITIONS
 
 
@@ -254,11 +254,11 @@ def _read_log(before: AgentView, folder: AgentFolder, until: int | None = None) 
 def _require_no_trace(folder: AgentFolder) -> None:
     """Raise an error if the log is missing or empty although other files show that it existed."""
     if seq := read_state_seq(folder):
-        raise LogMissingError(str(folder.path), f"state.json was made at event {seq}")
+        raise LogMissingError(str(folder.path), f"state.json was written at event {seq}")
     if folder.private is None and durable_files.path_exists(folder.snapshot):
-        raise LogMissingError(str(folder.path), "there is a snapshot of it")
+        raise LogMissingError(str(folder.path), "a snapshot of it exists")
     if next(durable_files.list_entries(folder.archive), None) is not None:
-        raise LogMissingError(str(folder.path), "the archive holds documents that it committed")
+        raise LogMissingError(str(folder.path), "the archive has documents that it committed")
 
 
 def _has_only_grown(before: AgentView, folder: AgentFolder) -> bool:
@@ -316,7 +316,7 @@ def require_whole_log(folder: AgentFolder, seq: int) -> None:
     if state_seq > seq:
         raise DocumentError(
             "ops.jsonl",
-            f"ends at event {seq}, but state.json was made at event {state_seq}",
+            f"ends at event {seq}, but state.json was written at event {state_seq}",
             hint="restore ops.jsonl from a backup; to continue without the lost events, move"
             f" state.json and snapshot.json out of {folder.path}",
         )

@@ -1,4 +1,4 @@
-"""Files that changed in a folder without git, according to the file system."""
+"""Find files that changed in a folder without git, according to the file system."""
 
 import os
 from collections import deque

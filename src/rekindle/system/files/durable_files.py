@@ -1,4 +1,4 @@
-"""Durable files: Rekindle's own files, read and written safely. Only this module calls fsync.
+"""Read and write Rekindle's own files durably; only this module calls fsync.
 
 A failed fsync is never retried on the same descriptor: the kernel may have dropped the dirty pages,
 and a second fsync would report success for lost bytes.
@@ -180,7 +180,9 @@ def read_user_file(path: Path, most: int) -> bytes:
 
 def _make_not_regular_error(path: Path) -> UnsafePathError:
     return UnsafePathError(
-        str(path), "is not a regular file", hint="put a regular file there, or a link to one"
+        str(path),
+        "is not a regular file",
+        hint="put a regular file there, or a link to a regular file",
     )
 
 
@@ -194,7 +196,7 @@ def _read_up_to(file: BinaryIO, path: Path, most: int) -> bytes:
 
 
 def read_last_bytes(path: Path, most: int) -> bytes | None:
-    """Return the last bytes of a plain file, or None if it does not exist."""
+    """Return the last bytes of a regular file, or None if it does not exist."""
     with translate_os_errors(path):
         try:
             with hold_plain(path, os.O_RDONLY) as fd:
@@ -204,7 +206,7 @@ def read_last_bytes(path: Path, most: int) -> bytes | None:
 
 
 def open_plain(path: Path, flags: int, root: Path | None = None) -> int:
-    """Open a plain file without following links; the caller must close the descriptor."""
+    """Open a regular file without following links; the caller must close the descriptor."""
     flags |= os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     with safe_folders.open_parent(path, root) as folder:
         fd = os.open(path.name, flags, FILE_MODE, dir_fd=folder)
@@ -218,7 +220,7 @@ def open_plain(path: Path, flags: int, root: Path | None = None) -> int:
 
 @contextmanager
 def hold_plain(path: Path, flags: int) -> Iterator[int]:
-    """Yield a descriptor for a plain file, opened without following links, then close it."""
+    """Yield a descriptor for a regular file, opened without following links, then close it."""
     fd = open_plain(path, flags)
     try:
         yield fd
@@ -277,7 +279,7 @@ def refuse_link(path: Path) -> None:
             return
     if not stat.S_ISDIR(mode):
         raise UnsafePathError(
-            str(path), "is not a folder", hint="remove it, or move what it points to here"
+            str(path), "is not a folder", hint="remove the link, or move its target here"
         )
 
 
@@ -366,4 +368,4 @@ def _sync(fd: int, path: Path) -> None:
 
 def _refuse_unless_plain(fd: int, path: Path) -> None:
     if not stat.S_ISREG(os.fstat(fd).st_mode):
-        raise UnsafePathError(str(path), "is not a plain file", hint="remove it")
+        raise UnsafePathError(str(path), "is not a regular file", hint="remove it")

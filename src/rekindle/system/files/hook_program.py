@@ -66,7 +66,7 @@ def provide_program() -> bool:
     durable_files.replace_file(program, compile_hook())
     if _read_program(program) != compile_hook():
         raise StoreError(
-            str(program), "does not have the content that was just written", hint="check its disk"
+            str(program), "does not contain what was just written to it", hint="check the disk"
         )
     return True
 

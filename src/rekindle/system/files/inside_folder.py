@@ -18,10 +18,10 @@ _FILE_MODE, _FOLDER_MODE = 0o644, 0o755
 
 
 def read(root: Path, name: str, most: int) -> bytes | None:
-    """Return the bytes of a plain file below `root`, or None if it does not exist.
+    """Return the bytes of a regular file below `root`, or None if it does not exist.
 
     Raises:
-        StoreError: The file is too large, or it or a folder above it is a link or a special file.
+      StoreError: The file is too large, or it or a folder above it is a link or a special file.
     """
     data = durable_files.read_bytes(root / name, most + 1, root=root)
     if data is not None and len(data) > most:

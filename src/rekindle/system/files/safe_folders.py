@@ -19,7 +19,7 @@ _FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 class LinkedFolderError(OSError):
-    """A folder below `.rekindle` is a link."""
+    """Raised when a folder below `.rekindle` is a link."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(errno.ELOOP, os.strerror(errno.ELOOP), str(path))

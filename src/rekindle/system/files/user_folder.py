@@ -62,7 +62,7 @@ def make_user_folder(*parts: str) -> Path:
         status = root.lstat()
         if status.st_uid != os.getuid():
             raise UnsafePathError(
-                str(root), "belongs to another user", hint="have its owner remove it"
+                str(root), "belongs to another user", hint="ask its owner to remove it"
             )
         if stat.S_IMODE(status.st_mode) != durable_files.FOLDER_MODE:
             root.chmod(durable_files.FOLDER_MODE)

@@ -119,7 +119,7 @@ def inherit_variables(names: Sequence[str]) -> dict[str, str]:
 
 
 def render_settings(settings: Mapping[str, str]) -> dict[str, str]:
-    """Return settings as environment variables, which allow setting names that `-c` does not."""
+    """Return settings as environment variables, which can set names that `-c` cannot."""
     more = {"GIT_CONFIG_COUNT": str(len(settings))} if settings else {}
     for number, (name, value) in enumerate(settings.items()):
         more |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}

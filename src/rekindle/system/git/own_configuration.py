@@ -98,7 +98,7 @@ class RepositoryPlace(msgspec.Struct, frozen=True):
         is_named = link.name == ".git" and link.is_file() and not link.is_symlink()
         return (
             f"{link} points outside the repository, and Rekindle does not write there",
-            f"if you made it: git -C {self.top} config core.worktree {self.top}"
+            f"if you created it, run: git -C {self.top} config core.worktree {self.top}"
             if is_named
             else "replace it with a file"
             if link.name in {"packed-refs", "HEAD", "index", "commondir"}

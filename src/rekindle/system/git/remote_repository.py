@@ -56,7 +56,7 @@ _ALL_BRANCHES = "+refs/heads/*:refs/remotes/origin/*"
 
 
 class RemoteState(msgspec.Struct, frozen=True):
-    """The state that a remote reports."""
+    """The state of a remote, as it reports it."""
 
     branch: str
     """The remote's default branch; empty if the remote does not report one."""
@@ -88,7 +88,8 @@ class RemoteRepository:
             raise WorkspaceError(
                 "headless",
                 f"{strip_login(self._url)} has several branches, but no default branch",
-                hint="set its default branch; in the remote: git symbolic-ref HEAD refs/heads/main",
+                hint="set its default branch, for example in the remote with: git symbolic-ref "
+                "HEAD refs/heads/main",
             )
         for ref in others:
             return RemoteState(ref.removeprefix("refs/heads/"), every[ref], seen.work)
@@ -205,7 +206,7 @@ class RemoteRepository:
         url = strip_login(self._url)
         stated = strip_login(ended.reason.replace(self._url, url))
         return WorkspaceError(
-            "remote", f"git {command}: {stated}", hint=f"try it on this host: git ls-remote {url}"
+            "remote", f"git {command}: {stated}", hint=f"test it on this host: git ls-remote {url}"
         )
 
 

@@ -31,11 +31,11 @@ _REFUSALS = (
     (
         "dubious ownership",
         "unsafe",
-        "git refuses a repository that belongs to another user",
-        "git status shows how to allow it",
+        "git refused a repository that belongs to another user",
+        "`git status` shows how to allow it",
     ),
     ("bad revision 'HEAD'", "unborn", "there is no commit yet", "git log"),
-    ("is outside repository", "elsewhere", "", "name the file relative to the repository"),
+    ("is outside repository", "elsewhere", "", "give the file's path relative to the repository"),
 )
 _TIP = "%(refname)%00%(objectname)%00%(symref)%00%(worktreepath)%00%(contents)"
 _READ_SETTINGS = {"remote", "config"}
@@ -243,7 +243,7 @@ class Repository:
             raise AuditError(
                 "slow",
                 str(late),
-                hint="Rekindle retries later; to retry now: rekindle doctor --fix",
+                hint="Rekindle will retry later; to retry now: rekindle doctor --fix",
             ) from late
         except OSError as error:
             raise AuditError(
@@ -329,14 +329,16 @@ def _make_refusal(command: str, complaint: str) -> AuditError:
         branch = match[1]
         return AuditError(
             "in-the-way",
-            f"the branch {branch} is in the way",
+            f"the existing branch {branch} blocks the audit branch",
             hint=f"git branch -m {branch} {branch.replace('/', '-')}-old",
         )
     if match := git_process.LOCKED.search(complaint):
         return AuditError(
-            "locked", f"git {command}: {stated}", hint=f"if no git is running: rm '{match[1]}'"
+            "locked",
+            f"git {command}: {stated}",
+            hint=f"if no git process is running: rm '{match[1]}'",
         )
     for phrase, cause, reason, hint in _REFUSALS:
         if phrase in complaint:
             return AuditError(cause, reason or stated, hint=hint)
-    return AuditError("refused", f"git {command}: {stated}", hint="git status; git fsck")
+    return AuditError("refused", f"git {command}: {stated}", hint="run: git status; git fsck")

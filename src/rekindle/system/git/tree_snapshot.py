@@ -82,7 +82,7 @@ class WorkingCopy:
 
     @property
     def has_index(self) -> bool:
-        """Whether any files have ever been checked out or added here."""
+        """Return whether any files have ever been checked out or added here."""
         return self._index.exists()
 
     def read_head(self) -> HeadPosition:
@@ -305,7 +305,9 @@ def start_git(
     program = git_process.find_git()
     if program is None:
         raise WorkspaceError(
-            "absent", "git is not installed", hint="install git; Rekindle moves workspaces with it"
+            "absent",
+            "git is not installed",
+            hint="install git, which Rekindle uses to move workspaces",
         )
     try:
         return git_process.run_git(
@@ -318,7 +320,7 @@ def start_git(
             stdin=stdin,
         )
     except TimeoutError as late:
-        raise WorkspaceError("slow", str(late), hint="Rekindle retries later") from late
+        raise WorkspaceError("slow", str(late), hint="Rekindle will retry later") from late
     except OSError as error:
         raise WorkspaceError(
             "broken", f"git could not be started: {error.strerror}", hint="git --version"
@@ -328,8 +330,10 @@ def start_git(
 def make_refusal(command: str, ended: GitResult) -> WorkspaceError:
     message = f"git {command}: {ended.reason}"
     if match := git_process.LOCKED.search(ended.complaint):
-        return WorkspaceError("locked", message, hint=f"if no git is running: rm '{match[1]}'")
-    return WorkspaceError("refused", message, hint="git status; git fsck")
+        return WorkspaceError(
+            "locked", message, hint=f"if no git process is running: rm '{match[1]}'"
+        )
+    return WorkspaceError("refused", message, hint="run: git status; git fsck")
 
 
 def _find_obstacle(root: Path, name: str) -> str:

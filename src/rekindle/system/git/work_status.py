@@ -1,4 +1,4 @@
-"""The work done in a folder, according to git. Only reads, and runs no configured program."""
+"""Read the work done in a folder from git, without running any configured program."""
 
 from collections.abc import Iterable
 from contextlib import suppress
@@ -39,7 +39,7 @@ class GitStatus:
 
     @property
     def is_known(self) -> bool:
-        """Whether the folder is in a git repository."""
+        """Return whether the folder is in a git repository."""
         return self._repository is not None
 
     def root(self) -> str:

@@ -38,7 +38,7 @@ _PIPE_BYTES = 1024 * 1024
 
 
 class Interruption:
-    """A record of requests to stop: Ctrl-C, a closed terminal, or a `kill`."""
+    """A record of requests to stop, from Ctrl-C, a closed terminal or `kill`."""
 
     SIGNALS = (*stop_signals.ENDING_SIGNALS, stop_signals.STOP_SIGNAL)
 
@@ -292,7 +292,7 @@ class _LineBuffer:
 
     @property
     def rest(self) -> bytes:
-        """The last line, if it does not have a newline yet."""
+        """Return the last line, if it does not have a newline yet."""
         return bytes(self._rest)
 
     def add(self, piece: bytes) -> Iterator[bytes]:
@@ -318,14 +318,14 @@ def explain_start_errors(program: str, folder: str) -> Iterator[None]:
             ) from error
         reason = error.strerror or str(error)
         if error.errno == errno.ENOEXEC:
-            reason = "it is neither a binary of this system nor a script that begins with `#!`"
+            reason = "it is neither a binary for this system nor a script that starts with `#!`"
         if interpreter := program_search.find_missing_interpreter(program, folder):
             reason = f"its interpreter {interpreter} is not installed"
         raise ProgramMissingError(program, reason) from error
     except ValueError as error:  # a NUL in an argument or in the environment
         raise AgentError(
             f"{program} could not be started: {error}",
-            hint="look at `env:` and `command:` in rekindle.yaml",
+            hint="check `env:` and `command:` in rekindle.yaml",
         ) from error
 
 

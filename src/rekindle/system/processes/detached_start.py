@@ -56,7 +56,7 @@ def start_detached_program(
             raise OSError(between.errno, os.strerror(between.errno))
         raise AgentError(
             f"{argv[0]} could not be started: {between.error or 'it did not answer'}",
-            hint="look at `env:` and `command:` in rekindle.yaml",
+            hint="check `env:` and `command:` in rekindle.yaml",
         )
     finally:
         between.close()

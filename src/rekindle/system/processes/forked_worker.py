@@ -42,12 +42,12 @@ class ForkedChild:
 
     @property
     def error(self) -> str:
-        """The message of the error that stopped the child; empty if there is none."""
+        """Return the message of the error that stopped the child; empty if there is none."""
         return self._read_stop_cause()[1]
 
     @property
     def errno(self) -> int:
-        """The errno of the system error that stopped the child, or 0 if there is none."""
+        """Return the errno of the system error that stopped the child, or 0 if there is none."""
         return self._read_stop_cause()[0]
 
     def _read_stop_cause(self) -> tuple[int, str]:

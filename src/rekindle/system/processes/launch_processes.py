@@ -1,4 +1,4 @@
-"""Processes that a launch started and did not end: found, identified and ended.
+"""Find, identify and end the processes that a launch started and did not end.
 
 A killed program leaves its tools running: they have their own sessions, so a signal to the
 program's group does not reach them, and they would keep writing alongside the next launch. They are
@@ -210,7 +210,7 @@ def _end_matching(
         process_api.here.end(held, patience if number == 0 else None)
     raise AgentError(
         f"processes of {whose} could not be ended: {remaining}",
-        hint="look at these processes (ps) and end them by hand, then run again",
+        hint="check these processes (ps) and end them by hand, then run the command again",
     )
 
 

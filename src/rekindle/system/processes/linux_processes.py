@@ -265,7 +265,7 @@ def _find_others(pid: int, mark: str, uptime: float) -> dict[int, list[bytes]]:
 
 
 def _count_moved_bytes(pid: int) -> int:
-    """Return how many bytes a process has read and written, or 0 if the kernel does not tell."""
+    """Return how many bytes a process has read and written, or 0 if this is not reported."""
     try:
         counts = _read(f"{_PROC}/{pid}/io").split()
     except OSError:

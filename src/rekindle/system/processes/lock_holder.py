@@ -1,4 +1,4 @@
-"""Signals to the process that holds a lock."""
+"""Send signals to the process that holds a lock."""
 
 import signal
 from pathlib import Path

@@ -75,8 +75,8 @@ def resolve_command(argv: Sequence[str], path: str | None = None) -> tuple[str, 
             return tuple(argv)
         raise ProgramMissingError(
             name,
-            "PATH has it only in the workspace, where the agent could replace it",
-            hint=f"install {name} outside the project, or name its path under `command:`",
+            "it is only in the workspace, where the agent could replace it",
+            hint=f"install {name} outside the project, or give its path under `command:`",
         )
     with open(program, "rb") as file:  # noqa: PTH123 - a binary may be 200 MB
         first = file.read(_SHEBANG_BYTES).partition(b"\n")[0]

@@ -205,7 +205,7 @@ def signal_if(pid: int, number: signal.Signals, is_meant: Callable[[], bool]) ->
 
 
 def watch_exit(pid: int) -> int | None:  # noqa: ARG001 - as on Linux
-    """Return None, because an exit cannot be awaited along with streams and must be polled."""
+    """Return None, because the exit cannot be awaited together with streams and must be polled."""
     return None
 
 

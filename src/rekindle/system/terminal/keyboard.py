@@ -1,4 +1,4 @@
-"""Wait for a person at the terminal to press Enter. Typed text is never used as an answer."""
+"""Wait for a person at the terminal to press Enter; typed text is never used as an answer."""
 
 import os
 import select

@@ -88,7 +88,7 @@ class TerminalChild:
 
     @property
     def pid(self) -> int:
-        """The pid of the session leader, which stops and exits when the program does."""
+        """Return the pid of the session leader, which stops and exits when the program does."""
         return self._popen.pid
 
     @property
@@ -99,7 +99,7 @@ class TerminalChild:
 
     @property
     def errors(self) -> str:
-        """The text printed after all screen drawing: why a program could not start or continue.
+        """Return the text after all screen drawing, which says why a program failed.
 
         The drawn screen shows a conversation, and does not say how the program ended.
         """
@@ -330,6 +330,6 @@ def _open_terminal() -> int:
         with contextlib.suppress(OSError):
             return os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
     raise AgentError(
-        "an agent with `mode: stay` needs a terminal, and there is none here",
-        hint="start it in a terminal or a window of tmux, as `rekindle up --tmux` does",
+        "an agent with `mode: stay` needs a terminal",
+        hint="start it in a terminal or in a tmux window (`rekindle up --tmux`)",
     )

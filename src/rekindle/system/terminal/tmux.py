@@ -20,8 +20,8 @@ from rekindle.thresholds.supervision import TMUX_SECONDS
 
 _FOLDER = "tmux"
 _SOCKET_BYTES = 103
-"""Maximum length of a socket's path in bytes that every system accepts: macOS 103, Linux 107."""
-_INSTEAD = "start the agent yourself, with `rekindle run`"
+"""Maximum length in bytes of a socket path that every system accepts: macOS 103, Linux 107."""
+_INSTEAD = "start the agent yourself with `rekindle run`"
 
 
 def find_socket() -> Path:
@@ -53,12 +53,12 @@ def open_window(
     """
     tmux = program_search.find_executable("tmux")
     if tmux is None:
-        raise UsageError("tmux is not installed", hint="install it, or leave --tmux out")
+        raise UsageError("tmux is not installed", hint="install it, or omit --tmux")
     path = find_socket()
     if len(bytes(path)) > _SOCKET_BYTES:
         raise UsageError(
             f"the path of the tmux socket is too long: {path}",
-            hint="leave --tmux out; `rekindle events` shows what the agents do",
+            hint="omit --tmux; `rekindle events` shows what the agents do",
         )
     user_folder.make_user_folder(_FOLDER)
     server = [tmux, "-S", str(path)]

@@ -147,10 +147,10 @@ def test_an_unreadable_history_is_refused_with_a_hint(rekindle, repository, tmp_
     (tmp_path / "other.jsonl").write_text('{"text": 3}\n')
     (tmp_path / "cut.xz").write_bytes(lzma.compress(jsonl(STEPS).encode())[:-20])
     for source, code, complaint in (
-        ("nowhere", 7, "neither a file nor a folder"),
-        ("repo:missing.md", 7, "no commit of repo has a file 'missing.md'"),
-        ("repo:notes", 7, "no commit of repo has a file 'notes'"),
-        ("repo:", 7, "'' is not a file name"),
+        ("nowhere", 7, "neither a file nor REPO:PATH"),
+        ("repo:missing.md", 7, "no commit in repo has the file 'missing.md'"),
+        ("repo:notes", 7, "no commit in repo has the file 'notes'"),
+        ("repo:", 7, "'' is not a valid file name"),
         ("repo:../elsewhere.md", 5, "outside repository"),
         ("empty:relay.md", 5, "there is no commit yet"),
         ("broken.jsonl", 4, "broken.jsonl:2"),

@@ -94,7 +94,7 @@ def test_a_relay_that_waits_is_answered_once_though_the_supervisor_is_killed(pro
         refused = project("answer", *words, code=2)
         assert "no answer was given" in refused
         assert '`rekindle answer trades-1 "TEXT"`; choices: TEXT, stop' in refused
-    assert "not one of its choices" in project("answer", "trades-1", "", code=2)
+    assert "not one of the choices" in project("answer", "trades-1", "", code=2)
     assert "TEXT is a placeholder" in project("answer", "trades-1", "TEXT", code=2)
     assert "use `rekindle answer`" in project("approve", "trades-1", code=2)
     for words in (("trdes-1", "stop"), ("trdes", "stop"), ("trdes", "Take", "two"), ("trdes",)):

@@ -98,7 +98,7 @@ def test_a_phoenix_folder_becomes_an_agent(rekindle, tmp_path, phoenix):
         "Order flour",
         "1 open loop",
         "ops.jsonl",
-        "unreadable lines of resolved.jsonl: 1",
+        "resolved.jsonl has unreadable lines: 1",
     ):
         assert word in out
     assert "bakery" in manifest.parse((tmp_path / "here/rekindle.yaml").read_text()).agents

@@ -278,7 +278,7 @@ def test_the_agent_gives_way_to_a_person_who_pushes_all_the_time(host, fleet, mo
 
 @pytest.mark.parametrize(
     "answer",
-    [EngineCutOff("the worker is gone (x)"), LeaseRefusal("generation 1 was followed by 2")],
+    [EngineCutOff("the worker has exited (x)"), LeaseRefusal("generation 1 was replaced by 2")],
 )
 def test_an_expired_lease_is_reported_in_the_fleets_words(answer):
     """The error does not suggest a take-over, because the fleet hands over by itself."""

@@ -322,7 +322,7 @@ def test_a_prompt_that_no_command_line_holds():
 @pytest.mark.parametrize("session", ["", "latest", f"{SESSION} ", f"{SESSION}\n", SESSION.upper()])
 def test_an_invalid_session_id(session):
     """Only an id that the CLI would find under exactly this name is requested."""
-    with pytest.raises(UsageError, match="cannot be a session"):
+    with pytest.raises(UsageError, match="is not a valid session id"):
         claude_harness.command(LaunchSpec(session=session))
 
 
@@ -682,7 +682,7 @@ def test_a_list_in_one_rule_is_refused(rule, key):
     start = LaunchSpec(session=SESSION, persona=Persona(permissions=permissions))
     with pytest.raises(UnenforceableError) as raised:
         claude_harness.command(start)
-    assert "one tool for each item" in raised.value.hint
+    assert "one tool per item" in raised.value.hint
 
 
 def test_rules_of_one_tool_are_accepted():

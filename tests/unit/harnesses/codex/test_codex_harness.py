@@ -194,7 +194,7 @@ def test_hooks_in_our_words():
 def test_a_hook_without_a_session():
     """It reports nothing that could be kept."""
     hook = HookRecord(harness="codex", event="Stop", ts=datetime.now(UTC), payload=b"{}")
-    with pytest.raises(DocumentError, match="names no session"):
+    with pytest.raises(DocumentError, match="does not name a session"):
         codex_harness.read_hook(hook)
 
 
@@ -231,7 +231,7 @@ def test_commands_of_the_agent_have_a_path_of_their_own():
 @pytest.mark.parametrize("session", ["", "latest", f"{SESSION} ", f"{SESSION}\n", SESSION.upper()])
 def test_an_invalid_session_id(session):
     """Codex would take it for a name, and open a new session for it."""
-    with pytest.raises(UsageError, match="cannot be a session"):
+    with pytest.raises(UsageError, match="is not a valid session id"):
         codex_harness.command(LaunchSpec(session=session, resumes=True))
 
 

@@ -225,7 +225,7 @@ def test_a_payload_that_was_cut():
 
 def test_a_payload_without_a_session():
     """It is refused by name, and not made up."""
-    with pytest.raises(DocumentError, match="names no session"):
+    with pytest.raises(DocumentError, match="does not name a session"):
         gemini_harness.read_hook(hooked("PostToolUse", b"{}"))
 
 
@@ -276,7 +276,7 @@ def test_in_a_terminal():
 @pytest.mark.parametrize("session", ["", "latest", "1", f"{SESSION}\n", SESSION.upper()])
 def test_an_invalid_session_id(session):
     """`latest`, which may be any session, is refused too."""
-    with pytest.raises(UsageError, match="cannot be a session"):
+    with pytest.raises(UsageError, match="is not a valid session id"):
         gemini_harness.command(LaunchSpec(session=session))
 
 

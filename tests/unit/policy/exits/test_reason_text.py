@@ -42,14 +42,14 @@ def test_without_a_supervisor_the_command_starts_one(why, is_safe, command):
 
 
 def test_only_the_hint_of_a_stall_names_the_setting_that_switches_it_off():
-    off = "; `runtime: stall: pause: false` switches such pauses off"
+    off = "; `runtime: stall: pause: false` disables such pauses"
     pauses = {why for why in STOP_REASONS if reason_text.render_hint(why, "trades").endswith(off)}
     assert pauses == {"disputed", "stalled", "waiting"}
 
 
 def test_enter_is_named_beside_the_command_that_it_saves():
     hint = reason_text.render_hint("stalled", "trades", is_safe=True, takes_enter=True)
-    assert "; then `rekindle restart trades`, or Enter here; " in hint
+    assert "; then `rekindle restart trades`, or press Enter here; " in hint
     hint = reason_text.render_hint("host", "trades", is_safe=True)
     assert hint == "check the hosts of its pool; then `rekindle restart trades`"
 

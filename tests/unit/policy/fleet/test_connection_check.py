@@ -88,11 +88,11 @@ def test_an_unknown_key_is_named_with_its_line(section, line, like):
 @pytest.mark.parametrize(
     ("said", "words"),
     [
-        ("address: engine", "is not an engine's address"),
-        ("address: https://engine:443", "is not an engine's address"),
-        ("address: engine:0", "is not an engine's address"),
-        ("address: engine:65536", "is not an engine's address"),
-        ("address: 'engine:443 '", "is not an engine's address"),
+        ("address: engine", "is not a valid engine address"),
+        ("address: https://engine:443", "is not a valid engine address"),
+        ("address: engine:0", "is not a valid engine address"),
+        ("address: engine:65536", "is not a valid engine address"),
+        ("address: 'engine:443 '", "is not a valid engine address"),
         ("namespace: ''", "namespace"),
         ("pool: Large Hosts", "is not a valid pool name"),
         ("heartbeat_timeout: 1s", "is not valid"),

@@ -140,7 +140,7 @@ def test_a_session_that_is_full_from_its_first_turn_on_halts():
     assert window_rule.decide_halt([handed(1, first=20, at=81)], 80) is None
     found = window_rule.decide_halt([handed(1, first=80, at=80)], 80)
     assert isinstance(found, EnterSafeMode)
-    assert "80 % full at its first turn" in found.words
+    assert "80 % full at the first turn" in found.words
     assert "compaction: off" in found.words
 
 

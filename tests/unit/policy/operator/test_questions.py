@@ -239,13 +239,13 @@ def test_an_answer_to_an_unknown_question_is_refused():
     log = Log(safe())
     given = answers.make_answer(log.known, log.known.questions["trades-1"], "retry", NOON)
     other = msgspec.structs.replace(given, question="trades-9")
-    assert answers.judge_answer(log.known, other, NOON).refused == "there is no such question"
+    assert answers.judge_answer(log.known, other, NOON).refused == "no such question exists"
 
 
 @pytest.mark.parametrize("words", ["", "maybe", "retry now"])
 def test_words_that_are_not_a_choice_are_refused(words):
     log = Log(safe())
-    with pytest.raises(AnswerError, match="not one of its choices") as refused:
+    with pytest.raises(AnswerError, match="not one of the choices") as refused:
         log.answer(words)
     assert refused.value.choices == ("retry", "stop")
 

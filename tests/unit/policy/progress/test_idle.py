@@ -104,7 +104,7 @@ def test_a_good_end_ends_the_failures():
         (idle.IdleWork(launches=39, seconds=43_199.0, usd=999.0), ""),
         (idle.IdleWork(launches=40), "40 launches in a row without progress"),
         (idle.IdleWork(seconds=43_200.0), "12 hours of work without progress"),
-        (idle.IdleWork(usd=20.0, billed=True), "$20.00 were spent without progress"),
+        (idle.IdleWork(usd=20.0, billed=True), "$20.00 was spent without progress"),
         (idle.IdleWork(usd=19.99, billed=True), ""),
     ],
 )

@@ -172,7 +172,7 @@ def test_a_file_that_every_cycle_changes_is_not_shipped():
     for constant, is_shipped in ((), True), (("out/run-3.txt",), False):
         found = check_stage(TopicStage.SHIP, SAME, ["out/run-3.txt"], constant=constant)
         assert found.ok is is_shipped
-    assert found.words == "changed nothing but what every cycle changes, such as out/run-3.txt"
+    assert found.words == "changed only files that every cycle changes, such as out/run-3.txt"
 
 
 def launch(seq, kind="crash", signs=None, **more):

@@ -90,7 +90,7 @@ def test_changes_are_short_and_harmless():
     evil = {"a": "x" * 5000 + "\n\x1b]0;title\x07"}
     [change] = compare_settings({}, evil)
     assert len(change.render()) < 200
-    assert "5024 characters: read them in rekindle.yaml" in change.render()
+    assert "5024 characters; read all of them in rekindle.yaml" in change.render()
     assert change.render().isprintable()
     many = compare_settings({}, {f"k{number}": number + 1 for number in range(9)})
     assert render_changes(many).endswith("; and 6 more")

@@ -68,7 +68,7 @@ def test_a_state_that_cannot_be_read_is_refused():
     for data, reason in ((b"[", "state"), (nested(ADOPT_DEPTH + 1), "nested too deeply")):
         with pytest.raises(DocumentError, match=reason) as caught:
             planned(state=data)
-        assert "relay alone" in caught.value.hint
+        assert "adopt only the relay" in caught.value.hint
     assert planned(state=nested(ADOPT_DEPTH)).state is not None
     lists = b'{"a":' + b"[" * ADOPT_DEPTH + b"]" * ADOPT_DEPTH + b"}"
     with pytest.raises(DocumentError, match="nested too deeply"):
@@ -99,7 +99,7 @@ def test_the_lines_of_a_resolution_log():
     assert found[2].reason == "only a reason"
     assert found[2].id
     left = planned(resolved=data).left
-    assert left == ("unreadable lines of resolved.jsonl: 3",)
+    assert left == ("resolved.jsonl has unreadable lines: 3",)
     assert planned(resolved=lines({"id": "a"})).left == ()
 
 

@@ -59,7 +59,7 @@ def test_a_refused_call_is_permitted_beside_all_that_is_needed(allowed, calls, h
         (Permissions(allowed_tools=["Read"]), "codex", "allowed_tools: [Read, Bash]}}}"),
         (Permissions(allowed_tools=RUN), "codex", "`writable_roots`"),
         (Permissions(deny=["Edit", "Write"]), "codex", "Bash]}}}, without `deny:`"),
-        (Permissions(allowed_tools=RUN), "claude-code", "its own settings"),
+        (Permissions(allowed_tools=RUN), "claude-code", "own settings"),
     ],
 )
 def test_a_hint_names_a_change_that_helps(permissions, harness, helps):

@@ -150,7 +150,7 @@ def test_the_run_is_done_when_its_command_says_so_whatever_else():
 
 
 def test_after_its_cycles_a_run_is_over_and_never_called_done():
-    for until, words in (("", "reported no end of its work"), ("failed", "does not pass")):
+    for until, words in (("", "did not report the end of its work"), ("failed", "does not pass")):
         found = after(cycle(1, until=until), done=3, cap=3)
         assert found.why == "cycles"
         assert "3 cycles" in found.words
@@ -163,7 +163,7 @@ def test_a_command_of_until_that_could_not_be_started_is_named_so():
     found = after(cycle(1, until="failed", until_words=words), done=3, cap=3)
     assert found.words == "3 cycles, and `until:` could not be started: no such file"
     claims = [claim(n, until="failed", until_words=words) for n in (1, 2, 3)]
-    assert "done, and `until:` could not be started: no such file" in after(*claims).words
+    assert "done, but `until:` could not be started: no such file" in after(*claims).words
 
 
 @pytest.mark.parametrize(

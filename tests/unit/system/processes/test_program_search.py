@@ -91,5 +91,5 @@ def test_a_script_without_its_first_line_is_named_so(tmp_path: Path) -> None:
     script = tmp_path / "agent.sh"
     script.write_text("echo done\n")
     script.chmod(0o755)
-    with pytest.raises(ProgramMissingError, match="nor a script that begins with `#!`"):
+    with pytest.raises(ProgramMissingError, match="nor a script that starts with `#!`"):
         HostProcesses().start(("./agent.sh",), prompt="", environment={}, folder=str(tmp_path))
