@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from documented import blocks, difference, steps
+from rekindle import ports
 from throwaway import Repository, isolate
 
 ROOT = Path(__file__).parents[2]
@@ -185,6 +186,25 @@ def test_the_project_speaks_of_itself_alone():
         if path.is_file() and path != Path(__file__):
             found = forbidden.search(path.read_text(encoding="utf-8", errors="replace"))
             assert found is None, f"{name}: {found[0] if found else ''}"
+
+
+def test_the_guide_for_harnesses_names_the_members_of_each_part():
+    """Its table has the parts of `ports` and all of their members."""
+    text = (ROOT / "docs/guides/write-a-harness.md").read_text()
+    rows = re.findall(r"^\| `(Harness\w+)` \| (`[^|]+`) \|", text, re.MULTILINE)
+    shown = {part: set(re.findall(r"`(\w+)`", members)) for part, members in rows}
+    protocols = [one for one in vars(ports).values() if getattr(one, "_is_protocol", False)]
+    parts = [one for one in protocols if one.__name__ in shown]
+    assert {part.__name__: get_protocol_members(part) for part in parts} == shown
+    assert {part.__name__ for part in parts} | {"HarnessEssentials"} == {
+        one.__name__
+        for one in protocols
+        if one.__name__.startswith("Harness") and one is not ports.Harness
+    }
+
+
+def get_protocol_members(part):
+    return {name for name in vars(part) if not name.startswith("_")}
 
 
 def test_the_guide_for_harnesses_shows_the_plugin_that_is_tested():
