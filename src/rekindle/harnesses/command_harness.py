@@ -42,7 +42,7 @@ CAN = Capabilities(launch_hooks=False, hooks=False, resumes=False)
 """No environment variables are passed on by default: the manifest lists them under `env:`."""
 RELAY = "REKINDLE_RELAY"
 """Variable with the path of the file to which the program writes the next relay."""
-INSTALL = "correct `command:` in rekindle.yaml"
+INSTALL = "create it, or correct `command:` in rekindle.yaml"
 
 _CODES = {126: "its program cannot be executed", 127: "its program was not found"}
 """Exit codes with which a shell reports that it could not start the program."""

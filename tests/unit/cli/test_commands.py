@@ -738,6 +738,17 @@ def test_doctor_says_that_the_operator_stopped_an_agent_in_safe_mode(rekindle, p
     assert "    → rekindle restart trades && rekindle run trades\n" in out
 
 
+def test_restart_of_a_stopped_agent_is_recorded_only_if_it_changes_something(rekindle, project):
+    """It ends safe mode, and it can ask for a fresh session."""
+    enter_safe_mode(project)
+    assert rekindle("stop", "trades")[0] == 0
+    assert "✓ trades: nothing is running; a watchdog" in rekindle("restart", "trades")[1]
+    assert "safe mode" not in rekindle("status", "trades")[1]
+    assert rekindle("stop", "trades")[0] == 0
+    assert "· trades: nothing is running: you stopped it" in rekindle("restart", "trades")[1]
+    assert "✓ trades: nothing is running; a watchdog" in rekindle("restart", "trades", "--fresh")[1]
+
+
 def test_doctor_names_a_missing_cli_and_how_to_install_it(rekindle, project, monkeypatch):
     monkeypatch.setenv("PATH", str(project))
     code, out, _ = rekindle("doctor")
@@ -766,6 +777,7 @@ def test_doctor_without_a_project_says_how_to_begin(rekindle):
     """In an empty folder the doctor names `rekindle init`, and exits with 8."""
     code, out, _ = rekindle("doctor")
     assert code == 8
+    assert "✗ rekindle.yaml: not found in " in out
     assert "rekindle init" in out
 
 

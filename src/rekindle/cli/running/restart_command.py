@@ -80,7 +80,9 @@ def _restart(project: Project, name: str, *, fresh: bool) -> _Restart:
         print_changes(name, accept_settings(project, name))
     store = open_store_of(project)
     accept_log(store, name)
-    idle = _find_nothing_to_restart(store, name) if isinstance(store, FileStore) else None
+    idle = None
+    if isinstance(store, FileStore):
+        idle = _find_nothing_to_restart(store, name, fresh=fresh)
     if not idle:
         store.create(name)
     if isinstance(store, FileStore):
@@ -99,7 +101,7 @@ def _restart(project: Project, name: str, *, fresh: bool) -> _Restart:
 
 
 def _find_nothing_to_restart(
-    store: FileStore, name: str
+    store: FileStore, name: str, *, fresh: bool
 ) -> Literal["new", "done", "stopped"] | None:
     """Return why the agent cannot be restarted, or None if it can."""
     if store.is_supervised(name):
@@ -109,7 +111,10 @@ def _find_nothing_to_restart(
         return "new"
     if policy.is_done(known.run):
         return "done"
-    return "stopped" if known.run.desired == "stopped" else None
+    run = known.run
+    holds = run.is_safe or run.is_over or (run.waiting and run.waiting.seq > run.since)
+    # A restart of a stopped agent still ends safe mode or a wait, and can choose a fresh session.
+    return "stopped" if run.desired == "stopped" and not (holds or fresh) else None
 
 
 def _print_restarted(

@@ -23,6 +23,7 @@ from rekindle.cli.output import (
 from rekindle.cli.setup.hook_selection import examine_all
 from rekindle.cli.trust_prompt import VARIABLE as TRUST_VARIABLE
 from rekindle.config import Project
+from rekindle.documents.manifest import MANIFEST_FILE
 from rekindle.errors import CheckFailedError, RekindleError
 from rekindle.formats.counts import render_count
 from rekindle.plugins import find_program
@@ -109,18 +110,20 @@ def _examine_all() -> dict[str, list[FolderProblem]]:
     try:
         project = config.load_project(find_current_folder())
     except RekindleError as error:
-        return {"rekindle.yaml": [FolderProblem(str(error), error.hint)]}
+        # The file's name comes before each of its problems.
+        words = str(error).removeprefix(f"{MANIFEST_FILE}: ")
+        return {MANIFEST_FILE: [FolderProblem(words, error.hint)]}
     store = open_store(project)
-    found: dict[str, list[FolderProblem]] = {"rekindle.yaml": []}
+    found: dict[str, list[FolderProblem]] = {MANIFEST_FILE: []}
     if not trust_checks.is_trusted(project.path):
         words = "you have not accepted this folder on this host: hooks and watchdogs ignore it"
         fix = "read rekindle.yaml, then accept it with `rekindle run` or `rekindle run --trust`"
         is_accepted_here = os.environ.get(TRUST_VARIABLE) == "1"
-        found["rekindle.yaml"].append(FolderProblem(words, fix, is_note=is_accepted_here))
+        found[MANIFEST_FILE].append(FolderProblem(words, fix, is_note=is_accepted_here))
     try:
         Notifier(project.manifest.notify).check()
     except RekindleError as error:
-        found["rekindle.yaml"].append(FolderProblem(str(error), error.hint))
+        found[MANIFEST_FILE].append(FolderProblem(str(error), error.hint))
     if project.settings.fleet is not None:
         found |= _examine_fleet(project, project.settings.fleet)
     for name in project.manifest.agents:
