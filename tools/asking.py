@@ -57,7 +57,8 @@ rekindle.yaml, and `rekindle restart` accepts them.
 
 def page() -> str:
     rows = [_INTRODUCTION.format(deadline=RuntimeSettings().questions.deadline)]
-    rows += ["## What is asked\n", "| why | choices; the last is the default |", "|---|---|"]
+    rows += ["## Questions and choices\n"]
+    rows += ["| reason | choices; the last is the default |", "|---|---|"]
     rows += [
         f"| `{why}`: {one.text} | {_listed(one.choices)} |"
         for why, one in stop_reasons.STOP_REASONS.items()
@@ -67,7 +68,7 @@ def page() -> str:
         f"| `{questions.PERMISSION}`: a call was refused |"
         f" {_listed(questions.PERMISSION_CHOICES)} |"
     )
-    rows += ["\n## What an answer does\n", "| answer | effect |", "|---|---|"]
+    rows += ["\n## Effects of answers\n", "| answer | effect |", "|---|---|"]
     rows += [f"| `{answer}` | {row.meaning} |" for answer, row in answers.ANSWERS.items()]
     rows += [
         f"| `{answer}` to `{about}` | {row.meaning} |"
