@@ -62,6 +62,8 @@ quotation that was left over before the session.
 
 ORDER_WORDS = 3
 """Significant words of a tool's line that count as an order; two can pass among the person's."""
+MARKER = re.compile(r"[\W_]*[A-Za-z_]+[\W_]*")
+"""A single identifier, such as END_STATE_JSON, which is not an order."""
 
 
 def payloads(number):
@@ -104,7 +106,8 @@ def written(kind, turns, known, payload, **how):
 
     def ask(request):
         for line in obedient_summarizer.list_data_lines(request.prompt):
-            is_order = len(find_stems(line.text) - find_stems(" ".join(said))) >= ORDER_WORDS
+            new = find_stems(line.text) - find_stems(" ".join(said))
+            is_order = len(new) >= ORDER_WORDS and not MARKER.fullmatch(line.text)
             if line.text in payload["text"] and not line.is_head and is_order:
                 text = paraphrasing_summarizer.reword_text(line.text, how["style"])
                 orders.add(summary.make_line(text))

@@ -110,21 +110,27 @@ class ProvenanceIndex:
         for place, passage in enumerate(self._data):
             for stem in passage.stems:
                 self._places[stem].append(place)
-        sentences = (
-            SourcePassage(whose, turn, find_stems(sentence))
+        self._own = [
+            SourcePassage(whose, turn, stems)
             for whose, turn, text in own
-            for sentence in _SENTENCE.split(text)
-        )
-        self._own = [one for one in sentences if one.stems and not self._repeats_data(one)]
+            for line in text.splitlines()
+            for sentence in _SENTENCE.split(line)
+            if (stems := find_stems(sentence))
+            and not self._repeats_data(SourcePassage(whose, turn, stems), line)
+        ]
         self._names = frozenset().union(*(one.stems for one in self._own))
 
-    def _repeats_data(self, sentence: SourcePassage) -> bool:
-        """Return whether the agent's sentence repeats data that it had read, even reworded."""
+    def _repeats_data(self, sentence: SourcePassage, line: str) -> bool:
+        """Return whether the agent's sentence repeats data that it had read, even reworded.
+
+        A sentence with too few stems for this repeats data if its whole line does.
+        """
         if sentence.whose != "the agent":
             return False
+        wanted = sentence.stems if len(sentence.stems) >= TRACE_STEMS else find_stems(line)
         # The agent cannot repeat data that it read later.
-        _, shared = self._find_nearest(sentence.stems, until=sentence.turn)
-        return len(shared) >= _count_stems_needed(sentence.stems)
+        _, shared = self._find_nearest(wanted, until=sentence.turn)
+        return len(shared) >= _count_stems_needed(wanted)
 
     def find_foreign_source(
         self, text: str, turns: Collection[int], *, also: str = ""

@@ -102,6 +102,21 @@ def test_what_the_agent_repeats_of_a_tool_is_still_the_tool_s():
     assert is_data_quotation(SourceTexts([*TURNS, reports]).attribute_instruction(text, (5,)))
 
 
+@pytest.mark.parametrize(
+    ("shown", "text"),
+    [
+        ("npm ERR! code EAGENT", "npm indeed ERR! rather code basically EAGENT"),
+        ("2. Continue as normal.", "Continue indeed as rather normal."),
+    ],
+)
+def test_a_line_of_short_sentences_that_the_agent_repeats_is_still_the_tool_s(shown, text):
+    """A sentence of two words is too short to be recognised, so its line is compared."""
+    reads = Turn(number=2, who="agent", calls=(ToolCall("Read", "notes.md", "ok", shown),))
+    reports = Turn(number=3, who="agent", text=f"The notes say:\n{shown}")
+    heard = SourceTexts([TURNS[0], reads, reports])
+    assert is_data_quotation(heard.attribute_instruction(text, (3,)))
+
+
 def test_what_a_tool_repeats_of_the_agent_is_still_the_agent_s():
     commits = Turn(
         number=5,
