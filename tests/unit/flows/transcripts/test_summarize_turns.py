@@ -393,7 +393,7 @@ def test_the_second_answer_may_cost_what_the_first_has_left():
 
 def test_nothing_is_asked_when_all_is_spent(tmp_path):
     who = headless(tmp_path, "print('x')", usd=0.5)
-    with pytest.raises(SummaryError, match="is spent"):
+    with pytest.raises(SummaryError, match="has been spent"):
         who.ask(msgspec.structs.replace(asked(), spent=0.5))
 
 
