@@ -257,7 +257,7 @@ def test_two_handoffs_that_make_no_room(found):
     found.model.play(*turns, Text("all done", found.filled(11)))
     run = found.rekindle.start("run", "trades")
     halted = _wait_for(found, "handoff.halted")
-    assert "2 handoffs in a row have hardly made room" in halted["words"]
+    assert "2 handoffs in a row have hardly freed any room" in halted["words"]
     assert "split this work" in halted["words"]
     assert len(found.rekindle.events("handoff.triggered")) == 3
     assert len(found.checkpoints) == 2

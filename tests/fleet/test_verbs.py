@@ -327,10 +327,13 @@ def test_what_is_pushed_is_said_and_never_a_key_of_the_fleet(place, no_worker, r
     place.say(no_worker.replace("}", ", codec: {key_files: [keys/fleet.key]}}"))
     code, out, err = rekindle("run", name)
     assert (code, out) == (5, "")
-    assert "keys/fleet.key is a secret of the fleet" in err
+    assert "keys/fleet.key would be pushed, but contains a secret of the fleet" in err
     assert ".gitignore" in err
     place.push()
-    assert "keys/fleet.key is a secret of the fleet" in rekindle("fleet", "import", name)[2]
+    assert (
+        "keys/fleet.key would be pushed, but contains a secret of the fleet"
+        in rekindle("fleet", "import", name)[2]
+    )
     subprocess.run(["git", "rm", "-rq", "--cached", "keys"], cwd=place.project, check=True)
     (place.project / ".gitignore").write_text(".rekindle/\nrekindle.yaml\n*.key\n")
     (place.project / "new.txt").write_text("new\n")

@@ -1,6 +1,6 @@
 """Read an agent's relay and brief from the store, if they are valid.
 
-A document can be invalid because a person or the agent edited it. The next write moves the invalid
+A document can be invalid because a person or the agent edited it. The next write sets the invalid
 document aside and reports it.
 """
 

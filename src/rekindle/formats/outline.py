@@ -157,7 +157,7 @@ def split_blocks(text: str) -> list[str]:
 
 
 def mark_prose(text: str) -> Iterator[tuple[str, bool]]:
-    """Yield each line, and whether it is prose; lines in a fence are not."""
+    """Yield each line, and whether it is prose; lines inside a fence are not prose."""
     fence = ""
     for line in split_lines(text):
         if fence:

@@ -1,4 +1,4 @@
-"""The harness that the contract tests, and helpers that all contract tests use."""
+"""The harness under test, and helpers that all contract tests use."""
 
 import json
 from collections.abc import Iterator

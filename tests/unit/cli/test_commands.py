@@ -1264,7 +1264,7 @@ def test_doctor_fix_catches_the_trail_up(rekindle, project, tmp_path_factory, mo
     repository = Repository(project).init()
     code, out, _ = rekindle("doctor")
     assert code == 0
-    assert "not in the git audit trail yet: 1" in out
+    assert "missing from the git audit trail: 1" in out
     assert rekindle("doctor", "--fix")[0] == 0
     assert [seq for seq, _ in repository.trail()] == [2]
     assert "audit trail" not in rekindle("doctor")[1]

@@ -134,7 +134,7 @@ class BriefMade(Event, frozen=True, kw_only=True, tag="brief.made"):
     turns: int = 0
     """Number of turns that the brief covers."""
     left_out: int = 0
-    """Number of turns, the oldest ones, for which the summarizer had no room."""
+    """Number of old turns that did not fit into the summarizer's input."""
     failed: int = 0
     """Number of consecutive briefs without an available model; the next one covers their turns
     again.

@@ -78,7 +78,7 @@ class Launch:
         """Seconds from the last progress to the end of the launch; None if there was none."""
 
     def bound(self, idle: IdleWork, *, lifted: bool) -> None:
-        """Limit the work without progress; `idle` is such work in earlier launches."""
+        """Limit the work without progress, to which `idle` adds that of earlier launches."""
         self._idle, self._is_bounded = idle, not lifted
 
     def run(

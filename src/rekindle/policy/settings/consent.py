@@ -130,7 +130,7 @@ def _count_same(first: str, second: str) -> int:
 
 
 def _mark_part(value: str, start: int, same: int) -> str:
-    """Return `…context[part]context…`, where the part ends `same` characters before the end."""
+    """Return `…context[part]context…`; the last `same` characters are not part of `part`."""
     end = len(value) - same
     first, last = max(0, start - CONSENT_CONTEXT_CHARACTERS), end + CONSENT_CONTEXT_CHARACTERS
     lead = "…" if first else ""

@@ -26,7 +26,7 @@ class CronUse(Enum):
     ALONE = "alone"
     """The line has a single Rekindle command, optionally after `cd FOLDER`."""
     AMONG_OTHERS = "among others"
-    """The line also has other commands, or an unknown form."""
+    """The line also starts other commands, or cannot be understood."""
 
 
 class _CronCommand(msgspec.Struct):

@@ -155,7 +155,7 @@ class _Pair:
         return ""
 
     def _has_moved_beside_wait(self) -> bool:
-        """Return whether an item was done, or the awaited task or the agent's own part is new."""
+        """Return whether an item is done, or the awaited task or the agent's own part is new."""
         is_new_task = not self.was.tasks.issuperset(directive.find_tasks(self.now.head.text))
         return is_new_task or self._find_ticked() is not None or self._find_own_part() is not None
 

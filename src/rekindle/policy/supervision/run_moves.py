@@ -136,7 +136,7 @@ class RunState(msgspec.Struct, frozen=True):
         return self.safe.seq > max(self.since, self.ended.seq) and not is_accepted
 
     def waits(self, tried: int) -> PendingWait | None:
-        """Return the wait that began after the last launch, at log position `tried`, or None."""
+        """Return the wait since the last launch (at log position `tried`), or None."""
         wait = self.waiting
         return wait if wait is not None and wait.seq > max(self.since, tried) else None
 

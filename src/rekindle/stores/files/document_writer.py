@@ -80,7 +80,7 @@ class DocumentWriter(LogWriter):
     def commit_brief(
         self, document: brief.Brief, *, by: str, also: Sequence[AnyEvent] = ()
     ) -> None:
-        """Make a brief the current one, and commit the events in `also`, which result from it."""
+        """Make a brief the current one, and commit the resulting events in `also`."""
         written = brief.render(document)
         data = self._redaction.text(written).encode()
         headline = brief.parse(data).content(brief.BriefLabel.NEXT) or ""

@@ -180,7 +180,7 @@ class SupervisorLocks:
         self._anchor = ""
 
     def remember_log(self, end: int) -> None:
-        """Remember the log file, and that it has content up to `end`."""
+        """Remember the log file and its length `end`, to notice a replacement."""
         if self._log is None and durable_files.path_exists(self._folder.log):
             # The file stays open, because a new file can reuse the inode number of a removed one.
             self._log = file_locks.PinnedFile(self._folder.log)
