@@ -55,7 +55,6 @@ ALLOWED = {
     "policy/briefs/brief_request.py:_SHORT": "end of a halving that would not stop",
     "policy/briefs/loop_evidence.py:_BY_ID": "rank above every likeness",
     "policy/stall/stall_response.py:*_RUNG": "numbers of the steps of a ladder",
-    "policy/summaries/provenance.py:_SHORT_PIECE": "word count of a language rule",
     "policy/relay/redebate.py:_FEWEST": "word count of a language rule",
     "policy/projection/sessions.py:NOT_IN_LOG": "position after every event",
     "policy/exits/backoff.py:_MOST_DOUBLINGS": "keeps a power within a float",

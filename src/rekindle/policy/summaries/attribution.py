@@ -129,7 +129,10 @@ class SourceTexts:
     def _is_source_known(self, text: str, shown: str) -> bool:
         """Return whether the copied words identify the source of the whole line."""
         whose = summaries.find_quoted_source(shown) if shown != summaries.make_line(text) else ""
-        is_whole = whose.startswith(f"{_PERSON},")
+        # The same words can be another name, or part of a sentence that forbids them.
+        is_whole = whose.startswith(f"{_PERSON},") and not self._trace.has_other_names_or_negations(
+            text
+        )
         return is_whole or is_data_quotation(shown) or _normalize_words(text) in self._carried
 
     def find_data_source(self, text: str, turns: Sequence[int], also: str = "") -> str:

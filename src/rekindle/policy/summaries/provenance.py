@@ -1,8 +1,9 @@
 """Find the source of a text, even if the text was reworded.
 
-A paraphrase keeps few consecutive words, but it keeps names and most of the rare words. So the
-stems of a text, in any order, are compared with those of possible sources: sentences of the person,
-the agent and the notes, and windows of a few lines in the output of tools and the CLI.
+A paraphrase keeps few consecutive words, but most of the rare words. So the stems of a text, in any
+order, are compared with those of possible sources: sentences of the person, the agent and the
+notes, and windows of a few lines in the output of tools and the CLI. Names and numbers are compared
+as a whole, and negations must agree.
 """
 
 import re
@@ -23,6 +24,12 @@ from rekindle.policy.settings.runtime_settings import (
     TRACE_SUPPORT,
     TRACE_WINDOW_WORDS,
 )
+from rekindle.policy.summaries.exact_names import KnownNames
+from rekindle.policy.summaries.negations import (
+    find_forbidden_stems,
+    has_other_negations,
+    list_clauses,
+)
 
 _SENTENCE = re.compile(r"(?<=[.!?;])\s+|(?<=[。！？；])|\n+")
 _WORD = re.compile(r"[^\W_]+")
@@ -31,10 +38,6 @@ _IDEOGRAPHS_OR_WORD = re.compile(
     rf"{_IDEOGRAPHS.pattern}|[^\W_\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+"
 )
 _ENDING = re.compile(r"(?<=[a-z]{3})(?:ings?|ed|es|s)\Z")
-_NAME = re.compile(r"[\w./\\:@~+=#-]*\w")
-_IS_NAME = re.compile(r"[^\W\d_]\d|\d[^\W\d_]|\w[_/\\@]+\w|\w\.\w|\w:\w")
-"""Pattern for a name: a digit next to a letter, or punctuation inside a word."""
-_SHORT_PIECE = 3
 _COMMON = re.compile(
     "a|about|above|after|again|against|all|also|although|always|am|an|and|another|any|are"
     "|as|at|be|because|been|before|being|below|between|both|but|by|came|can|cannot|come"
@@ -83,17 +86,6 @@ def _stem_word(word: str) -> str:
     return word if word.isdigit() else _ENDING.sub("", word)[:STALL_STEM_CHARACTERS]
 
 
-def find_names(text: str) -> frozenset[frozenset[str]]:
-    """Return the names in a text, such as files, hosts and identifiers, each as a set of stems."""
-    plain = unicodedata.normalize("NFKC", strip_invisible(text))
-    names = (find_stems(name) for name in _NAME.findall(plain) if _IS_NAME.search(name))
-    significant = (
-        frozenset(stem for stem in name if len(stem) > _SHORT_PIECE or not stem.isalpha())
-        for name in names
-    )
-    return frozenset(name for name in significant if name)
-
-
 class ProvenanceIndex:
     """The passages of a transcript: those that may give instructions, and those that are data."""
 
@@ -110,15 +102,20 @@ class ProvenanceIndex:
         for place, passage in enumerate(self._data):
             for stem in passage.stems:
                 self._places[stem].append(place)
-        self._own = [
-            SourcePassage(whose, turn, stems)
+        kept = [
+            (sentence, SourcePassage(whose, turn, stems))
             for whose, turn, text in own
             for line in text.splitlines()
             for sentence in _SENTENCE.split(line)
             if (stems := find_stems(sentence))
             and not self._repeats_data(SourcePassage(whose, turn, stems), line)
         ]
-        self._names = frozenset().union(*(one.stems for one in self._own))
+        self._own = [passage for _, passage in kept]
+        self._names = KnownNames(text for text, _ in kept)
+        clauses = [(one.whose, list(list_clauses(text, find_stems))) for text, one in kept]
+        self._clauses = [clause for _, listed in clauses for clause in listed]
+        said = (clause for whose, listed in clauses for clause in listed if whose == "the person")
+        self._forbidden = find_forbidden_stems(said, self._clauses)
 
     def _repeats_data(self, sentence: SourcePassage, line: str) -> bool:
         """Return whether the agent's sentence repeats data that it had read, even reworded.
@@ -137,17 +134,15 @@ class ProvenanceIndex:
     ) -> "SourcePassage | None":
         """Return the data that a text comes from, or None if the text may be an instruction.
 
-        It may be an instruction if the person, the agent or the notes mention all its names, if no
-        window of the data explains the rest, and if enough of it is in their words, without a gap
-        of several other words. A text that shares nothing with the data needs the same support,
-        because a translation of the data shares nothing with it either. `also` is further text that
-        counts as their words. If the returned passage has no author, the text comes neither from
-        them nor from known data.
+        It may be an instruction if the person, the agent or the notes mention all its names and
+        numbers, if it negates only what they negate, if no window of the data explains the rest,
+        and if enough of it is in their words, without a gap of several other words. A text that
+        shares nothing with the data needs the same support, because a translation of the data
+        shares nothing with it either. `also` is further text that counts as their words. If the
+        returned passage has no author, the text comes neither from them nor from known data.
         """
         wanted = find_stems(text)
         own = self._collect_own_stems(wanted, turns) | find_stems(also)
-        known = self._names | own
-        unknown = frozenset().union(*(name for name in find_names(text) if not name <= known))
         nearest, shared = self._find_nearest(wanted - own)
         share = TRACE_SUPPORT * len(wanted)
         is_explained = len(shared) >= TRACE_STEMS or (len(shared) > 1 and len(shared) >= share)
@@ -155,9 +150,23 @@ class ProvenanceIndex:
         least = min(2, len(wanted) if shared else (len(wanted) + 1) // 2)
         has_support = len(wanted & own) >= max(least, share)
         is_supported = has_support and _measure_gap(text, own) < TRACE_GAP
-        if not unknown and not is_explained and is_supported:
+        has_same_sense = not self.has_other_names_or_negations(text, also=also)
+        if has_same_sense and not is_explained and is_supported:
             return None
+        if not shared:
+            names = " ".join(self._names.find_unknown(text))
+            nearest, shared = self._find_nearest(find_stems(names))
         return nearest if shared else SourcePassage("", 0, frozenset())
+
+    def has_other_names_or_negations(self, text: str, *, also: str = "") -> bool:
+        """Return whether a text has a name, number or negation that its own sources do not have."""
+        names = self._names.find_unknown(text)
+        if also:
+            names &= KnownNames([also]).find_unknown(text)
+        sources = (*self._clauses, *list_clauses(also, find_stems))
+        forbidden = self._forbidden - find_stems(also)
+        clauses = list_clauses(text, find_stems)
+        return bool(names) or has_other_negations(clauses, sources, forbidden)
 
     def find_main_source(self, text: str, turns: Collection[int]) -> SourcePassage | None:
         """Return the data that most of a text comes from, or None."""
