@@ -1,5 +1,6 @@
 """The operator's commands: only those given outside the workspace count."""
 
+import json
 import re
 import subprocess
 import sys
@@ -16,6 +17,15 @@ from rekindle.system.files import (
     durable_files,
     user_folder,
 )
+
+LINES = (Path(__file__).parents[1] / "documents/events/lines.jsonl").read_bytes().splitlines()
+KINDS = {json.loads(line)["kind"]: line for line in LINES}
+"""An example of every kind of event."""
+ALLOWED_KINDS = {
+    *("session.started", "session.ended", "session.compacted", "prompt.submitted", "heartbeat"),
+    *("loop.added", "loop.resolved", "relay.proposed"),
+}
+FORGED_STATES = (b'{"seq":"x"}', b'{"run":{"desired":"running"}}', b"{}")
 
 
 def commands(clock):
@@ -70,6 +80,29 @@ def test_the_workspace_cannot_carry_an_operator_s_command(store, clock, spool, n
     (refused,) = logged(store, events.InboxRejected)
     assert ("operator" if place == "inbox" else "no hook wrote") in refused.reason
     assert not store.read("trades").pending
+
+
+@pytest.mark.parametrize("kind", sorted(set(KINDS) - ALLOWED_KINDS))
+@pytest.mark.parametrize("has_log", [False, True])
+def test_no_other_record_of_the_workspace_counts_before_it_is_folded(store, clock, kind, has_log):
+    """Commands that only read, such as `status`, `watch` and `down`, see the records too."""
+    folder = store.folder("trades")
+    if has_log:
+        store.submit("trades", events.LoopAdded(ts=clock(), id="first", text="open"))
+    else:
+        for made in (folder.log, folder.private.seal, folder.snapshot, folder.state):
+            made.unlink(missing_ok=True)
+    before = store.read("trades").projection
+    assert bool(before.seq) == has_log
+    planted = [KINDS[kind]]
+    if kind == "agent.received":
+        planted += [planted[0].replace(b'{"tool":"Bash"}', known) for known in FORGED_STATES]
+        assert len(set(planted)) == 1 + len(FORGED_STATES)
+    lines = b"".join(b"\n1 event " + line + b"\n" for line in planted)
+    (folder.inbox / "00000000000000000001-a.seg").write_bytes(lines)
+    seen = store.read("trades")
+    assert (len(seen.pending), seen.unreadable) == (len(planted), len(planted))
+    assert (seen.projection, seen.proposed) == (before, None)
 
 
 @pytest.mark.parametrize(

@@ -94,6 +94,7 @@ __all__ = [
     "HOOK_REPORTS",
     "OPERATOR_COMMANDS",
     "SCHEMA",
+    "SUBMITTED_EVENTS",
     "AgentCreated",
     "AgentReceived",
     "AnswerEffect",
@@ -168,6 +169,11 @@ workspace.
 
 HOOK_REPORTS = (SessionStarted, SessionEnded, PromptSubmitted, SessionCompacted, Heartbeat)
 """Events of a session that the CLI's hooks report."""
+
+SUBMITTED_EVENTS = (*HOOK_REPORTS, LoopAdded, LoopResolved, RelayProposed, *OPERATOR_COMMANDS)
+"""Events that hooks and commands may put into an inbox. All others are recorded only by the writer
+of the log.
+"""
 
 AnyEvent = (
     AgentCreated

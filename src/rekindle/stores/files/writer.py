@@ -52,15 +52,6 @@ from rekindle.system.files import durable_files, file_locks, file_status
 from rekindle.thresholds.storage import ASIDE_BYTES
 from rekindle.thresholds.texts import REASON_CHARACTERS
 
-_FROM_OUTSIDE = (
-    *events.HOOK_REPORTS,
-    events.LoopAdded,
-    events.LoopResolved,
-    events.RelayProposed,
-    *events.OPERATOR_COMMANDS,
-)
-"""Events that hooks and commands may report; only the writer records other events."""
-
 
 class Writer(DocumentWriter):
     """The only writer of an agent's files; it folds the inbox and updates the readers' files."""
@@ -175,16 +166,14 @@ class Writer(DocumentWriter):
             return self._set_record_aside(record, error.reason)
         except DocumentError as error:
             return self._make_rejection(record, error.reason)
-        if event is None or isinstance(event, _FROM_OUTSIDE):
+        if not isinstance(event, events.UnknownEvent):
             return event
-        if isinstance(event, events.UnknownEvent):
-            reason = f"has a record of an unknown kind: {event.kind}"
-            if record.is_from_operator:  # a newer Rekindle wrote it: leave it in the inbox
-                raise DocumentError(
-                    "inbox", reason, hint="upgrade Rekindle: pip install --upgrade rekindle-agents"
-                )
-            return self._set_record_aside(record, reason)
-        return self._make_rejection(record, f"only Rekindle itself may write {event.kind}")
+        reason = f"has a record of an unknown kind: {event.kind}"
+        if record.is_from_operator:  # a newer Rekindle wrote it: leave it in the inbox
+            raise DocumentError(
+                "inbox", reason, hint="upgrade Rekindle: pip install --upgrade rekindle-agents"
+            )
+        return self._set_record_aside(record, reason)
 
     def _set_record_aside(self, record: inbox.InboxRecord, reason: str) -> events.InboxRejected:
         """Set aside a record from the workspace that only a newer Rekindle could read.

@@ -81,6 +81,8 @@ class InboxRecord(msgspec.Struct, frozen=True):
         event = self._event(harnesses)
         if event is None or isinstance(event, UnknownEvent):
             return event
+        if not isinstance(event, events.SUBMITTED_EVENTS):
+            raise DocumentError("inbox record", f"only Rekindle itself may write {event.kind}")
         if isinstance(event, events.OPERATOR_COMMANDS) and not self.is_from_operator:
             raise ForgedCommandError(event.kind)
         if self.is_spooled and not isinstance(event, events.HOOK_REPORTS):

@@ -186,7 +186,7 @@ def test_an_operator_s_record_of_a_newer_rekindle_is_left_for_it(store, clock, l
         fold(store)
     assert path.exists()
     assert logged(store, "inbox.rejected") == []
-    assert any("newer Rekindle" in found.what for found in store.inspect("trades"))
+    assert any("newer version of Rekindle" in found.what for found in store.inspect("trades"))
 
 
 @pytest.mark.parametrize("line", NEWER.values(), ids=NEWER)
