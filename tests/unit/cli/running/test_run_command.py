@@ -89,7 +89,7 @@ def test_a_run_that_used_its_cycles_is_not_called_done(project):
     (project.path / "rekindle.yaml").write_text(UNVERIFIED)
     project.claude("done()")
     out = project("run", code=24).out
-    assert "trades: out of cycles after cycle 1: 1 cycle, and the agent reported no end" in out
+    assert "trades: out of cycles after cycle 1: 1 cycle, and the agent did not report" in out
     assert "then `rekindle run trades`" in out
     assert "done" not in out.splitlines()[-2]
     [row] = json.loads(project("status", "--json").out)["agents"]

@@ -159,7 +159,7 @@ def test_what_cannot_be_used_is_left_out_in_words(rekindle, phoenix):
     (phoenix / "brief.md").write_text("no title\n")
     code, out, err = rekindle("adopt", phoenix)
     assert code == 0, err
-    assert "left out the relay: Next Action only says 'TBD'" in out
+    assert "left out the relay: the Next Action only says 'TBD'" in out
     assert "left out the brief: has no title line" in out
 
 
