@@ -180,3 +180,22 @@ def test_a_call_that_the_persona_itself_denies_is_counted_and_the_run_continues(
     assert hour.log("safe_mode.entered") == hour.log("question.asked") == []
     [row] = json.loads(rekindle("status", "--json"))["agents"]
     assert (row["state"], row["refused"]) == ("done", 1)
+
+
+def test_a_tool_that_the_level_leaves_out_is_reported_as_refused(claude_hour, place):
+    """The CLI has no such tool at the level `edit`; its answer is not a result of the call."""
+    hour, rekindle = claude_hour, claude_hour.rekindle
+    words = ("--harness", hour.name, "--tools", "edit", "--task", "Run the tests.")
+    rekindle("init", "trades", "--yes", *words, "--until", "false")
+    hour.model.play(hour.cli.kind.shell("npm test"), Text("I may not."))
+    running = rekindle.start("run", "trades")
+    place.wait_for(lambda: hour.log("safe_mode.entered") or hour.log("cycle.ended") or None)
+    [entered] = hour.log("safe_mode.entered")
+    assert entered["why"] == "no-permission"
+    assert "Bash]}}}" in entered["words"], entered
+    [refused] = hour.log("call.refused")
+    assert (refused["tool"], refused["about"]) == ("Bash", "npm test")
+    rekindle("stop", "trades")
+    running.wait()
+    assert "✗ Bash npm test: refused, no permission" in running.out, running.out
+    assert "· Bash" not in running.out

@@ -692,6 +692,16 @@ def test_doctor_fails_if_run_would_start_nothing(rekindle, project, change, prob
     assert hint in out
 
 
+def test_doctor_asks_no_persona_of_a_program_of_your_own(rekindle, project):
+    """The program itself decides what it may do, so a persona would be refused."""
+    change_manifest("    persona: edit-and-run\n", "")(project)
+    change_manifest("harness: claude-code", "harness: command")(project)
+    code, out, _ = rekindle("doctor")
+    assert code == 8
+    assert "there is no `command:` to start" in out
+    assert "no persona permits" not in out
+
+
 def test_doctor_accepts_an_until_that_the_agent_is_to_write(rekindle, project):
     """It is only a note: a cycle cannot end the run before the file exists."""
     change_manifest("    prompt:", "    until: [./check.sh]\n    prompt:")(project)

@@ -51,6 +51,11 @@ def test_claude_code_lists_them_in_its_last_report():
             True,
         ),
         ("Permission to use Bash with command touch x has been denied.", True),
+        (
+            "Error: No such tool available: Bash. Bash is disabled for this session.",
+            True,
+        ),
+        ("<tool_use_error>Error: No such tool available: Brew</tool_use_error>", False),
         ("Exit code 1\nThis command requires approval", False),
     ],
 )

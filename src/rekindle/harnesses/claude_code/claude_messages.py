@@ -37,7 +37,10 @@ _TELLING = re.compile(rb'"type" ?: ?"(?:user|assistant)"|"compact_boundary"')
 _DENIED = re.compile(
     r"(?:<tool_use_error>)?(?:Claude requested permissions? |(?:This|sed) command requires approval"
     r"|[^\n]{1,1000}? needs approval\. The path is inside the working directories"
-    r"|Permission (?:to|for) .{1,400} has been denied)",
+    r"|Permission (?:to|for) .{1,400} has been denied"
+    # A tool that the CLI has but that `allowed_tools` leaves out. About a tool that does not exist,
+    # the CLI says nothing after the name.
+    r"|(?:Error: )?No such tool available: (\w+)\. \1 is (?:disabled for|not among the tools))",
     re.DOTALL,
 )
 """Start of a tool result with which the CLI refuses a call."""

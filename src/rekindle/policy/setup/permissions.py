@@ -3,6 +3,7 @@
 Tools have their Claude Code names, which the other harnesses translate.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
@@ -23,6 +24,8 @@ _OWN_NAMES = {
     "grep_search": "Grep",
 }
 """Claude Code names for Gemini CLI tools."""
+_PLAIN_COMMAND = re.compile(r"[\w./@:=+-]+(?: [\w./@:=+-]+)*")
+"""A command without quotes and operators, whose first words a rule can name."""
 
 
 _ALREADY_PERMITTED = {
@@ -93,9 +96,9 @@ def may_write(persona: Persona) -> bool:
 def explain_reach(persona: Persona, name: str, harness: str) -> tuple[str, bool]:
     """Return a warning if a headless agent cannot write, and whether it has no permissions at all.
 
-    The warning is empty if the agent may write, or if the tools of the harness are unknown.
+    The warning is empty if the agent may write.
     """
-    if make_permissions(DEFAULT_LEVEL, harness) is None or may_write(persona):
+    if may_write(persona):
         return "", False
     permissions = persona.permissions or Permissions()
     if permissions.allowed_tools is not None or not persona.writes:
@@ -131,12 +134,19 @@ def explain_permit(name: str, persona: Persona, calls: Sequence[str], harness: s
     # If a persona denies file tools, the whole Codex sandbox is read-only.
     is_read_only = harness == "codex" and bool(permissions.deny)
     without = ", without `deny:`" if is_read_only else ""
-    return f"set in rekindle.yaml: {render_permission_setting(name, tools)}{without}"
+    deny = [] if is_read_only else permissions.deny or []
+    return f"set in rekindle.yaml: {render_permission_setting(name, tools, deny)}{without}"
 
 
-def render_permission_setting(name: str, tools: Iterable[str]) -> str:
-    """Return the rekindle.yaml setting that gives a persona these tools, on one line."""
-    return f"personas: {{{name}: {{permissions: {{allowed_tools: {render_tools(tools)}}}}}}}"
+def render_permission_setting(name: str, tools: Iterable[str], deny: Sequence[str] = ()) -> str:
+    """Return the rekindle.yaml setting that gives a persona these tools, on one line.
+
+    The line replaces the persona's own permissions, so it repeats what they deny.
+    """
+    denied = f", deny: {render_tools(deny)}" if deny else ""
+    return (
+        f"personas: {{{name}: {{permissions: {{allowed_tools: {render_tools(tools)}{denied}}}}}}}"
+    )
 
 
 def render_tools(rules: Iterable[str]) -> str:
@@ -152,9 +162,14 @@ def find_rule(tool: str, arguments: Mapping[str, Any], allowed: Sequence[str]) -
     """Return the rule for `allowed_tools` that permits a refused call.
 
     If the persona already has the tool, the CLI refused the path, because file tools are restricted
-    to the agent's folder unless a rule names a path.
+    to the agent's folder unless a rule names a path. If it permits only some commands, the rule
+    names the first two words of the refused one, and not the whole shell.
     """
-    path = arguments.get("file_path")
+    path, command = arguments.get("file_path"), arguments.get("command")
     if tool in allowed and isinstance(path, str) and path.startswith("/"):
         return f"{tool}(/{path})"
+    name = _OWN_NAMES.get(tool, tool)
+    permits_some = any(rule.startswith(f"{name}(") for rule in allowed)
+    if permits_some and isinstance(command, str) and _PLAIN_COMMAND.fullmatch(command):
+        return f"{name}({' '.join(command.split()[:2])}:*)"
     return tool

@@ -75,9 +75,8 @@ def explain_reach_of(project: Project, name: str) -> tuple[str, bool]:
     except RekindleError:
         return "", False
     entry = project.manifest.agents[name]
-    if (
-        entry.command or entry.mode == "stay"
-    ):  # a wrapper may permit more; in a terminal, the person is asked
+    # A wrapper may permit more. In a terminal, the person is asked.
+    if entry.command or entry.mode == "stay" or not harness.CAN.permits_tools:
         return "", False
     return explain_reach(persona, entry.persona or AgentDefaults().persona, harness.NAME)
 

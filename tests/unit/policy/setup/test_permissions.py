@@ -7,6 +7,7 @@ from rekindle.documents.manifest import Permissions, Persona
 from rekindle.policy.setup.permissions import (
     explain_permit,
     explain_rest,
+    find_rule,
     make_permissions,
     permit_tools,
     render_permission_setting,
@@ -68,6 +69,29 @@ def test_a_hint_names_a_change_that_helps(permissions, harness, helps):
     assert helps in text
     has_list = "allowed_tools" in text
     assert has_list is (permissions.allowed_tools != RUN)
+
+
+def test_a_hint_repeats_what_the_persona_denies():
+    """The line replaces the persona's own: a rule left out would permit what was denied."""
+    permissions = Permissions(allowed_tools=["Write"], deny=["Bash(rm:*)"])
+    text = explain_permit("mine", Persona(permissions=permissions), ["Bash"], "claude-code")
+    assert text.endswith('{allowed_tools: [Write, Bash], deny: ["Bash(rm:*)"]}}}')
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "allowed", "rule"),
+    [
+        ("Bash", {"command": "npm test --ci"}, ["Bash(ls:*)"], "Bash(npm test:*)"),
+        ("run_shell_command", {"command": "make"}, ["Bash(ls:*)"], "Bash(make:*)"),
+        ("Bash", {"command": "npm test"}, ["Write"], "Bash"),
+        ("Bash", {"command": "npm test; rm x"}, ["Bash(ls:*)"], "Bash"),
+        ("Write", {"file_path": "/etc/x"}, ["Write"], "Write(//etc/x)"),
+        ("Write", {"file_path": "x"}, ["Write"], "Write"),
+    ],
+)
+def test_a_rule_permits_no_more_than_the_call_needs(tool, arguments, allowed, rule):
+    """A persona that permits some commands does not get the whole shell."""
+    assert find_rule(tool, arguments, allowed) == rule
 
 
 def test_the_comment_of_a_level_tells_what_codex_still_runs():
