@@ -2,28 +2,12 @@
 
 The documented form is `DONE` as the Next Action. Agents also report it in their own words, in
 English and Chinese: "None. The task is complete". `reports_all_done` reads both. It splits the Next
-Action into clauses and compares each with the tables below:
-
-| table | a clause that matches |
-|---|---|
-| `_ENDS` | reports that all of the work is done, or that nothing is left to do |
-| `_BARE` | is only a word like "Done": counts if it is the first clause |
-| `_NOTHING` | is only a word like "None": counts with a clause that reports something as finished |
-| `_FINISHED` | reports something, not necessarily all of the work, as finished |
-| `_SCOPE` | is about a part of the work ("this phase", "for now"): does not report an end |
-| `_ASIDE` | is optional or conditional, or waits for the operator's next task: asks for nothing |
-| `_RESULTS` | reports a good result ("all tests pass") or describes the product |
-| `_OPEN`, `_LIMITED`, `_DEFECT`, `_VERBS` | asks for work, or limits what it reports |
-
-`_ENDS` and `_RESULTS` are closed grammars. Between "all" and "tasks", and after "done", `_ENDS`
-allows only words that do not narrow the task: "All backend tasks are done" reports only a part of
-the work as done. A clause that no table matches counts as open work, because there are countless
-ways to write that something is missing, and only a few to write that it is there.
+Action into clauses and compares each with the tables of `end_phrases`.
 
 A relay reports an end if no clause of its Next Action is open, and the first clause
 
-- matches `_ENDS` or `_BARE`, or
-- matches `_NOTHING`, and a later clause or Current Phase matches `_FINISHED`, or
+- matches `ENDS` or `BARE`, or
+- matches `NOTHING`, and a later clause or Current Phase matches `FINISHED`, or
 - reports a result, and a later one that the task is complete or that nothing is left.
 
 If in doubt, the work does not count as done. For a finished agent, that costs another cycle, but
@@ -34,361 +18,37 @@ import re
 from collections.abc import Iterator
 
 from rekindle.documents.relay import (
-    DONE_DIRECTIVE,
     Relay,
     RelayField,
 )
+from rekindle.policy.relay.end_phrases import (
+    ASIDE,
+    BARE,
+    CLOSING,
+    CONJUNCTION,
+    DEFECT,
+    ENDS,
+    FINISHED,
+    FRAGMENT,
+    HELD,
+    LABEL,
+    LABELLED,
+    LEAD,
+    LIMITED,
+    NO_DEFECTS,
+    NOTHING,
+    NOUN_FIRST,
+    OPEN,
+    READY,
+    REMOVED,
+    RESULTS,
+    SCOPE,
+    STATEMENT,
+    STILL,
+    UNSCOPED,
+    VERBS,
+)
 
-
-def _compile_any(*patterns: str) -> re.Pattern[str]:
-    return re.compile("|".join(patterns))
-
-
-_CORE = (
-    r"(?:tasks?|to-?do list|to-?dos?|work|projects?|jobs?|goals?|objectives?|missions?|assignments?"
-    r"|requests?|deliverables?|backlog|scope)"
-)
-"""Nouns that mean all of the work."""
-_NARROW = (
-    r"(?:plan|loop|run|implementation|feature|fix|migration|refactoring|refactor|rewrite"
-    r"|cleanup|upgrade|procedure|change)"
-)
-"""Nouns that mean all of the work only after a bare article, unlike in "the backend migration"."""
-_PARTS = (
-    rf"(?:{_CORE}|items?|steps?|requirements?|features?|phases?|milestones?|stories|criteria"
-    r"|issues?|deliverables?|functionality|checks?|boxes|checkboxes|tickets?|changes?|plan)"
-)
-_SPAN = (
-    r"(?:(?:original|assigned|requested|required|primary|main|planned|entire|whole|overall|listed"
-    r"|given|agreed|defined|necessary|acceptance|remaining|outstanding|open|pending|user'?s?|your"
-    r"|development|coding|project|success|the|these|those|our|my|bounded|of|\d+|two|three|four|five|six"
-    r"|seven|eight|nine|ten) )*"
-)
-"""Words that may come before a noun without narrowing it."""
-_AS_GIVEN = (
-    r"(?:,? as (?:described|requested|specified|planned|defined|given)"
-    r"| (?:described|defined|requested|specified|listed|outlined|given) (?:in|by) \S+"
-    r"| (?:in|from|of) (?:the )?(?:prompt|plan|tasks?|to-?do|spec)(?:\.\w+| list)?"
-    rf"| (?:for|of|in) (?:this|the) {_CORE})?"
-)
-"""Text after a noun that names where all of the work is given."""
-_WHOLE = (
-    r"(?!(?:work|tasks) (?:done|completed)$)"
-    r"(?:(?:the|this|our|my|your|entire|whole|overall|the prompt's) )?"
-    rf"(?:{_SPAN}{_CORE}|(?:requested )?{_NARROW}){_AS_GIVEN}"
-    r"|(?:the|this|our|my) (?:[^\s.]+ ){1,3}?(?:project|goal|mission)"
-)
-_ALL = (
-    rf"(?:all|every|each) {_SPAN}{_PARTS}(?: and (?:tests|docs|documentation))?"
-    rf"(?: (?:on|in|from|of) (?:the|this|my|our) (?:plan|list|backlog|to-?do list)|{_AS_GIVEN})"
-    r"|(?:all|everything)(?: of (?:it|them|this)| else)?"
-    r"(?: (?:that )?(?:planned|requested|(?:was |is |were )?(?:asked|requested|required|planned)"
-    r"|(?:you|the (?:user|prompt|task|operator)) (?:asked|asks|requested|requests|wanted)"
-    r"|on (?:the|my|our) (?:plan|list)|in (?:the )?(?:prompt|plan|spec)(?:\.\w+)?)(?: for)?"
-    rf"{_AS_GIVEN})?"
-    r"|what (?:was|is) (?:asked|requested|required|planned)(?: for)?"
-)
-_DONE_WORDS = (
-    r"done|completed?|finished|achieved|accomplished|fulfilled|implemented|delivered|satisfied"
-    r"|met|reached|closed|concluded|wrapped up|checked off|feature[- ]complete|shipped"
-    r"|ticked(?: off)?|in place|made"
-)
-_IS = (
-    r"(?:(?:is|are|was|were|has been|have been|'s|now|fully|all|already|successfully|100%|both|thus"
-    r"|officially|functionally) )*"
-)
-_HERE = (
-    r"(?: (?:now|here|at this time|successfully|in full|from me|for (?:me|us|this agent) to do"
-    rf"|(?:for|from|in|on|within) (?:the|this) {_SPAN}(?:{_CORE}|plan|list)"
-    r"|as (?:planned|requested|specified|required|asked|expected|described)))?"
-)
-_STOP = rf"{_HERE}(?=$| (?:and|because|since|per)\b|[!?.])"
-"""Text that may follow a reported end, unlike in "done for today" or "no further work on the
-lexer".
-"""
-_TASKS = r"(?:actions?|steps?|work|tasks?|items?|to-?dos?)"
-_WHEN = r"in (?:this|the (?:last|previous|prior|earlier)) (?:cycle|session|run|iteration)"
-_STEPS = (
-    rf"(?:{_TASKS}|updates?|changes?|cycles?|iterations?|sessions?|development|repairs?"
-    r"|implementation|follow-?ups?)"
-)
-_LEFT = (
-    r"(?:needed|required|necessary|pending|remaining|remains?|outstanding|left|identified|planned"
-    r"|expected|to do|to be done|to take)"
-)
-_MORE = r"(?:further|more|remaining|additional|outstanding|next|other|follow-?up)"
-_TO_DO = r"to (?:do|implement|add|build|write|change|fix|complete|finish)"
-_THERE = r"(?:there (?:is|are) |there'?s |(?:i|we) have )?"
-_OF = r"(?:development|implementation|coding|code|action|actionable|work)"
-_ZH_ADVERB = r"(?:已经|已|均|都|全部?|圆满|顺利|成功|宣告|完全|正式|也)*"
-_ZH_DONE = (
-    r"(?:处理|执行|开发)?(?:完成|完(?=了)|结束|完毕|实现|达成|交付|做完|收尾|修复|搞定|终止|解决|满足|清空)了?"
-    r"(?:并(?:已|且|通过了?|归档|验证|全部|所有|测试|合并|提交|交付|上线|部署)+)?$"
-)
-_ZH_CORE = r"(?:项目|任务|工作|目标|循环|开发工作|项目开发|整体工作|需求)"
-_ZH_PARTS = rf"(?:{_ZH_CORE}|事项|要求|功能|计划|步骤|内容|待办|问题|阶段|里程碑|features?|issues?)"
-_ZH_ALL = (
-    r"(?:所有|全部|整个|各项|一切|原定|既定|计划内?)"
-    r"(?:的|已?规划|计划|内|中|剩余|既定|原定|用户|要求|请求|开发|\s|\d|[个项])*"
-    r"(?:[^，。；]{1,8}(?:指令|指示|要求|安排|交办|布置)的)?"
-)
-_ZH_LEAD = r"(?:(?:后续|目前|现在|至此|当前|截至目前|到此|我们|我|用户要求的|用户的?) ?)*"
-_ZH_STEP = r"(?:任务|工作|事项|行动|操作|步骤|动作|计划|内容|事情|事|了)"
-_ZH_NONE = r"(?:已|并|再)?(?:无|没有|没|暂无|别无)(?:任何|更多)?"
-
-_BARE = _compile_any(
-    rf"{DONE_DIRECTIVE.lower()}{_STOP}",
-    r"(?:it'?s |it is |this is |we'?re |we are |i'?m |i am )?(?:all |now |finally )*"
-    rf"(?:done|finished|complete){_STOP}",
-    r"(?:completed?|finished|mission accomplished|that(?:'?s| is) (?:all|it|everything)|the end)$",
-    r"(?:已经|已|均|都|全部|全都|圆满|顺利|成功)+(?:完成|结束|完毕|做完|搞定)了?$",
-    r"(?:完成|完毕|结束|收工|大功告成)了?$",
-)
-_ENDS = _compile_any(
-    rf"(?:this is )?(?:the )?end of (?:the )?{_CORE}$",
-    rf"(?:{_WHOLE}|{_ALL}) {_IS}(?:{_DONE_WORDS}|over){_STOP}",
-    rf"(?:{_WHOLE}) (?:has|have) (?:reached|achieved|met|fulfilled) (?:its|all|the|all its)"
-    r" (?:goals?|objectives?|requirements?)$",
-    rf"(?:the|this) (?:(?:entire|whole) )?(?:task|project|job|assignment) {_IS}(?:{_DONE_WORDS})"
-    rf" {_WHEN}$",
-    r"(?:(?:i|we)(?:'ve| have|'m| am|'re| are)? )?(?:now |already |fully |finally |successfully )*"
-    r"(?:completed|finished|implemented|delivered|accomplished|achieved|reached|fulfilled|met|done|"
-    rf"(?:done|finished) with) (?:(?:the|this|our|my) {_SPAN}{_CORE}|{_ALL}){_STOP}",
-    rf"{_THERE}nothing(?: (?:is|more|else|further|open|{_LEFT}))+(?: {_TO_DO})?{_STOP}",
-    rf"nothing (?:else |more |further )?(?:needs (?:to be done|doing)|has to be done){_STOP}",
-    rf"{_THERE}no(?: {_MORE})+(?: {_OF})? {_STEPS}"
-    rf"(?: (?:is|are|was|were|have been|{_LEFT}))*{_STOP}",
-    rf"{_THERE}no (?:open|pending|unfinished)(?: {_MORE})? {_TASKS}{_STOP}",
-    rf"{_THERE}no(?: {_OF})? {_TASKS}(?: (?:is|are|have been|was|were))?(?: {_LEFT})+{_STOP}",
-    rf"{_THERE}no (?:{_OF} )?(?:{_STEPS}|{_TASKS})(?: (?:is|are))? (?:needed|required|necessary)"
-    rf"{_STOP}",
-    r"(?:the |this )?(?:loop|run|agent|project|work|you|operator|user) (?:can|may|should)"
-    r" (?:now |safely )*(?:stop|end|exit|close|be (?:closed|stopped|ended|archived))"
-    r"(?: (?:the|this) (?:loop|run|work))?(?: here| now)?$",
-    r"(?:please )?(?:stop|exit|end|terminate)(?: (?:the|this) (?:loop|run|work|cycle|session))?"
-    r"(?: here| now)?$",
-    rf"{_ZH_LEAD}(?:(?:[本该]?次?(?:项目|任务)的?)?{_ZH_ALL}{_ZH_PARTS}?|(?:本次|本|该|此|这个|这项)?{_ZH_CORE}){_ZH_ADVERB}{_ZH_DONE}",
-    rf"{_ZH_LEAD}(?:已经|已)(?:按(?:照)?[^，。；]{{1,6}})?(?:全部|圆满|顺利|成功)*完成了?(?:{_ZH_ALL}{_ZH_PARTS}|本?{_ZH_CORE})$",
-    rf"{_ZH_LEAD}{_ZH_NONE}(?:后续|进一步|剩余|遗留|更多|其他|其它|待办|待处理|待执行|未完成|下一步"
-    rf"|需要(?:再|做|处理|继续|执行|完成))+(?:的)?{_ZH_STEP}*$",
-    r"(?:已经|已)?没有(?:任何)?(?:(?:需要|要)(?:做|处理|完成)的)?(?:任务|工作|事情?)了$",
-    r"没有(?:任何)?(?:任务|工作|事情?)(?:需要|要)(?:处理|做|继续|完成)了?$",
-    r"(?:已经|已)?(?:没有|无)下一步(?:行动|操作|任务|计划)?了?$",
-    rf"{_ZH_LEAD}(?:已|并)?(?:无需|无须|不需要|不用|不必|不再需要)(?:再|进一步|后续|更多"
-    rf"|任何|额外|继续|采取|进行|其他|做|的)*(?:{_ZH_STEP}|处理|开发|执行|修改|继续|做什么|跟进|下一步)$",
-    r"(?:循环|任务|项目|代理)?(?:现在|已)?(?:可以|可|应)(?:停止|结束|终止|关闭)(?:了|循环|运行)*$",
-    r"(?:停止|结束|终止)(?:循环|运行|任务|本项目|项目)?$",
-)
-_CLOSING = _compile_any(
-    r"(?:there (?:is|are) |there'?s |(?:i|we) have )?no(?:thing)?\b",
-    rf"(?:(?:so|thus|therefore) )?(?:(?:the|this|our|my) )?(?:(?:entire|whole) )?{_CORE}\b",
-    r"[已并再]?[无没不]",
-    rf"(?:[本该此]|整个)?{_ZH_CORE}",
-)
-"""Beginning of a reported end that may follow results. "All 5 features are done" is left out,
-because it may be about the features alone.
-"""
-_LABEL = re.compile(
-    r"(?:(?:the|task|project|overall|work|final|loop|任务|项目|整体|当前) ?)*(?:status|state|状态)"
-    r"(?: is\b|[ ]?[:：=—–-])\s*"
-)
-_SCOPE = _compile_any(
-    r"\b(?:phase|stage|section|step|part|sprint|module|chapter|batch|iteration|round|cycle|session"
-    r"|half|milestone|current|first|second|third|previous|prior|last|earlier|today|for now|so far"
-    r"|front-?end|back-?end|this week|right now)\b",
-    r"(?<!所有)(?<!全部)阶段|模块|(?:本|该|此|这个?)步|(?<!全)部分|章节?|小节|本轮|本周期|周期|[这那]一?[步项轮期]|第[一二三四五六七八九十\d]|当前"
-    r"|今[天日]|本[周月日]|[上下]午|暂时|前端|后端|几乎|基本|即将|快要?完成",
-)
-_UNSCOPED = re.compile(
-    rf"\b(?:(?:every|each|no(?: {_MORE})+) (?:phase|stage|step|milestone|cycle|session|iteration)"
-    rf"|{_WHEN})\b"
-)
-"""Words of `_SCOPE` that do not narrow a reported end."""
-_NOTHING = _compile_any(
-    r"no (?:action|tasks?|steps?)$",
-    rf"(?:none|nothing|n/?a|not applicable|nil)(?: (?:is|are|{_LEFT}|scheduled|queued|due|blocking"
-    rf"|in flight|at this time))*(?: (?:for|on|in|from|to close|within) (?:this|the|that)"
-    rf" {_SPAN}{_CORE})?$",
-    r"(?:当前|目前|暂)?(?:无|没有)(?:了|活动任务|活跃任务|活跃计划|进行中任务|待办)?$",
-)
-_FINISHED = _compile_any(
-    rf"\b(?:{_DONE_WORDS}|deployed|verified|validated|resolved|merged|passing|passed|pass|clean|released"
-    r"|fixed|successful|discharged|archived?|terminal)\b",
-    r"完成|结束|完毕|达成|交付|收口|通过|关闭|上线",
-)
-_ASIDE = _compile_any(
-    r"(?:thanks|thank you|谢谢)$",
-    r"(?:optional|optionally|possible|potential|future|suggested|nice[- ]to[- ]have|for reference"
-    r"|ideas?|feel free|(?:candidate|natural|any) follow-?ups?)\b",
-    r"(?:if|should|when|whenever|in case|only if|unless) (?:(?:the )?(?:user|operator|you)"
-    r" (?:wants?|asks?|requests?|needs?|wish\w*|would|reports?|finds?|decides?)"
-    r"|any|anything|something|new|further|more|additional|other|needed|required|necessary|desired"
-    r"|wanted|issues?|bugs?|problems?|requirements?|questions?|scope|there|an?|future|later)\b",
-    r"(?:please )?(?:await|awaiting|wait for|waiting for|stand by for|standing by for|ready for)"
-    r"(?: (?:the|any|a|further|new|next|more|additional|user|operator|human|your|user's))*"
-    r" (?:instructions?|tasks?|requests?|assignments?|requirements?|directives?|input)"
-    r"(?: from (?:you|(?:the )?(?:user|operator)))?$",
-    r"(?:后续|今后|以后)?(?:如果|如需|如有|若)|可选|未来|潜在|后续可",
-    r"(?:等待|等候|静候)[^，。；]{0,6}(?:指示|指令|新任务|需求|任务|安排)",
-)
-_OPEN = _compile_any(
-    r"\b(?:next|then|but|however|except|remaining|still|pending|until|once|blocked|blocker|yet|todo"
-    r"|tbd|await|awaiting|waiting|wait|continue|start|begin|proceed|move on|resume|let'?s|needs?"
-    r"|should|must|will|in progress|almost|partially|mostly|not|now we|now (?:it|that)|other than"
-    r"|apart from|before|left|unverified|untested|fails?|failing|failed|verify|monitor|soon|ask"
-    r"|broken|breaks?|red|missing|misses|missed|lacks?|incomplete|unfinished|wrong|tomorrow|later"
-    r"|approve|approval|review|decide"
-    r"|besides|aside from|excluding|save for|minus|exceptions?|to follow|for now"
-    r"|(?:phase|milestone|stage|step|sprint|cycle|part|batch|section)s? #?[a-z]?\d+)\b",
-    r"\b(?:phase|stage|step|sprint|part|batch|section)(?: \w)? (?:is|was|are|has|complete|done)\b",
-    r"(?<![删清移解排消去废])除|除外|[只仅][差剩]",
-    r"继续|接下来|然后|开始|下一|剩余|但|不过|除了|尚|还需|还要|还有|还没|未|等待|需要|进入|推进|准备"
-    r"|启动|计划|监控|阻塞|待|优先|失败|审批|批准|确认|决定|探索|持续|部分|可以|即可",
-)
-_LEAD = re.compile(r"^(?:(?:now|and|also|please|so|first|finally|just|therefore|thus)\s+)+")
-_HELD = re.compile(r"^(?:i|we) (?:believe|consider|can confirm)(?: that)?\s+")
-_VERBS = re.compile(
-    r"(?:add|address|adjust|analyse|analyze|apply|assess|audit|backfill|build|bump|call"
-    r"|capture|change|check|choose|clean|close|collect|commit|compare|configure|confirm"
-    r"|connect|consider|convert|cover|create|cut|debug|define|delete|deliver|deploy|design"
-    r"|do|document|draft|drop|enable|ensure|evaluate|execute|expand|explore|extend|extract"
-    r"|fetch|fill|finalise|finalize|find|finish|fix|focus|follow|generate|get|give|handle"
-    r"|identify|implement|improve|increase|inspect|install|integrate|introduce|investigate"
-    r"|keep|land|launch|look|maintain|make|measure|merge|migrate|move|open|optimise"
-    r"|optimize|package|pick|plan|polish|port|post|prepare|promote|publish|pull|push|raise"
-    r"|re-run|read|rebase|record|reduce|refactor|refine|release|remove|rename|repair"
-    r"|replace|report|rerun|research|resolve|restore|revert|rewrite|roll|run|schedule"
-    r"|scaffold|select|send|set|setup|shift|ship|show|simplify|split|stabilise|stabilize"
-    r"|submit|switch|sync|tag|take|test|tidy|track|translate|triage|try|tune|turn|update"
-    r"|upgrade|use|validate|wire|work|write)(?![\w/-])"
-)
-_NOUN_FIRST = re.compile(
-    r"\S+ (?:is|are|was|were|has|have|passes|passed|pass|succeed\w*|results?|completed?"
-    r"|[0-9a-f]{7,40})\b"
-)
-_LIMITED = _compile_any(
-    r"\b(?:only|half|some|most|many|few|several|partly|nearly|roughly|hardly|barely|nobody"
-    r"|maybe|perhaps|probably|hopefully|supposedly|apparently|unclear"
-    r"|no one|never|neither|without(?! (?:any )?(?:errors?|failures?|warnings?|problems?|issues?))"
-    r"|(?<!every )(?:one|two|three|four|five|six|seven|eight|nine|ten) (?:out )?of"
-    r"|(?:ha(?:ve|s)|is|are|was|were|be|expected|supposed) to|instead)\b",
-    r"\b(?!100 ?%)\d+(?:\.\d+)? ?(?:%|percent\b)",
-    r"\b(?!(\d+) ?(?:of|out of|/) ?\1\b)\d+ ?(?:of|out of|/) ?\d+\b",
-    r"[未没不半仅只由]|部分|大多|多数|一些|交给|转交|几乎",
-)
-"""Words that limit a reported result, as in "3 of 12 tests pass"."""
-_NO_DEFECTS = _compile_any(
-    r"\b(?:(?:reports?|finds?|found|shows?|with|and) )?"
-    r"(?:no|zero|0|without(?: any)?)(?: \w+)? (?:errors?|failures?|warnings?|problems?|issues?"
-    r"|regressions?|bugs?|blockers?|conflicts?)"
-    r"(?: (?:found|known|reported|remain|remaining|left|open))?\b",
-    r"\b(?:0 failed|nothing is (?:missing|broken|wrong|blocked))\b",
-    r"\b(?:needs?|requires?) no (?:further|more) (?:work|changes?|action|steps?)\b",
-    r"(?:无|没有|零|0 ?个?)(?:任何|已知|遗留)?(?:错误|报错|失败|警告|回归|问题|缺陷)",
-)
-_DEFECT = re.compile(
-    r"\b(?:stubs?|placeholders?|skeletons?|drafts?|mock(?:s|ed)?|to-?dos?|fixmes?|workarounds?"
-    r"|(?:an?|one|two|three|\d+|the|known|minor|open) (?:errors?|bugs?|crash(?:es)?|failures?"
-    r"|warnings?|problems?|issues?|regressions?|gaps?|conflicts?))\b"
-    r"|空壳|占位|桩|草稿|报错|错误|缺陷|缺失|缺少"
-)
-_REMOVED = re.compile(
-    r"\b(?:fix\w*|resolved?|closed?|removed?|eliminated|handle[sd]?)\b|修复|解决|处理"
-)
-"""A word that turns a defect into a result, as in "both bugs are fixed"."""
-_GOOD = (
-    rf"(?:{_DONE_WORDS}|pass(?:es|ed|ing)?|succeed(?:s|ed)?|successful|green|clean|merged|deployed"
-    r"|released|published|pushed|committed|tagged|verified|validated|tested|confirmed|checked"
-    r"|reviewed|approved|fixed|resolved|updated|documented|written|added|created|archived"
-    r"|refactored|migrated|covered|integrated|installed|up[- ]to[- ]date|ready"
-    r"|discharged|terminal|available|correct|stable|built|saved|recorded|exists?|in sync"
-    r"|live|100 ?%|on (?:the )?(?:main|master)(?: branch)?"
-    r"|in an? (?:clean|good|working|stable|final) state"
-    r"|unchanged|intact|consistent|accurate|generated|produced"
-    r"|configured|converted|translated|moved|renamed|replaced|applied|executed|finali[sz]ed)"
-)
-"""Predicates of a good result."""
-_WORD = (
-    r"(?:(?!(?:is|are|was|were|be|been|has|have|had|does|do|did|can|cannot|could|would|may|might"
-    r"|that|which|who|what|where|why|how|no|none|nothing|to|if|for|i|we|you|user|operator|team"
-    r"|reviewer|client|customer|colleagues?)\b)\S+)"
-)
-"""A word of a noun phrase: neither a verb nor the start of another clause, and not a person."""
-_AUX = (
-    r"(?:(?:is|are|was|were|has been|have been|has|have|be|being|now|all|also|already|fully|both"
-    r"|successfully|cleanly|still) )*"
-)
-_TAIL = (
-    r"(?: (?:successfully|cleanly|correctly|locally|again|now|here|too|today|end[- ]to[- ]end))*"
-    r"(?: (?:in|on|to|with|by|at|from|into|as|after|under|via|against|through|across)"
-    rf"(?: {_WORD}){{0,12}})?(?: v?\d[\d.]*)?"
-)
-_MADE = (
-    r"(?:written|generated|made|added|updated|fixed|implemented|wrote|created|tested|verified"
-    r"|validated|documented|committed|merged|pushed|refactored|completed|finished|resolved|closed"
-    r"|published|released|deployed|confirmed|checked|ran|built|shipped|delivered|covered"
-    r"|cleaned up|tidied up)"
-)
-_DESCRIBES = (
-    r"(?:(?:handle|include|contain|explain|describe|reflect)s?|covers? (?:all|every|both|them)"
-    r"|supports|provides|documents|implements|matches|meets|satisfies|prints|builds|compiles"
-    r"|(?!(?:crash|reject|fail|miss|los|drop|break|ignor|skip|leak|hang|block|delet)\w*)\w+s"
-    r" (?:all|every|each|both)|(?:has|have) (?:all|every|(?:\d+ )?(?:tests|docs|documentation)))"
-)
-_ZH_GOOD = (
-    r"(?:完成|结束|完毕|通过|更新|提交|推送|合并|部署|上线|发布|归档|验证|测试|交付|实现|达成|修复|关闭"
-    r"|写好|写完|补齐|同步|记录|收口|发送|生成|创建|添加|配置|安装)"
-)
-_RESULTS = _compile_any(
-    rf"(?:{_WORD} ){{0,8}}?{_AUX}{_GOOD}{_TAIL}$",
-    rf"(?:{_WORD} ){{0,8}}?{_AUX}(?:works?|working|runs)"
-    r"(?: (?:as (?:expected|intended|described|planned)|correctly|fine"
-    r"|end[- ]to[- ]end|again|now))*$",
-    rf"(?:(?:i|we)(?:'ve| have)? )?(?:also |already |successfully )*{_MADE}(?: {_WORD}){{1,12}}$",
-    rf"(?:{_WORD} ){{1,6}}?(?:now |also |correctly )*{_DESCRIBES}(?: {_WORD}){{0,12}}$",
-    r"(?:the |all )?(?:\w+ )?(?:tests|checks|results) (?:confirm|show|prove) (?:it|this|that)$",
-    rf"(?:{_WORD} ){{1,8}}?(?:correctly|properly|as (?:expected|specified|required|intended))$",
-    r"(?:(?:the|its|all|my|final|full) )*(?:answers?|results?|report|summary|output|code|files?"
-    r"|deliverables?|docs|documentation|changes|work|details|notes) (?:is|are|can be found|lives?)"
-    r" (?:saved |stored |written )?(?:in|at|under|on) (?:\S+ ){0,2}"
-    r"(?:\S*[./]\S*|folder|directory|branch|main)$",
-    r"(?:for (?:details|usage)[, ]+)?see (?:\S+ ?){1,8}$",
-    r"(?:the )?(?:final |last )?(?:commit|version|tag|release|branch)?(?: (?:is|was))? ?"
-    r"(?:[0-9a-f]{7,40}|v?\d+(?:\.\d+)+)$",
-    rf"[^，。；]{{0,24}}?(?:已经|已|均|都|也|全部?|全都|成功|顺利)+{_ZH_GOOD}了?"
-    rf"(?:并[已且]?{_ZH_GOOD})*"
-    r"(?:测试|验证|验收|审查|检查|[到至于] ?[!-~ ]{0,40}(?:主?分支|仓库|主干)?)?$",
-    r"[^，。；]{0,16}100 ?%$",
-    r"[^，。；]{1,24}?(?:正常|齐全|完整|无误|可用)$",
-    r"(?:一切|全部|准备|均已)?就绪$",
-    r"[^，。；]{0,12}(?:保存|写入|存放|位于|记录)[在于到]? ?[!-~]+$",
-    r"[^，。；]{0,12}(?:测试|验证|检查|运行)过了$",
-    r"[^，。；]{0,24}?(?:测试|验证|检查|验收|审查|构建)(?:通过|完成|成功)了?$",
-)
-"""A good result, or a description of the product."""
-_FRAGMENT = re.compile(rf"(?:{_WORD}(?: |$)){{1,5}}$")
-"""A part of an enumeration, before its verb: "the lexer" in "the lexer and the parser pass"."""
-_CONJUNCTION = re.compile(r" (?:and|&|as well as) ")
-_STILL = re.compile(r"\bstill (?=pass|green|work)")
-_LABELLED = re.compile(
-    r"\b(?:(?:open|known|remaining|outstanding) )?(?:blockers?|questions?|issues?|risks?|tasks?"
-    r"|work|items?|next (?:steps?|actions?)|follow-?ups?|to-?dos?)"
-    r"\s*[:：=—–-]\s*(?:none|nothing|n/?a)\b"
-    r"|\b(?:final |last )?(?:test )?(?:run|results?|verification|summary)\s*[:：]",
-    re.IGNORECASE,
-)
-"""A label with the value "none", or a label before a result."""
-_STATEMENT = _compile_any(
-    r"\b(?:now|it) (?:has|have|features?|includes?|supports?|provides?|covers?|contains?|reflects?"
-    r"|is|are)$",
-    r"\b(?:confidence|validating|confirming|verified|verifying|showing|confirm(?:s|ed)?) that$",
-    r"\b(?:summary|includes?|included|completed|delivered|implemented|shipped|resolved|achieved)$",
-    r"(?:已完成|包括|成果|能够)$",
-)
-_READY = re.compile(
-    r"\bready (?:for|to) (?:(?:and|or|user|human|final|production|release|merge|merging|review"
-    r"|demonstration|deployment|deploy|handover|handoff|be|used?|shipping|ship|approval)\b[ /,]*)+"
-)
 _FENCE = re.compile(r"^(```|~~~).*?^\1[^\n]*$", re.MULTILINE | re.DOTALL)
 _WRAP = re.compile(r"(?<=[a-z,])\n(?=[a-z])")
 _BULLET = r"[ \t]*(?:[-+*•]|\d{1,3}[.)、])"
@@ -406,7 +66,11 @@ _COMMAND = re.compile(r"`[^`\n ]+ [^`\n]+`")
 _BRACKETED = re.compile(r"[(（]([^()（）]*)[)）](?=\s*(?:[.。!！,，;；:：—–-]|$))")
 _MARKS = re.compile(r"[*_`#>~\[\]()|\"“”「」]|[^\w\s,.;:!?'/%+&，。；：！？、—–-]")
 _REASON = re.compile(r"(?:and|because|since)\s+")
-_CLAUSES = re.compile(r"(?<=[.!?])\s+|[.!?]$|[;,:](?=\s|$)|\s[—–-]+\s|[—–]{1,2}|[。；！？，：]")
+_CLAUSES = re.compile(
+    r"(?<=[.!?])\s+|[.!?]$|[;,:](?=\s|$)|(?<=[一-鿿])[;,:.!?]|\s[—–-]+\s|[—–]{1,2}|[。；！？，：]"
+)
+_SENTENCE = re.compile(r"[^.!?。！？\n]+[.!?。！？]?")
+_STRUCK = re.compile(r"~~.*?~~")
 _EDGES = " .,;:!?-—–、/+&"
 
 
@@ -416,34 +80,41 @@ def reports_all_done(relay: Relay) -> bool:
     clauses = list(_split_clauses(directive))
     if not clauses or any(map(_UNTICKED.match, directive.splitlines())):
         return False
-    if any(map(_is_open, clauses)):
+    if any(map(_is_open, clauses)) or _asks_for_end(directive):
         return False
     first = clauses[0]
-    if _find_end(first) or _BARE.match(first):
+    if _find_end(first) or BARE.match(first):
         return True
     phase = list(_split_clauses(relay.content(RelayField.CURRENT_PHASE) or ""))[:1]
-    if _NOTHING.match(first):
+    if NOTHING.match(first):
         if any(map(_find_end, clauses[1:])):
             return True
-        finished = [clause for clause in (*clauses, *phase) if _FINISHED.search(clause)]
-        return bool(finished) and not any(map(_SCOPE.search, finished))
+        finished = [clause for clause in (*clauses, *phase) if FINISHED.search(clause)]
+        return bool(finished) and not any(map(SCOPE.search, finished))
     return _closes_with_end(clauses)
+
+
+def _asks_for_end(directive: str) -> bool:
+    """Return whether a text only asks whether the work is done, as in "Done?"."""
+    questions = [text for text in _SENTENCE.findall(directive) if text.endswith(("?", "？"))]
+    asked = [clause for question in questions for clause in _split_clauses(question)]
+    return any(_find_end(clause) or BARE.match(clause) for clause in asked)
 
 
 def _closes_with_end(clauses: list[str]) -> bool:
     """Return whether the text reports results and then the end of all the work."""
     for clause in clauses:
-        if _CLOSING.match(clause) and _find_end(clause):
+        if CLOSING.match(clause) and _find_end(clause):
             return True
-        if _SCOPE.search(clause) or not _reports_result(clause):
+        if SCOPE.search(clause) or not _reports_result(clause):
             return False
     return False
 
 
 def _find_end(clause: str) -> re.Match[str] | None:
     """Return the words that report the end of all the work, or None."""
-    end = _ENDS.match(clause)
-    return None if end is None or _SCOPE.search(_UNSCOPED.sub("", end[0])) else end
+    end = ENDS.match(clause)
+    return None if end is None or SCOPE.search(UNSCOPED.sub("", end[0])) else end
 
 
 def _split_clauses(text: str) -> Iterator[str]:
@@ -457,41 +128,42 @@ def _split_clauses(text: str) -> Iterator[str]:
         is_item = bool(_ITEM.match(line))
         if _TICKED.match(line) or (is_item and is_aside):
             continue
-        bare = _LABELLED.sub(". ", _ITEM.sub("", line, count=1) if is_item else line)
+        bare = _STRUCK.sub(" ", _ITEM.sub("", line, count=1) if is_item else line)
+        bare = LABELLED.sub(". ", bare)
         bare = _LISTED.sub(r"\1 and", _BRACKETED.sub(r", \1", _COMMAND.sub(" code ", bare)))
         bare = " ".join(_MARKS.sub(" ", bare).casefold().split()).strip(_EDGES)
-        bare = bare[label.end() :] if (label := _LABEL.match(bare)) else bare
+        bare = bare[label.end() :] if (label := LABEL.match(bare)) else bare
         clauses = [part for part in (part.strip(_EDGES) for part in _CLAUSES.split(bare)) if part]
         if not clauses:
             continue
-        is_aside = not is_item and bool(_STATEMENT.search(clauses[-1]))
+        is_aside = not is_item and bool(STATEMENT.search(clauses[-1]))
         for clause in clauses:
-            if _ASIDE.match(clause):
+            if ASIDE.match(clause):
                 is_aside = True
                 break  # the rest of the line belongs to the condition
-            yield _HELD.sub("", _STILL.sub("", _READY.sub("ready ", clause)).strip())
+            yield HELD.sub("", STILL.sub("", READY.sub("ready ", clause)).strip())
 
 
 def _is_open(clause: str) -> bool:
     """Return whether a clause reports neither an end nor a result, or more than that."""
-    end = _find_end(clause) or _BARE.match(clause) or _NOTHING.match(clause)
+    end = _find_end(clause) or BARE.match(clause) or NOTHING.match(clause)
     if not end:
         return not _reports_result(clause)
     rest = clause[end.end() :].strip(_EDGES)
     reason = _REASON.match(rest)
-    return not _reports_result(rest[reason.end() :]) if reason else bool(_OPEN.search(rest))
+    return not _reports_result(rest[reason.end() :]) if reason else bool(OPEN.search(rest))
 
 
 def _reports_result(clause: str) -> bool:
     """Return whether a clause only reports good results or describes the product."""
-    clause = _LEAD.sub("", _NO_DEFECTS.sub("green", clause).strip(_EDGES), count=1)
-    is_verb = bool(_VERBS.match(clause)) and not _NOUN_FIRST.match(clause)
-    is_defect = bool(_DEFECT.search(clause)) and not _REMOVED.search(clause)
-    if is_verb or is_defect or _OPEN.search(clause) or _LIMITED.search(clause):
+    clause = LEAD.sub("", NO_DEFECTS.sub("green", clause).strip(_EDGES), count=1)
+    is_verb = bool(VERBS.match(clause)) and not NOUN_FIRST.match(clause)
+    is_defect = bool(DEFECT.search(clause)) and not REMOVED.search(clause)
+    if is_verb or is_defect or OPEN.search(clause) or LIMITED.search(clause):
         return False
-    if _STATEMENT.search(clause):
+    if STATEMENT.search(clause):
         return True
-    *parts, last = _CONJUNCTION.split(clause)
-    if not (_find_end(last) or _RESULTS.match(last)):
+    *parts, last = CONJUNCTION.split(clause)
+    if not (_find_end(last) or RESULTS.match(last)):
         return False
-    return all(_find_end(part) or _RESULTS.match(part) or _FRAGMENT.match(part) for part in parts)
+    return all(_find_end(part) or RESULTS.match(part) or FRAGMENT.match(part) for part in parts)

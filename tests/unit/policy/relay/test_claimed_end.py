@@ -45,6 +45,7 @@ Stop the loop.
 无。任务已完成。
 无（全部完成）
 无需进一步操作。
+任务已完成,无需进一步操作。
 无后续任务
 没有剩余的工作。
 任务已完成。
@@ -328,6 +329,15 @@ All fixed, all tests pass, task complete.
 所有的功能都开发完了，也都测试过了。
 """.splitlines()
 UNFINISHED = """\
+Done?
+DONE??
+All tasks complete?
+Is the task complete?
+已完成？
+~~Done~~
+The task is complete, assuming the tests pass.
+Everything is done if the migration works.
+The task is complete unless the review finds something
 The parser is shipped - all 5 features complete
 The task is done and parse expressions
 The task is complete and tackle the docs
