@@ -37,6 +37,13 @@ def find_names():
     return found
 
 
+def test_no_module_is_longer_than_400_lines():
+    """A longer one mostly holds two ideas."""
+    lengths = {path: len(path.read_text().splitlines()) for path in SOURCE.rglob("*.py")}
+    assert len(lengths) > 100
+    assert {str(path): length for path, length in lengths.items() if length > 400} == {}
+
+
 @pytest.fixture(scope="module")
 def names():
     return find_names()

@@ -16,7 +16,7 @@ QUOTED: dict[str, tuple[str, ...]] = {
     "tests/docs/test_words.py": ("",),
     # Words that contradict a claim, which policy looks for.
     "src/rekindle/policy/briefs/loop_evidence.py": ("|nobody|",),
-    "src/rekindle/policy/relay/claimed_end.py": ("|barely|nobody",),
+    "src/rekindle/policy/relay/end_phrases.py": ("|barely|nobody",),
     # Reports of agents whose work is not done.
     "tests/corpus/claimed_end_phrases.py": ("Nobody on the team can log in.",),
     "tests/unit/policy/relay/test_claimed_end.py": ("Nobody has run it.", "Somebody from ops"),

@@ -80,7 +80,7 @@ ALLOWED = {
 ALLOWED_INSIDE = {
     "cli/fleet/fleet_command.py:_PORT": "port numbers of TCP",
     "cli/fleet/fleet_command.py:dev": "usual port of the engine's UI",
-    "cli/setup/init_command.py:make_default_name": "format of a name on disk",
+    "cli/setup/initial_files.py:make_default_name": "format of a name on disk",
     "cli/output.py:_escape_control": "largest byte",
     "cli/setup/torture_command.py:torture": "the load of `rekindle torture`",
     "demo/*:*": "the script of a demonstration",

@@ -11,7 +11,7 @@ import msgspec
 
 from rekindle import config
 from rekindle.demo import stand_in_agent as stand_in
-from rekindle.documents import events, manifest
+from rekindle.documents import events, manifest, manifest_edit
 from rekindle.documents.launches.launch_types import (
     SessionOpened,
     ToolCallStarted,
@@ -77,7 +77,7 @@ class Demonstration:
     def run(self) -> DemoCounts | None:
         """Run the demo; return its results, or None if the user stopped it."""
         (self._folder / manifest.MANIFEST_FILE).write_text(
-            manifest.compose(AGENT, "claude-code", "PROMPT.md") + HASTE, encoding="utf-8"
+            manifest_edit.compose(AGENT, "claude-code", "PROMPT.md") + HASTE, encoding="utf-8"
         )
         (self._folder / "PROMPT.md").write_text(TASK, encoding="utf-8")
         project = config.load_project(self._folder)

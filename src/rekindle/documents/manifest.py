@@ -5,13 +5,12 @@ keys of `runtime:` and `fleet:`.
 """
 
 import re
-from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 import msgspec
 
 from rekindle.documents.command_line import split_line
-from rekindle.errors import ManifestError, RekindleError
+from rekindle.errors import ManifestError
 from rekindle.formats import (
     validation,
     yaml_lines,
@@ -354,78 +353,3 @@ def _to_mapping(value: Any) -> dict[Any, Any]:
 
 def parse(text: str, file: str = MANIFEST_FILE) -> Manifest:
     return read_manifest(text, file)[0]
-
-
-def compose(agent: str, harness: str, prompt: str, more: Sequence[str] = ()) -> str:
-    """Return a manifest with one agent; `more` holds further lines of the agent's entry."""
-    modeline = f"# yaml-language-server: $schema=.rekindle/{SCHEMA_FILE}\n"
-    return f"{modeline}version: {SCHEMA}\nagents:\n{_render_entry(agent, harness, prompt, more)}"
-
-
-def add_agent_entry(
-    text: str, agent: str, harness: str, prompt: str, more: Sequence[str] = ()
-) -> str:
-    """Return the manifest's text with one more agent at the start of `agents:`.
-
-    `more` holds further lines of the agent's entry. All other text is unchanged.
-    """
-    if agent in parse(text).agents:
-        raise ManifestError(f"there is already an agent {agent!r}")
-    return _add_entry(text, "agents", agent, _render_entry(agent, harness, prompt, more))
-
-
-def add_persona_entry(text: str, name: str, permissions: Permissions, words: str) -> str:
-    """Return the manifest's text with a persona added below a comment, unless it exists already."""
-    if name in parse(text).personas:
-        return text
-    lists = (("allowed_tools", permissions.allowed_tools), ("deny", permissions.deny))
-    rules = [f"      {key}: [{', '.join(tools)}]\n" for key, tools in lists if tools is not None]
-    entry = f"  # {words}\n  {yaml_lines.quote_scalar(name)}:\n    permissions:\n{''.join(rules)}"
-    return _add_entry(text, "personas", name, entry)
-
-
-def _add_entry(text: str, section: str, name: str, entry: str) -> str:
-    """Return the text with an entry added at the start of a section and no other change."""
-    found, marked = read_manifest(text)
-    line = marked.lines.get((section,))
-    lines = text.splitlines(keepends=True)
-    if line is None and section == "personas" and ("agents",) in marked.lines:
-        line = marked.lines["agents",]
-        lines.insert(line - 1, f"{section}:\n")
-    elif line is None:
-        lines = [_end_with_newline(text), f"{section}:\n"]
-        line = len(lines)
-    first = next(iter(getattr(found, section)), None)
-    indent = "  "
-    if first is not None:
-        beside = lines[marked.lines[section, first] - 1]
-        indent = beside[: len(beside) - len(beside.lstrip(" "))]
-    above = _end_with_newline("".join(lines[:line]))
-    indented = "".join(indent + own[2:] for own in entry.splitlines(keepends=True))
-    added = above + indented + "".join(lines[line:])
-    is_block = re.fullmatch(rf"{section}:\s*(#.*)?", lines[line - 1].rstrip())
-    if not is_block or not _reads_back(added, section, name):
-        what = section.removesuffix("s")
-        raise ManifestError(
-            f"`{section}:` is not written as a block",
-            line=line,
-            hint=f"add the {what} there by hand:\n{entry}",
-        )
-    return added
-
-
-def _end_with_newline(text: str) -> str:
-    return text if text.endswith(("\n", "\r")) else text + "\n"
-
-
-def _reads_back(text: str, section: str, name: str) -> bool:
-    try:
-        return name in getattr(parse(text), section)
-    except RekindleError:
-        return False
-
-
-def _render_entry(agent: str, harness: str, prompt: str, more: Sequence[str]) -> str:
-    words = [yaml_lines.quote_scalar(word) for word in (agent, harness, prompt)]
-    entry = "  {}:\n    harness: {}\n    prompt: {}\n".format(*words)
-    return entry + "".join(f"    {line}\n" for line in more)

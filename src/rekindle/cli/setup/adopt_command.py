@@ -18,11 +18,8 @@ from rekindle.cli.output import (
     print_json,
     print_styled,
 )
-from rekindle.cli.setup.init_command import (
-    add_agent,
-    make_default_name,
-    write_prompt,
-)
+from rekindle.cli.setup.init_command import add_agent
+from rekindle.cli.setup.initial_files import make_default_name, write_prompt
 from rekindle.config import Project
 from rekindle.errors import UsageError
 from rekindle.flows import adopt_documents as flow

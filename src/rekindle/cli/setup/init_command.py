@@ -16,7 +16,13 @@ from rekindle.cli.options import (
     print_note,
 )
 from rekindle.cli.output import echo, print_json
-from rekindle.documents import manifest
+from rekindle.cli.setup.initial_files import (
+    make_default_name,
+    write_prompt,
+    write_schema,
+    write_summarizer,
+)
+from rekindle.documents import manifest, manifest_edit
 from rekindle.errors import (
     RekindleError,
     UsageError,
@@ -24,12 +30,10 @@ from rekindle.errors import (
 )
 from rekindle.formats import yaml_lines
 from rekindle.formats.identifiers import (
-    make_slug,
     require_agent_name,
     to_one_line,
 )
 from rekindle.plugins import ALIASES, BUILT_IN, find_program
-from rekindle.policy.settings.manifest_schema import render_schema
 from rekindle.policy.settings.runtime_settings import (
     RELAY_BYTES,
     AgentDefaults,
@@ -48,8 +52,6 @@ from rekindle.policy.setup.propose_until import (
     propose_until,
     render_until_lines,
 )
-from rekindle.stores.folders.agent_folder import RekindleFolder
-from rekindle.system.files import durable_files
 from rekindle.system.processes import program_search
 from rekindle.wiring.access.operator_check import refuse_agent_of
 from rekindle.wiring.access.trust_checks import (
@@ -65,7 +67,6 @@ from rekindle.wiring.open_store import (
 )
 from rekindle.wiring.starting.start_checks import read_task
 
-_PROMPT_MODE = 0o644
 _CHANGE_INSTEAD = {
     "tools": f"change its persona in {manifest.MANIFEST_FILE}",
     "task": "write its task into its prompt file",
@@ -316,13 +317,13 @@ def _write_manifest(
         if text.strip() and name in manifest.parse(text).agents:
             return text
         added = (
-            manifest.add_agent_entry(text, name, harness, prompt, more)
+            manifest_edit.add_agent_entry(text, name, harness, prompt, more)
             if text.strip()
-            else manifest.compose(name, harness, prompt, more)
+            else manifest_edit.compose(name, harness, prompt, more)
         )
         comment = f"What the agent may do: {words}. {explain_rest(level, harness)}"
         return (
-            manifest.add_persona_entry(added, persona, permissions, comment)
+            manifest_edit.add_persona_entry(added, persona, permissions, comment)
             if permissions
             else added
         )
@@ -353,43 +354,6 @@ def _propose_until(folder: Path) -> tuple[str, ...]:
             if path.is_file() and path.stat().st_size <= RELAY_BYTES:
                 files[name] = path.read_text(encoding="utf-8", errors="replace")
     return render_until_lines(propose_until(files))
-
-
-def write_prompt(folder: Path, task: str | None = None) -> list[str]:
-    """Write the task, or a file to fill in unless it exists; return a line if it was written."""
-    path = folder / AgentDefaults().prompt
-    if task is not None:
-        durable_files.replace_file(path, f"{task.strip()}\n".encode(), mode=_PROMPT_MODE)
-        return [f"wrote {path.name}: the agent's task"]
-    with translate_os_errors(path):
-        try:
-            with path.open("x", encoding="utf-8") as file:
-                file.write(manifest.DEFAULT_PROMPT)
-        except FileExistsError:
-            return []
-    return [f"wrote {path.name}: describe the agent's task there"]
-
-
-def write_summarizer(folder: Path) -> None:
-    """Write the default instructions for summaries, unless the file exists."""
-    root = RekindleFolder(folder)
-    root.make()
-    path = root.summarizer
-    durable_files.make_folder(path.parent)
-    if not durable_files.path_exists(path):
-        durable_files.replace_file(path, manifest.DEFAULT_SUMMARIZER.encode())
-
-
-def write_schema(folder: Path) -> None:
-    """Write the JSON Schema that the manifest names, unless this version's schema is there."""
-    path = RekindleFolder(folder).schema
-    schema = render_schema()
-    if durable_files.read_bytes(path) != schema:
-        durable_files.replace_file(path, schema)
-
-
-def make_default_name(folder: Path) -> str:
-    return make_slug(folder.name)[:40] if folder.name else "agent"
 
 
 def _ask(question: str, default: str, *, yes: bool, choices: Collection[str] = ()) -> str:

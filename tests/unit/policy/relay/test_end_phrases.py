@@ -27,5 +27,5 @@ def test_a_clause_matches_its_table_and_no_neighbour(table, clause):
 
 
 @pytest.mark.parametrize("clause", ["all backend tasks are done", "tests are written", "下一步"])
-def test_a_part_of_the_work_is_no_end(clause):
+def test_a_part_of_the_work_does_not_match_an_end(clause):
     assert not end_phrases.ENDS.match(clause)

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from rekindle.documents import manifest
+from rekindle.documents import manifest, manifest_edit
 from rekindle.policy.setup.propose_until import (
     propose_until,
     render_until_lines,
@@ -41,7 +41,7 @@ def test_a_project_s_own_tests_are_proposed(files, command):
 @pytest.mark.parametrize("command", [[], ["just", "test"]])
 def test_the_lines_are_part_of_a_manifest(command):
     """Without a command they are comments."""
-    text = manifest.compose("trades", "codex", "PROMPT.md", render_until_lines(command))
+    text = manifest_edit.compose("trades", "codex", "PROMPT.md", render_until_lines(command))
     agent = manifest.parse(text).agents["trades"]
     assert (agent.until, agent.until_claimed) == ((command, True) if command else (None, None))
     assert "# until:" in text or command
