@@ -11,7 +11,7 @@ from rekindle.cli.running import answer_commands as cli
 from rekindle.cli.running import questions_command
 from rekindle.documents import events
 from rekindle.documents.launches.launch_types import RefusedCall
-from rekindle.errors import BusyError, ClosedQuestionError
+from rekindle.errors import BusyError, ClosedQuestionError, UsageError
 from rekindle.policy.operator import answers, questions
 from rekindle.system import clock
 
@@ -161,3 +161,11 @@ def test_after_an_answer_that_ends_the_work_no_command_is_named(store, capsys, e
     meant = cli.MeantQuestion(SimpleNamespace(), store, "a", store.read("a").projection, None)
     cli._print_next(meant, effect)
     assert capsys.readouterr().out == ""
+
+
+def test_without_a_question_the_hint_tells_how_to_send_a_message(monkeypatch):
+    """No choices are listed: there is nothing to choose."""
+    monkeypatch.setattr(cli, "_find_origin", lambda: "command")
+    with pytest.raises(UsageError, match="a asks nothing") as refused:
+        cli._prompt_answer(cli.MeantQuestion(None, None, "a", None, None))
+    assert '`rekindle answer a "TEXT"` sends a message' in refused.value.hint

@@ -111,9 +111,11 @@ def _prompt_answer(meant: MeantQuestion) -> str:
     """Ask for the answer at the terminal."""
     choices = ", ".join(meant.question.choices) if meant.question else "any text"
     if _find_origin() != "terminal":
-        command = answers.render_answer_command(meant.question) if meant.question else ""
-        hint = "; ".join(filter(None, (command and f"`{command}`", f"choices: {choices}")))
-        raise UsageError("no answer was given", hint=hint)
+        if meant.question is None:
+            hint = f'`rekindle answer {meant.agent} "TEXT"` sends a message to its next cycle'
+            raise UsageError(f"{meant.agent} asks nothing", hint=hint)
+        command = answers.render_answer_command(meant.question)
+        raise UsageError("no answer was given", hint=f"`{command}`; choices: {choices}")
     if meant.question:
         echo(to_one_line(meant.question.text))
     words: str = click.prompt(f"Answer ({choices})", prompt_suffix=": ")

@@ -59,7 +59,7 @@ def forget(folder: Path, keep_history: bool, dry_run: bool, yes: bool) -> None:
         echo(f"No trace of {shown} is left. `rekindle status --all` lists your other projects.")
         return
     if _remove(traces, dry_run=dry_run, yes=yes) and names:
-        _tell_left(names)
+        _tell_left(_list_branches(folder, names))
 
 
 @click.command()
@@ -83,11 +83,15 @@ def uninstall(keep_history: bool, dry_run: bool, yes: bool) -> None:
         for folder in folders
         for trace in wiring.find_traces(folder, keep_history=keep_history)
     ]
-    names = [name for folder in folders for name in RekindleFolder(folder).names()]
+    branches = [
+        branch
+        for folder in folders
+        for branch in _list_branches(folder, RekindleFolder(folder).names())
+    ]
     known = {trace.words for trace in traces}
     traces += [one for one in wiring.find_user_traces() if one.words not in known]
     if _remove(traces, dry_run=dry_run, yes=yes):
-        _tell_left(names)
+        _tell_left(branches)
         echo("Next: remove the program, for instance with `uv tool uninstall rekindle-agents`.")
 
 
@@ -128,8 +132,14 @@ def _show_leftovers(leftovers: Iterable[Leftover]) -> None:
         )
 
 
-def _tell_left(names: Sequence[str]) -> None:
-    left = ", ".join(make_branch_name(name) for name in dict.fromkeys(names))
+def _list_branches(folder: Path, names: Sequence[str]) -> list[str]:
+    """Return the branches of the audit trail, which only a git repository has."""
+    is_repository = any((above / ".git").exists() for above in (folder, *folder.parents))
+    return [make_branch_name(name) for name in names] if is_repository else []
+
+
+def _tell_left(branches: Sequence[str]) -> None:
+    left = ", ".join(dict.fromkeys(branches))
     echo(
         "· rekindle.yaml and your own files stay"
         + (f"; so do these git branches: {left}" if left else "")

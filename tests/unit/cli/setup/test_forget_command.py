@@ -183,6 +183,15 @@ def test_a_folder_that_is_gone_is_forgotten(tmp_path, capfd):
     assert "No trace of" in capfd.readouterr().out
 
 
+@pytest.mark.parametrize("is_repository", [False, True])
+def test_the_branches_of_the_audit_trail_are_named_in_a_repository(tmp_path, is_repository, capfd):
+    folder = locked(tmp_path, "trades")
+    if is_repository:
+        (tmp_path / ".git").mkdir()
+    assert main.run(["forget", str(folder), "--yes"]) == 0
+    assert ("git branches: rekindle/trades/" in capfd.readouterr().out) == is_repository
+
+
 def test_history_is_kept_on_request(tmp_path):
     folder = locked(tmp_path, "trades")
     assert main.run(["forget", str(folder), "--yes", "--keep-history"]) == 0
