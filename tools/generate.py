@@ -171,7 +171,7 @@ def _harness(name: str, harness: Harness, about: str) -> list[str]:
     parts += [rest.strip() + "\n"] if rest.strip() else []
     parts += ["| | |", "|---|---|"]
     parts += [f"| {what} | {how} |" for what, how in _abilities(harness)]
-    parts += ["\nSettings of a persona, and the options that they become:\n"]
+    parts += ["\nPersona settings, and the options of the CLI that they become:\n"]
     parts += ["| persona | options |", "|---|---|"]
     parts += [f"| `{asked}` | {_kept(harness, persona)} |" for asked, persona in PERSONAS.items()]
     for folder in sorted((RECORDINGS / RECORDED_AS.get(name, name)).glob("*")):

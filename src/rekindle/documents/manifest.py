@@ -94,7 +94,7 @@ class Compaction(msgspec.Struct, frozen=True):
 class Handover(msgspec.Struct, frozen=True):
     compaction: Annotated[
         Compaction | bool | None,
-        _doc("When to hand over to a fresh session, and by which persona; or `off`."),
+        _doc("When to hand over to a fresh session and which persona does it, or `off`."),
     ] = None
 
 

@@ -91,7 +91,7 @@ class ContractSubject:
 
 
 def join_command(made: Made, *, files: bool = True) -> str:
-    """Return all texts that the program gets with its command, as one text."""
+    """Return everything that the command passes to the program, as one text."""
     return "\n".join(
         (*made.argv, *made.environment.values(), *(made.files.values() if files else ()))
     )

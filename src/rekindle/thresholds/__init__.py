@@ -1,7 +1,7 @@
 """Thresholds that the manifest cannot set, each declared once with its default, unit and meaning.
 
-A module of this package has one subject. `rekindle.policy.settings.runtime_settings` imports all of
-them, so that `rekindle config explain` and the reference page list every threshold.
+Each module of this package covers one subject. `rekindle.policy.settings.runtime_settings` imports
+all of them, so that `rekindle config explain` and the reference page list every threshold.
 """
 
 from typing import Literal, TypeVar

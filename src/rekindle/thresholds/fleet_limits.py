@@ -127,7 +127,7 @@ FLEET_WORD_SECONDS = declare_threshold(
     10.0,
     "fleet.word_seconds",
     "seconds",
-    "Timeout for sending a command to a host; after it, the host receives the command with its"
+    "Timeout for sending a command to a host. If it expires, the host receives the command with its"
     " next commit.",
 )
 FLEET_RPC_SECONDS = declare_threshold(

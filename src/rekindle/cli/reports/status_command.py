@@ -74,9 +74,9 @@ _COLOURS: dict[str, str | None] = {state: row.colour for state, row in STATES.it
 def status(agents: tuple[str, ...], watch: bool, every: bool, as_json: bool) -> None:
     """Show the state of the agents, and what to do next.
 
-    With AGENTS, only these are shown; in the folder of one agent (`dir:`), only that agent. Several
-    agents have one line each, and those that need you come first. A `!` marks an agent with a
-    warning: `rekindle status AGENT` shows it.
+    Name AGENTS to show only those. In an agent's own folder (`dir:`), only that agent is shown.
+    Several agents have one line each, and those that need you come first. A `!` marks an agent with
+    a warning: `rekindle status AGENT` shows it.
     """
     if watch and as_json:
         raise UsageError(

@@ -136,8 +136,9 @@ class BriefMade(Event, frozen=True, kw_only=True, tag="brief.made"):
     left_out: int = 0
     """Number of old turns that did not fit into the summarizer's input."""
     failed: int = 0
-    """Number of consecutive briefs without an available model; the next one covers their turns
-    again.
+    """Number of consecutive briefs for which no model was available.
+
+    The next brief covers their turns.
     """
     unusable: int = 0
     """Number of consecutive briefs for which the model's answer was unusable."""

@@ -190,7 +190,7 @@ class HangDetected(Event, frozen=True, kw_only=True, tag="hang.detected"):
 
 
 class ReviewMade(Event, frozen=True, kw_only=True, tag="review.made"):
-    summary = "Another persona reviewed whether the work is done, before the run may end."
+    summary = "Another persona checked whether the work is done, before the run was allowed to end."
     cycle: int
     persona: str = ""
     """Name of the reviewing persona."""

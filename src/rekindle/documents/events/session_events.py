@@ -4,7 +4,7 @@ from rekindle.documents.events.event import Event
 
 
 class SessionStarted(Event, frozen=True, kw_only=True, tag="session.started"):
-    summary = "A session started, or continued by resume, clear, compact or fork."
+    summary = "A session started, or continued after a resume, clear, compact or fork."
     session: str
     harness: str
     source: str = ""
@@ -38,7 +38,7 @@ class PromptSubmitted(Event, frozen=True, kw_only=True, tag="prompt.submitted"):
     text: str
     """Text of the prompt."""
     call: str = ""
-    """Id of the prompt, by which duplicates from hooks installed twice are recognized."""
+    """Id of the prompt, used to drop the second report of a hook that is installed twice."""
     visitor: bool = False
 
 
@@ -55,7 +55,7 @@ class Heartbeat(Event, frozen=True, kw_only=True, tag="heartbeat"):
     session: str = ""
     tool: str = ""
     call: str = ""
-    """Id of the tool call, by which duplicates from hooks installed twice are recognized."""
+    """Id of the tool call, used to drop the second report of a hook that is installed twice."""
     visitor: bool = False
 
 

@@ -153,7 +153,7 @@ class ExitRecorder:
         return lost_exit
 
     def _read_signs(self, head: str, since: float) -> events.WorkSigns | None:
-        """Return the signs of work since a commit and a time, or None if unknown."""
+        """Return the signs of work since the given commit and time, or None if they are unknown."""
         projection = self._log.known()
         signs = add_resolved(self._ports.signs(head, since), projection, since)
         return name_series(signs, measure_idle_work(projection).signs) if signs else None

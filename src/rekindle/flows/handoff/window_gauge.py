@@ -44,7 +44,10 @@ class WindowGauge:
 
     @property
     def stops_itself(self) -> bool:
-        """Return whether the CLI exits when the hook stops it; if not, the supervisor ends it."""
+        """Return whether the CLI exits by itself after the hook's answer.
+
+        If not, the supervisor ends it.
+        """
         return bool(self._brake and self._brake.answer) and not self._agent.stays
 
     @property

@@ -62,7 +62,7 @@ class ProcessFollower:
     ) -> None:
         """Follow the process `child`.
 
-        If `fruitless` is given, the process is ended when it works too long without progress.
+        If `fruitless` is given, end the process when it works too long without progress.
         """
         self.fruitless, self._on_tick, self._transcribe = fruitless, on_tick, transcribe
         self._origin, self._agent, self._ports, self._child = origin, agent, world, child

@@ -1,4 +1,4 @@
-"""Track the spending of a running launch, in addition to the run's earlier spending."""
+"""Track what the current launch costs, and add it to what the run has already spent."""
 
 from collections.abc import Mapping, Sequence
 

@@ -112,7 +112,7 @@ def find_hook_obstacle(found: HookInstallation) -> HookObstacle | None:
 
 
 def _is_trusted(found: HookInstallation, person: Mapping[str, Any]) -> bool:
-    """Return whether the user trusts the project; the nearest folder with a decision counts."""
+    """Return whether the nearest folder that the user has decided about is trusted."""
     security = untrusted_json.to_mapping(person.get("security"))
     if untrusted_json.to_mapping(security.get("folderTrust")).get("enabled") is False:
         return True

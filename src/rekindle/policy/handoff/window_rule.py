@@ -208,7 +208,7 @@ def count_handoffs(tried: Iterable[LaunchRecord]) -> int:
 
 
 def is_too_many(count: int) -> bool:
-    """Return whether a cycle with this number of handoffs is too large."""
+    """Return whether a cycle has had too many handoffs."""
     return count > HANDOFFS_MANY
 
 

@@ -144,7 +144,7 @@ class _Pair:
         if directive_words.is_wait(self.now.head.text):
             was_waiting = directive_words.is_wait(self.was.head.text)
             return "" if was_waiting and self._has_moved_beside_wait() else self.about
-        # A wait below a title counts only if it is not new, because the title may be new work.
+        # Ignore a new wait below a heading, because the heading itself may be new work.
         for line in () if self.now.asks_to_continue else self.now.open[1:2]:
             if directive_words.is_wait(line.text) and any(
                 directive_words.is_wait(old.text)

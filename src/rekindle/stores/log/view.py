@@ -258,7 +258,7 @@ def _require_no_trace(folder: AgentFolder) -> None:
     if folder.private is None and durable_files.path_exists(folder.snapshot):
         raise LogMissingError(str(folder.path), "a snapshot of it exists")
     if next(durable_files.list_entries(folder.archive), None) is not None:
-        raise LogMissingError(str(folder.path), "the archive has documents that it committed")
+        raise LogMissingError(str(folder.path), "the archive contains relays or checkpoints")
 
 
 def _has_only_grown(before: AgentView, folder: AgentFolder) -> bool:

@@ -162,7 +162,7 @@ class RemoteRepository:
 
     @contextmanager
     def _borrow_objects(self, copy: WorkingCopy) -> Iterator[Path]:
-        """Create a repository with another one's objects but only the user's configuration."""
+        """Create a repository that shares the objects of another one, but not its configuration."""
         copy.refuse_link()
         with _make_empty_folder() as place:
             (place / "refs").mkdir()
