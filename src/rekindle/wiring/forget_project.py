@@ -32,6 +32,7 @@ from rekindle.stores.folders.private_files import render_path
 from rekindle.stores.log import inbox
 from rekindle.system import crontab
 from rekindle.system.files import durable_files, file_locks, user_folder
+from rekindle.system.git import own_configuration
 from rekindle.system.remove_folder import remove_folder
 from rekindle.wiring import agent_dir_list
 from rekindle.wiring.open_store import HARNESSES
@@ -96,6 +97,9 @@ def find_traces(folder: Path, *, keep_history: bool = False) -> Iterator[Install
     # missing.
     for path in find_lock_files(folder, trust_records.read_recorded_identity(project)):
         yield _make_file_trace(path, "lock")
+    for path in own_configuration.list_configurations(folder):
+        words = f"configuration for git: {_render_path(path)}"
+        yield InstalledTrace(words, partial(remove_folder, path))
     if durable_files.path_exists(project.path):
         yield InstalledTrace(
             f"records of the project: {_render_path(project.path)}", project.remove

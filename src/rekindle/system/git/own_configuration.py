@@ -39,6 +39,7 @@ _NO_USER_CONFIGURATION = {
     "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_ATTR_NOSYSTEM": "1",
 }
+_FOLDER = "repositories"
 _SHARED_FILES = ("HEAD", "refs", "packed-refs", "reftable", "shallow", "worktrees")
 _FORMATS = {"extensions.objectformat": {"sha256"}, "extensions.refstorage": {"reftable"}}
 
@@ -185,10 +186,25 @@ def _render_config(formats: dict[str, str], *, is_bare: bool) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
+def list_configurations(folder: Path) -> list[Path]:
+    """Return the folders with Rekindle's configuration for repositories in this folder."""
+    above = user_folder.find_user_folder() / _FOLDER
+    found = sorted(above.iterdir()) if above.is_dir() else []
+    return [path for path in found if _read_repository(path).is_relative_to(folder)]
+
+
+def _read_repository(configuration: Path) -> Path:
+    """Return the repository that a configuration belongs to; empty if it is not one."""
+    try:
+        return (configuration / "HEAD").readlink().parent
+    except OSError:
+        return Path()
+
+
 def _make_common_folder(place: RepositoryPlace) -> Path:
     """Return the folder with Rekindle's configuration; its name is a hash of its content."""
     name = hash_bytes(os.fsencode(f"{place.common_folder}\0{place.config}"))
-    above = user_folder.make_user_folder("repositories")
+    above = user_folder.make_user_folder(_FOLDER)
     folder = above / name
     if folder.exists():
         return folder

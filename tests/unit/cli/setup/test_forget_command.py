@@ -16,6 +16,7 @@ from rekindle.stores.files.supervisor_locks import find_outer_lock
 from rekindle.stores.folders import private_files
 from rekindle.system import crontab
 from rekindle.system.files import file_locks, user_folder
+from rekindle.system.git.repository import Repository
 from rekindle.wiring import forget_project
 from rekindle.wiring.access import trust_checks
 from rekindle.wiring.access.trust_checks import accept_folder
@@ -190,6 +191,21 @@ def test_the_branches_of_the_audit_trail_are_named_in_a_repository(tmp_path, is_
         (tmp_path / ".git").mkdir()
     assert main.run(["forget", str(folder), "--yes"]) == 0
     assert ("git branches: rekindle/trades/" in capfd.readouterr().out) == is_repository
+
+
+def test_the_configuration_for_git_is_removed_with_its_repository_alone(tmp_path, capfd):
+    """Other projects keep theirs, which running agents use."""
+    kept = []
+    for name in ("other", "project"):
+        subprocess.run(["git", "init", "-q", str(tmp_path / name)], check=True)
+        before = set(user_folder.find_user_folder().glob("repositories/*"))
+        Repository(tmp_path / name, timeout=30).tip("refs/heads/main")
+        kept += set(user_folder.find_user_folder().glob("repositories/*")) - before
+    assert len(kept) == 2
+    locked(tmp_path, "trades")
+    assert main.run(["forget", str(tmp_path / "project"), "--yes"]) == 0
+    assert [path.exists() for path in kept] == [True, False]
+    assert "configuration for git" in capfd.readouterr().out
 
 
 def test_history_is_kept_on_request(tmp_path):
