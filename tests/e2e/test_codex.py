@@ -453,7 +453,7 @@ def test_an_exported_file_works_in_codex(rekindle, openai_model, tmp_path):
     folder = tmp_path / "for codex"
     accept_folder(rekindle.project)
     said = rekindle("hooks", "export", str(folder), "--harness", "codex")
-    assert f"put {folder}/hooks.json to .codex in the project" in said
+    assert f"copy {folder}/hooks.json to .codex in the project" in said
     (rekindle.project / ".codex").mkdir()
     shutil.copy(folder / "hooks.json", rekindle.project / ".codex")
     trusting(rekindle)

@@ -32,7 +32,7 @@ def test_a_handoff_is_requested_by_hand(handing):
     running = handing.rekindle.start("run", "trades", "--once")
     handing.model.log.wait_for(lambda request: request.step is waits, timeout=60)
     said = handing.rekindle("handoff", "trades")
-    assert "stops between two tool calls" in said
+    assert "will stop between two tool calls" in said
     handing.rekindle.place.wait_for(
         lambda: (
             any(find_private_project(handing.project).agent("trades").launch.glob("brake-*"))

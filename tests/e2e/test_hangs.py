@@ -165,7 +165,7 @@ def test_a_shell_whose_program_works_in_silence_is_left_alone(project, work):
     wraps(project, UNTIL_NOTICED + work)
     project("run")
     (noticed,) = project.log("hang.detected")
-    assert "works" in noticed["words"]
+    assert "is working" in noticed["words"]
     assert not noticed.get("ended")
     assert project.exits() == ["clean"]
 

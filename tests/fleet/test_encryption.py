@@ -323,7 +323,7 @@ def test_the_engine_gets_variables_and_no_secret_of_a_definition(own_engine, tmp
     project = config.load_project(tmp_path)
     fleet = project.settings.fleet
     (problem,) = fleet_checks.check_definition(project, fleet, "keeper")
-    assert problem.what.startswith("PROMPT.md holds a secret")
+    assert problem.what.startswith("PROMPT.md contains a secret")
     assert problem.is_note
 
     async def begin():

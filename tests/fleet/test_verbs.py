@@ -307,7 +307,7 @@ def test_without_a_worker_the_engine_is_asked_alone(place, no_worker, rekindle, 
     monkeypatch.setattr("rekindle.fleet.engine.agent_client._ANSWER", timedelta(seconds=1))
     code, out, _ = rekindle("run", name)
     assert code == 0
-    assert "runs it, as soon as a host of pool default has a free slot" in out
+    assert "as soon as a host of pool default has a free slot" in out
     code, out, _ = rekindle("status", name)
     assert code == 0
     assert "fleet:  new, pool -" in out

@@ -12,7 +12,7 @@ from rekindle.fleet.engine.agent_client import AgentClient
     [
         (RPCStatusCode.FAILED_PRECONDITION, "for agent trades: a task failed", "doctor"),
         (RPCStatusCode.UNAVAILABLE, "for agent trades: a task failed", "doctor"),
-        (RPCStatusCode.INVALID_ARGUMENT, "refuses agent trades: a task failed", "too large"),
+        (RPCStatusCode.INVALID_ARGUMENT, "refused agent trades: a task failed", "too large"),
         (RPCStatusCode.DEADLINE_EXCEEDED, "no worker answered for agent trades", "start a worker"),
     ],
 )

@@ -270,7 +270,7 @@ def test_a_late_event_of_an_older_generation_is_ignored(store, open_store, clock
     seal_log(store.folder("trades"))
     view = store.read("trades")
     assert "zombie" not in view.projection.loops
-    assert "taken over" in view.bad[0].reason
+    assert "replaced by" in view.bad[0].reason
 
 
 def test_a_lost_owner_record_does_not_bring_an_old_generation_back(store, open_store):
