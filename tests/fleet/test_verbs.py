@@ -29,7 +29,7 @@ from rekindle.system import clock
 from rekindle.wiring.open_store import open_store
 
 Cli = Callable[..., tuple[int, str, str]]
-_PATIENCE_SECONDS = 20
+_PATIENCE_SECONDS = 60
 pytestmark = pytest.mark.timeout(120)
 
 OUT_OF_CYCLES = 24
