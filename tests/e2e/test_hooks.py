@@ -51,7 +51,7 @@ def test_a_persona_has_the_tools_that_it_is_allowed_and_no_others(
         manifest.read_text().replace("allowed_tools: [Bash]", f"allowed_tools: {allowed}")
     )
     model.play(bash("touch made"), Text("all done"))
-    rekindle("run")
+    rekindle("run", "--once", code=22)  # the call is refused, and nothing else was done
     # The placeholder does nothing: the CLI reserves it for tools that it might offer later.
     names = {tool["name"] for tool in model.log.main[0].body.get("tools", [])}
     assert names - {"DeferredToolPlaceholder"} == offered

@@ -185,7 +185,7 @@ def test_a_stopped_agent_stays_stopped_and_restarts_on_command(kept):
         "failed": False,
     }
     assert len(kept.log("launch.started")) == 1
-    kept("restart")
+    kept("up")
     kept.asked(resumed)
     kept.is_alone()
     kept("restart", "--fresh")

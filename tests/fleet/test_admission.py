@@ -125,7 +125,7 @@ def test_a_host_that_can_read_them_is_let_in(own_engine, project, theirs, ours):
         await begun(own_engine, project, *theirs)
         return await hosting(reached(own_engine, project, *ours, strict=bool(theirs)), project)
 
-    assert "takes up to 1 agents" in asyncio.run(run())[0]
+    assert "takes up to 1 agent" in asyncio.run(run())[0]
 
 
 def test_a_host_that_refuses_plain_text_is_not_let_in_where_an_agent_has_it(own_engine, project):
@@ -170,7 +170,7 @@ def test_doctor_says_when_plain_text_can_be_refused(own_engine, project):
 
     (first,), (hosts, agents), without, after = asyncio.run(run())
     assert first.startswith("plain text is accepted, although")
-    assert "without the key" in hosts
+    assert "do not have the key" in hosts
     assert "plain text of keeper" in agents
     assert without == []
     assert "plain text" not in "".join(after)
@@ -179,7 +179,7 @@ def test_doctor_says_when_plain_text_can_be_refused(own_engine, project):
 def test_a_host_is_admitted_to_a_fleet_without_agents(own_engine, project):
     """There is nothing yet that it could not read."""
     said = asyncio.run(hosting(reached(own_engine, project, "$OTHER"), project))
-    assert "takes up to 1 agents" in said[0]
+    assert "takes up to 1 agent" in said[0]
 
 
 def test_an_engine_that_refuses_lists_still_admits_hosts(own_engine):
@@ -238,7 +238,7 @@ def test_a_host_creates_missing_attributes_if_it_may(tmp_path, project):
 
     with Engine(tmp_path, attributes={"RekindleHost": "Keyword"}) as engine:
         said, missing = asyncio.run(run(engine))
-    assert "takes up to 1 agents" in said[0]
+    assert "takes up to 1 agent" in said[0]
     assert missing == {}
 
 

@@ -106,7 +106,7 @@ def test_a_port_that_is_taken_is_named(engine, project):
     """It is reported before anything starts."""
     code, said = failed(project, "dev", "--port", str(engine.port))
     assert code == 10
-    assert f"port {engine.port} is taken" in said
+    assert f"port {engine.port} is already in use" in said
     code, said = failed(project, "dev", "--port", str(free_port()), "--ui-port", str(engine.port))
     assert code == 10
     assert "--ui-port" in said

@@ -133,6 +133,6 @@ def test_a_cli_that_cannot_be_asked_is_not_a_summarizer(tmp_path, monkeypatch):
     summarizer_setup.check_summarizer(project, "parrot")
     assert summarizer_setup.make_headless(project, None, "parrot", {}) is None
     manifest.write_text(f"{manifest.read_text()}personas:\n  summarizer: {{adapter: echo}}\n")
-    with pytest.raises(ManifestError, match="cannot be asked") as refused:
+    with pytest.raises(ManifestError, match="cannot write summaries") as refused:
         summarizer_setup.check_summarizer(config.load_project(tmp_path), "parrot")
     assert (refused.value.line, "mechanical" in refused.value.hint) == (5, True)
