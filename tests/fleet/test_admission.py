@@ -171,7 +171,7 @@ def test_doctor_says_when_plain_text_can_be_refused(own_engine, project):
     (first,), (hosts, agents), without, after = asyncio.run(run())
     assert first.startswith("plain text is accepted, although")
     assert "do not have the key" in hosts
-    assert "plain text of keeper" in agents
+    assert "plain text for keeper" in agents
     assert without == []
     assert "plain text" not in "".join(after)
 
