@@ -100,13 +100,14 @@ ci:
     bash .ci/run
 
 # Run what CI runs.
+[parallel]
 check: lint types (docs "--check") site (pythons "--newest")
-    # A busy machine can make a timing fail, so a failed one is measured once more, alone. A test
-    # that is not a timing is not repeated.
+    # A busy machine can make a timing fail, so a failed one is measured once more, alone, and skipped
+    # if the host took the processor away again. Another test is repeated only on such a host.
     {{python}} -m pytest -m "bench and not alone" -n 2 --dist loadfile -rP || REKINDLE_MEASURES_AGAIN=1 {{python}} -m pytest -m "bench and not alone" -s --last-failed --last-failed-no-failures all
     {{python}} -m pytest -m alone -s || REKINDLE_MEASURES_AGAIN=1 {{python}} -m pytest -m alone -s --last-failed --last-failed-no-failures all
     # Most tests wait for a program, a timeout or a disk, so four workers share two cores.
-    REKINDLE_TESTS_IN_MEMORY=1 {{python}} -m pytest -n 4 --dist worksteal -m "not bench"
+    REKINDLE_TESTS_IN_MEMORY=1 {{python}} -m pytest -n 4 --dist worksteal -m "not bench" || REKINDLE_TESTS_IN_MEMORY=1 REKINDLE_REPEATS_STARVED=1 {{python}} -m pytest -m "not bench" --last-failed --last-failed-no-failures none
 
 # Pin the dependencies; the files name no index.
 lock:

@@ -115,7 +115,7 @@ class Desk:
             if writable:
                 rest = rest[os.write(self._screen, rest[:256]) :]
 
-    def wait_for(self, words: str | bytes | re.Pattern[bytes], timeout: float = 30) -> None:
+    def wait_for(self, words: str | bytes | re.Pattern[bytes], timeout: float = 120) -> None:
         """Wait until this text is shown, after the text of the last wait."""
         if isinstance(words, re.Pattern):
             wanted = words
@@ -129,7 +129,7 @@ class Desk:
             self._look()
         self._seen = found.end()
 
-    def hear(self, timeout: float = 30) -> dict[str, Any]:
+    def hear(self, timeout: float = 120) -> dict[str, Any]:
         """Return the shell's next report on its job, and read its output meanwhile."""
         deadline = time.monotonic() + timeout
         while True:

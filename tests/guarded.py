@@ -90,7 +90,7 @@ class Guarded:
         found = [line.split() for line in lines]
         return [(launch, int(pid), int(by)) for kind, launch, pid, by in found if kind == what]
 
-    def until_up(self, after: int = 0, timeout: float = 30) -> tuple[int, int]:
+    def until_up(self, after: int = 0, timeout: float = 120) -> tuple[int, int]:
         """Wait for a running agent with more than `after` starts; return it and its supervisor."""
 
         def found() -> tuple[int, int] | None:
@@ -111,7 +111,7 @@ class Guarded:
         program = str(self.ledger / "agent.py")
         return [pid for pid, argv in self.place.living().items() if program in argv]
 
-    def until_gone(self, timeout: float = 5) -> None:
+    def until_gone(self, timeout: float = 120) -> None:
         """Check that no agent runs now, and wait until no supervisor does."""
         assert self.agents() == []
         self.place.wait_for(lambda: not self.supervisors(), timeout)

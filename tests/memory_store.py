@@ -90,7 +90,7 @@ class MemoryFolder:
     def remove_start_record(self) -> None:
         self._started = None
 
-    def brakes(self, _scratch: str) -> MemoryBrakes:
+    def brakes(self, _scratch: str, _marks: str = "") -> MemoryBrakes:
         return MemoryBrakes()
 
     def remove(self, marker: MemoryMarker) -> None:

@@ -20,6 +20,9 @@ def isolate_user_folder() -> None:
     _require(kernel.unshare(_NEW_MOUNTS), "unshare")
     _require(kernel.mount(b"none", b"/", None, _RECURSIVE | _PRIVATE, None), "make / private")
     _mount_memory(kernel, folder, "256m")
+    for shared in (user_folder.find_workspaces_folder(), user_folder.find_outputs_folder()):
+        shared.mkdir(parents=True, exist_ok=True)
+        _mount_memory(kernel, shared, "1g")
     if os.environ.get("REKINDLE_TESTS_IN_MEMORY") and "PYTEST_XDIST_WORKER" not in os.environ:
         # A real disk takes milliseconds to confirm each write, a busy one much longer. Only tests
         # that cut the power need one, and they have their own.

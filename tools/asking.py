@@ -1,4 +1,4 @@
-"""The page about questions: what agents ask, and what each answer does, made from the tables."""
+"""Generate the page about questions and their answers from the tables."""
 
 from rekindle.policy.exits import stop_reasons
 from rekindle.policy.operator import answers, questions
@@ -7,10 +7,12 @@ from rekindle.policy.settings.runtime_settings import RuntimeSettings
 _INTRODUCTION = """\
 # Questions
 
-An agent that needs you asks a question. The question has an id, the exact request, choices, a
-default and a deadline: {deadline}, unless you set `runtime: questions: {{deadline: …}}`, where
-`none` means no deadline. `rekindle questions` lists the open questions. `status` and notifications
-show the command that answers one.
+When an agent needs you, it asks a question with an id, the exact request, choices and a default.
+`rekindle questions` lists the open questions. `status` and notifications show the command that
+answers each question.
+
+If you do not answer before the deadline, the default applies. The deadline is {deadline} unless you
+change it with `runtime: questions: {{deadline: …}}`. Use `none` for no deadline.
 
 ```
 rekindle questions [AGENT] [--all] [--json]
@@ -19,46 +21,47 @@ rekindle approve [ID|AGENT]
 rekindle deny [ID|AGENT]
 ```
 
-Name the question by its id, or name the agent to answer the question that it waits for. If there is
-only one open question, you need not name it: `rekindle answer "Take the second"`. Copy the command
-that `status` shows, and replace `"TEXT"` with your words. Without a choice, `answer` asks for it in
-the terminal.
+Pass a question's id, or the name of the agent that is waiting for you. If only one question is
+open, you can omit both: `rekindle answer "Take the second"`. The simplest way is to copy the
+command that `status` shows and replace `"TEXT"` with your answer. If you leave out the choice,
+`answer` asks for it in the terminal.
 
-- Each question is answered once. The first answer counts, even if several people answer at the same
-  time or no supervisor is running. Later answers are refused with exit code 7, and recorded as
-  refused.
-- The log records the person who answered, the host, and whether a terminal or a program was used
-  (`question.answered`). An agent cannot answer: the commands refuse to run below an agent, and
-  answers are stored outside its workspace.
-- At the deadline the default applies. The question stays in the list as unanswered until you start
-  the agent again.
-- `restart`, `stop`, and `run` after the end of a run withdraw the question. If the agent still
-  needs you, the next `run` asks again. A question about a refused call stays open.
-- Secrets in a request are redacted, and long arguments are shortened.
+- The first answer counts, even if several people answer at the same time or no supervisor is
+  running. Later answers fail with exit code 7, and the log records them as refused.
+- The log records who answered, on which host, and whether the answer came from a terminal or a
+  program (`question.answered`).
+- An agent cannot answer its own questions. Rekindle refuses these commands if an agent runs them,
+  and stores your answers outside the workspace.
+- After the deadline, the question stays in the list as unanswered until you start the agent again.
+- `restart` and `stop` withdraw the question, and so does `run` if the run has ended. If the agent
+  still needs you, the next `run` asks again. A question about a refused call stays open.
+- Rekindle redacts secrets and shortens long arguments in a request.
 """
 _REFUSED = """\
 ## Refused calls
 
-If no rule permits a tool call and no person is there to approve it, a CLI refuses the call and
-exits as if nothing had happened. Rekindle shows the call, counts it in `launch.ended`, and asks you
-once about each call, for at most {most} calls of a launch. The run continues meanwhile. If the
-agent made no progress without the call, it enters safe mode instead (`no-permission`). Rekindle
-does not ask about calls that a persona's `deny` refuses. `allow` prints the lines to add to
-rekindle.yaml, and `rekindle restart` accepts them.
+If no rule permits a tool call and no person is there to approve it, the CLI refuses the call and
+later exits as if nothing had happened. Rekindle counts these calls in `launch.ended` and asks you
+once about each one, for up to {most} calls per launch. The run continues in the meantime. If the
+refused calls prevented progress, the agent enters safe mode instead (`no-permission`). Rekindle
+does not ask about calls that match the persona's `deny` list.
 
-| CLI | where it reports a refused call |
+If you answer `allow`, Rekindle prints the lines to add to rekindle.yaml. After you add them, run
+`rekindle restart` to accept the change.
+
+| CLI | how it reports a refused call |
 |---|---|
-| Claude Code | `permission_denials` of its last message |
-| Codex | the output of the call in its rollout: the approval policy or the read-only sandbox |
-| Gemini CLI | the result of the call: `tool_not_registered`, `policy_violation` |
-| `command` | not at all: such a program asks with a relay that waits for a person |
+| Claude Code | under `permission_denials` in its last message |
+| Codex | in the call's output, which names the approval policy or the read-only sandbox |
+| Gemini CLI | in the call's result, as `tool_not_registered` or `policy_violation` |
+| `command` | not at all, but the program can write a relay that waits for a person |
 """
 
 
 def page() -> str:
     rows = [_INTRODUCTION.format(deadline=RuntimeSettings().questions.deadline)]
     rows += ["## Questions and choices\n"]
-    rows += ["| reason | choices; the last is the default |", "|---|---|"]
+    rows += ["| reason | choices (the last one is the default) |", "|---|---|"]
     rows += [
         f"| `{why}`: {one.text} | {_listed(one.choices)} |"
         for why, one in stop_reasons.STOP_REASONS.items()

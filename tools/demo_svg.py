@@ -1,4 +1,4 @@
-"""Draw the picture of the README from a run of `rekindle demo`.
+"""Draw the picture in the README from a run of `rekindle demo`.
 
 Without arguments, the demo runs and docs/images/demo.svg is written. A test runs the demo as well,
 and compares the picture with its output. Only the temporary folder and the process ids differ

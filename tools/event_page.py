@@ -1,4 +1,4 @@
-"""The reference page of events, made from their types and the texts beside their fields."""
+"""Generate the reference page of events from their types and field descriptions."""
 
 import ast
 import re
@@ -22,27 +22,27 @@ _NAMES = {
     type(None): "null",
 }
 _COMMON = {
-    "agent": "Name of the agent.",
-    "cycle": "Number of the cycle.",
-    "harness": "Name of the harness.",
-    "host": "Name of the host.",
-    "id": "Id of the loop.",
-    "launch": "Id of the launch.",
-    "model": "Name of the model.",
-    "question": "Id of the question.",
+    "agent": "Agent name.",
+    "cycle": "Cycle number.",
+    "harness": "Harness name.",
+    "host": "Host name.",
+    "id": "Loop id.",
+    "launch": "Launch id.",
+    "model": "Model name.",
+    "question": "Question id.",
     "reason": "Reason, as text.",
     "resumes": "Whether the launch resumes an earlier session.",
     "run_usd": "Dollars that the run has spent so far.",
     "seconds": "Duration in seconds.",
-    "session": "Id of the session.",
-    "tool": "Name of the tool.",
-    "unpriced": "Number of launches of the run whose cost is unknown.",
-    "visitor": "Whether this is a person's own session beside a supervised one.",
-    "why": "Reason code, as in the [outcomes of a run](exit-codes.md#outcomes-of-a-run).",
-    "window": "Size of the window in tokens; null if unknown.",
-    "words": "Explanation, as text for people.",
+    "session": "Session id.",
+    "tool": "Tool name.",
+    "unpriced": "Number of launches in the run whose cost is unknown.",
+    "visitor": "Whether this is a person's own session alongside a supervised one.",
+    "why": "Reason code, as listed under [run outcomes](exit-codes.md#outcomes-of-a-run).",
+    "window": "Context-window size in tokens, or null if unknown.",
+    "words": "Human-readable explanation.",
 }
-"""Meanings of fields that several kinds have; a field's own text comes first."""
+"""Meanings of fields that several kinds share. A field's own description takes precedence."""
 _HEAD = f"""\
 # Events
 
@@ -54,24 +54,24 @@ _HEAD = f"""\
 ```
 
 An agent's `ops.jsonl` contains the same lines without `agent`. The commands round seconds to 0.001
-and dollars (fields that end with `usd`) to 0.0001. `run --json` prints only the events of its run,
-in the order of the log. Warnings go to standard error, and the [exit code](exit-codes.md) shows how
-the run ended.
+and dollars (fields that end with `usd`) to 0.0001. `run --json` prints only the events from its own
+run, in log order. Warnings go to standard error, and the [exit code](exit-codes.md) shows how the
+run ended.
 
 Kinds and fields keep their names and meanings within a version `v`. Later releases may add kinds
-and fields, so ignore those that you do not know. A field with its default value is left out.
+and fields, so ignore any that you do not recognize. Fields with their default value are left out.
 
 Every event has these fields:
 
 | field | type | meaning |
 |---|---|---|
-| `v` | integer | The version of this schema. |
-| `agent` | text | The agent; only in printed lines, and in `agent.created`. |
-| `seq` | integer | Its place in the log, from 1 without a gap. |
-| `gen` | integer | The generation of the writer; it goes up when another host takes over. |
-| `ts` | time | When it happened: RFC 3339, in UTC. |
-| `kind` | text | What happened: one of the kinds below. |
-| `at` | text | The inbox record that it came from, if it came from one. |
+| `v` | integer | Schema version. |
+| `agent` | text | The agent's name. Only in printed lines and in `agent.created`. |
+| `seq` | integer | The event's position in the log, counted from 1 without gaps. |
+| `gen` | integer | The writer's generation, which increases when another host takes over. |
+| `ts` | time | When the event happened, in UTC and RFC 3339 format. |
+| `kind` | text | What happened. The table below lists all kinds. |
+| `at` | text | The inbox record that the event came from, if there was one. |
 """
 
 
@@ -103,7 +103,7 @@ def _fields(kind: type[events.Event], meanings: dict[str, dict[str, str]]) -> li
         name = _type(hints[field.encode_name])
         rows.append(f"| `{field.encode_name}` | {name} | {default} | {meaning} |")
     head = ["", "| field | type | default | meaning |", "|---|---|---|---|"]
-    return [*head, *rows] if rows else ["", "It has no fields of its own."]
+    return [*head, *rows] if rows else ["", "This event has no other fields."]
 
 
 def _default(field: msgspec.structs.FieldInfo) -> str:

@@ -1,13 +1,13 @@
-"""The page on keeping agents alive, from the tables that decide.
+"""Generate the page on keeping agents alive from the decision tables.
 
-The edges of the diagram are not drawn by hand: the policy is asked in every state.
+The edges of the diagram come from calls to the policy in every state.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
 
-from rekindle.documents.manifest import Budget
+from rekindle.documents.manifest_keys import Budget
 from rekindle.policy.exits import stop_reasons
 from rekindle.policy.exits.restart import (
     EnterSafeMode,
@@ -43,7 +43,7 @@ from rekindle.policy.supervision.run_moves import (
 NOW = datetime(2026, 4, 9, 12, 0, tzinfo=UTC)
 LATER = NOW + timedelta(days=1)
 BEGAN, ENDED, SAID = 1, 5, 9
-"""Places in the log: a run began, something happened, the operator said something after it."""
+"""Positions in the log: start of the run, a later event, and a later command of the operator."""
 STATES = {
     "starting": "starting",
     "running": "running",
@@ -62,36 +62,37 @@ def page() -> str:
     return "\n".join(
         [
             "# Keeping alive\n",
-            "This page shows the tables that decide about restarts. They are generated from",
-            "`policy/exits/stop_reasons.py`, `policy/supervision/hang.py` and",
-            "`policy/supervision/watchdog_table.py`. [The guide](../guides/keep-an-agent-alive.md)",
-            "shows how to use it, and [settings](settings.md) lists the times.\n",
-            "## When a process ends\n",
+            "This page shows the rules that Rekindle follows to restart agents. They are generated",
+            "from the code that makes these decisions: `policy/exits/stop_reasons.py`,",
+            "`policy/supervision/hang.py` and `policy/supervision/watchdog_table.py`. [The",
+            "guide](../guides/keep-an-agent-alive.md) shows how to use Rekindle, and the page",
+            "on [settings](settings.md) lists the timeouts.\n",
+            "## When the agent's process ends\n",
             *_table(("exit", "reaction", "counts as a crash"), _ends()),
             *_table(
                 ("reaction", "meaning"),
                 (_cells(name, row.meaning) for name, row in stop_reasons.REACTIONS.items()),
             ),
             "## The supervisor\n",
-            "These transitions were found by calling the code that decides in every state. A",
-            "number counts exits of the same kind in a row.\n",
+            "The diagram shows how a supervisor moves between states. The numbers count",
+            "consecutive exits of the same kind.\n",
             "```mermaid\nstateDiagram-v2",
             *(f'    state "{title}" as {name}' for name, title in STATES.items()),
             *(f"    {edge}" for edge in _edges()),
             "```\n",
             "## Progress\n",
-            "A launch, or a cycle, has made progress if it shows one of these:\n",
+            "A launch or a cycle made progress if it produced one of these:\n",
             *(f"- {row.words}" for row in work_progress.PROGRESS_TABLE),
             "",
             _bounds(),
-            "## When a process shows nothing\n",
-            "The first matching row decides. Hangs are not detected in `mode: stay`.\n",
-            *_table(("observation", "reaction", "meaning"), _silences()),
-            "## When a supervisor is gone\n",
-            "The watchdog checks each agent; the first matching row decides.\n",
+            "## When the agent is silent\n",
+            "The first matching row applies. Rekindle does not detect hangs in `mode: stay`.\n",
+            *_table(("observation", "reaction"), _silences()),
+            "## When the supervisor is gone\n",
+            "The watchdog checks each agent against this table. The first matching row applies.\n",
             *_table(("observation", "the watchdog"), _watched()),
-            "This is what the watchdog does after the supervisor was killed:\n",
-            *_table(("the agent was", "the watchdog"), _killed()),
+            "If a supervisor is killed, what happens next depends on its agent's last state:\n",
+            *_table(("last state", "the watchdog"), _killed()),
         ]
     )
 
@@ -99,12 +100,12 @@ def page() -> str:
 def _bounds() -> str:
     words = idle.describe_bounds(RUNTIME.progress)
     return (
-        f"{words[0].upper()}{words[1:]}. It does not matter how the launches ended. A pause is"
-        " safe mode, and `rekindle restart` continues. `rekindle stop` resets the number of"
-        " launches, but not the hours and dollars. A launch that reaches the limit of hours or"
-        " dollars while it runs is ended. `rekindle run --budget none` disables the pause, but not"
-        " the waits. You are notified when launches have failed for 45 minutes without progress,"
-        " and before the first probe.\n"
+        f"{words[0].upper()}{words[1:]}. If a running launch reaches the limit in hours or "
+        "dollars, Rekindle stops it. A paused agent is in safe mode until you run `rekindle "
+        "restart`. `rekindle stop` resets the number of launches, but not the hours and dollars. "
+        "`rekindle run --budget none` disables the pause, but not the waits. Rekindle notifies "
+        "you before the first probe, and when launches have failed for 45 minutes without "
+        "progress.\n"
     )
 
 
@@ -120,13 +121,15 @@ def _ends() -> Iterator[str]:
     for kind in stop_reasons.EXIT_KINDS:
         reaction = stop_reasons.find_reaction(kind)
         is_crash = stop_reasons.REACTIONS[reaction].counts
-        counts = "if it was fresh" if reaction == "replace" else "yes" if is_crash else "-"
+        counts = (
+            "only if the session was fresh" if reaction == "replace" else "yes" if is_crash else "-"
+        )
         yield _cells(f"`{kind}`", reaction, counts)
 
 
 def _silences() -> Iterator[str]:
     for row in hang.HANG_TABLE:
-        yield _cells(row.words, row.answer, hang.ACTION_MEANINGS[row.answer])
+        yield _cells(row.words, hang.ACTION_MEANINGS[row.answer])
 
 
 def _watched() -> Iterator[str]:
@@ -135,7 +138,7 @@ def _watched() -> Iterator[str]:
 
 
 def _does(row: watchdog_table.WatchRow) -> str:
-    return "starts its supervisor" if row.starts else "leaves it alone"
+    return "restarts the supervisor" if row.starts else "does nothing"
 
 
 def _killed() -> Iterator[str]:
@@ -144,7 +147,7 @@ def _killed() -> Iterator[str]:
         row = watchdog_table.decide_start(
             watchdog_table.WatchFacts(supervised=False, desired=run.desired, is_over=run.is_over)
         )
-        yield _cells(title, f"{_does(row)}: {row.words}")
+        yield _cells(title, _does(row) if row.starts else f"{_does(row)} ({row.words})")
 
 
 def _edges() -> Iterator[str]:
@@ -159,7 +162,7 @@ def _edges() -> Iterator[str]:
     )
     yield from _after_ends()
     for name in ("pausing", "waiting", "probing"):
-        yield f"{name} --> {_asked(*_example(name), now=LATER)} : the time has come"
+        yield f"{name} --> {_asked(*_example(name), now=LATER)} : the wait is over"
     for name in ("running", "pausing", "waiting", "probing", "safe"):
         run, tried = _example(name)
         yield f"{name} --> {_asked(_said(run, 'stopped'), tried)} : rekindle stop"
@@ -171,7 +174,7 @@ def _edges() -> Iterator[str]:
 
 
 def _after_ends() -> Iterator[str]:
-    """Where each kind of end leads; kinds that lead to the same places share their edges."""
+    """Yield the edges for each kind of exit; kinds with the same targets share their edges."""
     found: dict[tuple[str, ...], list[str]] = {}
     for kind in stop_reasons.EXIT_KINDS:
         found.setdefault(_places(kind), []).append(kind)
@@ -187,20 +190,20 @@ def _after_ends() -> Iterator[str]:
     yield f"running --> {_asked(run, tried, runtime=never)} : {tried[0].exit}, with limits.wait off"
     few = RuntimeSettings(restart=RestartSettings(max_crashes=2))
     place = _asked(run, _tried("crash", "crash"), runtime=few)
-    yield f"running --> {place} : as many crashes within the window as max_crashes says"
+    yield f"running --> {place} : max_crashes crashes within the window"
     for name, runtime in (
         ("paced_after", RuntimeSettings(progress=ProgressSettings(paced_after=1))),
         ("max_launches", RuntimeSettings(progress=ProgressSettings(max_launches=1))),
     ):
         place = _asked(run, _tried("interrupted"), runtime=runtime, fruitless=_idle())
-        yield f"running --> {place} : launches without progress, as many as {name} says"
+        yield f"running --> {place} : {name} launches without progress"
     spent = _run(spent=RunSpending(ENDED, usd=2.0))
     cap = Budget(usd=1.0)
-    yield f"running --> {_asked(spent, _tried('interrupted'), cap=cap)} : its budget is spent"
+    yield f"running --> {_asked(spent, _tried('interrupted'), cap=cap)} : the budget is spent"
 
 
 def _places(kind: str) -> tuple[str, ...]:
-    """Where it leads when it happens once, twice, and so on."""
+    """Return the states after one exit of this kind, after two, and so on."""
     times = range(1, PROBED_CRASHES + 2)
     return tuple(_asked(_run(), _tried(*[kind] * number)) for number in times)
 
@@ -208,12 +211,12 @@ def _places(kind: str) -> tuple[str, ...]:
 def _times(numbers: Sequence[int], last: int) -> str:
     first, until = numbers[0], numbers[-1]
     if first == 1:
-        return "" if until == last else f", the first {until} times" if until > 1 else ", once"
-    return f", from time {first} on" if until == last else f", times {first} to {until}"
+        return "" if until == last else f", up to {until} times" if until > 1 else ", once"
+    return f", {first} or more times" if until == last else f", {first} to {until} times"
 
 
 def _label(words: str) -> str:
-    """What Mermaid can take: a colon would begin a label of its own."""
+    """Return the words before a colon, because Mermaid would start a label at the colon."""
     return words.partition(":")[0]
 
 
@@ -249,7 +252,7 @@ def _state(move: Move) -> str:
 
 
 def _example(name: str) -> tuple[RunState, list[LaunchRecord]]:
-    """An agent that is in a state."""
+    """Return the run and launches of an agent in this state."""
     run, tried = _run(), _tried("interrupted")
     match name:
         case "pausing":

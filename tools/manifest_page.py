@@ -1,4 +1,4 @@
-"""The page on rekindle.yaml: every key with its type, default, meaning and an example.
+"""Generate the page on rekindle.yaml: every key with its type, default, meaning and an example.
 
 Keys, types, defaults and meanings come from the JSON Schema, which is derived from the types that
 read the manifest. The examples are here; a key without one, or an example that Rekindle refuses, is
@@ -11,14 +11,17 @@ from typing import Any, NamedTuple
 
 from rekindle.documents import manifest
 from rekindle.formats.validation import DURATION_PATTERN
+from rekindle.policy.pipelines.pipeline_checks import require_valid_pipelines
+from rekindle.policy.schedules.schedule_checks import require_valid_schedules
 from rekindle.policy.settings.manifest_schema import describe_manifest
 from rekindle.policy.settings.runtime_settings import resolve_settings
+from rekindle.system.clock import find_zone
 
 INTRODUCTION = """\
 # The manifest
 
-`rekindle.yaml` lists the agents of a project and how to run them. `rekindle init` writes one with a
-few lines; every other key has a default. A key that is empty counts as missing, and an unknown key
+`rekindle.yaml` lists a project's agents and how to run them. `rekindle init` writes a short one,
+and every key that it leaves out has a default. An empty key counts as missing, and an unknown key
 is an error.
 
 ```yaml
@@ -31,12 +34,12 @@ agents:
     budget: {usd: 20}
 ```
 
-`rekindle config explain KEY` shows the value of a key in your project, and the line that set it.
+`rekindle config explain KEY` shows a key's value in your project and the line that set it.
 
 ## Completion and checks in an editor
 
 The manifest has a JSON Schema: [rekindle.schema.json](rekindle.schema.json). `rekindle init` saves
-it as `.rekindle/rekindle.schema.json` and names it in the first line of the manifest:
+it as `.rekindle/rekindle.schema.json` and refers to it in the first line of the manifest:
 
 ```yaml
 # yaml-language-server: $schema=.rekindle/rekindle.schema.json
@@ -44,9 +47,9 @@ version: 1
 ```
 
 Editors with the YAML language server (VS Code with the YAML extension, Neovim, Helix and others)
-then complete keys, show their meaning and mark mistakes, without a network. If your manifest does
-not have the line yet, add it. After an update, `rekindle init` saves the schema of the new version;
-`rekindle config schema` prints it.
+use this line to complete keys, show their meaning and mark mistakes, even offline. If your manifest
+does not have the line yet, add it. After you update Rekindle, run `rekindle init` to save the new
+schema, or `rekindle config schema` to print it.
 
 ## Types
 
@@ -55,12 +58,12 @@ not have the line yet, add it. After an update, `rekindle init` saves the schema
 | string | `PROMPT.md`, `"06:00"`; quote a string that contains a colon |
 | duration | `10s`, `15m`, `2h`, `7d`, or `none` for no limit |
 | boolean | `true`, `false`, `on`, `off` |
-| command | `just test`, or the list of its words: `[just, test]` |
+| command | `just test`, or a list of words: `[just, test]` |
 | list of strings | `[Read, Grep]` |
 | mapping | keys and values, indented or in braces: `{usd: 20, hours: 8}` |
 
-No shell runs a command. To use pipes or variables, name the shell yourself:
-`[sh, -c, "make && make test"]`.
+Commands do not run in a shell. To use pipes or variables, call a shell explicitly: `[sh, -c, "make
+&& make test"]`.
 """
 
 
@@ -83,8 +86,8 @@ PARTS = [
     Part(
         "agents.NAME",
         "agents",
-        "Each key below `agents` is the name of an agent: up to 63 of a-z, 0-9, `-` and `_`. "
-        "Only `harness` is required.",
+        "Each key below `agents` is an agent's name, which has up to 63 characters from a-z, 0-9, "
+        "`-` and `_`. Only `harness` is required.",
         """\
 agents:
   trades:
@@ -106,17 +109,26 @@ agents:
     env: {GH_TOKEN: $GH_TOKEN, LOG_LEVEL: debug}
     keep: ["postgres -D *", "node */vite*"]
     may_control: false
+    every:
+      {cron: "0 6 * * 1-5", zone: Europe/Zurich, jitter: 10m, missed: run, overlap: skip}
   words:
     harness: command
     command: [python3, agent.py]
+    workspace: clone
+    copy: [.env]
+    prepare: npm ci
+    sandbox:
+      {write: [cache], read: [~/.gitconfig], network: [api.example.org], memory: 8G, processes: 512,
+       cpu: 1.5}
+    every: {interval: 6h}
 """,
     ),
     Part(
         "personas.NAME",
         "personas",
-        "A persona is a set of permissions, a model and a system prompt. An agent names its "
-        "own with `persona:`. Others write its summaries (`summarizer`) and review its work "
-        "(`review:`).",
+        "A persona is a set of permissions, a model and a system prompt. `persona:` selects the "
+        "one that an agent uses. Other personas can write its summaries (`summarizer`) and review "
+        "its work (`review:`).",
         """\
 personas:
   builder:
@@ -129,6 +141,7 @@ personas:
     adapter: codex
     temperature: 0.2
     permissions: {allowed_tools: [Read, Grep]}
+    sandbox: {write: [], read: [reports], network: [], memory: 1.5G, processes: 64, cpu: 2}
   summarizer:
     adapter: command
     command: [./summarize, --short]
@@ -137,10 +150,9 @@ personas:
     Part(
         "prices.NAME",
         "prices",
-        "Prices let Rekindle enforce `budget.usd` for a CLI that reports tokens but no cost. "
-        "Each key below `prices` is the name of a model, the beginning of one, or `default`. "
-        "For the models of Claude Code, Codex and Gemini CLI, Rekindle knows the list prices; "
-        "an entry here overrides them.",
+        "Prices let Rekindle enforce `budget.usd` for a CLI that reports tokens but no cost. Each "
+        "key below `prices` is a model name, a prefix of one, or `default`. Rekindle knows the "
+        "list prices for Claude Code, Codex and Gemini CLI models. An entry here overrides them.",
         """\
 prices:
   gpt-5: {input: 1.25, output: 10}
@@ -150,9 +162,10 @@ prices:
     Part(
         "notify",
         "notify",
-        "Rekindle notifies you when an agent needs you. Each address is a URL of "
-        "[Apprise](https://github.com/caronc/apprise), which `rekindle-agents[notify]` "
-        "installs. Put addresses that contain a password into environment variables.",
+        "Rekindle notifies you when an agent needs you. Each address is an "
+        "[Apprise](https://github.com/caronc/apprise) URL. To install Apprise, install "
+        "`rekindle-agents[notify]`. If an address contains a password, keep it in an environment "
+        "variable.",
         """\
 notify: ["ntfys://$TOPIC", $ALERTS]
 """,
@@ -160,7 +173,7 @@ notify: ["ntfys://$TOPIC", $ALERTS]
     Part(
         "redact",
         "redact",
-        "Rekindle removes texts that look like secrets before it writes a file.",
+        "Before it writes a file, Rekindle removes any text that looks like a secret.",
         """\
 redact:
   allow: [EXAMPLEKEY1234567890]
@@ -169,7 +182,7 @@ redact:
     Part(
         "runtime.relay",
         "runtime.relay",
-        "The relay between cycles, and the handoff between sessions.",
+        "These settings control the relay between cycles and the handoff between sessions.",
         """\
 runtime:
   relay:
@@ -184,7 +197,7 @@ runtime:
     Part(
         "runtime.restart",
         "runtime.restart",
-        "Restarts after a crash.",
+        "These settings control restarts after a crash.",
         """\
 runtime:
   restart:
@@ -198,7 +211,7 @@ runtime:
     Part(
         "runtime.watch",
         "runtime.watch",
-        "The watchdog, and the detection of sessions that hang.",
+        "These settings control the watchdog, which detects hung sessions.",
         """\
 runtime:
   watch:
@@ -211,7 +224,7 @@ runtime:
     Part(
         "runtime.limits",
         "runtime.limits",
-        "Usage limits of your account.",
+        "These settings control what happens when your account reaches a usage limit.",
         """\
 runtime:
   limits: {wait: true}
@@ -220,7 +233,8 @@ runtime:
     Part(
         "runtime.stall",
         "runtime.stall",
-        "The detection of agents that repeat themselves. See [stalls](../explanation/stalls.md).",
+        "These settings control how Rekindle detects agents that repeat themselves. See "
+        "[Stalls](../explanation/stalls.md).",
         """\
 runtime:
   stall: {identical: false, tell: true, pause: true}
@@ -229,7 +243,7 @@ runtime:
     Part(
         "runtime.questions",
         "runtime.questions",
-        "[Questions](questions.md) that an agent asks you.",
+        "These settings control the [questions](questions.md) that agents ask you.",
         """\
 runtime:
   questions: {deadline: 2d}
@@ -238,8 +252,8 @@ runtime:
     Part(
         "runtime.progress",
         "runtime.progress",
-        "Limits on work that makes no progress. `rekindle run --budget none` lifts them for "
-        "one run.",
+        "These limits stop work that makes no progress. `rekindle run --budget none` disables "
+        "them for one run.",
         """\
 runtime:
   progress: {paced_after: 5, max_launches: 20, max_hours: 6, max_usd: 10}
@@ -248,7 +262,7 @@ runtime:
     Part(
         "runtime.loops",
         "runtime.loops",
-        "Open loops: items that an agent tracks until they are resolved.",
+        "Open loops are items that an agent tracks until they are resolved.",
         """\
 runtime:
   loops: {stale_after_days: 14, keep_resolved_days: 7}
@@ -257,7 +271,7 @@ runtime:
     Part(
         "runtime.brief",
         "runtime.brief",
-        "The [daily brief](../guides/briefs.md).",
+        "These settings control the [daily brief](../guides/briefs.md).",
         """\
 runtime:
   brief:
@@ -271,16 +285,25 @@ runtime:
     Part(
         "runtime.archive",
         "runtime.archive",
-        "The archive of [transcripts](../explanation/transcripts.md).",
+        "These settings control the [transcript](../explanation/transcripts.md) archive.",
         """\
 runtime:
   archive: {transcripts: true}
 """,
     ),
     Part(
+        "runtime.snapshots",
+        "runtime.snapshots",
+        "Snapshots of the work tree let you undo an agent's work.",
+        """\
+runtime:
+  snapshots: {take: true}
+""",
+    ),
+    Part(
         "fleet",
         "fleet",
-        "The engine of a [fleet](../guides/fleet.md). Without this section, agents run on "
+        "This section connects to a [fleet](../guides/fleet.md) engine. Without it, agents run on "
         "this host and need no engine.",
         """\
 fleet:
@@ -300,21 +323,65 @@ fleet:
     Part(
         "pipelines.NAME",
         "pipelines",
-        "Rekindle reads and checks pipelines, but no command runs them yet. Each key below "
-        "`pipelines` is the name of a pipeline.",
+        "A pipeline breaks a task into steps. Rekindle checks pipelines whenever it loads the "
+        "manifest, but cannot run them yet. Each key below `pipelines` is a pipeline's name. A "
+        "step starts as soon as the steps in `depends_on` are done, and continues from their "
+        "results. It has either a `prompt` for an agent or a command to `run`. With a matrix, a "
+        "step has one worker for each item of a list. Rekindle also reads the keys `dependencies`, "
+        "`exec`, `output_artifacts`, `handover.contracts`, `retry.max_attempts` and `strategy: "
+        "{type: matrix, items_source: STEP/FILE}` of Wave, another program that runs pipelines.",
         """\
+personas:
+  planner: {adapter: claude-code, permissions: {allowed_tools: [Read, Grep, Glob, Write]}}
+  builder: {adapter: codex}
+  reviewer: {adapter: claude-code, permissions: {allowed_tools: [Read, Grep, Glob, Write]}}
 pipelines:
-  release:
+  migrate:
+    base: main
+    input: required
+    budget: {usd: 30, tokens: 50000000, hours: 6}
+    copy: [.env]
+    prepare: npm ci
     steps:
-      - id: list
-        prompt: List the packages that changed.
-      - id: publish
+      - id: plan
+        persona: planner
+        prompt: |
+          Break down: {{ input }}. Write items.json, a list of {"id": …, "task": …}.
+        outputs: {items: items.json}
+        handover:
+          contract:
+            - {type: json_schema, source: items.json, schema_path: contracts/items.schema.json}
+            - {type: non_empty_file, source: items.json}
+      - id: implement
+        depends_on: [plan]
         persona: builder
-        depends_on: [list]
+        prompt: "Do this and nothing else: {{ item.task }}"
+        cycles: 3
+        until: just lint
+        convergence: off
+        budget: {usd: 4, tokens: 5000000, hours: 2}
         handover:
           compaction: {trigger: "token_limit_80%", persona: summarizer}
+          contract: {type: test_suite, command: just test}
+        retry: {attempts: 2}
         strategy:
-          matrix: {from: list, max_concurrency: 2}
+          matrix: {from: plan.items, max_concurrency: 4, key: id, fail_fast: false, needs: all}
+        merge: {conflicts: agent, persona: builder}
+      - id: lint
+        depends_on: [plan]
+        run: just lint
+        optional: true
+      - id: judge
+        depends_on: [implement, lint]
+        persona: reviewer
+        prompt: {file: prompts/judge.md}
+        outputs: {report: review.md}
+  audit:
+    every: {cron: "@weekly", zone: Europe/Zurich, jitter: 10m, missed: skip, overlap: queue}
+    steps: [{id: report, persona: reviewer, prompt: Report problems in REPORT.md.}]
+  refresh:
+    every: {interval: 12h}
+    steps: [{id: data, run: just refresh}]
 """,
     ),
 ]
@@ -394,21 +461,27 @@ def _check(part: Part, keys: list[Key]) -> None:
     set_keys = set[str]()
     for text in part.example.split("---\n"):
         whole = text if text.startswith("version:") else f"version: 1\n{text}"
-        _, marked = manifest.read_manifest(whole)
+        parsed, marked = manifest.read_manifest(whole)
         resolve_settings(marked)
+        require_valid_pipelines(parsed, marked)
+        require_valid_schedules(parsed, marked, find_zone, has_fleet=False)
         set_keys.update(_list_set_keys(marked.data))
     if missing := [key.path for key in keys if key.path not in set_keys]:
         raise ValueError(f"no example in tools/manifest_page.py sets {', '.join(missing)}")
 
 
 def page() -> str:
-    left = list(list_keys(describe_manifest()))
+    # A contract may be a mapping or a list of them, which have the same keys.
+    left = list({key.path: key for key in list_keys(describe_manifest())}.values())
     lines = [INTRODUCTION]
     for part in PARTS:
         keys = [key for key in left if f"{key.path}.".startswith(f"{part.path}.")]
         left = [key for key in left if key not in keys]
         _check(part, keys)
-        lines += [f"## {part.title}\n", f"{textwrap.fill(part.words, 100)}\n"]
+        lines += [
+            f"## {part.title}\n",
+            f"{textwrap.fill(part.words, 100, break_on_hyphens=False)}\n",
+        ]
         lines += [f"```yaml\n{text}```\n" for text in part.example.split("---\n")]
         lines += ["| key | type | default | meaning |", "|---|---|---|---|"]
         for key in keys:

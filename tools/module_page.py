@@ -1,4 +1,4 @@
-"""The map of the code: every package and module with the first sentence of its docstring."""
+"""Generate the list of modules, each with the first sentence of its docstring."""
 
 import ast
 import re
@@ -11,8 +11,8 @@ SOURCE = Path(rekindle.__file__).parent
 INTRODUCTION = """\
 # Modules
 
-Every package and module of `src/rekindle` with the first sentence of its docstring.
-[ARCHITECTURE.md](../../ARCHITECTURE.md) explains how they work together.
+This page lists every package and module in `src/rekindle`, with the first sentence of its
+docstring. [ARCHITECTURE.md](../../ARCHITECTURE.md) explains how they work together.
 """
 
 

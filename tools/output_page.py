@@ -1,5 +1,6 @@
-"""The reference page of the JSON that commands print, with every key and its meaning."""
+"""Generate the reference page for the JSON output of commands, with every key and its meaning."""
 
+import inspect
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,30 +11,30 @@ from event_page import read_meanings
 
 from rekindle.cli import main
 from rekindle.cli.output import OUTPUT_SCHEMA
-from rekindle.documents.screens import agent_row
 from rekindle.documents.screens.agent_row import AgentRow
+from rekindle.documents.screens.pipeline_row import PersonTask, RunRow, StepRow, WorkerFailure
 
-EVENTS = {"events", "run"}
-"""Commands that print events of the log; `events.md` has their fields."""
+EVENTS = {"events", "run", "pipeline logs", "pipeline run"}
+"""Commands that print events of the log. `events.md` describes their fields."""
 FIXED = {
-    "redact": "one secret a line: `line`, `start`, `end` (all from 0) and `rule`",
-    "relay replay": "one pair of relays a line (`prev`, `curr`, `verdict`, `why`), then one stretch"
-    " a line (`stretch`, `verdicts`, `cycles`, `about`)",
+    "redact": "one secret per line, with `line`, `start`, `end` (all counted from 0) and `rule`",
+    "relay replay": "one pair of relays per line (`prev`, `curr`, `verdict`, `why`), then one"
+    " stretch per line (`stretch`, `verdicts`, `cycles`, `about`)",
 }
-"""Commands whose lines have no version, because their shape is specified elsewhere."""
+"""Commands whose lines have no version, because their format is specified elsewhere."""
 
 
 class Output(NamedTuple):
-    """What a command prints with `--json`."""
+    """Output of a command with `--json`."""
 
     about: str
     keys: dict[str, str]
-    """Paths of keys and their meanings; `[]` is an entry of a list."""
+    """Meaning of each key, by path. `[]` is an entry of a list."""
 
 
 def _nested(kind: type[msgspec.Struct], prefix: str) -> Iterator[tuple[str, str]]:
-    """Yield the keys of a struct in `documents/screens/agent_row.py`, with their meanings."""
-    meanings = read_meanings(Path(agent_row.__file__))[kind.__name__]
+    """Yield the keys of a struct, with the meanings in its source."""
+    meanings = read_meanings(Path(inspect.getfile(kind)))[kind.__name__]
     for field in msgspec.structs.fields(kind):
         yield f"{prefix}{field.encode_name}", meanings[field.name]
         if isinstance(field.type, type) and issubclass(field.type, msgspec.Struct):
@@ -41,70 +42,102 @@ def _nested(kind: type[msgspec.Struct], prefix: str) -> Iterator[tuple[str, str]
 
 
 ROW = dict(_nested(AgentRow, "agents[]."))
+RUN = {
+    path: meaning
+    for kind, prefix in (
+        (RunRow, "runs[]."),
+        (StepRow, "runs[].steps[]."),
+        (PersonTask, "runs[].tasks[]."),
+        (WorkerFailure, "runs[].failures[]."),
+    )
+    for path, meaning in _nested(kind, prefix)
+} | {
+    "runs[].steps[].pending": "Number of workers that have not started.",
+    "runs[].error": "Why the run cannot be read. Left out if it can.",
+    "runs[].hint": "Hint for fixing that error. Left out if there is none.",
+}
 DETAILS = {
-    "agents[].budget": "`budget:` of its entry in rekindle.yaml, or null.",
-    "agents[].run": "Its run, or null if no launch was recorded.",
-    "agents[].run.supervised": "Whether a supervisor runs.",
-    "agents[].run.desired": "What the operator said last: `running` or `stopped`, or null.",
-    "agents[].run.ended": "`kind` and `reason` of the end, if the run is over, or null.",
-    "agents[].run.safe_mode": "`kind` and `reason` of the safe mode, or null.",
-    "agents[].run.waits": "`kind` of a wait and its end (`until`), or null.",
-    "agents[].run.run_began": "Time at which the run began, or null.",
-    "agents[].run.cycle_done": "Whether its last cycle is over.",
-    "agents[].run.last_cycle": "`cycle`, `how`, `verdict` and `reason` of the last cycle that"
-    " ended, or null.",
-    "agents[].run.hurried": "Whether cycles end so soon that handover costs more than the work.",
+    "agents[].budget": "Value of `budget:` in rekindle.yaml, or null if it is not set.",
+    "agents[].run": "The agent's run, or null if no launch was recorded.",
+    "agents[].run.supervised": "Whether a supervisor is running.",
+    "agents[].run.desired": "Desired state of the agent: `running`, `stopped`, or null if the"
+    " operator has not set it.",
+    "agents[].run.ended": "How the run ended (`kind` and `reason`), or null if it has not ended.",
+    "agents[].run.safe_mode": "Why the agent is in safe mode (`kind` and `reason`), or null if it"
+    " is not.",
+    "agents[].run.waits": "What the agent is waiting for (`kind`) and until when (`until`), or"
+    " null if it is not waiting.",
+    "agents[].run.run_began": "When the run started, or null if no run has started.",
+    "agents[].run.cycle_done": "Whether the last cycle has ended.",
+    "agents[].run.last_cycle": "The last cycle that ended (`cycle`, `how`, `verdict` and"
+    " `reason`), or null if none has ended.",
+    "agents[].run.hurried": "Whether the cycles are so short that handing over costs more than"
+    " the work itself.",
     "agents[].run.session": "Id of the last session.",
-    "agents[].run.began": "Time at which its last launch began.",
-    "agents[].run.exit": "How that launch exited, or null if it runs.",
-    "agents[].run.handoffs": "Handoffs of the current cycle.",
-    "agents[].run.handed_off_at": "Fill of the window, in percent, at which it is handed off.",
-    "agents[].relay": "Its last relay, or null: `committed` (time), `by`, `tokens`, `over_cap`,"
-    " `file` (`clean`, `edited` or `missing`).",
-    "agents[].questions": "Questions that a person can answer now: `id`, `text`, `command`,"
-    " `others`.",
-    "agents[].unpushed": "`since`, `host` and `reason` of work that is on one host alone, or null.",
-    "agents[].may_miss_stop": "Whether lost events may hold a stop.",
-    "agents[].relay_file": "Condition of its relay file.",
-    "agents[].state_file": "Condition of its state.json.",
-    "agents[].log": "Condition of its log.",
-    "agents[].pending": "Records that its writer has not taken in yet.",
-    "agents[].unreadable": "Records and lines that could not be read.",
-    "agents[].settings_changed": "Settings that differ from the accepted ones, as text.",
-    "agents[].generation": "Generation of its writer.",
-    "agents[].host": "Host that has it, or null.",
-    "agents[].kept": "Background processes that outlive its sessions: `pid`, `command`, `since`.",
-    "agents[].fleet": "Its entry in the list of the engine, or null; only on a fleet.",
-    "agents[].lives_here": "Whether an agent that is not on the fleet has files here; only then.",
-    "agents[].error": "Why the details could not be read; only then.",
-    "agents[].hint": "What to do about it; only then.",
+    "agents[].run.began": "When the last launch started.",
+    "agents[].run.exit": "How the last launch exited, or null if it is still running.",
+    "agents[].run.handoffs": "Number of handoffs in the current cycle.",
+    "agents[].run.handed_off_at": "Context-window usage, in percent, at which Rekindle hands off"
+    " the session.",
+    "agents[].relay": "The last relay (`committed`, `by`, `tokens`, `over_cap`, and `file`, which"
+    " is `clean`, `edited` or `missing`), or null if there is none.",
+    "agents[].questions": "Questions that a person can answer now, each with `id`, `text`,"
+    " `command` and "
+    "`others`.",
+    "agents[].refused_hosts": "Hosts that the sandbox refused in this run, each with `host` and"
+    " `allow`, the line for rekindle.yaml that allows it.",
+    "agents[].unpushed": "Work that exists only on one host (`since`, `host` and `reason`), or"
+    " null if there is none.",
+    "agents[].may_miss_stop": "Whether the lost events may include a stop request.",
+    "agents[].relay_file": "Relay file's state.",
+    "agents[].state_file": "state.json's state.",
+    "agents[].log": "State of the log.",
+    "agents[].pending": "Number of records that are not in the log yet.",
+    "agents[].unreadable": "Number of records and lines that could not be read.",
+    "agents[].settings_changed": "Changed settings that you have not accepted yet, as text.",
+    "agents[].generation": "The agent's writer generation.",
+    "agents[].host": "Host that owns the agent, or null if no host does.",
+    "agents[].kept": "Background processes that keep running after a session ends: `pid`,"
+    " `command`, `since`.",
+    "agents[].workspace": "The agent's own clone or work tree (`kind`, `folder`, `branch`, and"
+    " `is_complete`, which is false before its first launch), or null if the agent works in your"
+    " checkout.",
+    "agents[].schedule": "The agent's schedule (`every`, `next`, `text`, and `warnings` about runs"
+    " that do not start), left out if it has none.",
+    "agents[].fleet": "The agent's entry in the engine's list, or null if it has none. Only"
+    " printed on a fleet.",
+    "agents[].lives_here": "True if the agent has files here but is not on the fleet. Left out"
+    " otherwise.",
+    "agents[].error": "Why the details could not be read. Left out if there was no problem.",
+    "agents[].hint": "Hint for fixing that error. Left out if there is none.",
 }
 ANSWER = {
     "agent": "The agent.",
-    "question": "Id of the question; null: the text is for the agent's next cycle.",
-    "choice": "The choice, or empty.",
-    "text": "The text, or empty.",
-    "effect": "What it does: `restart`, `continue`, `stop`, `finish` or `note`.",
-    "by": "Author of the answer.",
-    "host": "Host on which it was given.",
-    "origin": "Where it came from; `deadline`: no person gave it.",
-    "ts": "Time of the answer.",
-    "is_recorded": "Whether the log has it already.",
+    "question": "Question id, or null if the text is for the agent's next cycle.",
+    "choice": "Selected choice; empty if the answer is text.",
+    "text": "Text of the answer; empty if the answer is a choice.",
+    "effect": "Effect of the answer: `restart`, `continue`, `stop`, `finish` or `note`.",
+    "by": "Who answered.",
+    "host": "Host on which the person answered.",
+    "origin": "Where the answer came from. `deadline` means that no person answered in time.",
+    "ts": "Time at which the answer was given.",
+    "is_recorded": "Whether the answer has been recorded in the log yet.",
 }
 HOOKS = {
-    "agent": "The agent that they report for; empty: found by the folder of the session.",
-    "harness": "The CLI.",
+    "agent": "Agent whose sessions the hooks report. If empty, they find the agent from the "
+    "session's folder.",
+    "harness": "The agent CLI.",
     "level": "`local`, `project` or `user`.",
     "settings": "The settings file.",
-    "changed": "Whether anything was changed.",
+    "changed": "Whether anything changed.",
 }
 UNINSTALLED = {key: text for key, text in HOOKS.items() if key != "agent"}
 WRITTEN = "`text`, `is_new`, `how` (`headless`, `mechanical` or empty), `words`, `turns`,\
  `left_out`, `read_bytes`, `opened`, `resolved`, `claimed`, `unknown`"
 LOOP = {
-    "id": "Id of the loop.",
+    "id": "Loop id.",
     "outcome": "`opened`, `reworded`, `reopened`, `resolved` or `unchanged`.",
-    "folded": "Whether the agent's writer has taken it in already.",
+    "folded": "Whether the change has been recorded in the log yet.",
 }
 AGENT = "The agent."
 
@@ -118,12 +151,12 @@ OUTPUTS = {
         "",
         {
             "agent": AGENT,
-            "adopted": "False: it had been adopted before.",
-            "did": "What was written, as sentences.",
-            "took": "What was taken over.",
+            "adopted": "Whether the files were newly adopted. False if they were already adopted.",
+            "did": "Changes that were made, as sentences.",
+            "took": "Imported documents.",
             "trimmed": "Whether the relay was trimmed.",
-            "over_cap": "Whether it is still over its cap.",
-            "left_out": "What was not taken over, as sentences.",
+            "over_cap": "Whether the relay is still too long.",
+            "left_out": "Parts that were not imported, as sentences.",
             "redacted": "Number of secrets that were redacted.",
         },
     ),
@@ -131,25 +164,25 @@ OUTPUTS = {
     "approve": Output("", ANSWER),
     "deny": Output("", ANSWER),
     "brief": Output(
-        "`brief AGENT` has `agent` and `brief`; `--due` has `agents`; the morning page (`--all`,"
-        " `--all-projects`) has `project`, `written`, `entries` and `cost`. On a fleet: `agent`,"
-        " `new`, `text`.",
+        "`brief AGENT` prints `agent` and `brief`, or on a fleet `agent`, `new` and `text`. `--due`"
+        " prints `agents`. The morning page (`--all`, `--all-projects`) prints `project`,"
+        " `written`, `entries` and `cost`.",
         {
             "agent": AGENT,
             "brief": f"The brief: {WRITTEN}.",
-            "new": "Whether a host wrote a new one.",
+            "new": "Whether a fleet host wrote a new brief.",
             "text": "The brief.",
             "agents": "One entry for each agent.",
             "agents[].agent": AGENT,
-            "agents[].written": "Whether one was due and written.",
-            "agents[].words": "What was done, or why nothing was.",
+            "agents[].written": "Whether a brief was due and written.",
+            "agents[].words": "How the brief was written, or why none was.",
             "agents[].brief": f"The brief, if one was written: {WRITTEN}.",
-            "project": "The project, or how many there are.",
-            "written": "Time of the page, in words.",
-            "cost": "Cost of all agents, in words.",
-            "entries": "One entry for each agent: `agent`, `state`, `why`, `done`, `next`, `asks`"
-            " (`text`, `command`, `others`), `night` (`at`, `text`, `kind`), `loops`, `open_loops`,"
-            " `refused`, `cost`, `brief`, `label`.",
+            "project": "Project name, or the number of projects.",
+            "written": "When the page was written, as text.",
+            "cost": "Total cost of all agents, as text.",
+            "entries": "One entry for each agent, with `agent`, `state`, `why`, `done`, `next`, "
+            "`asks` (`text`, `command`, `others`), `night` (`at`, `text`, `kind`), "
+            "`loops`, `open_loops`, `refused`, `cost`, `brief`, `label`.",
         },
     ),
     "config explain": Output(
@@ -157,40 +190,104 @@ OUTPUTS = {
         {
             "settings": "One entry for each key.",
             "settings[].key": "The key.",
-            "settings[].value": "The value in force.",
-            "settings[].default": "Its default.",
-            "settings[].unit": "What a number counts.",
-            "settings[].origin": "Where the value comes from.",
-            "settings[].meaning": "What it means.",
+            "settings[].value": "Current value.",
+            "settings[].default": "Default value.",
+            "settings[].unit": "Unit of the value.",
+            "settings[].origin": "Where the value was set.",
+            "settings[].meaning": "What the key means.",
         },
     ),
     "decisions": Output(
         "",
         {
             "decisions": "One entry for each decision.",
-            "decisions[].text": "Its words.",
-            "decisions[].made": "Its date, or null.",
-            "decisions[].key": "What makes it the same decision after an edit.",
-            "decisions[].status": "Whether it is in force, superseded, archived or dropped.",
-            "decisions[].by": "The decision that superseded it, or null.",
-            "decisions[].first": "When a relay had it first.",
-            "decisions[].last": "When a relay had it last.",
+            "decisions[].text": "Text of the decision.",
+            "decisions[].made": "Date of the decision, or null if it is unknown.",
+            "decisions[].key": "Key that stays the same when the decision is edited.",
+            "decisions[].status": "Whether the decision is in force, superseded, archived or"
+            " dropped.",
+            "decisions[].by": "Decision that superseded this one, or null if none did.",
+            "decisions[].first": "First relay that contained the decision.",
+            "decisions[].last": "Last relay that contained the decision.",
+        },
+    ),
+    "merge": Output(
+        "With a conflict, the exit code is 8.",
+        {
+            "agent": "The agent.",
+            "branch": "The agent's branch.",
+            "target": "Your branch, or HEAD if none is checked out.",
+            "commits": "Number of the agent's commits that your branch did not have.",
+            "uncommitted": "Number of files that were merged without a commit of the agent.",
+            "is_working": "Whether the agent is working, so that only its commits are merged.",
+            "is_merged": "Whether your branch was changed.",
+            "commit": "The merged commit, or null if there are conflicts.",
+            "conflicts": "Files with conflicts.",
+        },
+    ),
+    "pipeline status": Output(
+        "",
+        {"runs": "One entry for each run, newest first, or only the selected run."} | RUN,
+    ),
+    "pipeline merge": Output(
+        "With a conflict, the exit code is 8. With `--pr`, `commits` and `conflicts` are omitted.",
+        {
+            "pipeline": "Name of the pipeline.",
+            "run": "Number of the run.",
+            "branch": "Branch with the result.",
+            "target": "Your branch, or HEAD if none is checked out.",
+            "commits": "Number of commits that your branch did not have.",
+            "is_merged": "Whether your branch was changed.",
+            "commit": "The merged commit, or null if there are conflicts. With `--pr`, the result.",
+            "conflicts": "Files with conflicts.",
+            "url": "With `--pr`, address of the pull request.",
+        },
+    ),
+    "pipeline clean": Output(
+        "",
+        {
+            "pipeline": "Name of the pipeline.",
+            "run": "Number of the run.",
+            "folders": "Folders of workers that were removed.",
+            "kept_folders": "Folders of workers that were kept, each with the reason.",
+            "branches": "Branches of workers and of merges that were removed.",
+            "kept_branches": "Branches of workers that were kept.",
+            "is_forgotten": "Whether the run's logs and outputs were removed.",
+        },
+    ),
+    "snapshots": Output(
+        "",
+        {
+            "snapshots": "One entry for each snapshot, sorted by agent and number.",
+            "snapshots[].name": "Its name, which `diff` and `rewind` accept.",
+            "snapshots[].agent": "The agent.",
+            "snapshots[].number": "Its number.",
+            "snapshots[].at": "When it was taken.",
+            "snapshots[].reason": "When it was taken: start, handoff, end or rewind.",
+            "snapshots[].cycle": "The cycle, or null.",
+            "snapshots[].launch": "The last launch before it, or null.",
+            "snapshots[].branch": "The branch that was checked out, or null.",
+            "snapshots[].head": "The commit at HEAD, or null.",
+            "snapshots[].commit": "The commit that holds the snapshot.",
+            "snapshots[].left_out": "Files left out of it: `path` and `why`.",
+            "snapshots[].more_left_out": "Number of other files left out of it.",
         },
     ),
     "doctor": Output(
         "",
         {
-            "ok": "Whether nothing is broken.",
-            "agents": "Problems by agent: `what`, `fix` (the command that fixes it), `broken`.",
-            "programs": "Programs by name, and whether each was found.",
+            "ok": "False if anything is broken.",
+            "agents": "Problems by agent, each with `what`, `fix` (the command that fixes it) and "
+            "`broken`.",
+            "programs": "Whether each program was found, by name.",
         },
     ),
     "down": Output(
         "",
         {
             "stopped": "Agents that are stopped.",
-            "were_running": "Those of them that ran.",
-            "still_ending": "Agents that have not ended yet.",
+            "were_running": "Agents that were running before.",
+            "still_ending": "Agents that have not exited yet.",
         },
     ),
     "up": Output(
@@ -198,9 +295,9 @@ OUTPUTS = {
         {
             "agents": "One entry for each agent.",
             "agents[].agent": AGENT,
-            "agents[].state": "What became of it.",
-            "agents[].error": "Why it was not started, or empty.",
-            "agents[].hint": "What to do about that, or empty.",
+            "agents[].state": "State of the agent after the command.",
+            "agents[].error": "Why the agent was not started; empty if it was.",
+            "agents[].hint": "Hint for fixing the problem; empty if there is none.",
         },
     ),
     "fleet import": Output(
@@ -208,7 +305,8 @@ OUTPUTS = {
         {
             "agents": "One entry for each agent.",
             "agents[].agent": AGENT,
-            "agents[].imported": "False: it was on the fleet before.",
+            "agents[].imported": "Whether the agent was imported. False if it was already on the"
+            " fleet.",
         },
     ),
     "fleet remove": Output(
@@ -216,47 +314,50 @@ OUTPUTS = {
         {
             "agents": "One entry for each agent.",
             "agents[].agent": AGENT,
-            "agents[].cycle": "Its last cycle.",
-            "agents[].events": "Number of its events.",
-            "agents[].branch": "Branch of its remote with its work, or null.",
+            "agents[].cycle": "Number of the last cycle.",
+            "agents[].events": "Number of events in the agent's log.",
+            "agents[].branch": "Branch on the agent's git remote that holds its work, or null if"
+            " there is "
+            "none.",
         },
     ),
     "handoff": Output("", {"agent": AGENT, "asked": "`handoff`."}),
     "hooks install": Output(
-        "With `--all` one entry of `hooks` for each.",
-        _with_list(HOOKS, "hooks", "With `--all`: one entry for each place."),
+        "With `--all`, `hooks` has one entry for each settings file.",
+        _with_list(HOOKS, "hooks", "With `--all`, one entry for each settings file."),
     ),
     "hooks uninstall": Output(
-        "With `--all` one entry of `hooks` for each.",
-        _with_list(UNINSTALLED, "hooks", "With `--all`: one entry for each place."),
+        "With `--all`, `hooks` has one entry for each settings file.",
+        _with_list(UNINSTALLED, "hooks", "With `--all`, one entry for each settings file."),
     ),
     "hooks status": Output(
         "",
         {
-            "hooks": "One entry for each place.",
+            "hooks": "One entry for each settings file.",
             "hooks[].harness": HOOKS["harness"],
             "hooks[].level": HOOKS["level"],
             "hooks[].settings": HOOKS["settings"],
-            "hooks[].state": "Whether they are installed, and can run.",
-            "hooks[].problems": "What is wrong with them.",
-            "hooks[].fix": "The command that fixes it, or empty.",
+            "hooks[].state": "Whether the hooks are installed and can run.",
+            "hooks[].problems": "Problems with the hooks.",
+            "hooks[].fix": "Command that fixes the problem; empty if there is none.",
         },
     ),
     "init": Output(
         "",
         {
             "agent": AGENT,
-            "harness": "Its CLI.",
-            "folder": "Folder of the project.",
-            "did": "What was written, as sentences.",
+            "harness": "The agent's CLI.",
+            "folder": "The project's folder.",
+            "did": "Changes that were made, as sentences.",
         },
     ),
     "loops": Output(
         "",
         {
-            "open": "Open loops, oldest first: `id`, `text`, `added`, `stale`, `reopened` (times),"
-            " `history` (`ts`, and `opened` or `resolved`), and its own fields in state.json.",
-            "resolved": "Loops that were resolved lately: `id`, `reason`, `resolved_date`.",
+            "open": "Open loops, oldest first, each with `id`, `text`, `added`, `stale`, "
+            "`reopened` (times), `history` (`ts`, and `opened` or `resolved`), and any "
+            "other fields that the loop has in state.json.",
+            "resolved": "Recently resolved loops, each with `id`, `reason` and `resolved_date`.",
         },
     ),
     "loops add": Output("", LOOP),
@@ -265,70 +366,88 @@ OUTPUTS = {
         "",
         {
             "questions": "One entry for each question.",
-            "questions[].id": "Its id.",
-            "questions[].agent": "The agent that asks.",
-            "questions[].about": "Why it asks.",
+            "questions[].id": "Question id.",
+            "questions[].agent": "Agent that asks the question.",
+            "questions[].about": "Why the agent asks.",
             "questions[].text": "The question.",
-            "questions[].request": "The exact request, such as a tool call with its arguments.",
-            "questions[].choices": "Answers that it takes.",
+            "questions[].request": "Exact request, such as a tool call with its arguments.",
+            "questions[].choices": "Possible answers.",
             "questions[].default": "Answer that applies after the deadline.",
-            "questions[].asked": "Time at which it was asked.",
-            "questions[].deadline": "Its deadline, or null.",
+            "questions[].asked": "When the question was asked.",
+            "questions[].deadline": "When the default applies, or null if there is no deadline.",
             "questions[].state": "`open`, `answered`, `unanswered` or `withdrawn`.",
-            "questions[].command": "Command that answers it, or null if it is not open.",
-            "questions[].others": "Other answers than that one.",
-            "questions[].answer": "The answer, or null: `choice`, `text`, `effect`, `by`, `host`,"
-            " `origin`, `ts`.",
+            "questions[].command": "Command that answers the question, or null if it is not open.",
+            "questions[].others": "Other possible answers.",
+            "questions[].answer": "The answer (`choice`, `text`, `effect`, `by`, `host`, `origin`,"
+            " `ts`), or null if there is none yet.",
+        },
+    ),
+    "schedules": Output(
+        "",
+        {
+            "schedules": "One entry for each agent or pipeline with a schedule.",
+            "schedules[].kind": "`agents` or `pipelines`.",
+            "schedules[].name": "Name of the agent or pipeline.",
+            "schedules[].every": "The schedule, with its time zone if it has one of its own.",
+            "schedules[].accepted": "Whether you have accepted the schedule in rekindle.yaml.",
+            "schedules[].watched": "Whether a daemon has checked the schedule recently.",
+            "schedules[].next": "When the next run starts, or null if the schedule is not in"
+            " effect.",
+            "schedules[].waiting": "Whether a run waits to start.",
+            "schedules[].history": "What happened at the last due times, each with `kind`"
+            " (`started`, `skipped`, `missed`, or `restored` if the clock was set back), `first`,"
+            " `last`, `at`, `count` and `reason`.",
+            "schedules[].error": "Why the schedule cannot be read, or empty.",
         },
     ),
     "relay show": Output(
-        "", {"agent": AGENT, "text": "The relay.", "fields": "Its parts by their names."}
+        "", {"agent": AGENT, "text": "The relay.", "fields": "Sections of the relay, by name."}
     ),
     "relay check": Output(
         "",
         {
-            "kind": "The most severe finding.",
-            "usable": "Whether an agent could start with it.",
-            "tokens": "Its size.",
-            "fields": "Parts that it has.",
-            "missing": "Parts that it does not have.",
-            "headline": "Its next action in a line.",
+            "kind": "Most severe finding.",
+            "usable": "Whether the next cycle can use the relay.",
+            "tokens": "Size of the relay in tokens.",
+            "fields": "Sections that are present.",
+            "missing": "Sections that are missing.",
+            "headline": "Next action as one line.",
             "findings": "What was found.",
             "redacted": "Number of secrets that were redacted.",
         },
     ),
     "relay set": Output(
-        "A relay that is not committed yet has the first three keys only.",
+        "If the relay is not committed yet, the output has only the first three keys.",
         {
             "agent": AGENT,
-            "folded": "Whether it is committed already.",
+            "folded": "Whether the relay has been committed yet.",
             "redacted": "Number of secrets that were redacted.",
-            "seq": "Number of its event.",
+            "seq": "Number of the relay's event.",
             "ts": "Time of the commit.",
-            "sha256": "Hash of its text.",
-            "previous": "Hash of the relay before it.",
-            "path": "Its file in the archive.",
-            "by": "Its author.",
-            "tokens": "Its size.",
-            "headline": "Its next action in a line.",
-            "trimmed": "File with what was cut off, or empty.",
-            "over_cap": "Whether it is still over its cap.",
-            "is_said": "Whether a person set it.",
-            "session": "Empty.",
+            "sha256": "Hash of the relay's text.",
+            "previous": "Hash of the previous relay.",
+            "path": "The relay's path in the archive.",
+            "by": "Who wrote the relay.",
+            "tokens": "Size of the relay in tokens.",
+            "headline": "Next action as one line.",
+            "trimmed": "File with the trimmed text; empty if nothing was trimmed.",
+            "over_cap": "Whether the relay is still too long.",
+            "is_said": "Whether a person set the relay.",
+            "session": "Always empty.",
         },
     ),
     "relay history": Output(
         "",
         {
             "relays": "One entry for each relay, newest first.",
-            "relays[].seq": "Number of its event.",
+            "relays[].seq": "Number of the relay's event.",
             "relays[].ts": "Time of the commit.",
-            "relays[].by": "Its author.",
-            "relays[].tokens": "Its size.",
-            "relays[].sha256": "Hash of its text.",
-            "relays[].next_action": "Its next action in a line.",
-            "relays[].path": "Its file in the archive.",
-            "relays[].commit": "Its commit in the git audit trail, or null.",
+            "relays[].by": "Who wrote the relay.",
+            "relays[].tokens": "Size of the relay in tokens.",
+            "relays[].sha256": "Hash of the relay's text.",
+            "relays[].next_action": "Next action as one line.",
+            "relays[].path": "The relay's path in the archive.",
+            "relays[].commit": "Commit in the git audit trail, or null if it is not there.",
         },
     ),
     "relay diff": Output(
@@ -340,35 +459,36 @@ OUTPUTS = {
         },
     ),
     "restart": Output(
-        "Several agents are entries of `agents`.",
+        "For several agents, `agents` has one entry for each.",
         _with_list(
             {
                 "agent": AGENT,
-                "desired": "`running`; null if there is nothing to restart.",
-                "supervised": "Whether a supervisor runs, which starts it.",
+                "desired": "`running`, or null if there is nothing to restart.",
+                "supervised": "Whether a running supervisor will restart the agent.",
             },
             "agents",
             "One entry for each agent.",
         ),
     ),
     "status": Output(
-        "Numbers (`value`) have a `source`: `reported`, `estimated` or `unknown`. Details that"
-        " could not be read are left out. With `--all`: one entry of `projects` for each project,"
-        " with `project` and `agents`, or `error` and `hint`.",
+        "Numbers (`value`) have a `source`: `reported`, `estimated` or `unknown`. Details that "
+        "could not be read are omitted. With `--all`, `projects` has one entry for each project, "
+        "with `project` and `agents`, or `error` and `hint`.",
         {"agents": "One entry for each agent."}
         | ROW
         | DETAILS
-        | {"projects": "With `--all`: one entry for each project."},
+        | {"runs": "Runs of pipelines that are not over, as in `pipeline status`."}
+        | {"projects": "With `--all`, one entry for each project."},
     ),
     "stop": Output(
-        "One line for each agent; several agents, or `--all`: the keys of `down`.",
+        "For several agents, or with `--all`, the keys are the same as for `down`.",
         {
             "agent": AGENT,
             "desired": "`stopped`.",
-            "was_running": "Whether it ran.",
+            "was_running": "Whether the agent was running.",
             "stopped": "Agents that are stopped.",
-            "were_running": "Those of them that ran.",
-            "still_ending": "Agents that have not ended yet.",
+            "were_running": "Agents that were running before.",
+            "still_ending": "Agents that have not exited yet.",
         },
     ),
     "summarize": Output(
@@ -376,49 +496,50 @@ OUTPUTS = {
         {
             "kind": "Kind of document.",
             "how": "`headless` or `mechanical`.",
-            "words": "Why no model made it, or empty.",
-            "usd": "Its cost, or null.",
-            "tokens": "Tokens that were used, or null.",
-            "text": "The document.",
+            "words": "Why no model was used; empty if one was used.",
+            "usd": "Cost in dollars, or null if it is unknown.",
+            "tokens": "Number of tokens used, or null if it is unknown.",
+            "text": "Document text.",
         },
     ),
     "torture": Output(
         "",
         {
             "folder": "The folder.",
-            "seed": "Seed of the random numbers.",
-            "held": "Whether every promise was kept.",
-            "findings": "One entry for each promise: `promise`, `tried`, `broken` (empty: kept),"
-            " `means`.",
+            "seed": "Random seed for the test.",
+            "held": "Whether every guarantee held.",
+            "findings": "One entry for each guarantee, with `promise`, `tried`, `broken` (empty if "
+            "the guarantee held) and `means`.",
         },
     ),
     "transcript": Output(
-        "One turn a line; a key that has its default is left out.",
+        "Each line is one turn. Keys that have their default value are omitted.",
         {
-            "session": "Id of the session.",
-            "harness": "Its CLI.",
+            "session": "Session id.",
+            "harness": "CLI that ran the session.",
             "number": "Number of the turn.",
-            "who": "Who spoke.",
+            "who": "Author of the turn.",
             "at": "Time of the turn.",
-            "thread": "Thread of a subagent.",
-            "text": "What was said.",
-            "calls": "Tool calls: `tool`, `about`, `result`, `shown`.",
-            "read": "Tokens that the model read.",
-            "written": "Tokens that it wrote.",
+            "thread": "The sub-agent's thread; left out for the main thread.",
+            "text": "Text of the turn.",
+            "calls": "Tool calls, each with `tool`, `about`, `result` and `shown`.",
+            "read": "Number of input tokens.",
+            "written": "Number of output tokens.",
             "model": "The model.",
-            "compacted": "Whether a summary replaced all turns before it.",
+            "compacted": "Whether a summary replaced all earlier turns.",
         },
     ),
     "watch": Output(
         "",
         {
-            "agents": "One entry for each agent; with `--all` each has `project` and `report`.",
+            "agents": "One entry for each agent. With `--all`, each entry has `project` and"
+            " `report`.",
             "agents[].agent": AGENT,
             "agents[].started": "Whether a supervisor was started.",
-            "agents[].words": "What was found.",
-            "agents[].failed": "Whether the supervisor that was started before did not come up.",
-            "agents[].project": "With `--all`: folder of the project.",
-            "agents[].report": "With `--all`: the other four keys.",
+            "agents[].words": "What the watchdog found.",
+            "agents[].failed": "Whether the last attempt to start a supervisor failed.",
+            "agents[].project": "With `--all`, the project's folder.",
+            "agents[].report": "With `--all`, an object with the other four keys.",
         },
     ),
 }
@@ -469,20 +590,24 @@ def _quote(command: str) -> str:
 def page() -> str:
     parts = [
         "# JSON for programs\n",
-        "A command with `--json` prints one object on one line. The key `v` is the version of the",
-        f"format, {OUTPUT_SCHEMA}. A stream has one object per line, each with `v`; only",
-        f"{' and '.join(map(_quote, FIXED))} print lines without it, as shown below. Keys keep",
-        "their names and meanings within a version. Later releases may add keys, so ignore keys",
+        "A command with `--json` prints one object on one line. The `v` key is the format",
+        f"version, currently {OUTPUT_SCHEMA}. A stream has one object per line, each with `v`,",
+        f"except for the output of {' and '.join(map(_quote, FIXED))}. Keys keep their names and",
+        "meanings within a version. Later releases may add keys, so ignore keys",
         "that you do not know. Times are in UTC. Errors go to standard error as text, and the",
         "[exit code](exit-codes.md) shows the kind of error.\n",
-        "`rekindle events --json` and `rekindle run --json` print [events](events.md).\n",
+        "`rekindle events --json`, `rekindle run --json`, `rekindle pipeline logs --json` and",
+        "`rekindle pipeline run --json` print [events](events.md). An event of a run of a pipeline",
+        "also has the keys `pipeline`, `run`, `step`, `worker` and `agent`. A key is null if the",
+        "event is not about a step, or if the step has no matrix. With `--detach`, `pipeline run`",
+        "prints one object with `pipeline` and `run`.\n",
     ]
     for command in list_commands():
         if command in EVENTS:
             continue
         parts.append(f"## {command}\n")
         if command in FIXED:
-            parts.append(f"Without `v`: {FIXED[command]}.\n")
+            parts.append(f"The lines have no `v`. Rekindle prints {FIXED[command]}.\n")
             continue
         output = OUTPUTS[command]
         parts += [f"{output.about}\n"] if output.about else []

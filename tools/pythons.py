@@ -36,7 +36,7 @@ def find_python(version: str) -> Path | None:
 
 
 def run_tests(version: str, python: Path) -> int:
-    """Run the pure tests on this Python, in an environment that is kept for the next time."""
+    """Run the pure tests on this Python, in an environment that later runs reuse."""
     place = ROOT / f".venv-{version}"
     if not (place / "bin/python").exists():
         subprocess.run([UV, "venv", "-q", "-p", python, place], check=True)

@@ -16,7 +16,7 @@ PROGRAMS = Path(sys.executable).parent
 
 
 def read_version() -> str:
-    """Return the version of the package, from its only place."""
+    """Return the version of the package."""
     [version] = re.findall(
         r'^__version__ = "(.+)"$', (ROOT / "src/rekindle/__init__.py").read_text(), re.MULTILINE
     )

@@ -1,7 +1,7 @@
-"""The page on what a fleet costs: figures that tests measure, and what follows from them.
+"""Generate the page on the cost of a fleet from measured figures.
 
-scale.json holds the figures. `tests/bench/test_fleet.py`, `tests/fleet/test_many.py` and
-`tests/fleet/test_cost.py` fail where they measure something else.
+scale.json contains the figures. `tests/bench/test_fleet.py`, `tests/fleet/test_many.py` and
+`tests/fleet/test_cost.py` fail if they measure other values.
 """
 
 from collections.abc import Sequence
@@ -22,14 +22,14 @@ CYCLE_SECONDS = 1_800
 SLOTS = 50
 RETENTION_DAYS = 3
 RUN_EVENTS = FLEET_HISTORY_EVENTS
-"""When a workflow is carried over, between two cycles."""
+"""Number of events after which a workflow continues as a new one, between two cycles."""
 DECISIONS = 1
-"""Of a cycle beside its updates: what comes after its activity."""
+"""Decisions per cycle in addition to its updates: the one after its activity."""
 TEMPLATE = Path(__file__).parent / "scale.txt"
 
 
 class Figures(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What was measured."""
+    """Measured figures."""
 
     events_per_cycle: float
     updates_per_cycle: float
@@ -48,22 +48,22 @@ class Figures(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def server_ms_per_update(self) -> float:
-        """A cycle is so many decisions of the workflow, which cost much the same."""
+        """Average cost of a workflow decision; all decisions of a cycle cost about the same."""
         return self.server_ms_per_cycle / (self.updates_per_cycle + DECISIONS)
 
     @property
     def history_bytes_per_run(self) -> float:
-        """Of a workflow that is about to be carried over."""
+        """Size of a history just before the workflow continues as a new one."""
         return RUN_EVENTS * self.history_bytes_per_cycle / self.events_per_cycle
 
     @property
     def database_times(self) -> float:
-        """What a byte of history takes on the disk."""
+        """Bytes on disk for each byte of history."""
         return self.database_bytes_per_cycle / self.history_bytes_per_cycle
 
 
 class Load(msgspec.Struct, frozen=True):
-    """So many agents, some of them running, and what they ask for."""
+    """Load of a number of agents, some of which are running."""
 
     figures: Figures
     agents: int
@@ -92,14 +92,14 @@ class Load(msgspec.Struct, frozen=True):
 
     @property
     def history(self) -> float:
-        """Bytes a day."""
+        """Growth of the history in bytes per day."""
         figures = self.figures
         cycles = self.cycles * figures.history_bytes_per_cycle
         return DAY * (cycles + self.folds * figures.history_bytes_per_update)
 
     @property
     def database(self) -> float:
-        """Bytes: what every agent has, its run half full, and what is kept of what has ended."""
+        """Size of the database in bytes, with half-full histories and retained ones."""
         figures = self.figures
         rows = self.agents * figures.database_bytes_per_idle_agent
         history = self.agents * figures.history_bytes_per_run / 2 + self.history * RETENTION_DAYS
@@ -137,18 +137,21 @@ def page() -> str:
 
 def _per_cycle(figures: Figures) -> str:
     return _table(
-        ("a cycle", ""),
+        ("per cycle", ""),
         [
             ("activities", "1"),
             ("updates", f"{figures.updates_per_cycle:.0f}"),
-            ("timers, changes of search attributes", "0 where one cycle follows the other"),
-            ("events of history", f"{figures.events_per_cycle:.0f}"),
-            ("history, with a relay of 6 kB", _bytes(figures.history_bytes_per_cycle)),
-            ("database", _bytes(figures.database_bytes_per_cycle)),
-            ("processor of the server", f"{figures.server_ms_per_cycle:.0f} ms"),
-            ("processor of the worker", f"{figures.worker_ms_per_cycle:.0f} ms"),
-            ("history of each further update", _bytes(figures.history_bytes_per_update)),
-            ("the server's processor for it", f"{figures.server_ms_per_update:.0f} ms"),
+            ("timers and search attribute changes", "0 between consecutive cycles"),
+            ("history events", f"{figures.events_per_cycle:.0f}"),
+            ("history size, with a relay of 6 kB", _bytes(figures.history_bytes_per_cycle)),
+            ("database size", _bytes(figures.database_bytes_per_cycle)),
+            ("server CPU time", f"{figures.server_ms_per_cycle:.0f} ms"),
+            ("worker CPU time", f"{figures.worker_ms_per_cycle:.0f} ms"),
+            ("history size for each additional update", _bytes(figures.history_bytes_per_update)),
+            (
+                "server CPU time for each additional update",
+                f"{figures.server_ms_per_update:.0f} ms",
+            ),
         ],
     )
 
@@ -159,19 +162,19 @@ def _per_agent(figures: Figures) -> str:
     cached = f"{figures.worker_kb_per_idle_agent:.0f} kB"
     kept = f"{figures.server_kb_per_idle_agent:.0f} kB"
     return _table(
-        ("an agent", "running", "waiting, stopped or over"),
+        ("per agent", "running", "waiting, stopped or finished"),
         [
             ("heartbeats", "see below", "0"),
-            ("processor of the server", f"{figures.server_ms_per_beat:.1f} ms a heartbeat", "0"),
+            ("server CPU time", f"{figures.server_ms_per_beat:.1f} ms per heartbeat", "0"),
             (
-                "memory of its host",
-                f"{figures.mb_per_running_agent:.0f} MB and what its CLI takes",
+                "memory on its host",
+                f"{figures.mb_per_running_agent:.0f} MB, plus its CLI's memory",
                 "0",
             ),
-            ("memory of a worker, for at most 1,000 of them", cached, cached),
-            ("memory of the server, until it needs it for others", kept, kept),
-            ("its rows in the database", rows, rows),
-            ("its history, carried over between two cycles", history, history),
+            ("worker memory, for up to 1,000 cached agents", cached, cached),
+            ("server memory, as a cache", kept, kept),
+            ("database rows", rows, rows),
+            ("history", history, history),
         ],
     )
 
@@ -183,7 +186,12 @@ def _beats(figures: Figures) -> str:
         cores = load.beats * figures.server_ms_per_beat / 1_000
         every = f"{timeout * FLEET_BEAT_SHARE:g} s"
         rows.append((f"{timeout} s", every, f"{load.beats:,.0f}", _amount(cores)))
-    head = ("`heartbeat_timeout`", "one every", "heartbeats/s of 2,000 running", "cores for them")
+    head = (
+        "`heartbeat_timeout`",
+        "interval",
+        "heartbeats/s for 2,000 running agents",
+        "server cores",
+    )
     return _table(head, rows)
 
 
@@ -194,10 +202,13 @@ def _loads(loads: Sequence[Load]) -> str:
             ("running at once", *(f"{one.running:,.0f}" for one in loads)),
             ("heartbeats/s", *(_amount(one.beats) for one in loads)),
             ("cycles/s", *(_amount(one.cycles) for one in loads)),
-            ("updates/s, at most", *(_amount(one.updates) for one in loads)),
-            ("history a day", *(_bytes(one.history) for one in loads)),
-            (f"database, {RETENTION_DAYS} days kept", *(_bytes(one.database) for one in loads)),
-            ("cores of the server", *(_amount(one.cores) for one in loads)),
+            ("updates/s, maximum", *(_amount(one.updates) for one in loads)),
+            ("history per day", *(_bytes(one.history) for one in loads)),
+            (
+                f"database, {RETENTION_DAYS} days of retention",
+                *(_bytes(one.database) for one in loads),
+            ),
+            ("server cores", *(_amount(one.cores) for one in loads)),
             ("hosts", *(f"{one.hosts:,}" for one in loads)),
         ],
     )
@@ -207,12 +218,12 @@ def _changed(figures: Figures) -> str:
     usual = Load(figures, 1_000_000)
     slower = msgspec.structs.replace(usual, heartbeat=300.0, fold=300.0)
     return _table(
-        ("1,000,000 agents", "as it is", "both at 5 minutes"),
+        ("1,000,000 agents", "default", "both at 5 minutes"),
         [
             ("heartbeats/s", _amount(usual.beats), _amount(slower.beats)),
-            ("updates/s, at most", _amount(usual.updates), _amount(slower.updates)),
-            ("history a day", _bytes(usual.history), _bytes(slower.history)),
-            ("cores of the server", _amount(usual.cores), _amount(slower.cores)),
+            ("updates/s, maximum", _amount(usual.updates), _amount(slower.updates)),
+            ("history per day", _bytes(usual.history), _bytes(slower.history)),
+            ("server cores", _amount(usual.cores), _amount(slower.cores)),
         ],
     )
 

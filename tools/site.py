@@ -22,7 +22,7 @@ PROJECT_PAGES = {
     "CONTRIBUTING.md": "project/contributing.md",
     "SECURITY.md": "project/security.md",
 }
-"""Pages outside of docs/, and their places on the site."""
+"""Pages outside of docs/, and their paths on the site."""
 
 _FENCE = re.compile(r"^( *```)(\w+) (.+)$", re.MULTILINE)
 _DIAGRAM = re.compile(r"^```mermaid\nstateDiagram-v2\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
@@ -31,12 +31,12 @@ _CELL = re.compile(r"<td\b.*?</td>", re.DOTALL)
 _CODE = re.compile(r"(?<=<code>)[^<]*")
 _JOINT = re.compile(r"(?<=[._/])(?=\w)")
 _COMPARED = frozenset({"li", "pre", "table", "h2", "h3"})
-"""Elements that each page has as often on the site as on GitHub."""
+"""Elements that must be equally frequent on the site and on GitHub."""
 _LOADING = {"script": "src", "img": "src", "iframe": "src"}
 
 
 def list_pages() -> dict[str, str]:
-    """Return the place of each page on the site, by its path in the repository."""
+    """Return the path of each page on the site, by its path in the repository."""
     docs = ROOT / "docs"
     pages = {
         f"docs/{path.relative_to(docs).as_posix()}": path.relative_to(docs).as_posix()
@@ -52,7 +52,7 @@ def convert_page(text: str, source: str, pages: dict[str, str]) -> str:
 
 
 def replace_diagrams(text: str) -> str:
-    """Return the text with a table in the place of each diagram of states.
+    """Return the text with a table instead of each state diagram.
 
     The site would load a program from another host to draw one, and scale it down to its column,
     too small to read.
@@ -71,7 +71,7 @@ def _list_transitions(diagram: str) -> str:
 
 
 def _title(fence: re.Match[str]) -> str:
-    """Make the file name after the language a title; the tests use other words."""
+    """Use the file name after the language as the title, and drop words for the tests."""
     name = fence[3].split()[0]
     return f'{fence[1]}{fence[2]} title="{name}"' if "." in name else f"{fence[1]}{fence[2]}"
 
@@ -110,7 +110,7 @@ def find_unlisted(index: str, pages: dict[str, str]) -> set[str]:
 
 
 def build() -> None:
-    """Build the site; a warning of the generator is an error."""
+    """Build the site, and treat warnings of the generator as errors."""
     pages = list_pages()
     index = (ROOT / "docs/index.md").read_text()
     if unlisted := find_unlisted(index, pages):
@@ -187,7 +187,7 @@ class Page(HTMLParser):
 
 
 def check() -> list[str]:
-    """Return the problems of the built site: links that lead nowhere, and lost structure."""
+    """Return the problems of the built site: broken links and lost structure."""
     built = {path: Page(path.read_text()) for path in sorted(SITE.glob("**/*.html"))}
     problems = []
     for path, page in built.items():

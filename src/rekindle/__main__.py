@@ -16,7 +16,7 @@ def main() -> NoReturn:
             "  → run it in WSL: https://learn.microsoft.com/windows/wsl/install\n"
         )
         sys.exit(UNSUPPORTED)
-    # Imports create no garbage; looking for it would take a tenth of a short command's time.
+    # Imports create no garbage. Searching for it would take a tenth of a short command's time.
     gc.disable()
     from rekindle.cli.main import main as run  # noqa: PLC0415 - see above
 

@@ -1,6 +1,7 @@
-"""Functions that find and read rekindle.yaml."""
+"""Find and read rekindle.yaml."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -8,9 +9,11 @@ import msgspec
 from rekindle.documents import manifest
 from rekindle.documents.manifest import (
     MANIFEST_FILE,
+    AgentEntry,
     Manifest,
 )
 from rekindle.errors import (
+    DocumentError,
     ManifestError,
     ManifestMissingError,
     OversizedError,
@@ -24,28 +27,43 @@ from rekindle.policy.settings.runtime_settings import (
     EDIT_LOCK_SECONDS,
     Settings,
 )
+from rekindle.stores.folders import private_files
 from rekindle.stores.folders.agent_folder import RekindleFolder
 from rekindle.system import clock
-from rekindle.system.files import durable_files, file_locks
+from rekindle.system.files import durable_files, file_locks, user_folder
 from rekindle.system.processes import program_search
 
 
 class Project(msgspec.Struct, frozen=True):
-    """A folder with a manifest, and the manifest's contents."""
+    """A folder with a manifest, and the parsed manifest."""
 
     path: Path
     manifest: Manifest
     marked: MarkedData
     settings: Settings
+    workers: Mapping[str, Path] = {}
+    """Agents in `manifest` that work for a run of a pipeline, and that rekindle.yaml does not name,
+    each with the folder of the run's outputs.
+    """
+
+    @property
+    def declared_agents(self) -> list[str]:
+        """Return the agents that rekindle.yaml names."""
+        return [name for name in self.manifest.agents if name not in self.workers]
 
     def require_agent(self, name: str) -> str:
         if name not in self.manifest.agents:
-            raise UnknownAgentError(name, self.manifest.agents)
+            raise UnknownAgentError(name, self.declared_agents)
         return name
 
 
 def find_project(start: Path) -> Path | None:
-    """Return the nearest folder with a manifest, searching from `start` upwards."""
+    """Return the nearest folder with a manifest: `start` or one above it.
+
+    In an agent's own clone, this is the project and not the clone's copy of the manifest.
+    """
+    if project := private_files.find_workspace_project(start):
+        return project
     for folder in (start, *start.parents):
         with translate_os_errors(folder / MANIFEST_FILE):
             if (folder / MANIFEST_FILE).exists():
@@ -58,14 +76,54 @@ def load_project(start: Path) -> Project:
     if folder is None:
         raise ManifestMissingError(str(start))
     parsed, marked = manifest.read_manifest(read_manifest_text(folder))
+    _require_pipelines(parsed, marked)
     resolved = runtime_settings.resolve_settings(marked)
     _require_zone(resolved.runtime.brief.zone, marked)
+    _require_schedules(parsed, marked, has_fleet=resolved.fleet is not None)
     if resolved.fleet is not None:
         from rekindle.policy.fleet import connection_check  # noqa: PLC0415 - slows every start
 
         connection_check.require_valid_fleet(resolved.fleet, marked)
-    program_search.exclude_folders(folder)
-    return Project(folder, parsed, marked, resolved)
+    program_search.exclude_folders(folder, user_folder.find_workspaces_folder())
+    entries, outputs = _find_workers(folder)
+    joined = msgspec.structs.replace(parsed, agents={**entries, **parsed.agents})
+    workers = {name: path for name, path in outputs.items() if name not in parsed.agents}
+    return Project(folder, joined, marked, resolved, workers)
+
+
+def _find_workers(folder: Path) -> tuple[dict[str, AgentEntry], dict[str, Path]]:
+    """Return the agents of all runs of pipelines, and the outputs of each agent's run."""
+    entries: dict[str, AgentEntry] = {}
+    outputs: dict[str, Path] = {}
+    private = private_files.find_private_project(folder)
+    if not private.pipelines.exists():
+        return entries, outputs
+    from rekindle.stores.pipelines import run_folder  # noqa: PLC0415 - slows every start
+
+    for run in run_folder.list_runs(private):
+        with suppress(DocumentError):  # `rekindle pipeline status` reports it
+            workers = run.read_workers()
+            entries |= {name: record.entry for name, record in workers.items()}
+            outputs |= dict.fromkeys(workers, run.outputs)
+    return entries, outputs
+
+
+def _require_pipelines(parsed: Manifest, marked: MarkedData) -> None:
+    if parsed.pipelines:
+        from rekindle.policy.pipelines import pipeline_checks  # noqa: PLC0415 - slows every start
+
+        pipeline_checks.require_valid_pipelines(parsed, marked)
+
+
+def _require_schedules(parsed: Manifest, marked: MarkedData, *, has_fleet: bool) -> None:
+    keys = [entry.every for entry in parsed.agents.values()]
+    keys += [pipeline.every for pipeline in parsed.pipelines.values()]
+    if any(every is not None for every in keys):
+        from rekindle.policy.schedules import schedule_checks  # noqa: PLC0415 - slows every start
+
+        schedule_checks.require_valid_schedules(
+            parsed, marked, clock.find_zone, has_fleet=has_fleet
+        )
 
 
 def _require_zone(name: str, marked: MarkedData) -> None:
@@ -81,7 +139,7 @@ def _require_zone(name: str, marked: MarkedData) -> None:
 
 
 def list_agents(folder: Path) -> list[str]:
-    """Return the agents in a folder's manifest; empty if the manifest is missing or empty."""
+    """Return the agents in a folder's manifest, or none if there is no manifest."""
     text = read_manifest_text(folder) if (folder / MANIFEST_FILE).exists() else ""
     return list(manifest.parse(text).agents) if text.strip() else []
 
@@ -98,13 +156,13 @@ def read_manifest_text(folder: Path) -> str:
 
 
 def rewrite_manifest(folder: Path, change: Callable[[str], str]) -> tuple[str, str]:
-    """Change the manifest's text under a lock, and return the text before and after the change.
+    """Change the manifest's text under a lock. Return the text before and after.
 
-    Without the lock, two concurrent `init` commands would undo each other's change.
+    Without the lock, two `init` commands could overwrite each other's changes.
     """
     root = RekindleFolder(folder)
     root.make()
-    # The manifest may be a symbolic link that the user made; its target is changed.
+    # If the manifest is a symbolic link, change its target.
     path = (folder / MANIFEST_FILE).resolve()
     with file_locks.hold_lock(root.path / "lock", EDIT_LOCK_SECONDS) as lock:
         if lock is None:
@@ -112,7 +170,7 @@ def rewrite_manifest(folder: Path, change: Callable[[str], str]) -> tuple[str, s
         durable_files.sweep_temporary(path.parent, of=path.name)
         before = read_manifest_text(folder) if path.exists() else ""
         after = change(before)
-        manifest.read_manifest(after)  # never write a manifest that Rekindle would refuse to read
+        _require_pipelines(*manifest.read_manifest(after))  # never write one that cannot be read
         if after != before:
             with translate_os_errors(path):
                 mode = path.stat().st_mode & 0o777 if path.exists() else 0o644

@@ -1,7 +1,8 @@
-"""Harnesses by name: the built-in ones, then those of other packages; each is imported on demand.
+"""Find harnesses by name: built-in ones first, then those from installed plugins.
 
-A package provides a harness through an entry point in the group `rekindle.harnesses`. Its value is
-a module or an object with the members of `ports.HarnessEssentials` and any of the optional members.
+A plugin provides a harness through an entry point in the group `rekindle.harnesses`. Its value is a
+module or object with the members of `ports.HarnessEssentials` and any of the optional members. Each
+harness is imported only when it is needed.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -59,7 +60,7 @@ class Harnesses(Mapping[str, Harness]):
         return canonical in BUILT_IN or canonical in self._find_plugins
 
     def working(self) -> list[Harness]:
-        """Return the harnesses that can be loaded; a broken one is reported when it is used."""
+        """Return the harnesses that can be loaded. A broken one is reported when it is used."""
         harnesses = []
         for name in self:
             with suppress(PluginError):
@@ -67,7 +68,7 @@ class Harnesses(Mapping[str, Harness]):
         return harnesses
 
     def list_hook_files(self) -> list[HookFiles]:
-        """Return the hook files, with program and settings folder, of each CLI that has hooks."""
+        """Return the hook files, program and settings folder for each CLI that supports hooks."""
         return [harness.HOOK_FILES for harness in self.working() if harness.HOOK_FILES]
 
     def _load_harness(self, name: str) -> Harness:
@@ -87,15 +88,14 @@ class Harnesses(Mapping[str, Harness]):
 
     @cached_property
     def _find_plugins(self) -> dict[str, Callable[[], HarnessEssentials]]:
-        # Entry points are searched only for names that are not built in: reading package metadata
-        # is slow.
+        # Search entry points only for other names, because reading package metadata is slow.
         from importlib.metadata import entry_points  # noqa: PLC0415 - see above
 
         return {entry_point.name: entry_point.load for entry_point in entry_points(group=GROUP)}
 
 
 def find_program(harness: Harness) -> str:
-    """Return the program that a harness starts by default; empty if the harness has none."""
+    """Return the program that a harness starts by default, or "" if there is none."""
     if harness.HOOK_FILES is not None:
         return harness.HOOK_FILES.program
     try:
@@ -105,7 +105,7 @@ def find_program(harness: Harness) -> str:
 
 
 class HookReaders(Mapping[str, Callable[[HookRecord], AnyEvent | None]]):
-    """The parsers of all harnesses for their hook records."""
+    """The hook parsers for all harnesses."""
 
     def __init__(self, harnesses: Harnesses) -> None:
         self._harnesses = harnesses

@@ -1,4 +1,4 @@
-"""The interfaces through which flows access the outside world."""
+"""Interfaces through which flows reach the outside world."""
 
 from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -30,6 +30,7 @@ from rekindle.documents.launches.one_shot import (
     OneShotAnswer,
     OneShotQuestion,
 )
+from rekindle.documents.launches.sandbox_needs import SandboxNeeds
 from rekindle.documents.transcripts.turns import (
     Passage,
     SubagentTranscripts,
@@ -38,15 +39,15 @@ from rekindle.errors import UsageError
 
 
 class HarnessEssentials(Protocol):
-    """The six members of every harness. A harness translates for a CLI but does not control it."""
+    """The six members that every harness must have."""
 
     @property
     def NAME(self) -> str:  # noqa: N802 - a module's constant
-        """Return the name of the harness in manifests and records."""
+        """The harness's name in manifests and records."""
 
     @property
     def INSTALL(self) -> str:  # noqa: N802 - as above
-        """Return instructions for installing the program."""
+        """Instructions for installing the program."""
 
     @property
     def CAN(self) -> Capabilities: ...  # noqa: N802 - as above
@@ -60,81 +61,90 @@ class HarnessEssentials(Protocol):
         """
 
     def read_stream(self, line: bytes) -> tuple[OutputItem, ...]:
-        """Return the items in a line of the program's output; never raise an error."""
+        """Return the items in a line of the program's output. Must not raise."""
 
     def classify(self, ended: ProcessResult) -> LaunchExit:
-        """Return how the process exited; input to the restart policy."""
+        """Return how the process exited, for the restart policy."""
 
 
 class HarnessEnvironment(Protocol):
-    """The environment variables of a CLI, if it has any."""
+    """A CLI's environment variables."""
 
     @property
     def PASSED_PREFIXES(self) -> Sequence[str]:  # noqa: N802 - a module's constant
-        """Return the name prefixes of the variables that configure the program."""
+        """Name prefixes of the variables that configure the program."""
         return ()
 
     @property
     def BLOCKED_VARIABLES(self) -> Sequence[str]:  # noqa: N802 - as above
-        """Return the variables that would tell the program that it runs inside another session."""
+        """Variables that would tell the program that it runs inside another session."""
         return ()
 
 
+class HarnessSandbox(Protocol):
+    """The needs of a CLI in a sandbox; without any, it gets neither a network nor a state."""
+
+    @property
+    def SANDBOX(self) -> SandboxNeeds:  # noqa: N802 - a module's constant
+        """Return the hosts and the folder that the program needs in a sandbox."""
+        return SandboxNeeds()
+
+
 class HarnessHooks(Protocol):
-    """Hook reports during a session, for a CLI with hooks (`Capabilities(hooks=True)`)."""
+    """Hooks that report a session's events, for a CLI with `Capabilities(hooks=True)`."""
 
     @property
     def HOOK_FILES(self) -> HookFiles | None:  # noqa: N802 - a module's constant
-        """Return the locations of the CLI's settings."""
+        """Locations of the CLI's settings."""
         return None
 
     def hooks(
         self, program: Sequence[str], *, supervised: bool, folder: str = ""
     ) -> dict[str, Any]:
-        """Return the hooks in the format that the CLI's settings use."""
+        """Return the hooks in the format of the CLI's settings."""
         return {}
 
     def find_hook_obstacle(self, found: HookInstallation) -> HookObstacle | None:
-        """Return the obstacle that prevents hooks from running, or None if none is visible."""
+        """Return what prevents the hooks from running, or None if nothing does."""
         return None
 
     def render_hook_output(self, event: str, text: str) -> str:
-        """Return the output with which a hook for this event passes a text to the session."""
+        """Return the output that a hook prints to pass text to the session."""
         return ""
 
     def read_hook(self, line: HookRecord) -> AnyEvent | None:
-        """Return the event that a hook reports, or None if it is not recorded."""
+        """Return the event that a hook reports, or None if it does not matter."""
         return None
 
 
 class HarnessTranscripts(Protocol):
-    """Access to a session's transcript, for a CLI that writes transcripts to files."""
+    """Access to transcripts, for a CLI that writes them to files."""
 
     def usage(self, tail: bytes, windows: Mapping[str, int]) -> WindowUsage | None:
-        """Return the fill of the window, read from the end of a transcript."""
+        """Return the window usage, read from the end of a transcript."""
         return None
 
     def turn(self, line: bytes) -> UsageReport | None:
-        """Return the turn that a transcript line reports, for a CLI whose output has no turns."""
+        """Return the turn in a transcript line, for a CLI whose output has no turns."""
         return None
 
     def read_transcript(self, line: bytes) -> tuple[Passage, ...]:
-        """Return the parts of the conversation that a transcript line contains."""
+        """Return the parts of the conversation in a transcript line."""
         return ()
 
     def refused_calls(self, transcript: Iterable[bytes]) -> Iterable[RefusedCall]:
-        """Return the calls that lacked permission, for a CLI whose output does not report them."""
+        """Return refused calls in a transcript, for a CLI whose output does not report them."""
         return ()
 
     def asides(self, transcript: str, session: str) -> SubagentTranscripts | None:
-        """Return the location of the sub-agents' transcripts, or None if there are none.
+        """Return the location of the subagents' transcripts, or None.
 
         `transcript` is the path of the session's own transcript.
         """
         return None
 
     def has_prompt(self, transcript: Iterable[bytes], prompt: str) -> bool:
-        """Return whether a transcript still has the prompt with the id that a hook reported.
+        """Return whether a transcript contains the prompt whose id a hook reported.
 
         A session that has lost its prompt is not resumed.
         """
@@ -145,23 +155,23 @@ class HarnessHandoff(Protocol):
     """Handoffs before the window is full, for a CLI that can be stopped between two turns."""
 
     def brake(self, *, interactive: bool) -> Brake | None:
-        """Return how to stop the CLI between two turns, or None if it could interrupt a call.
+        """Return how to stop the CLI between two turns, or None if that could interrupt a call.
 
-        A CLI in a terminal is stopped when its user makes the next request.
+        A CLI in a terminal is stopped when the user makes the next request.
         """
         return None
 
     def measure(self, program: Sequence[str]) -> ProgramCommand | None:
-        """Return the command that prints the size of the window without a request to a model."""
+        """Return a command that prints the window size without calling a model."""
         return None
 
     def parse_window_sizes(self, output: Iterable[bytes]) -> dict[str, int]:
-        """Return the window size of each model, parsed from the output of the `measure` command."""
+        """Parse the output of `measure` into window sizes by model."""
         return {}
 
 
 class HarnessQuestions(Protocol):
-    """A single question without a session, for summaries (`Capabilities(questions=True)`)."""
+    """Single questions for summaries, for a CLI with `Capabilities(questions=True)`."""
 
     def ask(self, question: OneShotQuestion) -> ProgramCommand:
         """Return the command that answers the question, without hooks and with read-only tools.
@@ -175,24 +185,30 @@ class HarnessQuestions(Protocol):
         )
 
     def answer(self, output: Iterable[bytes]) -> OneShotAnswer | None:
-        """Return the answer in the program's output, or None if it failed or has no answer."""
+        """Return the answer in the program's output, or None if there is none."""
         return None
 
 
 class Harness(
     HarnessEssentials,
     HarnessEnvironment,
+    HarnessSandbox,
     HarnessHooks,
     HarnessTranscripts,
     HarnessHandoff,
     HarnessQuestions,
     Protocol,
 ):
-    """A harness as the rest of Rekindle uses it, with a default for each optional member."""
+    """A complete harness, with a default for each optional member."""
 
 
 class _Defaults(
-    HarnessEnvironment, HarnessHooks, HarnessTranscripts, HarnessHandoff, HarnessQuestions
+    HarnessEnvironment,
+    HarnessSandbox,
+    HarnessHooks,
+    HarnessTranscripts,
+    HarnessHandoff,
+    HarnessQuestions,
 ):
     pass
 
@@ -210,7 +226,7 @@ REQUIRED_MEMBERS = tuple(name for name in vars(HarnessEssentials) if not name.st
 
 
 def complete_harness(own: HarnessEssentials) -> Harness:
-    """Return a harness (a module or an object) with defaults for the members that it lacks."""
+    """Return a harness (a module or object) with defaults for missing members."""
     return cast(Harness, _Completed(own))
 
 
@@ -222,8 +238,7 @@ class EventRegister(Protocol):
     ) -> Sequence[bytes]:
         """Commit events; return the log's lines after `known`, which end with these events.
 
-        `documents` holds the contents of the documents that the events commit, by their path in the
-        folder.
+        `documents` maps paths in the folder to the contents that the events commit.
 
         Raises:
             OwnershipError: Another host has taken over the agent.
@@ -231,7 +246,7 @@ class EventRegister(Protocol):
 
 
 class ProcessHandle(Protocol):
-    """A process that was started."""
+    """A running process."""
 
     @property
     def pid(self) -> int: ...
@@ -254,22 +269,22 @@ class Processes(Protocol):
     def start(
         self, argv: Sequence[str], *, prompt: str, environment: Mapping[str, str], folder: str
     ) -> ProcessHandle:
-        """Start a program in its own process group; it is killed when this process exits."""
+        """Start a program in its own process group. It is killed when this process exits."""
 
     def start_detached(
         self, argv: Sequence[str], *, environment: Mapping[str, str], folder: str, output: Path
     ) -> int:
         """Start a program that outlives this process, and return its pid.
 
-        Its output is written to a file. It runs in its own session, and this process need not wait
+        It runs in its own session and writes its output to a file. The caller does not have to wait
         for it.
         """
 
     def boot(self) -> str:
-        """Return an identifier for the current boot of the host."""
+        """Return an id for the host's current boot."""
 
     def uptime(self) -> float:
-        """Return the time since the host's boot, in seconds."""
+        """Return the seconds since the host booted."""
 
     def end_launch_processes(
         self,
@@ -281,24 +296,24 @@ class Processes(Protocol):
         recorded: Sequence[str] = (),
         program: str = "",
     ) -> SweptProcesses:
-        """Kill every process of a launch that is not kept, and return the processes found.
+        """Kill all of a launch's processes except those to keep, and return the processes found.
 
-        `recorded` lists processes that `background` reported earlier; `program` is the agent's own
-        process.
+        `recorded` lists processes that `background` reported earlier, and `program` is the agent's
+        own process.
         """
 
     def background(
         self, mark: str, *, boot: str, uptime: float, program: str
     ) -> tuple[BackgroundProcess, ...]:
-        """Return the processes of a launch that are kept, or that lack its mark."""
+        """Return a launch's processes that are kept or do not have its mark."""
 
     def end(self, processes: Collection[str], *, patience: float) -> SweptProcesses:
-        """Kill these processes and all their descendants, and return the processes found."""
+        """Kill processes and all their descendants, and return the processes found."""
 
     def identify(self, pid: int) -> str:
-        """Return the identity of a process, as in `background`; empty if it is not running."""
+        """Return a process's identity, as in `background`; empty if it has exited."""
 
     def vitals(self, pid: int, mark: str, *, boot: str, uptime: float) -> ProcessVitals | None:
-        """Return the state of a launch's processes, or None if its main process is not running."""
+        """Return the state of a launch's processes, or None if its main process has exited."""
 
     def is_alive(self, process: str) -> bool: ...

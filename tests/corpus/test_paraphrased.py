@@ -183,10 +183,8 @@ def test_no_paraphrase_of_a_tool_s_text_is_an_instruction(style, monkeypatch):
     assert before["instructions"] > 0, "the fault never happened"
     assert after["instructions"] == 0
     assert after["quotations"] > after["runs"] / 2
-    # The letters of a translated line can form a word that the person used.
-    least = 0.99 if style == "translated" else 1
-    assert after["requests"] >= least * after["runs"]
-    assert after["begins"] >= least * after["sessions"]
+    assert after["requests"] == after["runs"]
+    assert after["begins"] == after["sessions"]
     if not style.endswith("translated"):  # then the last request is quoted, and a step is lost
         assert before["begins"] == before["sessions"]
         assert after["steps"] >= 0.75 * after["runs"]
@@ -219,7 +217,7 @@ def test_a_request_is_carried_over_beside_long_texts_of_tools():
 
 
 def test_a_request_in_ordinary_other_words_is_carried_over():
-    """Some are quoted: those with `2,000`, `90%` or `undo/redo`, which the person spelled out."""
+    """One request is quoted: `undo/redo` counts as a name that the person did not use."""
     rng, carried, number = random.Random(9), 0, 0
     for (request, _), line in zip(REQUESTS, REWORDED_REQUESTS, strict=True):
         read = (
@@ -231,7 +229,7 @@ def test_a_request_in_ordinary_other_words_is_carried_over():
             carried += not is_data_quotation(heard.attribute_instruction(line, turns))
             number += 1
     print(f"\nrequests in ordinary other words: {carried}/{number}")
-    assert carried >= 0.92 * number
+    assert carried >= 0.95 * number
 
 
 def test_a_translated_request_is_a_quotation_beside_the_original():

@@ -3,6 +3,7 @@
 import ast
 import re
 import tomllib
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,19 @@ def test_no_module_is_longer_than_400_lines():
     lengths = {path: len(path.read_text().splitlines()) for path in SOURCE.rglob("*.py")}
     assert len(lengths) > 100
     assert {str(path): length for path, length in lengths.items() if length > 400} == {}
+
+
+def test_no_two_modules_or_classes_share_a_name():
+    """A name that is used twice sends a reader to the wrong place."""
+    modules = [path.stem for path in SOURCE.rglob("*.py") if path.stem != "__init__"]
+    classes = [
+        node.name
+        for _, tree in parsed()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef)
+    ]
+    for names in (modules, classes):
+        assert [name for name, count in Counter(names).items() if count > 1] == []
 
 
 @pytest.fixture(scope="module")

@@ -191,6 +191,6 @@ def test_its_manifests_are_accepted():
 def test_its_numbers_are_the_defaults():
     found, text = runtime_settings.RuntimeSettings(), GUIDE.read_text()
     assert found.brief.at == "06:00"
-    assert "`at` is 06:00 by default" in text
+    assert "The default is 06:00" in text
     assert found.loops.stale_after_days == 14
-    assert "older than two weeks" in text
+    assert "After two weeks, Rekindle marks" in text

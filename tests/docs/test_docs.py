@@ -179,13 +179,19 @@ def test_the_project_speaks_of_itself_alone():
     names = [name for name in listed.stdout.split("\0") if name]
     assert names
     forbidden = re.compile(
-        r"/root/|/home/(?!user\b)\w|/Users/\w|https?://\S*(?:pypi|npmjs|pythonhosted)"
+        r"/root/|/home/(?!user\b)\w|/Users/\w|(?:pypi|npmjs|pythonhosted)\.(?:org|com)"
     )
     for name in names:
         path = ROOT / name
         if path.is_file() and path != Path(__file__):
             found = forbidden.search(path.read_text(encoding="utf-8", errors="replace"))
             assert found is None, f"{name}: {found[0] if found else ''}"
+
+
+def test_no_line_of_a_page_breaks_a_name_at_its_hyphen():
+    """Markdown would show `rekindle-agents` with a space after the hyphen."""
+    for path in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]:
+        assert not re.search(r"[a-z]-$", path.read_text(), re.MULTILINE), path
 
 
 def test_the_guide_for_harnesses_names_the_members_of_each_part():

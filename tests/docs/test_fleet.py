@@ -143,4 +143,4 @@ def test_its_numbers_are_the_defaults():
     assert runtime_settings.FleetSettings().heartbeat_timeout == 75
     assert "75 seconds by default" in text
     assert runtime_settings.FLEET_HOST_SECONDS == 5
-    assert "starts within five seconds" in text
+    assert "starts it within five seconds" in text

@@ -192,17 +192,17 @@ def test_its_numbers_are_the_defaults():
     assert (restart.max_crashes, restart.window) == (None, 15 * 60)
     assert "safe mode after five crashes in 15 minutes" in text
     assert runtime_settings.PROBED_CRASHES == 5
-    assert "five launches in a row fail at once" in text
+    assert "Five launches in a row fail immediately" in text
     assert found.progress == runtime_settings.ProgressSettings(10, 40, 12.0, 20.0)
-    assert "ten launches in a row without progress" in text
+    assert "Ten launches in a row make no progress" in text
     probes = {f"tries one launch every {runtime_settings.PROBE_INTERVAL}"}
-    probes |= {f"the next ones wait {runtime_settings.PROBE_INTERVAL} each"}
+    probes |= {f"each further launch waits {runtime_settings.PROBE_INTERVAL}"}
     assert all(sentence in text for sentence in probes)
-    assert "40 launches or 12 hours of work without progress" in text
+    assert "makes no progress in 40 launches or 12 hours of work" in text
     assert "$20 without progress" in text
     assert (restart.cooldown, restart.max_cooldown) == (10, 5 * 60)
-    assert "after 10 s, 20 s … 5 minutes" in text
+    assert "after 10 s, 20 s and so on, up to 5 minutes" in text
     assert found.watch.silence == 10 * 60
-    assert "shows nothing for 10 minutes" in text
+    assert "shows no activity for 10 minutes" in text
     assert found.watch.every == 15
     assert text.count("15 seconds") == 2

@@ -118,12 +118,12 @@ class Kept:
         found = [json.loads(line) for line in lines]
         return [one for one in found if kind in {"", one["kind"]}]
 
-    def until(self, kind: str, count: int = 1, timeout: float = 30) -> dict[str, Any]:
+    def until(self, kind: str, count: int = 1, timeout: float = 120) -> dict[str, Any]:
         """Wait until the log has this many events of a kind; return the last."""
         self.wait_for(lambda: len(self.log(kind)) >= count, timeout)
         return self.log(kind)[count - 1]
 
-    def wait_for(self, found: Callable[[], Any], timeout: float = 30) -> Any:
+    def wait_for(self, found: Callable[[], Any], timeout: float = 120) -> Any:
         return self.place.wait_for(found, timeout)
 
     def output(self) -> str:

@@ -23,7 +23,7 @@ from rekindle.harnesses.claude_code import claude_harness
 from rekindle.harnesses.codex import codex_harness
 from rekindle.harnesses.gemini import gemini_harness
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(300)
 
 MANIFEST = """\
 version: 1

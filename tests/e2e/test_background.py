@@ -12,7 +12,7 @@ from rekindle.documents.launches import background_record
 from rekindle.documents.launches.background_record import RecordedProcess
 from rekindle.stores.folders import private_files
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 DAEMON = """\
 import os, pathlib, signal, subprocess, sys, time

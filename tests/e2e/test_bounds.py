@@ -12,7 +12,7 @@ import pytest
 from e2e.sandbox import TASK, Rekindle
 from e2e.test_command import Program
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(300)
 
 APPENDS = "open('notes.txt', 'a').write('again\\n')"
 CHAPTER = "import glob; open(f'chapter-{len(glob.glob(\"chapter-*\")) + 1}.md', 'w').write('text')"

@@ -18,7 +18,7 @@ from throwaway import Repository
 
 __all__ = ["asked", "worked"]
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(300)
 
 PERSONA = '  summarizer: {adapter: command, command: ["false"]}\n'
 BEGUN, WRITTEN, DONE = (

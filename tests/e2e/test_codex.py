@@ -16,7 +16,7 @@ from rekindle.documents import primer
 from rekindle.harnesses.codex import codex_hooks
 from rekindle.wiring.access.trust_checks import accept_folder
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(300)
 
 MANIFEST = """\
 version: 1
@@ -116,7 +116,7 @@ def test_a_supervised_session_resumes_after_kill_9(rekindle, openai_model):
     openai_model.play(long_call(), resumed)
     running = rekindle.start("run")
     killed_in_a_tool_call(rekindle)
-    request = openai_model.log.wait_for(lambda request: request.step is resumed, timeout=60)
+    request = openai_model.log.wait_for(lambda request: request.step is resumed, timeout=120)
     assert rekindle.tools() == []  # it would have run for ten minutes
     assert len(rekindle.agents()) == 1
     resumed.release.set()
@@ -141,7 +141,7 @@ def test_processes_in_the_sandbox_of_codex_are_ended_too(rekindle, openai_model)
     openai_model.play(long_call(), resumed, Text("all done"))
     running = rekindle.start("run")
     killed_in_a_tool_call(rekindle)
-    openai_model.log.wait_for(lambda request: request.step is resumed, timeout=60)
+    openai_model.log.wait_for(lambda request: request.step is resumed, timeout=120)
     assert rekindle.tools() == []
     resumed.release.set()
     assert running.wait() == 0, running.err
@@ -160,7 +160,7 @@ def test_a_wrapper_that_is_killed_leaves_nothing_behind(rekindle, openai_model, 
     running = rekindle.start("run")
     native = rekindle.wait_until_hooked()
     rekindle.place.signal(rekindle.parent_of(native), signal.SIGKILL)
-    openai_model.log.wait_for(lambda request: request.step is resumed, timeout=60)
+    openai_model.log.wait_for(lambda request: request.step is resumed, timeout=120)
     assert rekindle.tools() == []
     assert len(rekindle.agents()) == 1
     resumed.release.set()
@@ -179,9 +179,9 @@ def test_a_supervisor_that_is_killed_takes_its_agent_along(rekindle, openai_mode
     assert rekindle.agents()
     running.signal(signal.SIGKILL)
     assert running.wait() == -signal.SIGKILL
-    rekindle.place.wait_for(lambda: not rekindle.agents(), timeout=20)
+    rekindle.place.wait_for(lambda: not rekindle.agents(), timeout=120)
     again = rekindle.start("run")
-    openai_model.log.wait_for(lambda request: request.step is resumed, timeout=60)
+    openai_model.log.wait_for(lambda request: request.step is resumed, timeout=120)
     assert rekindle.tools() == []
     resumed.release.set()
     assert again.wait() == 0, again.err
@@ -436,7 +436,7 @@ def test_a_person_s_own_session_beside_a_supervised_one_is_left_alone(hooked, op
     waits = Hang(Text("all done"))
     openai_model.play(waits, Text("hello person"))
     running = hooked.start("run")
-    openai_model.log.wait_for(lambda request: request.step is waits, timeout=60)
+    openai_model.log.wait_for(lambda request: request.step is waits, timeout=120)
     visit = hooked.by_hand("what is this?")
     assert visit.wait() == 0
     assert "Write the parser's tests" not in openai_model.log.main[1].text

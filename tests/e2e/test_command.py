@@ -8,7 +8,7 @@ import pytest
 from e2e.sandbox import BANNER, RELAY, TASK, WORK, Rekindle
 from loopback.sandbox import Folders
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(300)
 
 AGENT = f"""\
 import os, pathlib, subprocess, sys

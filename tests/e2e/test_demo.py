@@ -9,7 +9,7 @@ import pytest
 sys.path.append(str(Path(__file__).parents[2] / "tools"))
 import demo_svg
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 
 @pytest.fixture

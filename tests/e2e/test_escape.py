@@ -33,7 +33,7 @@ from rekindle.errors import FolderLostError
 from rekindle.system.files import user_folder
 from rekindle.system.terminal import tmux
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(300)
 
 MANIFEST = """\
 version: 1
@@ -209,7 +209,7 @@ class Escape:
         hang = Hang(Text("done."))
         self.model.play(*self.calls(["manifest"]), hang, Text("done."), Text("done."))
         running = self.rekindle.start("run")
-        self.model.log.wait_for(lambda request: request.step is hang, timeout=60)
+        self.model.log.wait_for(lambda request: request.step is hang, timeout=120)
         running.signal(signal.SIGKILL)
         running.wait()
         before = len(self.events())

@@ -15,7 +15,7 @@ from loopback.script import Text, ToolCall
 from plugin import environment
 from torture.clis import _CODEX, NAMES, Cli
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(300)
 
 ROOT = Path(__file__).parents[2]
 FIXTURES = {
@@ -114,7 +114,7 @@ def test_a_new_user_s_first_agent_works_and_is_verified(hour, installed):
     assert "refused" not in running.out + running.err
     assert hour.log("call.refused") == []
     assert len(hour.log("cycle.ended")) == 1, running.out
-    assert "done and verified: the command of `until:` passes" in hour.rekindle("status")
+    assert "done and verified: the `until:` command passes" in hour.rekindle("status")
     [row] = json.loads(hour.rekindle("status", "--json"))["agents"]
     assert (row["state"], row["outcome"]) == ("done", "done"), row
 

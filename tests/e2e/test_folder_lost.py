@@ -52,7 +52,7 @@ def test_who_lost_its_folder_says_so_and_does_not_make_it_again(project):
     running = project.start("run")
     project.until_up()
     project.git("clean", "-fdxq")
-    assert running.wait(20) == LOST
+    assert running.wait() == LOST
     assert "run/supervisor was removed or replaced; the agent was stopped" in running.err
     assert "rekindle up trades" in running.err
     assert not (project.path / ".rekindle").exists()
@@ -70,7 +70,7 @@ def test_no_environment_hides_a_supervisor_from_another(project):
     assert "running" in project("watch", "--once").out
     assert project.agents() == [agent]
     assert "stopped" in project("stop", **ENVIRONMENTS["cron"]).out
-    assert running.wait(20) in {LOST, 130}
+    assert running.wait() in {LOST, 130}
     project.until_gone()
     assert project.told("fault") == []
 
@@ -86,7 +86,7 @@ def test_an_older_copy_put_back_ends_no_cycle_twice(place, tmp_path):
     place.wait_for(lambda: len(project.events("cycle.ended")) > known + 1)
     folder.rename(tmp_path / "newer")
     kept.rename(folder)
-    assert running.wait(20) == LOST
+    assert running.wait() == LOST
     assert project.agents() == []
     assert project.repeated_ends() == []
 

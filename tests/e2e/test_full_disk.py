@@ -147,7 +147,7 @@ def test_stop_works_on_a_full_disk(make, tmp_path):
     size = project.log.stat().st_size
     stopping = project("stop")
     assert "stopped" in stopping.out
-    assert running.wait(20) == 130, running.err
+    assert running.wait() == 130, running.err
     project.until_gone()
     assert project.log.stat().st_size == size
     assert "stopped by the operator" in project("watch", "--once").out
@@ -162,7 +162,7 @@ def test_a_stop_with_every_disk_full_is_noted_beside_the_lock(make, tmp_path):
     stopping = project("stop", code=UNRECORDED)
     assert "stopped by a signal; the stop could not be recorded in its folder" in stopping.err
     assert "nothing starts the agent again" in stopping.err
-    assert running.wait(20) == 130, running.err
+    assert running.wait() == 130, running.err
     project.until_gone()
     assert project.log.read_bytes() == before
     assert "stopped by the operator" in project("watch", "--once").out
@@ -196,7 +196,7 @@ def test_a_signal_alone_delivers_a_stop_with_every_disk_full(make, tmp_path):
         stopping = project("stop", code=UNRECORDED)
         assert "stopped by a signal; the stop could not be recorded in its folder" in stopping.err
         assert "a watchdog may start the agent again" in " ".join(stopping.err.split())
-        assert running.wait(20) == 130, running.err
+        assert running.wait() == 130, running.err
         project.until_gone()
     assert project.log.read_bytes() == before
     assert desired(project) == "running"
@@ -213,7 +213,7 @@ def test_stop_works_on_a_disk_that_became_read_only(make, tmp_path, both):
     if both:
         make_read_only(user_folder.find_user_folder())
     stopping = project("stop", code=UNRECORDED if both else 0)
-    assert running.wait(20) == 130, running.err
+    assert running.wait() == 130, running.err
     project.until_gone()
     assert project.log.read_bytes() == before
     if both:
@@ -233,5 +233,5 @@ def test_stop_works_on_a_disk_that_fails(make, tmp_path):
     stopping = project("stop")
     assert f"✓ {AGENT}: stopped" in stopping.out
     assert "Input/output error" in stopping.err
-    running.wait(20)
+    running.wait()
     project.until_gone()

@@ -14,7 +14,7 @@ from rekindle.documents.checkpoint import CheckpointSection
 from rekindle.harnesses.claude_code import claude_harness
 from sampling import in_ci
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(300)
 
 SCRIBE = json.dumps([sys.executable, "-I", str(Path(__file__).with_name("scribe.py"))])
 WINDOWS = [

@@ -17,7 +17,7 @@ from loopback.sandbox import KEY
 from loopback.script import Forever, Hang, Text, ToolCall
 from rekindle.stores.folders.private_files import find_private_project
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(300)
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def test_a_handoff_is_requested_by_hand(handing):
     waits = Hang(bash("touch done-1"))
     handing.model.play(waits, bash("touch done-2"), Text("all done"))
     running = handing.rekindle.start("run", "trades", "--once")
-    handing.model.log.wait_for(lambda request: request.step is waits, timeout=60)
+    handing.model.log.wait_for(lambda request: request.step is waits, timeout=120)
     said = handing.rekindle("handoff", "trades")
     assert "will stop between two tool calls" in said
     handing.rekindle.place.wait_for(
@@ -63,11 +63,11 @@ def test_a_handoff_keeps_processes_of_the_manifest_and_names_the_ended_ones(hand
         bash("; ".join(map(starts.format, (601, 602)))), filled := Hang(bash("true")), ends
     )
     running = handing.rekindle.start("run", "trades")
-    handing.model.log.wait_for(lambda request: request.step is filled, timeout=60)
+    handing.model.log.wait_for(lambda request: request.step is filled, timeout=120)
     handing.rekindle("handoff", "trades")
     wait_for_rule(handing)
     filled.release.set()
-    told = handing.model.log.wait_for(lambda request: request.step is ends, timeout=60)
+    told = handing.model.log.wait_for(lambda request: request.step is ends, timeout=120)
     alive = [words for words in handing.rekindle.place.processes() if words[0] == "sleep"]
     assert alive == [["sleep", "601"]]
     assert "- ended with the session: “sleep 602”" in told.text
@@ -247,7 +247,7 @@ def test_a_hold_that_is_given_up_cuts_nothing(codex, place, openai_model):
         Text("all done", found.filled(11)),
     )
     running = found.rekindle.start("run", "trades")
-    found.model.log.wait_for(lambda request: request.step is waits, timeout=60)
+    found.model.log.wait_for(lambda request: request.step is waits, timeout=120)
     running.signal(signal.SIGSTOP)
     waits.release.set()
     place.wait_for(lambda: (found.project / "began-late").exists() or None, 30)

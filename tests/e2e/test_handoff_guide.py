@@ -10,7 +10,7 @@ from e2e.handing import HandingClaude
 from e2e.sandbox import TASK, bash
 from loopback.script import Text, ToolCall
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(300)
 
 GUIDE = Path(__file__).parents[2] / "docs/guides/handoff.md"
 

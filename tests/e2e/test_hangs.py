@@ -13,7 +13,7 @@ from unit.cli.running.test_run_command import (
     Project,
 )
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 SILENCE, EVERY = 2.0, 0.5
 WATCH = (

@@ -8,7 +8,7 @@ from e2e.sandbox import BANNER, RELAY, bash, killed_in_a_tool_call, long_call
 from loopback.anthropic import COMPACTION, too_long
 from loopback.script import Hang, Text
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(300)
 
 
 @pytest.fixture
@@ -132,7 +132,7 @@ def test_a_person_s_own_session_beside_a_supervised_one_is_left_alone(hooked, mo
     waits = Hang(Text("all done"))
     model.play(waits, Text("hello person"))
     running = hooked.start("run")
-    model.log.wait_for(lambda request: request.step is waits, timeout=60)
+    model.log.wait_for(lambda request: request.step is waits, timeout=120)
     visit = hooked.by_hand("what is this?")
     assert visit.wait() == 0
     request = model.log.main[1]

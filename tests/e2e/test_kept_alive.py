@@ -15,7 +15,7 @@ from loopback import anthropic, openai
 from loopback.place import Place
 from loopback.script import Fail, Forever, Hang, Text, Usage
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(300)
 
 REFUSED = {"claude-code": anthropic.UNAUTHORIZED, "codex": openai.UNAUTHORIZED}
 LIMITS = {"claude-code": anthropic.RATE_LIMITED, "codex": openai.RATE_LIMITED}

@@ -151,7 +151,7 @@ def test_a_loop_that_repeats_itself_is_told_once_then_paused(loop):
     same = relay("Write the lexer")
     loop.play(*([loop.writes(same)] for _ in range(10)))
     out = loop.run(code=21)
-    assert "without progress: asks for the same, word for word: Write the lexer" in out
+    assert "without progress: asks for the same work, word for word: Write the lexer" in out
     assert out.count("runtime: stall: pause: false") == 1
     assert loop.verdicts == ["", "stalled", "stalled"]
     told = [SIGNAL in opening for opening in loop.openings]
@@ -319,7 +319,7 @@ def test_the_run_is_complete_when_its_command_passes_and_never_before(loop):
         [loop.writes(relay("Write the lexer"))],
         [bash("touch done.py"), loop.writes(relay("Write the parser"))],
     )
-    assert "done and verified after cycle 2: the command of `until:` passes" in loop.run(code=0)
+    assert "done and verified after cycle 2: the `until:` command passes" in loop.run(code=0)
     assert [one["until"] for one in loop.ended] == ["failed", "passed"]
     (loop.project / "done.py").unlink()
     loop.play(*([bash(f"touch {n}.py"), loop.writes(relay(f"Write the {n}"))] for n in THINGS))

@@ -8,7 +8,7 @@ from e2e.sandbox import TASK, Rekindle
 from loopback.codex_cli import CONFIG, MODEL
 from loopback.script import Text, ToolCall
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 MANIFEST = """\
 version: 1

@@ -15,7 +15,7 @@ from loopback.namespace import Namespace
 from loopback.place import Place
 from loopback.script import Text, ToolCall
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(300)
 
 SCRIPT = r"""
 set -e
@@ -60,4 +60,5 @@ def test_a_planted_bare_repository_has_no_effect(codex_program):
         assert [path for path in elsewhere.rglob("*") if path.is_file()] == []
         branches = ["git", "-C", str(project.parent), "for-each-ref", "--format=%(refname)"]
         listed = subprocess.run(branches, check=True, capture_output=True, text=True).stdout
-        assert listed == "refs/heads/rekindle/trades/relay\n"
+        snapshots = ["refs/rekindle/trades/1", "refs/rekindle/trades/2"]
+    assert listed.split() == ["refs/heads/rekindle/trades/relay", *snapshots]

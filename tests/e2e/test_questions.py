@@ -18,7 +18,7 @@ from rekindle.system import clock
 from rekindle.wiring.open_store import open_store
 from torture.clis import _CODEX, NAMES, Cli
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(300)
 
 CLIS = {
     "claude-code": ("claude", "model", anthropic.UNAUTHORIZED),

@@ -9,7 +9,7 @@ from rekindle.documents.launches.launch_types import LaunchSpec
 from rekindle.documents.manifest import Permissions, Persona
 from rekindle.harnesses.claude_code import claude_harness
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 STILL_TRUE = (
     *("parallel", "limit", "refused-529", "no-key", "too-long-later", "max-turns", "compaction"),
@@ -49,7 +49,7 @@ def test_a_persona_s_rules_reach_the_cli_unchanged(claude, model):
     )
     calls = tuple(ToolCall("Bash", {"command": each}) for each in ("echo a,b", "mkdir denied"))
     model.play(Parallel(calls), Text("all done"))
-    run = claude.launch(claude_harness.command(start).argv, "hello").wait(60)
+    run = claude.launch(claude_harness.command(start).argv, "hello").wait(180)
     assert run.returncode == 0
     assert run.session == start.session
     first, second = model.log.main

@@ -9,7 +9,7 @@ from e2e.sandbox import BANNER, RELAY, TASK, killed_in_a_tool_call, long_call
 from loopback.script import Hang, Text
 from rekindle.documents import primer
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(300)
 
 
 def test_a_supervised_session_resumes_after_kill_9(rekindle, model):
@@ -18,7 +18,7 @@ def test_a_supervised_session_resumes_after_kill_9(rekindle, model):
     model.play(long_call(), resumed)
     running = rekindle.start("run")
     killed_in_a_tool_call(rekindle)
-    request = model.log.wait_for(lambda request: request.step is resumed, timeout=60)
+    request = model.log.wait_for(lambda request: request.step is resumed, timeout=120)
     assert rekindle.tools() == []  # it would have run for ten minutes
     assert len(rekindle.agents()) == 1
     resumed.release.set()
@@ -45,9 +45,9 @@ def test_a_supervisor_that_is_killed_takes_its_agent_along(rekindle, model):
     assert rekindle.agents()
     running.signal(signal.SIGKILL)
     assert running.wait() == -signal.SIGKILL
-    rekindle.place.wait_for(lambda: not rekindle.agents() and not rekindle.tools(), timeout=20)
+    rekindle.place.wait_for(lambda: not rekindle.agents() and not rekindle.tools(), timeout=120)
     again = rekindle.start("run")
-    model.log.wait_for(lambda request: request.step is resumed, timeout=60)
+    model.log.wait_for(lambda request: request.step is resumed, timeout=120)
     resumed.release.set()
     assert again.wait() == 0, again.err
     started = rekindle.events("launch.started")

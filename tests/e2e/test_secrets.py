@@ -10,7 +10,7 @@ import pytest
 from e2e.sandbox import MANIFEST, RELAY, TASK
 from fakes import fakes
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(300)
 
 COUNT = 1_000
 DOORS = 5
@@ -74,6 +74,8 @@ def test_a_thousand_secrets_of_a_run_are_nowhere(place, tmp_path):
     for name, text in (("rekindle.yaml", MANIFEST), ("PROMPT.md", TASK), ("relay.md", RELAY)):
         (project / name).write_text(text)
     (project / "secrets.json").write_text(json.dumps(lines))
+    # A snapshot contains every file that git does not ignore.
+    (project / ".gitignore").write_text("secrets.json\n")
     environment = {
         "PATH": f"{programs}:/usr/bin:/bin",
         "HOME": str(tmp_path),

@@ -16,7 +16,7 @@ from rekindle.harnesses.gemini import gemini_harness
 
 __all__ = ["asked"]
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(300)
 
 CALLS = {
     claude_harness.NAME: ToolCall("Bash", {"command": "touch made.txt", "description": "d"}),

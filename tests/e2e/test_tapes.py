@@ -9,7 +9,7 @@ from recordings.codex_cases import CODEX
 from recordings.gemini_cases import GEMINI
 from recordings.tape import Tape, traces
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(300)
 
 CODEX_CASES = "limit", "compaction", "sigint", "resume-after-sigkill", "fork", "subagent", "asked"
 RECORDED = ((CODEX, codex_cases.CASES), (GEMINI, gemini_cases.CASES))

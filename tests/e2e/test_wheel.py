@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(300)
 
 ROOT = Path(__file__).parents[2]
 UV = Path(sys.executable).with_name("uv")

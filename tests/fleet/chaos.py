@@ -88,8 +88,16 @@ class Chaos:
         for name in self._names:
             await self._agents.begin(name, define_agent(project, fleet, name))
         running = runs.make_desired_event(runs.RunState(), "running", clock.read_clock())
-        await asyncio.gather(*(self._agents.say(name, running) for name in self._names))
+        await asyncio.gather(*(self._command(name, running) for name in self._names))
         self._say("agents have begun")
+
+    async def _command(self, name: str, record: events.Event) -> None:
+        """Send a command again if the workers are too busy to answer in time, as an operator."""
+        for _ in range(2):
+            with contextlib.suppress(EngineError):
+                await self._agents.say(name, record)
+                return
+        await self._agents.say(name, record)
 
     async def _kill(self, host: Host) -> None:
         fault = await self._fault("kill -9", host)

@@ -125,7 +125,7 @@ def test_a_file_and_memory_exclude_each_other(project):
     """Only one of them is accepted."""
     code, said = failed(project, "dev", "--db", "a.db", "--memory")
     assert code == 2
-    assert "exclude each other" in said
+    assert "cannot be used together" in said
 
 
 def test_a_program_that_is_missing_is_named(project, monkeypatch):

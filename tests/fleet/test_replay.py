@@ -74,9 +74,9 @@ class Sleeps(AgentWorkflow):
     async def run(self, kept: RegisteredAgent) -> RegisteredAgent:
         return await super().run(kept)
 
-    async def _work(self) -> None:
+    async def _continue_on_host(self) -> None:
         await workflow.sleep(1)
-        await super()._work()
+        await super()._continue_on_host()
 
 
 @workflow.defn(name="Agent")
@@ -87,9 +87,9 @@ class Forgets(AgentWorkflow):
     async def run(self, kept: RegisteredAgent) -> RegisteredAgent:
         return await super().run(kept)
 
-    async def _work(self) -> None:
+    async def _continue_on_host(self) -> None:
         self._registered = agent_registry.release_lease(self._registered, is_gone=True)
-        await super()._work()
+        await super()._continue_on_host()
 
 
 @pytest.mark.parametrize("changed", [Sleeps, Forgets])

@@ -30,7 +30,7 @@ from rekindle.wiring.open_store import open_store
 
 Cli = Callable[..., tuple[int, str, str]]
 _PATIENCE_SECONDS = 60
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 OUT_OF_CYCLES = 24
 
@@ -264,7 +264,10 @@ def test_a_reported_end_is_reviewed_on_a_fleet(place, host, rekindle):
     assert rekindle("run", name)[0] == 0
     found = await_end(rekindle, name)
     assert (found["state"], found["outcome"], found["cycle"]) == ("done", "done", 2), found
-    assert "A review does not agree. What it misses:\nno step two" in place.pushed("told.md")
+    assert (
+        "A review does not agree. Missing, according to the review:\nno step two"
+        in place.pushed("told.md")
+    )
     lines = rekindle("events", name, "--json", "--last", "0")[1].splitlines()
     made = [one for one in map(json.loads, lines) if one["kind"] == "review.made"]
     assert [one["verdict"] for one in made] == ["failed", "passed"], made

@@ -21,7 +21,7 @@ from rekindle.policy.settings.runtime_settings import (
 from rekindle.policy.supervision.next_move import AgentLimits
 from rekindle.system import clock
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 
 def lived(address: str, name: str, script: list[str], life) -> None:

@@ -25,7 +25,7 @@ class Started:
     def __init__(self, place: "Place", pid: int, to: Path) -> None:
         self._place, self.pid, self._to = place, pid, to
 
-    def wait(self, timeout: float = 60) -> int:
+    def wait(self, timeout: float = 120) -> int:
         """Return its exit code; a negative one is the signal that ended it."""
         return self._place.wait_for(lambda: self._place.ended.get(self.pid), timeout)
 
@@ -83,7 +83,7 @@ class Place:
         """Return the same by the pids that they have in here."""
         return {one["pid"]: one["argv"] for one in self._ask(do="list")["processes"]}
 
-    def wait_for(self, found: Callable[[], Any], timeout: float = 60) -> Any:
+    def wait_for(self, found: Callable[[], Any], timeout: float = 120) -> Any:
         """Wait until `found` returns something, and return it."""
         deadline = time.monotonic() + timeout
         while (result := found()) is None or result is False:

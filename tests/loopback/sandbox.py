@@ -82,7 +82,7 @@ class Launched(Generic[R]):
     def signal(self, number: int) -> None:
         self._started.signal(number)
 
-    def wait(self, timeout: float = 60) -> R:
+    def wait(self, timeout: float = 180) -> R:
         """Wait for the end of the run; the place ends one that takes longer."""
         code = self._started.wait(timeout)
         return self._kind(code, self._started.out, self._started.err)

@@ -21,7 +21,7 @@ from loopback.openai import (
 from loopback.sandbox import hooked, keeping
 from loopback.script import Cut, Forever, Hang, Parallel, Slow, Text, ToolCall, Usage
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 EVENTS = (
     *("SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop", "SessionEnd"),
@@ -150,7 +150,7 @@ def test_a_hang_and_a_slow_answer(codex, openai_model):
     hang = Hang(shell("true"))
     openai_model.play(hang, Slow(Text("at last"), seconds=0.05))
     launched = codex.start("hello")
-    openai_model.log.wait_for(lambda request: request.step is hang, timeout=60)
+    openai_model.log.wait_for(lambda request: request.step is hang, timeout=120)
     hang.release.set()
     assert launched.wait().said == ["at last"]
 

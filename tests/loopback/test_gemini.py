@@ -11,7 +11,7 @@ from loopback.gemini import COMPACTION, OVERLOADED, out_of_quota, too_long
 from loopback.sandbox import hooked, keeping
 from loopback.script import Cut, Forever, Hang, Parallel, Text, ToolCall, Usage
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(300)
 
 EVENTS = (
     *("SessionStart", "BeforeAgent", "PreCompress", "BeforeModel", "BeforeToolSelection"),
@@ -145,7 +145,7 @@ def test_an_interrupt_while_the_model_is_silent(gemini, gemini_model):
     """Interrupted while it waits for the model, it ends as if all was well, without a result."""
     gemini_model.play(Hang())
     launched = gemini.start("hello")
-    gemini_model.log.wait_for(lambda request: isinstance(request.step, Hang), timeout=60)
+    gemini_model.log.wait_for(lambda request: isinstance(request.step, Hang), timeout=120)
     launched.signal(signal.SIGINT)
     run = launched.wait()
     assert (run.returncode, run.of("result")) == (0, [])

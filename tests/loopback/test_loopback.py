@@ -20,7 +20,7 @@ from loopback.anthropic import (
 )
 from loopback.script import Cut, Fail, Forever, Hang, Parallel, Slow, Text, ToolCall, Usage
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 BASH = ("--allowedTools", "Bash")
 
@@ -155,19 +155,19 @@ def test_a_hang(claude, model):
     hang = Hang(Text("at last"))
     model.play(hang)
     running = claude.start("hello")
-    model.log.wait_for(lambda request: request.step is hang, timeout=60)
+    model.log.wait_for(lambda request: request.step is hang, timeout=120)
     assert running.process.poll() is None
     hang.release.set()
-    assert running.wait(60).result["result"] == "at last"
+    assert running.wait(180).result["result"] == "at last"
 
 
 def test_an_end_during_a_hang(claude, model):
     """Ended while it waits for the model, it is gone without a result."""
     model.play(Hang())
     running = claude.start("hello")
-    model.log.wait_for(lambda request: isinstance(request.step, Hang), timeout=60)
+    model.log.wait_for(lambda request: isinstance(request.step, Hang), timeout=120)
     running.process.send_signal(signal.SIGTERM)
-    run = running.wait(60)
+    run = running.wait(180)
     assert run.returncode == 128 + signal.SIGTERM
     assert not run.of("result")
 
@@ -206,7 +206,7 @@ def test_nothing_of_this_environment(claude, model, monkeypatch):
     monkeypatch.setenv("REKINDLE_TEST_LEAK", "leaked")
     model.play(bash("cat /proc/$CLAUDE_PID/environ | tr '\\0' '\\n'"), bash("env; echo ~"))
     running = claude.start("hello", *BASH)
-    assert running.wait(60).returncode == 0
+    assert running.wait(180).returncode == 0
     own, tools = (part.text for part in model.log.main[2].results)
     assert dict(line.split("=", 1) for line in own.splitlines()) == claude.environment()
     assert f"HOME={claude.home}" in tools.splitlines()

@@ -116,6 +116,10 @@ def _is_irrelevant(node: ast.AST) -> bool:
             return True
         case ast.keyword(arg="strict"):  # of zip(): a check of what is so anyway
             return True
+        case ast.keyword(arg="maxsize"):  # of lru_cache(): no result depends on it
+            return True
+        case ast.Expr(value=ast.Call(func=ast.Name(id="assert_never"))):  # for the type checker
+            return True
     return False
 
 

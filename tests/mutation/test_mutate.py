@@ -31,6 +31,8 @@ WHOLE = os.environ.get("REKINDLE_TORTURE") == "whole"
         ("class A(B, frozen=True): ...", []),
         ("X = A | B", []),
         ("x = zip(a, b, strict=True)", []),
+        ("x = lru_cache(maxsize=8)", []),
+        ("def f():\n    assert_never(a)", []),
     ],
 )
 def test_the_changes_of_a_source(tmp_path, source, changes):

@@ -19,6 +19,7 @@ from rekindle.wiring import summarizer_setup
 SIX = {"NAME", "INSTALL", "CAN", "command", "read_stream", "classify"}
 PARTS = (
     ports.HarnessEnvironment,
+    ports.HarnessSandbox,
     ports.HarnessHooks,
     ports.HarnessTranscripts,
     ports.HarnessHandoff,

@@ -67,7 +67,7 @@ class Launch:
         )
 
     def recorded(self) -> Recording:
-        run = self.running.wait(60)
+        run = self.running.wait(180)
         kept = self._hooked.read_text().splitlines() if self._hooked.exists() else []
         hooks = [line.split(" ", 1) for line in kept]
         found = (self.claude.home / ".claude" / "projects").glob(f"*/{self.start.session}.jsonl")
@@ -175,7 +175,7 @@ def asked(claude: ClaudeSandbox, model: Model) -> Recording:
     question = asking(claude_harness, claude)
     made = claude_harness.ask(question)
     write(made.files, question)
-    run = claude.launch(made.argv, "What is the gist?", **made.environment).wait(60)
+    run = claude.launch(made.argv, "What is the gist?", **made.environment).wait(180)
     return of_question(Recording, run)
 
 
@@ -209,7 +209,7 @@ def sigint_while_speaking(claude: ClaudeSandbox, model: Model) -> Recording:
     hang = Hang()
     model.play(hang)
     launch = Launch(claude, "hello")
-    model.log.wait_for(lambda request: request.step is hang, timeout=60)
+    model.log.wait_for(lambda request: request.step is hang, timeout=120)
     launch.running.process.send_signal(signal.SIGINT)
     return launch.recorded()
 

@@ -99,7 +99,7 @@ class Launch:
     resumes: str
 
     def recorded(self) -> Tape:
-        run = self.launched.wait(90)
+        run = self.launched.wait(180)
         session = self.resumes or run.session
         return self.cli.tape(
             session=session,
@@ -135,7 +135,7 @@ def cases_of(cli: Cli) -> Cases:
         question = asking(cli.harness, sandbox)
         made = cli.harness.ask(question)
         write(made.files, question)
-        run = sandbox.launch(made.argv, "What is the gist?", **made.environment).wait(90)
+        run = sandbox.launch(made.argv, "What is the gist?", **made.environment).wait(180)
         return of_question(cli.tape, run)
 
     return cases
@@ -180,7 +180,7 @@ def _add_signals(cli: Cli, cases: Cases) -> None:
         hang = Hang()
         model.play(hang)
         launch = cli.launch(sandbox, "hello")
-        model.log.wait_for(lambda request: request.step is hang, timeout=60)
+        model.log.wait_for(lambda request: request.step is hang, timeout=120)
         launch.launched.signal(signal.SIGINT)
         return launch.recorded()
 

@@ -36,11 +36,8 @@ from rekindle.documents.launches.launch_types import (
     UsageReport,
     WindowUsage,
 )
-from rekindle.documents.manifest import (
-    Budget,
-    ModelPrice,
-    Persona,
-)
+from rekindle.documents.manifest import ModelPrice, Persona
+from rekindle.documents.manifest_keys import Budget
 from rekindle.errors import AgentError, ProgramMissingError, StoreError, SupervisedError
 from rekindle.flows.supervision.supervisor import Supervisor
 from rekindle.flows.supervision.watchdog import (

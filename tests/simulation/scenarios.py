@@ -4,7 +4,7 @@ import random
 
 from host import FAULTS, HOUR, Scenario
 
-from rekindle.documents.manifest import Budget
+from rekindle.documents.manifest_keys import Budget
 from rekindle.formats.validation import Duration
 from rekindle.policy.settings.runtime_settings import (
     LimitSettings,

@@ -11,7 +11,7 @@ import pytest
 from host import HOUR, YEAR, Host, Scenario
 from msgspec.structs import replace
 
-from rekindle.documents.manifest import Budget
+from rekindle.documents.manifest_keys import Budget
 from rekindle.flows.launches import progress_bounds
 from rekindle.formats.validation import Duration
 from rekindle.policy.exits import (
@@ -435,7 +435,7 @@ OF_PROGRESS = (
 """Lives with more and with less progress."""
 
 
-SEEN_IN_LIVES = {"a commit", "an artefact that does not change every time"}
+SEEN_IN_LIVES = {"a commit", "an artefact that does not change in every launch"}
 
 
 @pytest.mark.parametrize("place", range(len(work_progress.PROGRESS_TABLE)))

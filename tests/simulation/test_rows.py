@@ -13,7 +13,7 @@ from rekindle.cli.reports.status_details import FileRowReader
 from rekindle.documents import events
 from rekindle.documents.screens import morning_page
 from rekindle.flows.supervision.supervisor import Supervisor
-from rekindle.policy.exits import reason_text, stop_reasons
+from rekindle.policy.exits import explain_reasons, stop_reasons
 from rekindle.policy.operator import notification_kinds
 from rekindle.policy.operator.build_row import (
     RowInputs,
@@ -174,7 +174,7 @@ def test_notifications_name_the_state_that_status_shows(hosts):
                 # It is notified before it is recorded: a killed supervisor must not leave it out.
                 assert (title, words.split(": ")[-1]) == (
                     "waiting",
-                    reason_text.explain_reason("limit"),
+                    explain_reasons.explain_reason("limit"),
                 )
             else:
                 row = build_row(known, RowInputs(now=now))

@@ -179,7 +179,7 @@ class Cli:
 
     def asked(self, step: Step) -> Request:
         """The request that this step answers, once it has arrived."""
-        return self.model.log.wait_for(lambda request: request.step is step, timeout=60)
+        return self.model.log.wait_for(lambda request: request.step is step, timeout=120)
 
     def transcripts(self) -> dict[Path, bytes]:
         """Return every session that it keeps, of any owner."""

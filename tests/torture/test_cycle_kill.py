@@ -25,7 +25,7 @@ from rekindle.documents.launches.launch_types import (
 )
 from rekindle.documents.manifest import Persona
 from rekindle.flows.cycles.close_cycle import CycleEndPorts
-from rekindle.flows.cycles.until_command import UntilResult
+from rekindle.flows.launches.checked_command import CommandResult
 from rekindle.flows.supervision.supervisor import Supervisor
 from rekindle.flows.supervisor_ports import AgentSpec
 from rekindle.flows.transcripts.summarize_turns import Summarizer
@@ -114,7 +114,7 @@ def supervise(project, cycles=CYCLES, tell=lambda report: None):
         summarizer=lambda: Summarizer(None, cap=1000),
         checkpointer=lambda: Summarizer(None, cap=1000),
         known=lambda since: KnownWork(),
-        until=UntilResult,
+        until=CommandResult,
     )
     return Supervisor(agent, world, ending=ending).run()
 

@@ -158,7 +158,7 @@ def test_no_error_of_the_disk_loses_anything(prepared, project, name):
 
 def test_the_check_sees_a_second_fsync_of_a_failed_descriptor(prepared, project, monkeypatch):
     """A store that asks the disk once more, and believes it then, is caught."""
-    ask = durable_files._sync
+    ask = durable_files._sync_file
 
     def ask_twice(fd: int, path: Path) -> None:
         try:
@@ -166,13 +166,13 @@ def test_the_check_sees_a_second_fsync_of_a_failed_descriptor(prepared, project,
         except StoreError:
             ask(fd, path)
 
-    monkeypatch.setattr(durable_files, "_sync", ask_twice)
+    monkeypatch.setattr(durable_files, "_sync_file", ask_twice)
     assert "was tried again" in failing_fsync(prepared, project)
 
 
 def test_the_check_sees_an_unexpected_error(prepared, project, monkeypatch):
     """An error of the disk that reaches the user raw is caught."""
-    monkeypatch.setattr(durable_files, "_sync", lambda fd, _path: os.fsync(fd))
+    monkeypatch.setattr(durable_files, "_sync_file", lambda fd, _path: os.fsync(fd))
     monkeypatch.setattr(
         durable_files, "translate_os_errors", lambda _path: contextlib.nullcontext()
     )

@@ -256,7 +256,7 @@ def play(project: Guarded, damage: Damage, rng: random.Random, figures: Figures)
     figures.stops.append(time.monotonic() - began)
     assert figures.stops[-1] <= STOP_SECONDS, said
     for started in running:
-        ended = started.wait(30)
+        ended = started.wait()
         figures.codes[str(ended)] += 1
         assert ended >= 0, f"{name}: {ended}: {started.out}{started.err}"
         assert ended not in CRASHED, f"{name}: {ended}: {started.out}{started.err}"

@@ -29,7 +29,7 @@ from rekindle.documents.launches.one_shot import OneShotAnswer
 from rekindle.documents.manifest import Persona
 from rekindle.documents.summaries import summary
 from rekindle.flows.cycles.close_cycle import CycleEndPorts
-from rekindle.flows.cycles.until_command import UntilResult
+from rekindle.flows.launches.checked_command import CommandResult
 from rekindle.flows.supervision.supervisor import Supervisor
 from rekindle.flows.supervisor_ports import AgentSpec
 from rekindle.flows.transcripts.summarize_turns import Summarizer
@@ -150,7 +150,7 @@ def supervise(project):
         summarizer=lambda: Summarizer(None, cap=100_000),
         checkpointer=lambda: Summarizer(answered, cap=100_000),
         known=lambda since: KnownWork(),
-        until=UntilResult,
+        until=CommandResult,
     )
     return Supervisor(agent, world, ending=ending).run()
 

@@ -63,7 +63,7 @@ def brakes(tmp_path) -> BrakeFiles:
     """The folder of a launch, outside the workspace."""
     place = tmp_path / "launch"
     place.mkdir()
-    return BrakeFiles(place)
+    return BrakeFiles(place, place)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Table of all commands: each command's module, and its line in `rekindle --help`.
+"""Table of all commands, each with its module and help line.
 
 `--help` prints this table without importing any of the commands.
 """
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 class CommandEntry(NamedTuple):
     location: str
-    """Location of the command's function, as "module:name" relative to `rekindle.cli`."""
+    """Import path of the command's function, as "module:name" relative to `rekindle.cli`."""
     summary: str
 
 
@@ -25,8 +25,8 @@ COMMAND_GROUPS: dict[str, dict[str, CommandEntry]] = {
             "running.run_command:run", "Run an agent, and keep it alive until it is done."
         ),
         "up": CommandEntry("running.up_command:up", "Run agents in the background."),
-        "down": CommandEntry("running.up_command:down", "Stop all agents, and keep them stopped."),
-        "stop": CommandEntry("running.stop_command:stop", "Stop an agent, and keep it stopped."),
+        "down": CommandEntry("running.up_command:down", "Stop all agents and keep them stopped."),
+        "stop": CommandEntry("running.stop_command:stop", "Stop an agent and keep it stopped."),
         "restart": CommandEntry(
             "running.restart_command:restart", "Restart agents now, from a wait or from safe mode."
         ),
@@ -39,26 +39,26 @@ COMMAND_GROUPS: dict[str, dict[str, CommandEntry]] = {
     },
     "Look": {
         "status": CommandEntry(
-            "reports.status_command:status", "Show what each agent is doing, and what it waits for."
+            "reports.status_command:status", "Show what each agent is doing or waiting for."
         ),
         "questions": CommandEntry(
             "running.questions_command:questions", "List the questions that agents have asked you."
         ),
         "logs": CommandEntry(
-            "reports.logs_command:logs", "Print what agents said and did; -f to follow."
+            "reports.logs_command:logs", "Print what agents say and do; -f to follow."
         ),
         "brief": CommandEntry(
-            "reports.brief_command:brief", "Summarize what an agent did, and what is open."
+            "reports.brief_command:brief", "Summarize an agent's recent work and open tasks."
         ),
         "events": CommandEntry(
             "reports.events_command:events", "Print an agent's event log, newest last."
         ),
         "transcript": CommandEntry(
             "reports.transcript_command:transcript",
-            "Print what was said and done in an agent's sessions.",
+            "Print the conversations of an agent's sessions.",
         ),
         "attach": CommandEntry(
-            "running.tmux_attach:attach", "Open the tmux window of an agent, to watch and type."
+            "running.tmux_attach:attach", "Open an agent's tmux window, to watch and type."
         ),
     },
     "Memory": {
@@ -67,18 +67,44 @@ COMMAND_GROUPS: dict[str, dict[str, CommandEntry]] = {
             "Show, check or set the relay, which the next cycle reads.",
         ),
         "loops": CommandEntry(
-            "documents.loops_command:loops", "List the open loops of an agent, or add one."
+            "documents.loops_command:loops", "List an agent's open loops, or add one."
         ),
         "resolve": CommandEntry(
-            "documents.loops_command:resolve", "Resolve an open loop, and record the reason."
+            "documents.loops_command:resolve", "Resolve an open loop and record the reason."
         ),
         "decisions": CommandEntry(
             "documents.decisions_command:decisions",
-            "List an agent's decisions, and which still hold.",
+            "List an agent's decisions and their status.",
         ),
         "summarize": CommandEntry(
             "documents.summarize_command:summarize",
             "Turn a transcript into a checkpoint, relay or brief.",
+        ),
+    },
+    "Pipelines": {
+        "pipeline": CommandEntry(
+            "pipelines.pipeline_command:pipeline",
+            "Run a task as steps and parallel workers.",
+        ),
+    },
+    "Own checkouts": {
+        "merge": CommandEntry(
+            "running.merge_command:merge",
+            "Merge the work of an agent's own clone into your branch.",
+        ),
+        "clean": CommandEntry(
+            "running.merge_command:clean", "Remove an agent's own clone, and keep its work in git."
+        ),
+    },
+    "Undo": {
+        "snapshots": CommandEntry(
+            "reports.snapshots_command:snapshots", "List the snapshots of the work tree."
+        ),
+        "diff": CommandEntry(
+            "reports.snapshots_command:diff", "Show what changed since a snapshot."
+        ),
+        "rewind": CommandEntry(
+            "running.rewind_command:rewind", "Restore the work tree from a snapshot."
         ),
     },
     "Always on": {
@@ -89,7 +115,10 @@ COMMAND_GROUPS: dict[str, dict[str, CommandEntry]] = {
             "running.watch_command:daemon", "Restart supervisors that die, until you stop it."
         ),
         "watch": CommandEntry(
-            "running.watch_command:watch", "Restart supervisors that have died, once; for cron."
+            "running.watch_command:watch", "Restart supervisors that have died, once (for cron)."
+        ),
+        "schedules": CommandEntry(
+            "running.schedules_command:schedules", "Show when agents and pipelines start next."
         ),
     },
     "Fleet": {
@@ -139,5 +168,6 @@ OTHER_NAMES = {
     "start": "up",
     "tail": "logs -f",
     "top": "status --watch",
+    "undo": "rewind",
 }
-"""Command names that users know from other programs, each with its Rekindle command."""
+"""Commands that users know from other programs, each with the matching Rekindle command."""

@@ -1,4 +1,4 @@
-"""Complete commands, options and names of agents in the shell, with the scripts of click."""
+"""Complete commands, options and agent names in the shell, using click's scripts."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -15,9 +15,6 @@ from click.shell_completion import (
     shell_complete,
 )
 
-COMPLETION_VARIABLE = "_REKINDLE_COMPLETE"
-"""Environment variable with the request of the shell: `bash_source`, `zsh_complete` and others."""
-
 _AGENT_ARGUMENTS = frozenset({"agent", "agents", "named"})
 _AGENT_OPTIONS = frozenset({"-a", "--agent"})
 
@@ -28,7 +25,7 @@ else:
 
 
 class _AgentNames(_Base):
-    """Completes names of agents where click has no suggestion and the command takes an agent."""
+    """Completes agent names for commands that take an agent, if click has no suggestion."""
 
     def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem]:
         if args and args[-1] in _AGENT_OPTIONS:
@@ -46,15 +43,15 @@ class _ZshNames(_AgentNames, ZshComplete): ...
 class _FishNames(_AgentNames, FishComplete): ...
 
 
-def complete(app: click.Command, request: str) -> int:
-    """Print what the shell asks for, and return the exit code."""
+def complete(app: click.Command, variable: str, request: str) -> int:
+    """Answer the shell's completion request in `variable`, and return the exit code."""
     for kind in (_BashNames, _ZshNames, _FishNames):
         add_completion_class(kind)
-    return shell_complete(app, {}, "rekindle", COMPLETION_VARIABLE, request)
+    return shell_complete(app, {}, "rekindle", variable, request)
 
 
 def _takes_agent(command: click.Command | None, words: list[str]) -> bool:
-    """Return whether the typed command has an argument for agents."""
+    """Return whether the typed command takes an agent as an argument."""
     for word in words:
         if not isinstance(command, click.Group):
             break
@@ -62,7 +59,9 @@ def _takes_agent(command: click.Command | None, words: list[str]) -> bool:
             command = command.get_command(click.Context(command), word)
     if command is None or isinstance(command, click.Group):
         return False
-    names = {one.name for one in command.params if isinstance(one, click.Argument)}
+    names = {
+        parameter.name for parameter in command.params if isinstance(parameter, click.Argument)
+    }
     return bool(names & _AGENT_ARGUMENTS)
 
 
@@ -70,8 +69,8 @@ def _complete_agents(incomplete: str) -> list[CompletionItem]:
     from rekindle import config  # noqa: PLC0415 - commands and options are completed without it
     from rekindle.errors import RekindleError  # noqa: PLC0415 - as above
 
-    # A shell shows an error of this program in the middle of the line that the user types.
+    # A shell would print an error message in the middle of the line that the user is typing.
     with suppress(RekindleError, OSError):
-        agents = config.load_project(Path.cwd()).manifest.agents
+        agents = config.load_project(Path.cwd()).declared_agents
         return [CompletionItem(name) for name in agents if name.startswith(incomplete)]
     return []

@@ -15,14 +15,14 @@ from rekindle.thresholds.screens import STATUS_COLUMNS
 
 
 def read_terminal_size() -> os.terminal_size:
-    """Return the size of the terminal; the variables COLUMNS and LINES override it.
+    """Return the terminal's size. The variables COLUMNS and LINES override it.
 
     Without a terminal, the number of lines is unlimited.
     """
     columns, lines = (os.environ.get(name, "") for name in ("COLUMNS", "LINES"))
     try:
         size = os.get_terminal_size(sys.stdout.fileno())
-    except (OSError, ValueError):  # the output is a pipe, or a stream without a file descriptor
+    except (OSError, ValueError):  # The output is a pipe, or a stream without a file descriptor.
         size = os.terminal_size((STATUS_COLUMNS, sys.maxsize))
     return os.terminal_size(
         (
@@ -34,11 +34,17 @@ def read_terminal_size() -> os.terminal_size:
     )
 
 
-def repaint_until_interrupted(render: Callable[[], list[LineParts]], seconds: float) -> None:
+def repaint_until_interrupted(
+    render: Callable[[], list[LineParts]],
+    seconds: float,
+    is_over: Callable[[], bool] = lambda: False,
+) -> None:
     """Show the lines that `render` returns, and refresh them every few seconds until Ctrl-C.
 
-    In a terminal, new lines replace the old ones. In a pipe or file, they are printed below the old
-    ones, after an empty line.
+    It also ends when `is_over` returns True, after showing the last lines.
+
+    In a terminal, new lines replace the old ones. In a pipe or file, they are appended after an
+    empty line.
     """
     before: list[LineParts] | None = None
     is_terminal = sys.stdout.isatty()
@@ -53,11 +59,13 @@ def repaint_until_interrupted(render: Callable[[], list[LineParts]], seconds: fl
                 _print_below(lines, is_first=before is None)
             sys.stdout.flush()
             before = lines
+        if is_over():
+            return
         time.sleep(seconds)
 
 
 def fit_lines(lines: list[LineParts], most: int) -> list[LineParts]:
-    """Return at most `most` lines; if lines are left out, the last one says how many."""
+    """Return at most `most` lines. If there are more, the last line shows how many were omitted."""
     if len(lines) <= most:
         return lines
     shown = lines[: most - 1]

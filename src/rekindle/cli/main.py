@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from rekindle import __version__
-from rekindle.cli.command_table import COMMAND_GROUPS, COMMANDS, OTHER_NAMES
-from rekindle.cli.output import (
-    echo,
-    style_text,
+from rekindle.cli.command_table import (
+    COMMAND_GROUPS,
+    COMMANDS,
+    OTHER_NAMES,
 )
+from rekindle.cli.output import echo, style_text
 from rekindle.errors import RekindleError
 
 if TYPE_CHECKING:
@@ -25,10 +26,15 @@ if TYPE_CHECKING:
 INTERRUPTED = 130
 CRASHED = 70
 OUTPUT_GONE = 141
-_MAY_BE_SECRET = re.compile(r"\S*\d\S*|\S{20,}")
-"""Pattern for words to hide if redaction itself fails; it is meant to match too many."""
+COMPLETION_VARIABLE = "_REKINDLE_COMPLETE"
+"""Environment variable that a shell sets to request completions, for example to `bash_source` or
+`zsh_complete`.
+"""
 
-_ERROR = (style_text("Error:", fg="red", bold=True),)
+_MAY_BE_SECRET = re.compile(r"\S*\d\S*|\S{20,}")
+"""Pattern for words to hide if redaction itself fails. It deliberately matches too much."""
+
+_ERROR = style_text("Error:", fg="red", bold=True)
 
 
 class LazyGroup(click.Group):
@@ -56,7 +62,7 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem]":
-        """Complete commands from the table, because click would import all of them."""
+        """Complete command names from the table, because click would import every command."""
         from click.shell_completion import CompletionItem  # noqa: PLC0415 - only completion needs it
 
         commands = [
@@ -101,8 +107,8 @@ def app() -> None:
 def main() -> NoReturn:
     code = run(sys.argv[1:])
     if "temporalio" in sys.modules:
-        # Native threads of the engine's client may still call into Python. When they did so during
-        # interpreter shutdown, one command in four crashed.
+        # The engine client's native threads may still call into Python. Without this exit, one
+        # command in four crashed during interpreter shutdown.
         for stream in (sys.stdout, sys.stderr):
             with suppress(OSError, ValueError):
                 stream.flush()
@@ -111,13 +117,13 @@ def main() -> NoReturn:
 
 
 def run(arguments: list[str]) -> int:  # noqa: PLR0911 - one for each exit code
-    """Run one command and return its exit code; every error is printed as a message."""
+    """Run one command and return its exit code. Every error is printed as a message."""
     try:
         _tolerate_print_errors()
-        if request := os.environ.get("_REKINDLE_COMPLETE"):
+        if request := os.environ.get(COMPLETION_VARIABLE):
             from rekindle.cli.completion import complete  # noqa: PLC0415 - only shells need it
 
-            return complete(app, request)
+            return complete(app, COMPLETION_VARIABLE, request)
         code = app.main(arguments, prog_name="rekindle", standalone_mode=False)
         sys.stdout.flush()
     except click.UsageError as error:
@@ -135,12 +141,12 @@ def run(arguments: list[str]) -> int:  # noqa: PLR0911 - one for each exit code
         echo("Stopped.", err=True)
         return INTERRUPTED
     except (BrokenPipeError, SystemExit):
-        # The reader of the pipe (head, less) has exited, and click raises SystemExit. Drop the
-        # buffered output, or Python would report the broken pipe again at exit.
+        # The program that reads the pipe (head, less) has exited, so click raises SystemExit. Drop
+        # the buffered output, or Python would report the broken pipe again at exit.
         _drop_output()
         return OUTPUT_GONE
     except OSError as error:
-        # File errors are raised as RekindleError, so this error is about stdout. The command itself
+        # File errors are raised as RekindleError, so this one comes from stdout. The command itself
         # succeeded.
         _print_error(f"the output could not be written: {error.strerror}")
         _drop_output()
@@ -154,13 +160,13 @@ def run(arguments: list[str]) -> int:  # noqa: PLR0911 - one for each exit code
 
 
 def _print_error(message: str, hint: str = "") -> None:
-    echo(*_ERROR, f" {_redact_error(message)}", err=True)
+    echo(_ERROR, f" {_redact_error(message)}", err=True)
     if hint:
         echo(f"  → {_redact_error(hint)}", err=True)
 
 
 def _make_usage_hint(error: click.UsageError, context: click.Context) -> str:
-    """Return the next step after a command line that click refuses."""
+    """Return the next step after a usage error from click."""
     help_command = f"`{context.command_path} --help`"
     if isinstance(error, click.NoSuchOption):
         return f"{help_command} lists the options"
@@ -171,7 +177,7 @@ def _make_usage_hint(error: click.UsageError, context: click.Context) -> str:
 
 
 def _tolerate_print_errors() -> None:
-    """Keep a command from failing because stdout is closed or cannot encode a `✓`."""
+    """Let a command succeed even if stdout is closed or cannot encode a `✓`."""
     if sys.stdout is None:
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - for the rest of the process
     for stream in (sys.stdout, sys.stderr):
@@ -184,7 +190,7 @@ def _drop_output() -> None:
 
 
 def _redact_error(text: str) -> str:
-    """Redact an error message, which may quote input and is often pasted into bug reports."""
+    """Redact an error message, which may quote input and end up in a bug report."""
     try:
         return _redact_text(text)
     except Exception:  # noqa: BLE001 - such as an import that fails without free file descriptors
@@ -208,7 +214,7 @@ def _report_crash(error: Exception) -> int:
         summary = type(error).__name__
         trace = "".join(format_tb(error.__traceback__)) + summary
     report = f"rekindle {__version__}, Python {sys.version}\n{trace}"
-    echo(*_ERROR, f" a bug in Rekindle: {summary}", err=True)
+    echo(_ERROR, f" a bug in Rekindle: {summary}", err=True)
     try:
         with tempfile.NamedTemporaryFile(
             "w",

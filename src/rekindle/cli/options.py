@@ -62,7 +62,7 @@ class AgentStore(Protocol):
 
 
 class Number(click.IntRange):
-    """Whole number within bounds, which help and error messages describe in words."""
+    """Integer option with a range. Help and error messages describe the range in words."""
 
     name = "number"
 
@@ -71,7 +71,7 @@ class Number(click.IntRange):
         return f"{self.min} to {self.max}" if is_bounded else f"{self.min} or more"
 
 
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 take_over_option = click.option(
     "--take-over", is_flag=True, help="Take over the agent from its previous host."
 )
@@ -83,44 +83,44 @@ last_option = click.option(
     type=Number(0, LARGEST_LAST),
     default=SHOWN_LAST,
     show_default=True,
-    help="Number of entries to show; 0 shows all.",
+    help="Number of entries to show, or 0 for all.",
 )
 
 
 def agent_option(command: F) -> F:
-    """Add the --agent option; the default is the only agent, or the agent of the current folder."""
+    """Add the --agent option."""
     return click.option(
         "-a",
         "--agent",
         metavar="AGENT",
         envvar="REKINDLE_AGENT",
-        help="The agent. Default: the only one, or the one that works in this folder.",
+        help="Agent to use. Default: the only agent, or the agent that works in this folder.",
     )(command)
 
 
 def add_agent_argument(command: F) -> F:
-    """Let a command also take its agent as an argument, which overrides REKINDLE_AGENT."""
+    """Add an optional AGENT argument to a command. It overrides REKINDLE_AGENT."""
 
     @click.argument("named", required=False, metavar="[AGENT]")
     @agent_option
     @wraps(command)
-    def choose(*arguments: Any, named: str | None, agent: str | None, **more: Any) -> Any:
+    def call_with_agent(*arguments: Any, named: str | None, agent: str | None, **more: Any) -> Any:
         return command(*arguments, agent=choose_named(named, agent), **more)
 
-    return cast(F, choose)
+    return cast(F, call_with_agent)
 
 
 def choose_named(named: str | None, agent: str | None) -> str | None:
-    """Return the agent of the argument AGENT, or of --agent; refuse two different names."""
+    """Return the agent named by AGENT or --agent. Refuse two different names."""
     if named and agent and agent != named and is_typed("agent"):
         raise UsageError(
-            "AGENT and --agent name two agents", hint=f"name one of them: {named} or {agent}"
+            "AGENT and --agent name different agents", hint=f"name one of them: {named} or {agent}"
         )
     return named or agent
 
 
 def is_typed(option: str) -> bool:
-    """Return whether an option was given on the command line, not in an environment variable."""
+    """Return whether an option was given on the command line rather than in the environment."""
     source = click.get_current_context().get_parameter_source(option)
     return source is ParameterSource.COMMANDLINE
 
@@ -136,27 +136,30 @@ def find_current_folder() -> Path:
 
 
 def open_project(option: str = "") -> tuple[Project, FileStore]:
-    """Return the project and its files; refuse the command, or its `option`, on a fleet."""
+    """Return the project and its files. Refuse the command, or its `option`, on a fleet."""
     project = config.load_project(find_current_folder())
     refuse_fleet(project, option)
     return project, open_store(project, say=print_note)
 
 
 def open_files(agent: str | None, option: str = "") -> tuple[Project, FileStore, str]:
-    """Return the project, its files on this host and the agent; refuse the command on a fleet."""
+    """Return the project, its files on this host and the agent. Refuse the command on a fleet."""
     project, store = open_project(option)
     return project, store, resolve_agent(project, agent)
 
 
 def require_operator(project: Project) -> None:
-    """Refuse the command if an agent of this project calls it, unless the manifest allows it."""
+    """Refuse the command if a project agent runs it, unless the manifest allows that."""
     from rekindle.wiring.access.operator_check import refuse_agent  # noqa: PLC0415 - keeps reading commands fast
 
     refuse_agent(project, click.get_current_context().command_path)
 
 
 def open_agent(agent: str | None, *, operator: bool = False) -> tuple[Project, AgentStore, str]:
-    """Return the project, its store and the agent; with `operator`, refuse calls from agents."""
+    """Return the project, its store and the agent.
+
+    With `operator`, refuse commands that an agent runs.
+    """
     project = config.load_project(find_current_folder())
     if operator:
         require_operator(project)
@@ -167,21 +170,21 @@ def open_agent(agent: str | None, *, operator: bool = False) -> tuple[Project, A
 def open_agents(
     agents: Sequence[str], *, by_folder: bool = False
 ) -> tuple[Project, AgentStore, list[str]]:
-    """Return the project, its store and the named agents; without names, all agents.
+    """Return the project, its store and the named agents, or all agents.
 
-    With `by_folder`, only the agent that works in the current folder is returned, if there is one.
+    With `by_folder`, return only the agent that works in the current folder, if there is one.
     """
     project = config.load_project(find_current_folder())
     names = [project.require_agent(name) for name in dict.fromkeys(agents)]
-    others = list_agents_here(project) if by_folder else list(project.manifest.agents)
+    others = list_agents_here(project) if by_folder else project.declared_agents
     return project, open_store_of(project), names or others
 
 
 def list_agents_here(project: Project) -> list[str]:
-    """Return the agent that works in the current folder; in the project folder, all agents."""
+    """Return the agent that works in the current folder, or all agents in the project folder."""
     agent = choose_agent(project, find_current_folder())
     is_own = agent is not None and find_agent_dir(project, agent) != project.path.resolve()
-    return [agent] if agent and is_own else list(project.manifest.agents)
+    return [agent] if agent and is_own else project.declared_agents
 
 
 def open_store_of(project: Project) -> AgentStore:
@@ -192,13 +195,13 @@ def open_store_of(project: Project) -> AgentStore:
 
 
 def open_fleet(project: Project, fleet: FleetSettings) -> "FleetStore":
-    """Return the fleet's store; its connection is closed when the command exits."""
+    """Return the fleet's store. Its connection is closed when the command exits."""
     from rekindle.cli.trust_prompt import ensure_trust  # noqa: PLC0415 - keeps the start of other commands fast
     from rekindle.fleet.commands.fleet_store import FleetStore  # noqa: PLC0415 - needs the fleet extra
     from rekindle.wiring.access.trust_checks import require_fleet  # noqa: PLC0415 - as above
 
-    # The manifest names the engine's address and the variable that holds its key, so the user must
-    # trust it before Rekindle connects.
+    # The manifest contains the engine's address and the variable with its API key, so the user must
+    # trust the manifest before Rekindle connects.
     ensure_trust(project, trust=False)
     require_fleet(project)
     store = FleetStore(project, fleet, os.environ, say=_print_warning)
@@ -207,18 +210,18 @@ def open_fleet(project: Project, fleet: FleetSettings) -> "FleetStore":
 
 
 def resolve_agent(project: Project, agent: str | None) -> str:
-    """Return the named agent; without a name, the only agent or the agent of the current folder."""
+    """Return the named agent, or by default the only agent or the current folder's agent."""
     if agent is not None:
         return project.require_agent(agent)
     if chosen := choose_agent(project, find_current_folder()):
         return chosen
-    names = list(project.manifest.agents)
+    names = project.declared_agents
     if not names:
         raise UsageError("there is no agent yet", hint="add one with `rekindle init AGENT`")
     listed = ", ".join(names[:AGENTS_NAMED])
     more = ", …" if len(names) > AGENTS_NAMED else ""
     context = click.get_current_context()
-    is_option = any("--agent" in one.opts for one in context.command.params)
+    is_option = any("--agent" in parameter.opts for parameter in context.command.params)
     raise UsageError(
         f"which agent? rekindle.yaml has {len(names)}: {listed}{more}",
         hint=f"add the name of one: `--agent {names[0]}`"
@@ -230,15 +233,16 @@ def resolve_agent(project: Project, agent: str | None) -> str:
 budget_option = click.option(
     "--budget",
     type=click.Choice(["none"]),
-    help="none: do not pause the run after launches, hours or dollars without progress.",
+    help="none: do not pause the run, however many launches, hours or dollars it uses without "
+    "progress.",
 )
-"""Option that lifts the limits on work without progress."""
+"""Option that disables the limits on work without progress."""
 
 
 def accept_log(store: "FileStore | AgentStore", name: str) -> None:
     """Accept a log that another program has changed, and tell the operator.
 
-    Call this only from commands with which the operator starts an agent.
+    Call this only from commands that the operator uses to start an agent.
     """
     if isinstance(store, FileStore) and (words := store.accept_log(name)):
         _print_warning(
@@ -248,9 +252,9 @@ def accept_log(store: "FileStore | AgentStore", name: str) -> None:
 
 
 def adopt_edits(store: FileStore, name: str) -> None:
-    """Adopt files that were edited by hand, before a command reads them; ignore errors.
+    """Before a command reads files, adopt edits that were made by hand. Errors are ignored.
 
-    While a supervisor is running, the edit may be the agent's, so the supervisor handles it.
+    While a supervisor is running, it adopts edits itself, because the agent may have made them.
     """
     with suppress(RekindleError):
         if not store.is_supervised(name):
@@ -258,7 +262,7 @@ def adopt_edits(store: FileStore, name: str) -> None:
 
 
 def print_note(error: AuditError) -> None:
-    """Print an audit-trail error that did not make the command fail."""
+    """Print an audit trail error that did not make the command fail."""
     echo(f"Note: {error} (→ {error.hint})", err=True)
 
 
@@ -267,7 +271,7 @@ def _print_warning(words: str) -> None:
 
 
 def render_age_of(then: datetime | None, now: datetime) -> str:
-    """Return how long ago a moment was, in the largest unit that fits, or "never"."""
+    """Return a moment's age in its largest unit, such as "3 hours ago", or "never"."""
     if then is None:
         return "never"
     seconds = (now - then).total_seconds()

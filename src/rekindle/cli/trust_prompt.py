@@ -1,4 +1,4 @@
-"""Ask whether the user trusts a folder that has a manifest."""
+"""Ask the user whether to trust a folder that has a manifest."""
 
 import os
 import sys
@@ -28,14 +28,14 @@ def ensure_trust(project: Project, *, trust: bool) -> None:
     """Ask the user to accept the project folder, unless it is already trusted.
 
     Raises:
-        UntrustedError: The user declined, or there is no terminal to ask at.
+        UntrustedError: The user declined, or there is no terminal for the prompt.
     """
     if wiring.is_trusted(project.path):
         return
     if not trust and os.environ.get(VARIABLE) != "1":
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
             raise UntrustedError(render_path(project.path))
-        _show(project)
+        _show_project(project)
         if not click.confirm("Trust this folder?", default=False, err=True):
             raise UntrustedError(render_path(project.path))
     wiring.accept_project(project)
@@ -47,14 +47,16 @@ def print_changes(name: str, changes: list[str]) -> None:
         echo(f"{name}: accepted from rekindle.yaml: {change}", err=True)
 
 
-def _show(project: Project) -> None:
+def _show_project(project: Project) -> None:
     """Print the programs, permissions and budgets that the folder's manifest controls."""
     folder = to_one_line(render_path(project.path))
     echo(f"You have not accepted {folder} on this host yet.", err=True)
     echo(f"Its {MANIFEST_FILE} controls what Rekindle starts and permits:", err=True)
     shown: dict[str, Any] = {}
-    for name in project.manifest.agents:
+    for name in project.declared_agents:
         shown |= wiring.find_controlled(project, name)
+    for name in project.manifest.pipelines:
+        shown |= wiring.find_pipeline_settings(project, name)
     for change in consent.compare_settings({}, shown):
         if len(change.after) > CONSENT_SHOWN_CHARACTERS:
             raise UsageError(

@@ -1,1 +1,1 @@
-"""A demonstration that needs no key, no network and no model."""
+"""A demonstration that needs no API key, network or model."""

@@ -1,4 +1,4 @@
-"""The steps of `rekindle demo`, in a temporary folder."""
+"""The `rekindle demo` steps, which run in a temporary folder."""
 
 import os
 import signal
@@ -45,7 +45,7 @@ Write chapter-1.md to chapter-{stand_in.CHAPTERS}.md
 _PATIENCE_SECONDS = 10.0
 _NOTICE_LINES = 6
 FIRST_KILL, SECOND_KILL = 3, 5
-"""Chapters during which the demo kills the agent."""
+"""Chapters in which the demo kills the agent."""
 
 
 HASTE = "runtime: {restart: {cooldown: 0s}, relay: {summarizer: mechanical}}\n"
@@ -53,7 +53,7 @@ HASTE = "runtime: {restart: {cooldown: 0s}, relay: {summarizer: mechanical}}\n"
 
 
 class DemoCounts(msgspec.Struct, frozen=True):
-    """The counts in the demo's summary."""
+    """Counts in the demo's summary."""
 
     chapters: int
     heartbeats: int
@@ -75,7 +75,7 @@ class Demonstration:
         self._takes_over = False
 
     def run(self) -> DemoCounts | None:
-        """Run the demo; return its results, or None if the user stopped it."""
+        """Run the demo and return its results, or None if the user stopped it."""
         (self._folder / manifest.MANIFEST_FILE).write_text(
             manifest_edit.compose(AGENT, "claude-code", "PROMPT.md") + HASTE, encoding="utf-8"
         )
@@ -139,7 +139,7 @@ class Demonstration:
         os.kill(pid, signal.SIGKILL)
 
     def _tool_works(self, pid: int, file: str) -> bool:
-        """Wait until the agent's tool has started; return False if the agent exits first."""
+        """Wait until the agent's tool has started. Return False if the agent exits first."""
         deadline = time.monotonic() + _PATIENCE_SECONDS
         while time.monotonic() < deadline:
             if launch_processes.identify(pid) is None:
@@ -150,17 +150,17 @@ class Demonstration:
         raise AgentError("the demo's tool did not start", hint="run the demo again")
 
     def _read_notice(self, session: str) -> str:
-        """Return the recovery notice that a hook of the session reported."""
-        asked = self._store.read(AGENT).projection.lives[session].asked
-        notice = asked.text.splitlines()[:_NOTICE_LINES] if asked else []
+        """Return the recovery notice that one of the session's hooks reported."""
+        prompt = self._store.read(AGENT).projection.lives[session].asked
+        notice = prompt.text.splitlines()[:_NOTICE_LINES] if prompt else []
         return "\n".join(f"     {line}" for line in notice)
 
     def _count_results(self, store: FileStore) -> DemoCounts:
         happened = store.events_since(AGENT, 0).events
         return DemoCounts(
             chapters=len(list(self._folder.glob("chapter-*.md"))),
-            heartbeats=sum(isinstance(one, events.Heartbeat) for one in happened),
+            heartbeats=sum(isinstance(event, events.Heartbeat) for event in happened),
             sessions=len(
-                {one.session for one in happened if isinstance(one, events.LaunchStarted)}
+                {event.session for event in happened if isinstance(event, events.LaunchStarted)}
             ),
         )

@@ -1,9 +1,9 @@
 """A script that replaces Claude Code in the demo, with the same options, output and hooks.
 
-It needs no model: it writes one chapter after another, each with a short tool call. It saves its
-session in a file, so that the session can be resumed. The demo starts it by its path; it imports
-nothing from Rekindle. In the tutorial it is the program `rekindle-demo-agent`, with options of its
-own:
+The script needs no model. It writes one chapter after another, each with a short tool call. It
+saves its session in a file, so the session can be resumed. The demo runs the file by its path, so
+the script imports nothing from Rekindle. The tutorial uses it as the program `rekindle-demo-agent`,
+with these options:
 
     --chapters=N   write at most N chapters in a session, and then a relay for the next one
     --seconds=S    take S seconds for each chapter
@@ -23,9 +23,11 @@ HookCaller = Callable[[str, dict[str, str]], None]
 CHAPTERS = 6
 SECONDS_A_CALL = 0.7
 SECONDS_A_SLOW_CALL = 8.0
-"""Duration of a call to be killed, in seconds; longer than `run` delays printing the call."""
+"""Seconds that a call takes if the demo will kill it. Longer than the delay after which `run`
+prints a call.
+"""
 STATE_FOLDER = ".rekindle/demo"
-"""Folder of the script's own files; below .rekindle, they do not look like work."""
+"""Folder for the script's own files. Files below .rekindle do not count as work."""
 SLOW_PREFIX = "slow-"
 """Prefix of the marker file that makes the first call for a chapter slow."""
 WRITER_PROGRAM = (
@@ -70,7 +72,7 @@ def main() -> int:
 
 
 def write_chapters(options: dict[str, str], session: str, tell: HookCaller) -> str:
-    """Write the missing chapters, or as many as the options allow; return the last message."""
+    """Write as many of the missing chapters as the options allow, and return the last message."""
     missing = [n for n in range(1, CHAPTERS + 1) if not Path(f"chapter-{n}.md").exists()]
     last = CHAPTERS
     if "ask-before" in options and not Path(STATE_FOLDER, "answered").exists():
@@ -90,7 +92,7 @@ def write_chapters(options: dict[str, str], session: str, tell: HookCaller) -> s
 
 
 def write_relay(next_action: str) -> None:
-    """Write the relay for the next cycle where Rekindle looks for the agent's draft."""
+    """Write the next cycle's relay to the path where Rekindle looks for the agent's draft."""
     folder = Path(os.environ["REKINDLE_FOLDER"])
     draft = folder.parents[1] / "drafts" / folder.name / "relay.md"
     draft.parent.mkdir(parents=True, exist_ok=True)
@@ -124,22 +126,22 @@ def make_hook_caller(settings: Path, session: str) -> HookCaller:
     """Return a function that calls the hooks listed in a settings file."""
     hooks = json.loads(settings.read_text(encoding="utf-8"))["hooks"]
 
-    def tell(event: str, fields: dict[str, str]) -> None:
+    def call_hooks(event: str, fields: dict[str, str]) -> None:
         name, _, source = event.partition(":")
         payload = {"session_id": session, "cwd": str(Path.cwd()), "hook_event_name": name, **fields}
         for entry in hooks.get(name, []):
             if entry.get("matcher", source) not in {"", source}:
                 continue
-            for one in entry["hooks"]:
+            for hook in entry["hooks"]:
                 environment = {**os.environ, "CLAUDE_PID": str(os.getpid())}
                 subprocess.run(  # noqa: S603 - the real CLI runs hooks in a shell too
-                    ["/bin/sh", "-c", one["command"]],
+                    ["/bin/sh", "-c", hook["command"]],
                     input=json.dumps(payload).encode(),
                     env=environment,
                     check=False,
                 )
 
-    return tell
+    return call_hooks
 
 
 def print_record(**fields: object) -> None:
@@ -148,7 +150,7 @@ def print_record(**fields: object) -> None:
 
 
 def run() -> None:
-    """Run the agent as a program of its own, which exits at SIGTERM as Claude Code does."""
+    """Run the agent as a separate program. Like Claude Code, it exits on SIGTERM."""
     signal.signal(signal.SIGTERM, lambda *_: os._exit(143))
     sys.exit(main())
 

@@ -1,1 +1,1 @@
-"""Documents: frozen types with parse() and render(), which use no clock, files or network."""
+"""Documents: frozen types with parse() and render(), without I/O."""

@@ -96,7 +96,7 @@ def render(brief: Brief) -> str:
 
 
 def compose(name: str, day: date, contents: Mapping[BriefLabel, str]) -> Brief:
-    """Return a new brief, with lists below their label and single lines beside it."""
+    """Return a new brief. Lists are below their labels, and single lines next to them."""
     text = [schema_mark.render_mark("brief", SCHEMA) + f"{name} — {day.isoformat()}\n"]
     for label in BriefLabel:
         content = contents.get(label, "").strip()
@@ -107,7 +107,7 @@ def compose(name: str, day: date, contents: Mapping[BriefLabel, str]) -> Brief:
 
 
 def _match_label(match: re.Match[str], *, titled: bool) -> str:
-    """Return the label at the start of a line; empty for titles, other headings and emphasis."""
+    """Return the label at the start of a line, or "" for titles, other headings and emphasis."""
     name = (match["bold"] or match["heading"]).strip()
     if label := _LABELS.get(outline.normalize_title(name).rstrip("# ")):
         return label

@@ -31,14 +31,14 @@ class Checkpoint(msgspec.Struct, frozen=True):
         return self.outline.content(_find_governing(self.outline, part)).strip()
 
     def with_content(self, part: CheckpointSection, content: str) -> "Checkpoint":
-        """Return this checkpoint with one section's text replaced and all other bytes unchanged."""
+        """Return a copy with this section's text replaced and all other bytes unchanged."""
         return parse(
             self.outline.replace_content(_find_governing(self.outline, part), content).text
         )
 
 
 def parse(data: bytes | str) -> Checkpoint:
-    """Parse a checkpoint; raise a DocumentError with the names of missing sections, if any."""
+    """Parse a checkpoint. If sections are missing, raise a DocumentError that names them."""
     parsed = outline.parse(schema_mark.decode_text(data, "checkpoint"))
     schema_mark.check_mark(parsed.head, "checkpoint", SCHEMA)
     missing = [part for part in CheckpointSection if not _find_places(parsed, part)]
@@ -64,15 +64,15 @@ def compose(parts: Mapping[CheckpointSection, str]) -> Checkpoint:
 
 
 def _find_places(parsed: Outline, part: CheckpointSection) -> list[int]:
-    wanted = part.casefold()
+    wanted_title = part.casefold()
     return [
         i
         for i, section in enumerate(parsed.sections)
-        if (title := outline.normalize_title(section.title)).startswith(wanted)
-        and not title[len(wanted) : len(wanted) + 1].isalnum()
+        if (title := outline.normalize_title(section.title)).startswith(wanted_title)
+        and not title[len(wanted_title) : len(wanted_title) + 1].isalnum()
     ]
 
 
 def _find_governing(parsed: Outline, part: CheckpointSection) -> int:
-    """Return the index of a section; of several, the shallowest and then the first one counts."""
+    """Return a section's index. If there are several, the first at the highest level counts."""
     return min(_find_places(parsed, part), key=lambda i: (parsed.sections[i].level, i))

@@ -1,7 +1,7 @@
-"""Split commands that are written on one line, and refuse those that need a shell.
+"""Split one-line commands into words, and refuse those that need a shell.
 
-Commands in the manifest are not run by a shell. In a line such as `make && ./check`, the operators
-would become arguments of the first program, and its exit code would count for the whole line.
+Commands in the manifest do not run in a shell. In a line such as `make && ./check`, the operators
+would become arguments to the first program, whose exit code would count for the whole line.
 """
 
 import re
@@ -20,11 +20,12 @@ _SHELL_WORD = re.compile(
     r"|jobs|local|popd|pushd|read|readonly|return|select|set|shift|shopt|source|trap|type|typeset"
     r"|ulimit|umask|unalias|unset|until|wait|while"
 )
-"""First words that only a shell understands. Some hosts have a program `cd` without any effect."""
+"""First words that only a shell understands. Some hosts have a `cd` program, which has no effect.
+"""
 
 
 def find_shell_syntax(line: str) -> str:
-    """Return the first part of a line that only a shell understands; empty if there is none."""
+    """Return the first part of a line that only a shell understands, or "" if there is none."""
     bare = _QUOTED.sub("_", line.strip())
     if operator := _OPERATOR.search(bare):
         return operator[0].replace("\n", "several lines")
@@ -33,19 +34,19 @@ def find_shell_syntax(line: str) -> str:
 
 
 def find_unexpanded(line: str) -> str:
-    """Return the first variable or pattern in a line that a shell would expand; empty if none.
+    """Return the first variable or pattern in a line that a shell would expand, or "".
 
     Variables in double quotes are included, because a shell expands them too.
     """
-    bare = _LITERAL.sub(_mask, line)
+    bare = _LITERAL.sub(_mask_match, line)
     if variable := _VARIABLE.search(bare):
         return variable[0]
-    words = re.finditer(r"\S+", _QUOTED.sub(_mask, line))
+    words = re.finditer(r"\S+", _QUOTED.sub(_mask_match, line))
     return next((line[slice(*word.span())] for word in words if _is_pattern(word[0])), "")
 
 
-def _mask(found: re.Match[str]) -> str:
-    return "_" * len(found[0])
+def _mask_match(match: re.Match[str]) -> str:
+    return "_" * len(match[0])
 
 
 def _is_pattern(word: str) -> bool:
@@ -53,7 +54,7 @@ def _is_pattern(word: str) -> bool:
 
 
 def split_line(line: str, key: str, *, file: str, number: int | None) -> list[str]:
-    """Split a command into words; `key` and `number` are its key and its line in the file.
+    """Split a command into words. `key` and `number` are the command's key and line in the file.
 
     Raises:
         ManifestError: The line cannot be split, or only a shell could run it.

@@ -1,7 +1,7 @@
-"""Events as JSON for programs: `rekindle events --json` and `rekindle run --json`.
+"""Events as JSON for programs, printed by `events`, `run` and `pipeline logs` with `--json`.
 
 Each printed line is a line of the log, with the agent's name added and its numbers rounded. The log
-keeps measurements in full; the output has only their significant digits.
+contains the exact measurements, the output only their significant digits.
 """
 
 from typing import Any
@@ -10,17 +10,32 @@ import msgspec
 
 _SECONDS_DIGITS = 3
 _USD_DIGITS = 4
-"""Number of decimal places of dollar amounts: a turn of a small model costs less than a cent."""
+"""Number of decimal places in dollar amounts. A small model's turn can cost less than a cent."""
 
 
 def render_output(line: bytes, agent: str) -> bytes:
-    """Return a line of an agent's log in the form that programs read."""
+    """Return a line from an agent's log in the form that programs read."""
     fields = msgspec.json.decode(line)
     return msgspec.json.encode({"v": fields["v"], "agent": agent} | round_numbers(fields))
 
 
+def render_pipeline_output(
+    line: bytes, *, pipeline: str, run: int, step: str, worker: str, agent: str
+) -> bytes:
+    """Return a line from the log of a run or of its worker in the form that programs read.
+
+    Every line has the same first keys. A key without a value is null.
+    """
+    fields = msgspec.json.decode(line)
+    places = {"step": step or None, "worker": worker or None, "agent": agent or None}
+    return msgspec.json.encode(
+        {"v": fields["v"], "pipeline": pipeline, "run": run, **places}
+        | {name: value for name, value in round_numbers(fields).items() if name not in places}
+    )
+
+
 def round_numbers(value: Any, key: str = "") -> Any:
-    """Return a JSON value whose floats are rounded: seconds to 0.001, dollars to 0.0001."""
+    """Round the floats in a JSON value: seconds to 0.001, dollars to 0.0001."""
     match value:
         case float():
             return round(value, _USD_DIGITS if key.endswith("usd") else _SECONDS_DIGITS)

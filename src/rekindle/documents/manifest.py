@@ -4,12 +4,23 @@ A missing key is None here. Defaults are defined only in policy/settings, which 
 keys of `runtime:` and `fleet:`.
 """
 
-import re
 from typing import Annotated, Any, Literal
 
 import msgspec
 
 from rekindle.documents.command_line import split_line
+from rekindle.documents.manifest_keys import TRIGGER_PATTERN, Budget, CommandLine, Handover
+from rekindle.documents.manifest_pipelines import (
+    Pipeline,
+    list_commands,
+    list_steps,
+    refuse_invalid_names,
+    refuse_misplaced_keys,
+    to_mapping,
+)
+from rekindle.documents.manifest_sandbox import SandboxKey
+from rekindle.documents.manifest_schedules import ScheduleKey
+from rekindle.documents.wave_keys import translate_wave_keys
 from rekindle.errors import ManifestError
 from rekindle.formats import (
     validation,
@@ -26,7 +37,7 @@ from rekindle.formats.yaml_lines import (
 MANIFEST_FILE = "rekindle.yaml"
 SCHEMA = 1
 SCHEMA_FILE = "rekindle.schema.json"
-"""JSON Schema that `init` writes to `.rekindle`, so that an editor finds it without a network."""
+"""JSON Schema that `init` writes to `.rekindle`, where editors find it even offline."""
 DEFAULT_PROMPT = """\
 # Task
 
@@ -45,73 +56,56 @@ the session, only the files and what you say.
 - Prefer names of files, commands and numbers to adjectives.
 - Leave out feelings, what is obvious from the code, and details that the reader will not need.
 """
-"""System prompt that `init` writes for the summarizer; each request specifies the format of its
+"""System prompt that `init` writes for the summarizer. Each request specifies the format of its
 answer.
 """
 
-TRIGGER_PATTERN = re.compile(r"token_limit_([1-9]\d?|100)%", re.ASCII)
-"""Pattern of a trigger: the fill of the window, in percent, at which a fresh session takes over."""
-CommandLine = Annotated[list[str], msgspec.Meta(description="A list of words, or one line.")]
-"""A program and its arguments; a line is split into words as in a shell, but no shell runs it."""
-_COMMAND_LINES = {"agents": ("until", "command"), "personas": ("command",)}
-
-
-class Budget(msgspec.Struct, frozen=True):
-    """Caps on a run, which ends when it reaches the first one; spending counts across restarts."""
-
-    usd: Annotated[float, _doc("Maximum cost of a run, in dollars.", "dollars", gt=0)] | None = None
-    tokens: (
-        Annotated[int, _doc("Maximum number of tokens that a run may use.", "tokens", gt=0)] | None
-    ) = None
-    hours: Annotated[float, _doc("Maximum duration of a run, in hours.", "hours", gt=0)] | None = (
-        None
-    )
+_COMMAND_LINES = {"agents": ("until", "command", "prepare"), "personas": ("command",)}
 
 
 class ModelPrice(msgspec.Struct, frozen=True):
     """The price of a model, in dollars per million tokens."""
 
-    input: Annotated[float, _doc("Price of a million input tokens.", "dollars", ge=0)]
-    output: Annotated[float, _doc("Price of a million output tokens.", "dollars", ge=0)]
-
-
-class Compaction(msgspec.Struct, frozen=True):
-    trigger: (
-        Annotated[
-            str,
-            _doc(
-                'Share of the window at which a handoff starts, such as "token_limit_80%".',
-                pattern=f"^{TRIGGER_PATTERN.pattern}$",
-            ),
-        ]
-        | None
-    ) = None
-    persona: (
-        Annotated[str, _doc("Persona, under `personas`, that writes the checkpoint.")] | None
-    ) = None
-
-
-class Handover(msgspec.Struct, frozen=True):
-    compaction: Annotated[
-        Compaction | bool | None,
-        _doc("When to hand over to a fresh session and which persona does it, or `off`."),
-    ] = None
+    input: Annotated[float, _doc("Price per million input tokens.", "dollars", ge=0)]
+    output: Annotated[float, _doc("Price per million output tokens.", "dollars", ge=0)]
 
 
 class AgentEntry(msgspec.Struct, frozen=True):
     harness: Annotated[
-        str, _doc("Agent CLI: claude-code, codex, gemini, command or the name of a plugin.")
+        str, _doc("Agent CLI: claude-code, codex, gemini, command, or a plugin's name.")
     ]
     prompt: str | None = None
     dir: str | None = None
-    rules: (
-        Annotated[str, _doc("File with rules that are repeated word for word in every session.")]
+    workspace: (
+        Annotated[
+            Literal["here", "clone", "worktree"],
+            _doc(
+                "Where the agent works: `here` in your checkout (the default), or in its own "
+                "`clone` or `worktree` of the repository."
+            ),
+        ]
         | None
+    ) = None
+    copy: (
+        Annotated[
+            list[str],
+            _doc(
+                "Ignored files and folders to copy into a new clone or work tree, such as `.env`."
+            ),
+        ]
+        | None
+    ) = None
+    prepare: Annotated[
+        CommandLine | None,
+        _doc("Command that runs once in a new clone or work tree, such as `npm ci`."),
+    ] = None
+    rules: (
+        Annotated[str, _doc("File with rules that every session receives word for word.")] | None
     ) = None
     relay: (
         Annotated[
             str,
-            _doc("File of the project that the agent uses as its relay (memories/consensus.md)."),
+            _doc("Project file that the agent uses as its relay, such as memories/consensus.md."),
         ]
         | None
     ) = None
@@ -120,45 +114,53 @@ class AgentEntry(msgspec.Struct, frozen=True):
     cycles: Annotated[int, msgspec.Meta(ge=0)] | None = None
     until: Annotated[
         CommandLine | None,
-        _doc("Command that exits with 0 once the work is done; the run then ends."),
+        _doc("Command that exits with 0 once the work is done, which ends the run."),
     ] = None
     until_claimed: bool | None = None
     """Whether `until:` counts only after the agent has reported that the work is done."""
     review: (
         Annotated[
             str,
-            _doc("Persona, under `personas`, that must confirm that the work is done."),
+            _doc("Persona from `personas` that must confirm that the work is done."),
         ]
         | None
     ) = None
     budget: Annotated[
-        Budget | None, _doc("Limits of a run, which ends when it reaches the first of them.")
+        Budget | None, _doc("Limits for each run. A run ends when it reaches one of them.")
     ] = None
     convergence: bool | None = None
     handover: Annotated[
-        Handover | None, _doc("How the work is handed over before the context window is full.")
+        Handover | None, _doc("How to hand the work over before the context window is full.")
     ] = None
     command: Annotated[
         CommandLine | None,
-        _doc("Program that `harness: command` runs; for other harnesses, it replaces the CLI."),
+        _doc("Program that `harness: command` runs. With any other harness, it replaces the CLI."),
     ] = None
     env: (
         Annotated[
             dict[str, str],
-            _doc("Environment variables for the agent; `$NAME` passes one of yours on."),
+            _doc(
+                "Environment variables for the agent. Use `$NAME` to pass through a variable from "
+                "your environment."
+            ),
         ]
         | None
     ) = None
     keep: list[str] | None = None
-    """Patterns of command lines; a background process with a matching one outlives its launch."""
+    """Command-line patterns. Matching background processes keep running after the launch ends."""
     may_control: bool | None = None
     """Whether commands that the agent calls may start, stop or answer agents."""
+    sandbox: SandboxKey = None
+    every: ScheduleKey = None
 
 
 class Permissions(msgspec.Struct, frozen=True):
     allowed_tools: (
         Annotated[
-            list[str], _doc("The only tools that the agent may use; by default, the CLI decides.")
+            list[str],
+            _doc(
+                "Tools that the agent may use. All others are denied. By default, the CLI decides."
+            ),
         ]
         | None
     ) = None
@@ -167,40 +169,38 @@ class Permissions(msgspec.Struct, frozen=True):
 
 class Persona(msgspec.Struct, frozen=True):
     adapter: (
-        Annotated[str, _doc("Agent CLI of this persona, if it is not the agent's own.")] | None
+        Annotated[str, _doc("Agent CLI for this persona. Defaults to the agent's own CLI.")] | None
     ) = None
     command: Annotated[
         CommandLine | None,
-        _doc("Program that `adapter: command` runs; for other adapters, it replaces the CLI."),
+        _doc("Program that `adapter: command` runs. With any other adapter, it replaces the CLI."),
     ] = None
-    """Program to run with `adapter: command`; for other adapters, it replaces the CLI's own
+    """Program to run with `adapter: command`. With any other adapter, it replaces the CLI's own
     program.
     """
-    system_prompt_file: Annotated[str, _doc("File with the text of the system prompt.")] | None = (
-        None
-    )
+    system_prompt_file: Annotated[str, _doc("File with the system prompt.")] | None = None
     model: (
         Annotated[
             str,
             _doc(
-                "Name of the model, as the CLI knows it.",
+                "Model name, as the CLI spells it.",
                 pattern=r"^[A-Za-z0-9][A-Za-z0-9._:/@\[\]-]*$",
             ),
         ]
         | None
     ) = None
     temperature: (
-        Annotated[float, _doc("Temperature of the model, if the CLI has such an option.", "count")]
+        Annotated[float, _doc("Model temperature, if the CLI has an option for it.", "count")]
         | None
     ) = None
     permissions: Annotated[Permissions | None, _doc("Tools that the agent may use.")] = None
+    sandbox: SandboxKey = None
 
     @property
     def writes(self) -> bool:
-        """Return whether the persona may write files; if not, it cannot write the relay's draft.
+        """Return whether the persona may write files, including the relay draft.
 
-        A tool that is offered is restricted only by rules, and the user's own rules may permit
-        more.
+        Only rules restrict a tool that is offered, and the user's own rules may permit more.
         """
         allowed = self.permissions.allowed_tools if self.permissions else None
         denied = (self.permissions.deny if self.permissions else None) or ()
@@ -210,43 +210,14 @@ class Persona(msgspec.Struct, frozen=True):
         return bool(named) or not {"Bash", "run_shell_command"}.isdisjoint(allowed)
 
 
-class Matrix(msgspec.Struct, frozen=True):
-    source: Annotated[str, _doc("Step or file that lists the items.")] = msgspec.field(name="from")
-    max_concurrency: (
-        Annotated[int, _doc("Maximum number of items in progress at the same time.", "count", ge=1)]
-        | None
-    ) = None
-
-
-class Strategy(msgspec.Struct, frozen=True):
-    matrix: Annotated[Matrix | None, _doc("List of items; the step runs once for each.")] = None
-
-
-class PipelineStep(msgspec.Struct, frozen=True):
-    id: Annotated[str, _doc("Name of the step.")]
-    persona: Annotated[str, _doc("Persona, under `personas`, that works on the step.")] | None = (
-        None
-    )
-    prompt: Annotated[str, _doc("Prompt of the step.")] | None = None
-    depends_on: Annotated[list[str], _doc("Names of steps that must be done first.")] | None = None
-    handover: Annotated[
-        Handover | None, _doc("How the work is handed over before the context window is full.")
-    ] = None
-    strategy: Annotated[Strategy | None, _doc("Whether the step runs once or once per item.")] = (
-        None
-    )
-
-
-class Pipeline(msgspec.Struct, frozen=True):
-    steps: Annotated[list[PipelineStep], _doc("The steps of the pipeline.")]
-
-
 class RedactEntry(msgspec.Struct, frozen=True):
-    allow: Annotated[list[str], _doc("Texts that look like secrets but are not redacted.")] = []
+    allow: Annotated[
+        list[str], _doc("Strings that look like secrets but should not be redacted.")
+    ] = []
 
 
 class Manifest(msgspec.Struct, frozen=True):
-    version: Annotated[int, _doc("Version of the manifest's format.", "count", ge=1)]
+    version: Annotated[int, _doc("Manifest format version.", "count", ge=1)]
     agents: dict[str, AgentEntry] = {}
     personas: dict[str, Persona] = {}
     runtime: dict[str, Any] = {}
@@ -254,7 +225,9 @@ class Manifest(msgspec.Struct, frozen=True):
     prices: dict[str, ModelPrice] = {}
     notify: Annotated[
         list[str],
-        _doc("Addresses to notify, such as `ntfys://$TOPIC`; write secrets as variables."),
+        _doc(
+            "Addresses to notify, such as `ntfys://$TOPIC`. Use environment variables for secrets."
+        ),
     ] = []
     fleet: dict[str, Any] = {}
     pipelines: dict[str, Pipeline] = {}
@@ -271,6 +244,8 @@ def read_manifest(text: str, file: str = MANIFEST_FILE) -> tuple[Manifest, Marke
         marked.data.get("version"), int
     ):  # values of other types are reported below, with their line
         refuse_newer_schema(int(marked.data["version"]), file, SCHEMA)
+    translate_wave_keys(marked)
+    refuse_misplaced_keys(marked)
     _refuse_unreadable_triggers(marked, file)
     _split_command_lines(marked, file)
     _refuse_keys_of_personas(marked, file)
@@ -283,29 +258,27 @@ def read_manifest(text: str, file: str = MANIFEST_FILE) -> tuple[Manifest, Marke
                 line=marked.line(("agents", name)),
                 hint="use up to 63 of a-z, 0-9, - and _, starting with a letter or a digit",
             )
+    refuse_invalid_names(parsed.pipelines, marked)
     return parsed, marked
 
 
 def _refuse_unreadable_triggers(marked: MarkedData, file: str) -> None:
-    """Refuse a trigger that cannot be parsed: it would never fire, and the user would not notice.
+    """Refuse a trigger that cannot be parsed, because it would silently never fire.
 
-    The raw data is checked, because a value of another type needs its own message.
+    This checks the raw data, because a value of the wrong type needs its own message.
     """
     data: dict[str, Any] = marked.data
     places: list[tuple[KeyPath, Any]] = [
-        (("agents", name), agent) for name, agent in _to_mapping(data.get("agents")).items()
+        (("agents", name), agent) for name, agent in to_mapping(data.get("agents")).items()
     ]
-    for name, pipeline in _to_mapping(data.get("pipelines")).items():
-        steps = _to_mapping(pipeline).get("steps")
-        for number, step in enumerate(steps if isinstance(steps, list) else ()):
-            places.append((("pipelines", name, "steps", number), step))
+    places += list_steps(data)
     for path, entry in places:
-        compaction = _to_mapping(_to_mapping(entry).get("handover")).get("compaction")
-        trigger = _to_mapping(compaction).get("trigger")
+        compaction = to_mapping(to_mapping(entry).get("handover")).get("compaction")
+        trigger = to_mapping(compaction).get("trigger")
         place = (*path, "handover", "compaction")
         if isinstance(compaction, str | int) and not isinstance(compaction, bool):
             raise ManifestError(
-                f"{compaction!r} is not a value for `compaction`",
+                f"{compaction!r} is not a valid value for `compaction`",
                 file=file,
                 line=marked.line(place),
                 hint='write `off`, without quotes, or `{trigger: "token_limit_80%"}`',
@@ -321,22 +294,26 @@ def _refuse_unreadable_triggers(marked: MarkedData, file: str) -> None:
 
 
 def _split_command_lines(marked: MarkedData, file: str) -> None:
-    """Replace each command that is written as one line with its words."""
-    for section, keys in _COMMAND_LINES.items():
-        for name, entry in _to_mapping(marked.data.get(section)).items():
-            for key in keys:
-                line = _to_mapping(entry).get(key)
-                if isinstance(line, str):
-                    number = marked.line((section, name, key))
-                    marked.command_lines[section, name, key] = line
-                    entry[key] = split_line(line, key, file=file, number=number)
+    """Split each one-line command into words."""
+    places: list[tuple[KeyPath, dict[str, Any]]] = [
+        ((section, name, key), to_mapping(entry))
+        for section, keys in _COMMAND_LINES.items()
+        for name, entry in to_mapping(marked.data.get(section)).items()
+        for key in keys
+    ]
+    for path, entry in places + list_commands(marked.data):
+        key = str(path[-1])
+        line = entry.get(key)
+        if isinstance(line, str):
+            marked.command_lines[path] = line
+            entry[key] = split_line(line, key, file=file, number=marked.line(path))
 
 
 def _refuse_keys_of_personas(marked: MarkedData, file: str) -> None:
-    """Refuse a persona's key in an agent's entry; the usual hint for `model` would be `mode`."""
+    """Refuse a persona key in an agent's entry. The hint is better than naming a similar key."""
     agent_keys = validation.list_fields(AgentEntry)
-    for name, entry in _to_mapping(marked.data.get("agents")).items():
-        for key in _to_mapping(entry):
+    for name, entry in to_mapping(marked.data.get("agents")).items():
+        for key in to_mapping(entry):
             if key not in agent_keys and key in validation.list_fields(Persona):
                 raise ManifestError(
                     f"unknown key {validation.join_path(('agents', name, key))!r}",
@@ -345,10 +322,6 @@ def _refuse_keys_of_personas(marked: MarkedData, file: str) -> None:
                     hint=f"`{key}:` belongs to a persona: write it under `personas: NAME:`,"
                     " and `persona: NAME` here",
                 )
-
-
-def _to_mapping(value: Any) -> dict[Any, Any]:
-    return value if isinstance(value, dict) else {}
 
 
 def parse(text: str, file: str = MANIFEST_FILE) -> Manifest:

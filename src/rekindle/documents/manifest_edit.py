@@ -15,7 +15,7 @@ from rekindle.formats import yaml_lines
 
 
 def compose(agent: str, harness: str, prompt: str, more: Sequence[str] = ()) -> str:
-    """Return a manifest with one agent; `more` holds further lines of the agent's entry."""
+    """Return a manifest with one agent. `more` contains further lines for the agent's entry."""
     modeline = f"# yaml-language-server: $schema=.rekindle/{SCHEMA_FILE}\n"
     return f"{modeline}version: {SCHEMA}\nagents:\n{_render_entry(agent, harness, prompt, more)}"
 
@@ -23,9 +23,9 @@ def compose(agent: str, harness: str, prompt: str, more: Sequence[str] = ()) -> 
 def add_agent_entry(
     text: str, agent: str, harness: str, prompt: str, more: Sequence[str] = ()
 ) -> str:
-    """Return the manifest's text with one more agent at the start of `agents:`.
+    """Add an agent at the start of `agents:` and return the manifest's text.
 
-    `more` holds further lines of the agent's entry. All other text is unchanged.
+    `more` contains further lines for the agent's entry. All other text is unchanged.
     """
     if agent in parse(text).agents:
         raise ManifestError(f"there is already an agent {agent!r}")
@@ -33,7 +33,7 @@ def add_agent_entry(
 
 
 def add_persona_entry(text: str, name: str, permissions: Permissions, words: str) -> str:
-    """Return the manifest's text with a persona added below a comment, unless it exists already."""
+    """Add a persona below a comment, unless it already exists, and return the manifest's text."""
     if name in parse(text).personas:
         return text
     lists = (("allowed_tools", permissions.allowed_tools), ("deny", permissions.deny))
@@ -43,7 +43,7 @@ def add_persona_entry(text: str, name: str, permissions: Permissions, words: str
 
 
 def _add_entry(text: str, section: str, name: str, entry: str) -> str:
-    """Return the text with an entry added at the start of a section and no other change."""
+    """Add an entry at the start of a section, and change nothing else."""
     found, marked = read_manifest(text)
     line = marked.lines.get((section,))
     lines = text.splitlines(keepends=True)

@@ -1,14 +1,15 @@
-"""The primer: the first prompt of a fresh session.
+"""The primer: the first prompt in a fresh session.
 
-Its parts are in the order in which a reader needs them: notices, rules, the relay and checkpoint,
-the brief and ledger, and finally the task. If it is too long, the brief is dropped first, then the
-ledger, then the relay's decisions and the rest of the relay. The notices, the rules, the Next
-Action and the checkpoint are never dropped.
+Its parts come in the order in which a reader needs them: notices, rules, the relay and checkpoint,
+the brief and ledger, and finally the task. If the primer is too long, the brief is dropped first,
+then the ledger, then the relay's decisions and the rest of the relay. The notices, the rules, the
+Next Action and the checkpoint are never dropped.
 """
 
 import msgspec
 
 from rekindle.documents import relay as relays
+from rekindle.documents.clone_files import PROJECT_REMOTE
 from rekindle.documents.relay import (
     Relay,
     RelayField,
@@ -38,13 +39,13 @@ class Primer(msgspec.Struct, frozen=True, kw_only=True):
     """Rules for every session, quoted word for word."""
     relay: Relay | None = None
     relay_path: str = ""
-    """Path of the complete relay, which is shown if only its beginning fits."""
+    """Path of the complete relay. The primer shows the path if only the relay's beginning fits."""
     checkpoint: str = ""
     brief: str = ""
     ledger: str = ""
     """Open loops, one per line."""
     task: str = ""
-    """Task of the cycle; empty if a person will give it."""
+    """The cycle's task; empty if a person will give it."""
     closing: str = ""
     """Instructions for writing the relay at the end of the cycle."""
 
@@ -63,7 +64,7 @@ def render_recovery(recovery: LostSession) -> str:
 
 
 def render(primer: Primer, *, limit: int | None = None) -> str:
-    """Return the primer in at most `limit` UTF-16 units, unless fixed parts alone are longer."""
+    """Render the primer in at most `limit` UTF-16 units, unless its fixed parts are longer."""
     shrunk = primer
     for shrink in (
         _drop_brief,
@@ -80,7 +81,7 @@ def render(primer: Primer, *, limit: int | None = None) -> str:
 
 
 def render_reminder(primer: Primer, request: str, closed: str = "") -> str:
-    """Return the reminder for a session after a compaction; empty if there is nothing to repeat."""
+    """Return the reminder for a session after a compaction, or "" if there is nothing to repeat."""
     primer = _with_short_rules(primer)
     request = cut_text(request.strip(), REQUEST_CHARACTERS, "the transcript of this session")
     checkpoint = cut_text(primer.checkpoint.strip(), REQUEST_CHARACTERS, "checkpoint.md")
@@ -97,7 +98,7 @@ def render_reminder(primer: Primer, request: str, closed: str = "") -> str:
 
 
 def render_closing(path: str, cap: int) -> str:
-    """Return the instructions for writing the relay to the next cycle."""
+    """Return the instructions for writing the next cycle's relay."""
     sections = "\n".join(f"## {field}" for field in RelayField)
     done = relays.DONE_DIRECTIVE
     return f"""\
@@ -112,16 +113,16 @@ needs, not a log.
 """
 
 
-def render_answer(asked: str, text: str) -> str:
+def render_answer(question_text: str, text: str) -> str:
     """Return the notice with a person's answer to the agent's question."""
-    question = f"You were waiting for: {to_one_line(asked)}\n" if asked else ""
+    question = f"You were waiting for: {to_one_line(question_text)}\n" if question_text else ""
     return f"{question}A person has answered: {text.strip()}"
 
 
 def render_move(host: str, previous: str, left: str = "") -> str:
     """Return the notice for a session that continues on a different host.
 
-    `left` is the reason why the latest work was not pushed from the previous host.
+    `left` is the reason the previous host did not push its latest work.
     """
     reason = f" Its last push failed ({to_one_line(left)})." if left else ""
     return (
@@ -131,19 +132,37 @@ def render_move(host: str, previous: str, left: str = "") -> str:
     )
 
 
+def render_rewind(snapshot: str, occasion: str) -> str:
+    """Return the notice for the first session after a rewind of the work tree."""
+    return (
+        f"The operator rewound the work tree to snapshot {to_one_line(snapshot)}"
+        f" ({to_one_line(occasion)}). Files and commits are as they were then. Notes below may"
+        " describe work that no longer exists: look at the files first."
+    )
+
+
+def render_workspace(branch: str) -> str:
+    """Return the notice for a session in the agent's own clone or work tree."""
+    return (
+        f"You work in your own checkout of the repository, on the branch {branch}. Commit your work"
+        " to it. The operator's branches are read-only for you; in a clone, they are the remote"
+        f" branches {PROJECT_REMOTE}/*."
+    )
+
+
 def render_request(text: str) -> str:
-    """Return the notice with a person's request that the previous window had no room for."""
+    """Return the notice with a person's request that did not fit into the previous window."""
     return f"{_JUST_NOW}\n{text.strip()}"
 
 
 def find_request(prompt: str) -> str:
-    """Return the person's request at the end of a primer; empty if there is none."""
+    """Return the person's request at the end of a primer, or "" if there is none."""
     return prompt.rpartition(_JUST_NOW)[2].strip() if _JUST_NOW in prompt else ""
 
 
 INTRODUCTION = "This is the relay that the last cycle left for this one."
 TASK_OF_RELAY = " Its Next Action is the task now."
-"""Text that is added to the introduction of a relay with a directive."""
+"""Text added to a relay's introduction if the relay has a directive."""
 CONTINUATION = """\
 A session whose window is full began the work below. You continue it: the checkpoint says what is
 done and what is not.
@@ -159,7 +178,7 @@ its work. Look at the current state, then continue the task from where you were.
 
 
 def is_primer(text: str) -> bool:
-    """Return whether Rekindle wrote a prompt: it has a phrase that people would not write."""
+    """Return whether Rekindle wrote a prompt, based on phrases that people would not write."""
     begins = text.lstrip().startswith((_BANNER, INTRODUCTION))
     return begins or SOURCE_OF_TRUTH in text or CONTINUATION.strip() in text
 
@@ -170,12 +189,12 @@ def is_resume_prompt(text: str) -> bool:
 
 
 def count_utf16_units(text: str) -> int:
-    """Return the length of a text in UTF-16 units, which is how JavaScript programs count it."""
+    """Return a text's length in UTF-16 units, which is how JavaScript counts."""
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def cut_text(text: str, limit: int, rest: str) -> str:
-    """Return a text cut to `limit` UTF-16 units; a cut text says that `rest` has all of it."""
+    """Cut a text to `limit` UTF-16 units. If it was cut, it ends with a pointer to `rest`."""
     if count_utf16_units(text) <= limit:
         return text
     pointer = f"\n(cut here: read the rest in {rest} before you act)\n"
@@ -205,7 +224,7 @@ def _join_parts(primer: Primer) -> str:
 
 
 def _introduce_relay(relay: Relay) -> str:
-    """Return the relay below a line that introduces it."""
+    """Return the relay, preceded by a line that introduces it."""
     text = relays.render(relay).strip()
     if not text:
         return ""
@@ -226,7 +245,7 @@ def _drop_decisions(primer: Primer) -> Primer:
     pointer = f"(left out here; the whole relay: {primer.relay_path})\n\n"
     shorter = primer.relay.with_content(RelayField.KEY_DECISIONS, pointer)
     if shorter.next_action != primer.relay.next_action:
-        return primer  # the directive is inside the section with the decisions
+        return primer  # the section with the decisions contains the directive
     return _with_relay_if_shorter(primer, shorter)
 
 
@@ -246,7 +265,7 @@ def _with_directive_only(primer: Primer) -> Primer:
 
 
 def _with_short_rules(primer: Primer) -> Primer:
-    """Shorten the rules, so that long rules do not crowd out the task."""
+    """Shorten the rules, because long rules could crowd out the task."""
     rules = cut_text(primer.rules, RULES_CHARACTERS, "the file of your rules")
     return msgspec.structs.replace(primer, rules=rules)
 

@@ -1,4 +1,4 @@
-"""The progress file: the work of each cycle, newest first, for people and not for sessions."""
+"""The progress file: a list of all cycles, newest first, for people rather than sessions."""
 
 from collections.abc import Iterable
 from datetime import datetime

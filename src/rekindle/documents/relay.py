@@ -1,8 +1,8 @@
 """The relay: the state that one cycle hands to the next, in seven fields.
 
-A relay keeps its original text. Fields are located in the text, and a change replaces the text of
-one field and no other byte. Agents and people write relays, so headings are recognised in many
-forms: any level, with emoji, numbers, emphasis, plurals and suffixes such as `(Cycle #12)`.
+A relay keeps its original text. Fields are located in the text, and changing a field replaces only
+that field's text. Agents and people write relays, so headings are recognised in many forms: any
+level, with emoji, numbers, emphasis, plurals and suffixes such as `(Cycle #12)`.
 """
 
 import re
@@ -21,7 +21,7 @@ from rekindle.formats.outline import Outline
 
 SCHEMA = 1
 DONE_DIRECTIVE = "DONE"
-"""Text of a Next Action that reports that all of the work is done."""
+"""Next Action text that reports that all of the work is done."""
 
 
 class RelayField(StrEnum):
@@ -55,7 +55,7 @@ _STAND_INS = (
     "下一步行动",
     "下一步",
 )
-"""Headings under which handover files without a Next Action have their directive."""
+"""Headings that contain the directive in handover files without a Next Action."""
 
 _SUFFIX = re.compile(r"\s*$|\s*[^\w\s]|\s+(?:[\W\d]|this\b|for\b|in\b|of\b|after\b|cycle\b|update)")
 _PLACEHOLDER = re.compile(
@@ -78,14 +78,14 @@ class RelayDecision(msgspec.Struct, frozen=True):
     rationale: str
     made: date | None
     source: str
-    """Lines of the relay with the decision, unchanged."""
+    """The relay lines that contain the decision, unchanged."""
 
 
 class Relay(msgspec.Struct, frozen=True):
     outline: Outline
 
     def places(self, field: RelayField) -> list[int]:
-        """Return the indexes of a field's sections, shallowest first; the first one governs."""
+        """Return the indexes of a field's sections, highest level first; the first one counts."""
         sections = self.outline.sections
         places = [i for i, section in enumerate(sections) if match_field(section.title) is field]
         if not places and field is RelayField.NEXT_ACTION:
@@ -109,7 +109,7 @@ class Relay(msgspec.Struct, frozen=True):
         return "\n".join(part for part in self._read_governing() if part.strip())
 
     def _read_governing(self) -> tuple[str, ...]:
-        """Return the directive in the governing Next Action's heading, and the text below."""
+        """Return the directive in the Next Action's heading, and the text below it."""
         places = self.places(RelayField.NEXT_ACTION)
         if not places:
             return ()
@@ -119,7 +119,7 @@ class Relay(msgspec.Struct, frozen=True):
 
     @property
     def owners(self) -> list[RelayField | None]:
-        """Return the field of each section: its own, or that of a heading above it."""
+        """Return each section's field: its own, or the one from a heading above it."""
         directives = {
             index
             for place in self.places(RelayField.NEXT_ACTION)
@@ -138,10 +138,10 @@ class Relay(msgspec.Struct, frozen=True):
     @property
     def decisions(self) -> tuple[RelayDecision, ...]:
         decisions: list[RelayDecision] = []
-        seen: set[int] = set()
+        covered: set[int] = set()
         for place in self.places(RelayField.KEY_DECISIONS):
-            if place not in seen:  # otherwise the section is part of one that was already counted
-                seen.update(self.outline.extent(place))
+            if place not in covered:  # skip subsections of a section that was already counted
+                covered.update(self.outline.extent(place))
                 blocks = outline.split_blocks(self.outline.content(place))
                 for block in blocks:
                     if _ITEM.match(block):
@@ -151,7 +151,7 @@ class Relay(msgspec.Struct, frozen=True):
         return tuple(decisions)
 
     def with_content(self, field: RelayField, content: str) -> "Relay":
-        """Return this relay with one field's text replaced and every other byte unchanged."""
+        """Return a copy with this field's text replaced and every other byte unchanged."""
         places = self.places(field)
         if places:
             return Relay(self.outline.replace_content(places[0], content))
@@ -180,9 +180,9 @@ def compose(fields: Mapping[RelayField, str]) -> Relay:
     return parse("\n".join(parts))
 
 
-@lru_cache(maxsize=4096)  # all relays of a history have the same titles
+@lru_cache(maxsize=4096)  # cached, because all relays in a history have the same titles
 def match_field(title: str) -> RelayField | None:
-    """Return the field that a heading names, ignoring its decoration; None if it names no field."""
+    """Return the field that a heading names, ignoring decoration, or None if it names none."""
     plain = outline.normalize_title(title)
     for field, spellings in _SPELLINGS.items():
         for spelling in spellings:
@@ -207,14 +207,14 @@ def _contains_text(title: str) -> bool:
 
 
 def _list_rows(block: str) -> list[str]:
-    """Return the rows of a table without its header."""
+    """Return a table's rows without the header."""
     rows = outline.split_lines(block)
     rule = next((i for i, line in enumerate(rows) if i and _TABLE_RULE.match(line)), len(rows))
     return [line for line in rows[rule + 1 :] if line.lstrip().startswith("|")]
 
 
 def _parse_row(line: str) -> RelayDecision:
-    """Parse a decision from a table row: the decision, its reason, then its author or date."""
+    """Parse a table row into a decision, its reason, and its author or date."""
     cells = [" ".join(cell.split()) for cell in line.strip().strip("|").split("|")]
     decision, *reasons = [cell for cell in cells if not cell.strip("#.").isdecimal()] or [""]
     return RelayDecision(decision, reasons[0] if reasons else "", _find_date(line), line)

@@ -6,6 +6,8 @@ from typing import Any
 
 import msgspec
 
+DAEMON_GROUP = "supervisors"
+"""Control group of the daemon and the supervisors, below the unit's own group."""
 _ESCAPED = {"\\": "\\\\", '"': '\\"', "%": "%%", "\n": "\\n", "$": "$$"}
 _UNSAFE = frozenset("\"'\\$")
 
@@ -16,11 +18,11 @@ class ServiceUnit(msgspec.Struct, frozen=True):
     folder: str
     environment: Mapping[str, str]
     every: bool = False
-    """Whether the unit serves all trusted projects; `folder` is then not a project."""
+    """Whether the unit serves all trusted projects. In that case, `folder` is not a project."""
 
 
 def render_systemd(service: ServiceUnit) -> str:
-    """Return a user unit for the daemon; agents survive when the daemon stops or is upgraded."""
+    """Return a user unit for the daemon. Agents keep running if it stops or is upgraded."""
     return (
         "[Unit]\n"
         f"Description=Rekindle keeps the agents of {_render_command(service)} running\n"
@@ -29,9 +31,12 @@ def render_systemd(service: ServiceUnit) -> str:
         "Restart=always\n"
         "RestartSec=2\n"
         "KillMode=process\n"
-        # Each launch gets its own control group, so that the processes it leaves behind can be
-        # found.
-        "Delegate=yes\n\n"
+        # Each launch gets its own control group, so Rekindle can find the processes it leaves
+        # behind.
+        "Delegate=yes\n"
+        # The kernel limits only groups whose parent contains no processes. Before version 254,
+        # systemd ignores this key.
+        f"DelegateSubgroup={DAEMON_GROUP}\n\n"
         "[Install]\n"
         "WantedBy=default.target\n"
     )
@@ -44,7 +49,7 @@ def render_systemd_once(service: ServiceUnit) -> str:
 
 
 def render_systemd_timer(service: ServiceUnit, at: str, zone: str, every: str = "") -> str:
-    """Return the timer that starts the unit for briefs at a time of day, or later if it was missed.
+    """Return the timer that starts the brief unit at a time of day, or later if that was missed.
 
     `every` is an additional interval, or the only one if there is no time of day.
     """
@@ -62,7 +67,7 @@ def render_launchd(service: ServiceUnit) -> bytes:
 
 
 def render_launchd_timer(service: ServiceUnit, seconds: int) -> bytes:
-    """Return a job that checks regularly whether a brief is due: launchd has no time zones."""
+    """Return a job that regularly checks for due briefs, because launchd has no time zones."""
     return plistlib.dumps({**_make_label(service), "StartInterval": seconds})
 
 
@@ -96,14 +101,14 @@ def _render_start(service: ServiceUnit) -> str:
 
 
 def _make_startable(argv: tuple[str, ...]) -> tuple[str, ...]:
-    """Wrap a program in a shell if its path has quotes or a `$`, which systemd does not support."""
+    """Wrap a program in a shell if systemd does not support the quotes or `$` in its path."""
     if not _UNSAFE & set(argv[0]):
         return argv
     return ("/bin/sh", "-c", 'exec "$0" "$@"', *argv)
 
 
 def _quote_word(word: str, *, command: bool = True) -> str:
-    """Quote a word for systemd, so that specifiers and variables in it are taken literally."""
+    """Quote a word so that systemd takes its specifiers and variables literally."""
     escapes = (
         _ESCAPED
         if command

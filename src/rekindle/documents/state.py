@@ -1,7 +1,7 @@
-"""State: the machine-readable state of an agent, in the schema that Phoenix tools use.
+"""An agent's machine-readable state, in the schema that Phoenix tools use.
 
-Unknown fields are kept, at the top level and in every loop. `check` is a hash of the other fields:
-if it does not match, a person or another tool edited the file, and Rekindle adopts the edits.
+Unknown fields are kept, both at the top level and in loops. `check` is a hash of the other fields.
+If it does not match, a person or another tool edited the file, and Rekindle adopts the edits.
 """
 
 from datetime import UTC, datetime
@@ -42,7 +42,7 @@ class Resolution(msgspec.Struct, frozen=True):
 class State(msgspec.Struct, frozen=True):
     agent: str
     seq: int = 0
-    """Position in the log of the last event in the state; any other difference is an edit."""
+    """Log position of the last event in the state. Any other difference is an edit."""
     last_active: datetime | None = None
     open_loops: tuple[OpenLoop, ...] = ()
     resolved: tuple[Resolution, ...] = ()
@@ -51,7 +51,7 @@ class State(msgspec.Struct, frozen=True):
 
 
 def parse(data: bytes) -> State:
-    """Parse a state in which any field may be missing; raise a DocumentError for invalid JSON."""
+    """Parse a state in which any field may be missing. Raise a DocumentError for invalid JSON."""
     raw = json_codec.decode_object(data, "state.json", schema=SCHEMA)
     json_codec.refuse_repeated_keys(data, "state.json")
     seq = raw.get("seq")
@@ -77,13 +77,13 @@ def render(state: State) -> bytes:
 def is_unedited(data: bytes) -> bool:
     """Return whether Rekindle wrote these bytes: the check matches and no key is repeated."""
     raw = json_codec.decode_object(data, "state.json", schema=SCHEMA)
-    whole = json_codec.encode_pretty(raw, "state.json")
+    encoded = json_codec.encode_pretty(raw, "state.json")
     check = raw.pop("check", None)
-    return bool(check == _compute_check(raw)) and whole == data
+    return bool(check == _compute_check(raw)) and encoded == data
 
 
 def parse_time(value: object) -> datetime | None:
-    """Parse an ISO 8601 time, as UTC if it has no zone; return None if the text is not a time."""
+    """Parse an ISO 8601 time, or return None if it is invalid. A time without a zone is in UTC."""
     if not isinstance(value, str):
         return None
     try:
@@ -124,7 +124,7 @@ def _to_builtins(state: State) -> dict[str, Any]:
 
 
 def _parse_open_loop(item: object) -> OpenLoop:
-    if isinstance(item, str):  # people often begin with a list of plain sentences
+    if isinstance(item, str):  # people often start with a list of plain sentences
         line = to_one_line(item)
         return OpenLoop(id=derive_id(line), text=line, added="")
     fields = _require_object(item, "open_loops")

@@ -6,6 +6,7 @@ The exception tree, with the exit code that a command returns for each:
     ├── UsageError                    2
     │   └── AnswerError               2
     ├── ManifestError                 3
+    │   ├── ContractError             3
     │   ├── ManifestMissingError      3
     │   ├── NotifyError               3
     │   │   └── NotifyVariableError   3
@@ -37,9 +38,11 @@ The exception tree, with the exit code that a command returns for each:
     │   ├── UnknownAgentError         7
     │   └── UnknownQuestionError      7
     ├── CheckFailedError              8
+    │   └── MergeConflictError        8
     ├── AgentError                    9
     │   ├── PluginError               9
     │   ├── ProgramMissingError       9
+    │   ├── SandboxError              9
     │   ├── StoppedError              9
     │   ├── SummaryError              9
     │   │   └── OverBudgetError       9
@@ -56,6 +59,7 @@ what to do next (`error.hint`).
 
 from rekindle.errors.files import (
     AuditError,
+    ContractError,
     DocumentError,
     ForgedCommandError,
     LogMissingError,
@@ -75,7 +79,7 @@ from rekindle.errors.files import (
     WorkspaceError,
     translate_os_errors,
 )
-from rekindle.errors.ownership import (
+from rekindle.errors.owners import (
     BusyError,
     ConfinedError,
     FencedError,
@@ -91,6 +95,7 @@ from rekindle.errors.requests import (
     CalledByAgentError,
     CheckFailedError,
     ClosedQuestionError,
+    MergeConflictError,
     NotFoundError,
     NotOnFleetError,
     UnknownAgentError,
@@ -108,6 +113,7 @@ from rekindle.errors.runs import (
     PlainTextError,
     PluginError,
     ProgramMissingError,
+    SandboxError,
     StoppedError,
     SummaryError,
     UnfinishedError,
@@ -123,6 +129,7 @@ __all__ = [
     "ClosedQuestionError",
     "CodecKeyError",
     "ConfinedError",
+    "ContractError",
     "DocumentError",
     "EngineError",
     "FencedError",
@@ -132,6 +139,7 @@ __all__ = [
     "LogMissingError",
     "ManifestError",
     "ManifestMissingError",
+    "MergeConflictError",
     "NewerSchemaError",
     "NotFoundError",
     "NotOnFleetError",
@@ -145,6 +153,7 @@ __all__ = [
     "PluginError",
     "ProgramMissingError",
     "RekindleError",
+    "SandboxError",
     "StalePushError",
     "StopUnrecordedError",
     "StoppedError",

@@ -8,10 +8,10 @@ from rekindle.errors.root import RekindleError
 
 
 class ManifestError(RekindleError):
-    """Raised when rekindle.yaml is not valid; the message names the line."""
+    """Raised when rekindle.yaml is not valid. The message names the line."""
 
     exit_code = 3
-    meaning = "rekindle.yaml is missing or invalid; the message names the line"
+    meaning = "rekindle.yaml is missing or invalid (the message names the line)"
 
     def __init__(
         self, message: str, *, file: str = "rekindle.yaml", line: int | None = None, hint: str = ""
@@ -35,7 +35,7 @@ class ManifestMissingError(ManifestError):
 
 
 class NotifyError(ManifestError):
-    """Raised when an address under `notify:` cannot be used; the message never shows it."""
+    """Raised when an address under `notify:` cannot be used. The message omits the address."""
 
 
 class NotifyVariableError(NotifyError):
@@ -51,7 +51,7 @@ class NotifyVariableError(NotifyError):
 
 
 class UnacceptedError(ManifestError):
-    """Raised when the operator has not accepted some settings, which an agent may have written."""
+    """Raised when the operator must accept settings that an agent may have written."""
 
     def __init__(self, settings: str, reason: str, accepted_by: str) -> None:
         super().__init__(f"{settings}: {reason}", hint=f"check rekindle.yaml, then {accepted_by}")
@@ -68,11 +68,15 @@ class UnenforceableError(ManifestError):
         self.rule = rule
 
 
+class ContractError(ManifestError):
+    """Raised when a contract of a pipeline cannot be checked on this host."""
+
+
 class UntrustedError(RekindleError):
     """Raised when this user has not accepted the folder's manifest and state on this host."""
 
     exit_code = 11
-    meaning = "this folder is not trusted: the user has not accepted its rekindle.yaml here"
+    meaning = "you have not accepted this folder and its rekindle.yaml on this host"
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
@@ -87,7 +91,7 @@ class DocumentError(RekindleError):
     """Raised when a file or record is not a valid document."""
 
     exit_code = 4
-    meaning = "a document could not be read"
+    meaning = "a document could not be parsed"
 
     def __init__(self, document: str, reason: str, *, hint: str = "") -> None:
         super().__init__(f"{document}: {reason}", hint=hint)
@@ -145,7 +149,7 @@ _TAMPERED = {
 
 
 class TamperedLogError(DocumentError):
-    """Raised when the log is not the one that Rekindle wrote on this host; no agent is started."""
+    """Raised when the log is not what Rekindle wrote on this host. The agent is not started."""
 
     def __init__(self, agent: str, condition: str) -> None:
         super().__init__(
@@ -159,10 +163,10 @@ class TamperedLogError(DocumentError):
 
 
 class StoreError(RekindleError):
-    """Raised when the file system refuses an operation; data acknowledged earlier is intact."""
+    """Raised when the file system refuses an operation. Acknowledged data is intact."""
 
     exit_code = 5
-    meaning = "the file system refused an operation; data that was acknowledged before is intact"
+    meaning = "a file operation failed, but all acknowledged data is intact"
 
     def __init__(self, path: str, reason: str, *, errno: int | None = None, hint: str = "") -> None:
         super().__init__(f"{path}: {reason}", hint=hint)
@@ -172,16 +176,16 @@ class StoreError(RekindleError):
 
 
 class AuditError(StoreError):
-    """Raised when the git audit trail cannot be used; the log and the archive are complete."""
+    """Raised when the git audit trail cannot be used. The log and the archive are complete."""
 
     def __init__(self, cause: str, reason: str, *, hint: str) -> None:
         super().__init__("git audit trail", reason, hint=hint)
         self.cause = cause
-        """Word that identifies the obstacle and stays the same while the obstacle persists."""
+        """Name of the obstacle, which stays the same while the obstacle persists."""
 
 
 class StopUnrecordedError(StoreError):
-    """Raised when a stop could not be recorded; a running supervisor was stopped by a signal."""
+    """Raised when a stop could not be recorded. A running supervisor was stopped by a signal."""
 
     exit_code = 13
     meaning = "the agent was stopped, but the stop could not be recorded in its folder"
@@ -206,7 +210,7 @@ class StopUnrecordedError(StoreError):
 
 
 class OversizedError(StoreError):
-    """Raised when a file is too large to read at once."""
+    """Raised when a file is too large to read in one piece."""
 
     def __init__(self, path: str, most: int) -> None:
         super().__init__(
@@ -224,12 +228,12 @@ class UnsafePathError(StoreError):
 
 
 class WorkspaceError(StoreError):
-    """Raised when a workspace cannot be fetched or pushed; earlier pushes are safe."""
+    """Raised when a workspace cannot be fetched or pushed. Earlier pushes are safe."""
 
     def __init__(self, cause: str, reason: str, *, hint: str) -> None:
         super().__init__("workspace", reason, hint=hint)
         self.cause = cause
-        """Word that identifies the obstacle and stays the same while the obstacle persists."""
+        """Name of the obstacle, which stays the same while the obstacle persists."""
 
 
 _HINTS = {

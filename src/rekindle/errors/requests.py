@@ -9,7 +9,7 @@ class UsageError(RekindleError):
     """Raised when a name or an option is not valid."""
 
     exit_code = 2
-    meaning = "the command line is wrong"
+    meaning = "the command line is invalid"
 
 
 class AnswerError(UsageError):
@@ -30,16 +30,16 @@ class NotFoundError(RekindleError):
     """Raised when a name does not match anything."""
 
     exit_code = 7
-    meaning = "no such agent, loop, revision or open question"
+    meaning = "the agent, loop, revision or open question does not exist"
 
 
 class UnknownAgentError(NotFoundError):
     """Raised when the manifest has no agent with the given name."""
 
-    def __init__(self, agent: str, known: Iterable[str]) -> None:
+    def __init__(self, agent: str, known_names: Iterable[str]) -> None:
         from difflib import get_close_matches  # noqa: PLC0415 - only a typo needs it
 
-        names = list(known)
+        names = list(known_names)
         listed = f"has {', '.join(names)}" if names else "has no agents yet"
         like = get_close_matches(agent, names, n=1)
         correct = f"did you mean {like[0]}? Otherwise add" if like else "add"
@@ -78,7 +78,7 @@ class ClosedQuestionError(NotFoundError):
     """Raised when a question no longer accepts answers."""
 
     def __init__(self, question: str, reason: str, command: str = "") -> None:
-        """Create the error; `command` continues the agent if it is not running."""
+        """Create the error. `command` continues the agent if it is not running."""
         shows = "`rekindle status` shows what the agent needs now"
         super().__init__(
             f"question {question} is closed: {reason}",
@@ -89,17 +89,29 @@ class ClosedQuestionError(NotFoundError):
 
 
 class CheckFailedError(RekindleError):
-    """Raised when a check found problems, which have been printed."""
+    """Raised when a check found problems and printed them."""
 
     exit_code = 8
     meaning = "a check found problems and printed them"
 
 
+class MergeConflictError(CheckFailedError):
+    """Raised when an agent's branch and the user's branch change the same lines."""
+
+    def __init__(self, branch: str, target: str, conflicts: tuple[str, ...], *, hint: str) -> None:
+        self.branch, self.target, self.conflicts = branch, target, conflicts
+        super().__init__(
+            f"{branch} cannot be merged into {target}: conflicts in {', '.join(conflicts)}; your "
+            "checkout was not changed",
+            hint=hint,
+        )
+
+
 class CalledByAgentError(RekindleError):
-    """Raised when an agent calls a command that decides which agents of its project run."""
+    """Raised when an agent runs a command that only the operator may use."""
 
     exit_code = 14
-    meaning = "an agent called a command that is reserved for the operator"
+    meaning = "an agent ran a command that is reserved for the operator"
 
     def __init__(self, command: str, agent: str) -> None:
         super().__init__(

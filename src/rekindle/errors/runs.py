@@ -1,4 +1,4 @@
-"""Errors about running agents: their programs, their models and the engine of a fleet."""
+"""Errors about running agents: their programs, their models and the fleet's engine."""
 
 from collections.abc import Iterable
 
@@ -9,7 +9,7 @@ class AgentError(RekindleError):
     """Raised when the agent could not be started, or its run stopped before the work was done."""
 
     exit_code = 9
-    meaning = "the agent, or a program that it needs, could not be started or did not answer"
+    meaning = "the agent or a program that it needs did not start or did not answer"
 
 
 class PluginError(AgentError):
@@ -33,6 +33,10 @@ class ProgramMissingError(AgentError):
         self.reason = reason
 
 
+class SandboxError(AgentError):
+    """Raised when `sandbox:` is on but no sandbox can be created. The agent is not started."""
+
+
 class StoppedError(AgentError):
     """Raised when a stop is requested while Rekindle waits for a model's answer."""
 
@@ -41,7 +45,7 @@ class StoppedError(AgentError):
 
 
 class SummaryError(AgentError):
-    """Raised when a summarizer did not answer; the attempt may still have cost something."""
+    """Raised when a summarizer did not answer. The attempt may still have cost something."""
 
     def __init__(self, message: str, *, hint: str = "", usd: float = 0.0, tokens: int = 0) -> None:
         super().__init__(message, hint=hint)
@@ -50,7 +54,7 @@ class SummaryError(AgentError):
 
 
 class OverBudgetError(SummaryError):
-    """Raised when the input exceeds the summarizer's limit; it is never truncated silently."""
+    """Raised when the input exceeds the summarizer's limit. It is never truncated silently."""
 
     def __init__(self, size: int, cap: int) -> None:
         super().__init__(
@@ -62,7 +66,7 @@ class OverBudgetError(SummaryError):
 
 
 class UnfinishedError(AgentError):
-    """Raised when a run stops or pauses before its work is done; the exit code says why."""
+    """Raised when a run stops or pauses before its work is done. The exit code shows why."""
 
     def __init__(self, message: str, *, hint: str, outcome: str, exit_code: int) -> None:
         super().__init__(message, hint=hint)
@@ -71,24 +75,24 @@ class UnfinishedError(AgentError):
 
 
 class EngineError(RekindleError):
-    """Raised when a fleet's engine cannot be reached or refuses access; keys are never shown."""
+    """Raised when a fleet's engine cannot be reached or refuses access. Keys are never shown."""
 
     exit_code = 10
-    meaning = "the engine of the fleet could not be reached, or refused access"
+    meaning = "the fleet's engine could not be reached or denied access"
 
     def __init__(self, cause: str, message: str, *, hint: str) -> None:
         super().__init__(message, hint=hint)
         self.cause = cause
-        """One word for the cause: unreachable, namespace, tls, credentials, keys, attributes,
-        program or extra; for errors about an agent: unanswered, ended or refused.
+        """Cause in one word: unreachable, namespace, tls, credentials, keys, attributes, program or
+        extra. For errors about an agent: unanswered, ended or refused.
         """
 
 
 class CodecKeyError(EngineError):
     """Raised when a document was encrypted with a key that is not configured here."""
 
-    def __init__(self, wanted: str, known: Iterable[str]) -> None:
-        available = ", ".join(known) or "none"
+    def __init__(self, wanted: str, known_keys: Iterable[str]) -> None:
+        available = ", ".join(known_keys) or "none"
         super().__init__(
             "keys",
             f"a document in the engine was encrypted with the key {wanted}, which is not "
@@ -102,7 +106,7 @@ class CodecKeyError(EngineError):
 
 
 class PlainTextError(EngineError):
-    """Raised when the engine has plain text, but only encrypted documents are accepted."""
+    """Raised when the engine returns plain text but only encrypted documents are accepted."""
 
     def __init__(self, workflow: str) -> None:
         of = f" of {workflow}" if workflow else ""

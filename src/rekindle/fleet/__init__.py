@@ -1,6 +1,6 @@
-"""Run agents on many hosts: an engine stores them, and any host of a pool runs their cycles.
+"""Run agents on many hosts: an engine stores their state, and any host in a pool runs their cycles.
 
-Importing this package without the `fleet` extra raises an error that says how to install it.
+Without the `fleet` extra, importing this package raises an error that says how to install it.
 """
 
 from importlib.util import find_spec

@@ -1,1 +1,1 @@
-"""The steps of each operation, in order. Flows access the outside world through ports."""
+"""The steps that make up each operation. Flows reach the outside world only through ports."""

@@ -1,9 +1,8 @@
-"""Adopt the documents of another agent loop as if a person had written them.
+"""Adopt another agent loop's documents as if a person had written them.
 
-The documents are written in the order state, brief, relay, followed by the event that records the
-adoption. After a crash in between, running the same command again repeats the writes, and nothing
-is lost. Each source is adopted only once, because a second adoption would undo the agent's work
-since the first.
+The state is written first, then the brief, the relay, and an event that records the adoption. After
+a crash, running the command again repeats the writes without losing anything. Each source is
+adopted only once, because a second adoption would undo what the agent has done since the first.
 """
 
 from datetime import datetime
@@ -31,16 +30,16 @@ BY_PERSON = "person"
 class AdoptionResult(msgspec.Struct, frozen=True):
     took: tuple[str, ...] = ()
     trimmed: str = ""
-    """Archive path of the text trimmed from the relay; empty if the relay fits the size cap."""
+    """Archive path of the text trimmed from the relay; empty if nothing was trimmed."""
     over_cap: bool = False
     is_known: bool = False
-    """Whether this source had already been adopted."""
+    """Whether this source was adopted before."""
 
 
 def adopt_documents(
     store: FileStore,
     agent: str,
-    found: FoundDocuments,
+    documents: FoundDocuments,
     plan: AdoptionPlan,
     *,
     cap: int,
@@ -48,9 +47,9 @@ def adopt_documents(
 ) -> AdoptionResult:
     with store.writer(agent, take_over=take_over) as writer:
         writer.fold()
-        if _is_known(store, agent, found.sha256):
+        if _is_known(store, agent, documents.sha256):
             return AdoptionResult(is_known=True)
-        took = _adopt_state(store, writer, found, plan)
+        took = _adopt_state(store, writer, documents, plan)
         if plan.brief is not None:
             before = writer.projection.documents.get("brief")
             data = store.redaction.text(briefs.render(plan.brief)).encode()
@@ -67,7 +66,9 @@ def adopt_documents(
                 f"the relay: ~{render_count(committed.tokens, 'token')}, next: {committed.headline}"
             )
         writer.append(
-            events.SourceAdopted(ts=writer.now(), source=str(found.path), sha256=found.sha256)
+            events.SourceAdopted(
+                ts=writer.now(), source=str(documents.path), sha256=documents.sha256
+            )
         )
         writer.project()
     return AdoptionResult(tuple(took), trimmed, over_cap)
@@ -81,7 +82,7 @@ def _is_known(store: FileStore, agent: str, sha256: str) -> bool:
 
 
 def _hash_committed(store: FileStore, relay: Relay, cap: int) -> str:
-    """Return the hash that a relay will have once it is committed."""
+    """Return the hash that the relay will have after it is committed."""
     redacted = relays.parse(store.redaction.text(relays.render(relay)))
     return json_codec.hash_bytes(relays.render(trim.trim_relay(redacted, cap).relay).encode())
 
@@ -94,7 +95,7 @@ def _adopt_state(
     now = writer.now()
     edited = state.State(agent="")
     if plan.state is not None:
-        # The stored projection is redacted, so compare with redacted data.
+        # The projection holds redacted data, so redact before comparing.
         data = documents.parts[STATE].removeprefix(b"\xef\xbb\xbf")
         edited = state.parse(store.redaction.json(data))
     closings = {closing.id: closing for closing in plan.closings}
@@ -121,5 +122,5 @@ def _adopt_state(
 
 
 def _clamp_time(when: datetime | None, now: datetime) -> datetime | None:
-    """Return the given time, or `now` if the time is in the future."""
+    """Return the time, or `now` if the time is in the future."""
     return min(when, now) if when else None

@@ -1,6 +1,6 @@
-"""Read an agent's relay and brief from the store, if they are valid.
+"""Read an agent's relay and brief, if they are valid.
 
-A document can be invalid because a person or the agent edited it. The next write sets the invalid
+An edit by a person or the agent can make a document invalid. The next write sets an invalid
 document aside and reports it.
 """
 
@@ -22,7 +22,7 @@ def read_relay(store: FileStore, agent: str) -> Relay | None:
 
 
 def parse_brief(data: bytes | None) -> Brief | None:
-    """Return a brief parsed from its stored bytes, or None if it is missing or invalid."""
+    """Parse a stored brief. Return None if it is missing or invalid."""
     try:
         return briefs.parse(data) if data else None
     except DocumentError:

@@ -1,4 +1,4 @@
-"""The inputs of a supervisor: its agent, its ports, and the reports it sends."""
+"""A supervisor's inputs: its agent, its ports, and the reports that it sends."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -6,16 +6,28 @@ from datetime import datetime
 
 import msgspec
 
+from rekindle.documents.commits.snapshot_commit import Snapshot, SnapshotLabel
 from rekindle.documents.events import WorkSigns
 from rekindle.documents.launches import launch_types
 from rekindle.documents.launches.launch_types import LaunchExit, OutputItem
-from rekindle.documents.manifest import Budget, ModelPrice, Persona
+from rekindle.documents.manifest import ModelPrice, Persona
+from rekindle.documents.manifest_keys import Budget
 from rekindle.errors import RekindleError
 from rekindle.policy.exits.stop_reasons import StopReason
 from rekindle.policy.operator.notification_kinds import NotificationKind
+from rekindle.policy.sandbox.mounts import SandboxPaths
+from rekindle.policy.sandbox.profile import SandboxProfile
 from rekindle.policy.settings.runtime_settings import FOLD_EVERY_SECONDS, Settings
 from rekindle.ports import Harness, Processes
 from rekindle.stores.files import FileStore
+from rekindle.system.git.agent_checkout import NewCheckout
+
+
+class AgentSandbox(msgspec.Struct, frozen=True):
+    """An agent's sandbox. The paths that depend on the launch are still empty."""
+
+    profile: SandboxProfile
+    paths: SandboxPaths
 
 
 class AgentSpec(msgspec.Struct, frozen=True):
@@ -34,40 +46,51 @@ class AgentSpec(msgspec.Struct, frozen=True):
     scratch: str = ""
     """Folder outside the workspace for files that a launch passes to the CLI."""
     protected: tuple[str, ...] = ()
-    """Paths the agent must not write to, because they control what runs outside the sandbox."""
+    """Paths that the agent must not write, because they control code outside the sandbox."""
     path: str = ""
-    """PATH for the agent's commands; empty to use the CLI's own PATH."""
+    """PATH for the agent's commands; empty for the CLI's own PATH."""
     program: tuple[str, ...] = ()
-    """Command to run instead of the CLI's own program; empty to run the CLI itself."""
+    """Command to run instead of the CLI's own program; empty for the CLI itself."""
     instructions: str = ""
-    """Text of the persona's system prompt."""
+    """The persona's system prompt."""
     budget: Budget | None = None
     prices: Mapping[str, ModelPrice] = {}
     stays: bool = False
-    """Whether the agent runs in a terminal where a person works with it."""
+    """Whether the agent runs in a terminal where the user works with it."""
     cycles: int = 1
-    """Maximum number of cycles in a run; 0 means unlimited."""
+    """Maximum number of cycles in a run; 0 for no limit."""
     until_claimed: bool = False
     """Whether `until:` runs only after the agent has reported that it is done."""
     converges: bool = False
-    """Whether each topic must go through three stages in order: options, a choice, and work."""
+    """Whether each topic goes through three stages: options, a choice, and the work."""
     threshold: int | None = None
-    """Context-window usage, in percent, at which a fresh session takes over; None to disable."""
+    """Window usage in percent at which a fresh session takes over; None to disable handoffs."""
     keep: tuple[str, ...] = ()
-    """Command-line patterns; processes that match one outlive the launch that started them."""
+    """Patterns for command lines. Matching processes may outlive their launch."""
     may_control: bool = False
-    """Whether commands run by the agent may start and stop other agents of its project."""
+    """Whether the agent may start and stop other agents in its project."""
     drafts: bool = False
-    """Whether the agent is asked to write the relay for the next cycle."""
+    """Whether the agent is asked to write a relay for the next cycle."""
     persona_name: str = "default"
     project: str = ""
-    """The folder that contains the manifest."""
+    """Folder that contains the manifest."""
     relay: str = ""
-    """Path of the agent's own relay file, relative to the manifest; empty if there is none."""
+    """Path of the agent's own relay file, relative to the manifest; empty if unset."""
+    prepare: tuple[str, ...] = ()
+    """Command that runs once in a new workspace; empty if there is none."""
+    branch: str = ""
+    """Branch of the agent's own clone or work tree; empty if it works in the user's checkout."""
+    sandbox: AgentSandbox | None = None
+    """Sandbox around the whole CLI; None if there is none."""
+
+    @property
+    def marks(self) -> str:
+        """Folder for the hooks' marks. In a sandbox, the scratch folder is read-only."""
+        return self.sandbox.paths.marks if self.sandbox else self.scratch
 
 
 class LaunchReport(msgspec.Struct, frozen=True):
-    """Report that the supervisor is about to start a process."""
+    """The supervisor is about to start a process."""
 
     cycle: int
     session: str
@@ -77,83 +100,91 @@ class LaunchReport(msgspec.Struct, frozen=True):
 
 
 class RefusedCallReport(msgspec.Struct, frozen=True):
-    """Report that the CLI refused a tool call because no rule permits it."""
+    """The CLI refused a tool call because no rule allows it."""
 
     call: str
-    """The tool and its arguments, on one line."""
+    """Tool and arguments, on one line."""
     command: str = ""
-    """The command that answers the question about this call; empty if there is no question."""
+    """Command that answers the question about this call; empty if there is no question."""
     is_repeated: bool = False
-    """Whether the call was reported before, and is reported again because it now has a question."""
+    """Whether the call was reported before, without a question."""
 
 
 class ExitReport(msgspec.Struct, frozen=True):
-    """Report that a process has exited."""
+    """A process has exited."""
 
     exit: LaunchExit
     swept: int
 
 
 class HandoffReport(msgspec.Struct, frozen=True):
-    """Report that a session has handed its work over to a fresh session in the same cycle."""
+    """A session was handed over to a fresh session in the same cycle."""
 
     how: str
-    """How the checkpoint was written: `headless` (by a model) or `mechanical` (without one)."""
+    """How the checkpoint was written: `headless` (by a model) or `mechanical`."""
     words: str = ""
-    """Why the checkpoint was written without a model."""
+    """Why no model wrote the checkpoint."""
 
 
 class CycleReport(msgspec.Struct, frozen=True):
-    """Report that a cycle has ended."""
+    """A cycle has ended."""
 
     cycle: int
     how: str
     verdict: str
     words: str
     refused: str = ""
-    """Why `until:` or the review rejected the end of the run; empty if neither did."""
+    """Why `until:` or the review rejected the end; empty if neither did."""
 
 
 class TroubleReport(msgspec.Struct, frozen=True):
-    """Report of a problem that does not stop the agent."""
+    """A problem has occurred that does not stop the agent."""
 
     words: str
 
 
 class HangReport(msgspec.Struct, frozen=True):
-    """Report that a process shows no sign of life, whether or not the supervisor ended it."""
+    """A process shows no sign of life. The supervisor may have ended it."""
 
     words: str
     ended: bool
 
 
+class RefusedHostReport(msgspec.Struct, frozen=True):
+    """The sandbox refused a connection to a host."""
+
+    host: str
+    permission: str
+    """Line in rekindle.yaml that would allow the host."""
+
+
 class SettingsReport(msgspec.Struct, frozen=True):
-    """Report that the operator's command accepts changed settings."""
+    """The operator's command accepts changed settings."""
 
     changes: list[str]
 
 
 class WaitReport(msgspec.Struct, frozen=True):
-    """Report that the supervisor waits until a given time before it starts anything."""
+    """The supervisor is waiting until a given time."""
 
     why: str
     until: datetime
 
 
 class SkippedWaitReport(msgspec.Struct, frozen=True):
-    """Report that a wait is skipped, because the operator stopped and restarted the agent."""
+    """A wait is skipped because the operator stopped and restarted the agent."""
 
     why: str
     until: datetime
 
 
 class SafeModeReport(msgspec.Struct, frozen=True):
-    """Report that the agent is in safe mode: nothing runs until a person decides."""
+    """The agent is in safe mode: nothing runs until the operator decides."""
 
     why: str
     words: str
     command: str = ""
-    """The command that answers the safe-mode question; empty if there is no question."""
+    """Command that answers the safe-mode question; empty if there is no question."""
     takes_enter: bool = False
     """Whether pressing Enter at the terminal also answers the question."""
 
@@ -167,6 +198,7 @@ SupervisorReport = (
     | CycleReport
     | TroubleReport
     | HangReport
+    | RefusedHostReport
     | SettingsReport
     | WaitReport
     | SkippedWaitReport
@@ -180,6 +212,7 @@ REPORT_KINDS: Mapping[type[SupervisorReport], str] = {
     HandoffReport: "handoff.resumed",
     CycleReport: "cycle.ended",
     HangReport: "hang.detected",
+    RefusedHostReport: "host.refused",
     WaitReport: "wait.started",
     SkippedWaitReport: "wait.skipped",
     SafeModeReport: "safe_mode.entered",
@@ -198,63 +231,64 @@ REPORT_KINDS: Mapping[type[SupervisorReport], str] = {
     launch_types.CompactionReport: "cli.compacted",
     launch_types.FinalReport: "cli.finished",
 }
-"""Report names used in a host's output; same as the event kind if the log has such an event."""
+"""Names of the reports in a host's output. A report about an event is named after its kind."""
 
 
 class SupervisorPorts(msgspec.Struct, frozen=True):
-    """The ports that a supervisor uses."""
+    """Functions and settings that a supervisor uses."""
 
     store: FileStore
     processes: Processes
     settings: Settings
     clock: Callable[[], datetime]
     elapsed: Callable[[], float]
-    """Function that returns the time of a monotonic clock in seconds; it pauses while the host
-    sleeps.
-    """
+    """Returns monotonic time in seconds. The clock pauses while the host is asleep."""
     rest: Callable[[float], None]
-    """Function that sleeps for at most the given number of seconds."""
+    """Sleeps for at most the given number of seconds."""
     interrupted: Callable[[], int]
-    """Function that returns the number of stop signals received so far."""
+    """Returns the number of stop signals received so far."""
     by_hand: Callable[[], bool]
-    """Function that returns whether a person at the terminal requested the stop."""
+    """Returns whether the user stopped the supervisor at the terminal."""
     enter_pressed: Callable[[], bool]
-    """Function that returns whether a person at the terminal pressed Enter to continue."""
+    """Returns whether the user pressed Enter at the terminal to continue."""
     tell: Callable[[SupervisorReport], None]
     notify: Callable[[StopReason | NotificationKind, str], None]
-    """Function that notifies a person who is not at the terminal, given the occasion and a text."""
+    """Notifies a person who is not at the terminal, given a reason and a text."""
     stops: Callable[[], bool] = bool
-    """Function that returns whether to stop; polled while the supervisor waits for a program's
-    answer.
-    """
+    """Returns whether to stop; polled while a program's answer is pending."""
     fold_every: float = FOLD_EVERY_SECONDS
-    """Maximum interval between two folds of the hooks' reports into the log, in seconds."""
+    """Maximum number of seconds between inbox folds."""
     windows: Callable[[], Mapping[str, int]] = dict
-    """Function that returns the context-window sizes of the CLI's models, in tokens."""
+    """Returns the context-window sizes of the CLI's models, in tokens."""
     work: Callable[[], str] = str
-    """Function that returns a fingerprint of the git state of the agent's folder, or "" if unknown.
-    """
+    """Returns a fingerprint of the git state in the agent's folder, or "" if unknown."""
     signs: Callable[[str, float], WorkSigns | None] = lambda head, since: None  # noqa: ARG005 - unknown
-    """Function that returns the work done in the agent's folder since a commit and a Unix time, or
-    None if unknown.
+    """Returns the work done in the agent's folder since a commit and a Unix time, or None."""
+    take_snapshot: Callable[[SnapshotLabel], tuple[Snapshot, bool] | None] | None = None
+    """Takes a snapshot of the work tree; returns it and whether it is new, or None.
+
+    The function itself is None if the agent takes no snapshots.
+    """
+    open_workspace: Callable[[Callable[[], None], bool], NewCheckout | None] | None = None
+    """Creates or updates the agent's own clone or work tree; returns a new one, or None.
+
+    The arguments are a function that prepares a new one, and whether an old one is updated. The
+    function itself is None if the agent works in the user's checkout.
     """
     head: Callable[[], str] = str
-    """Function that returns the current commit in the agent's folder, or "" if unknown."""
+    """Returns the current commit in the agent's folder, or "" if unknown."""
     unaccepted: Callable[[], str] = str
-    """Function that returns a message about settings that the operator has not accepted, or ""."""
+    """Returns a message about settings that the operator has not accepted, or ""."""
     settings_stamp: Callable[[], object] = object
-    """Function that returns a cheap value, which changes whenever the result of `unaccepted` may
-    have changed.
-    """
+    """Returns a value that changes whenever `unaccepted` may return something else."""
     renewed: Callable[[], AgentSpec | None] = lambda: None
-    """Function that returns the agent with its current settings, or None if they have not changed.
-    """
+    """Returns the agent with its current settings, or None if they are unchanged."""
 
     @contextmanager
     def report_trouble(
         self, kind: type[RekindleError] | tuple[type[RekindleError], ...] = RekindleError
     ) -> Iterator[None]:
-        """Report errors of type `kind` raised in the block instead of raising them."""
+        """Catch errors of type `kind` and report them."""
         try:
             yield
         except kind as error:

@@ -1,8 +1,8 @@
 """Test whether a file system provides the guarantees that Rekindle relies on.
 
-All tests use the store's own code in a temporary folder, with child processes that are killed by
-process id. A power loss cannot be simulated: only a real one shows whether the disk keeps the
-writes that it has confirmed.
+The tests run the store's own code in a temporary folder, with child processes that are killed. They
+cannot simulate a power loss: only a real one shows whether the disk keeps the writes that it has
+confirmed.
 """
 
 import errno
@@ -39,49 +39,48 @@ _BLOCK = 64 * 1024
 _PATIENCE_SECONDS = 20.0
 _LEAST_KILLS = 10
 _MOST_ACKNOWLEDGED = 6
-"""Maximum number of acknowledgements from a writer before it is killed."""
+"""Maximum number of acknowledgements before a writer is killed."""
 
 
 class PromiseResult(msgspec.Struct, frozen=True):
-    """The result for one guarantee: the number of trials, and whether the guarantee held."""
+    """Result of the trials for one guarantee."""
 
     promise: str
     tried: str
     broken: str = ""
-    """Description of the observed violation; empty if the guarantee held."""
+    """What went wrong; empty if the guarantee held."""
     means: str = ""
     """What a violation means for an agent on this file system."""
 
 
 class _BrokenError(Exception):
-    """Raised when a guarantee was observed not to hold."""
+    """A guarantee did not hold."""
 
 
 class _PromiseTrial(msgspec.Struct, frozen=True):
     promise: str
     means: str
     attempt: Callable[[Path], str]
-    """Function that runs the trial and returns its description; raises _BrokenError on a violation.
-    """
+    """Runs the trial and returns a description; raises _BrokenError on a violation."""
 
 
 def try_promises(folder: Path, *, seconds: float, seed: int) -> Iterator[PromiseResult]:
-    """Test the guarantees one by one. The last test kills writers for the remaining time.
+    """Test each guarantee. The last test kills writers until the time is up.
 
-    A full disk does not violate a guarantee, but makes testing impossible and raises StoreError.
+    A full disk is not a violation, but it prevents the test and raises StoreError.
     """
     deadline = time.monotonic() + seconds
     rng = random.Random(seed)  # noqa: S311 - the moment to kill at is not secret
 
-    def kills(place: Path) -> str:
+    def kill_writers(place: Path) -> str:
         return _try_killed_writers(place, rng, deadline)
 
-    for number, trial in enumerate((*_TRIALS, _PromiseTrial(_KEPT, _MEANS_LOSS, kills))):
+    for number, trial in enumerate((*_TRIALS, _PromiseTrial(_KEPT, _MEANS_LOSS, kill_writers))):
         place = folder / str(number)
         try:
             durable_files.make_folder(place)
             try:
-                tried = trial.attempt(place)
+                outcome = trial.attempt(place)
             finally:
                 shutil.rmtree(find_private_project(place).path, ignore_errors=True)
         except (_BrokenError, RekindleError) as broken:
@@ -89,7 +88,7 @@ def try_promises(folder: Path, *, seconds: float, seed: int) -> Iterator[Promise
                 raise
             yield PromiseResult(trial.promise, "", str(broken), trial.means)
         else:
-            yield PromiseResult(trial.promise, tried)
+            yield PromiseResult(trial.promise, outcome)
 
 
 def _try_confirmed_writes(place: Path) -> str:
@@ -102,19 +101,19 @@ def _try_confirmed_writes(place: Path) -> str:
 def _try_locks(place: Path) -> str:
     path = place / "lock"
 
-    def hold(say: LineReporter) -> None:
+    def hold_path(say: LineReporter) -> None:
         with file_locks.hold_lock(path, _PATIENCE_SECONDS) as lock:
             say("held" if lock else "not held")
             time.sleep(_PATIENCE_SECONDS)
 
     for _ in range(_LOCKS):
-        with _start_children([hold]) as (holder,):
-            _require(_read_lines(holder, 1) == ["held"], "a free lock was not granted")
+        with _start_children([hold_path]) as (holder,):
+            _require_held(_read_lines(holder, 1) == ["held"], "a free lock was not granted")
             with file_locks.hold_lock(path, 0) as second:
-                _require(second is None, "two processes held the same lock at once")
+                _require_held(second is None, "two processes held the same lock at once")
             holder.kill()
         with file_locks.hold_lock(path, _PATIENCE_SECONDS) as free:
-            _require(free is not None, "the lock of a killed process was not freed")
+            _require_held(free is not None, "the lock of a killed process was not freed")
     return f"{_LOCKS} locks held by one process, refused to another, and freed by a kill"
 
 
@@ -132,7 +131,7 @@ def _try_renames(place: Path) -> str:
             content = durable_files.read_bytes(path)
             if content is None:
                 raise _BrokenError("a file was missing while it was replaced")
-            _require(
+            _require_held(
                 len(content) == _BLOCK and len(set(content)) == 1,
                 "a reader saw a file that was half old and half new",
             )
@@ -144,44 +143,46 @@ def _try_renames(place: Path) -> str:
 def _try_appends(place: Path) -> str:
     path = place / "lines"
 
-    def appender(name: int) -> Callable[[LineReporter], None]:
-        def work(_say: LineReporter) -> None:
+    def make_appender(name: int) -> Callable[[LineReporter], None]:
+        def append_lines(_say: LineReporter) -> None:
             with translate_os_errors(path):
                 fd = durable_files.open_plain(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
                 for number in range(_LINES):
                     line = b"%d-%d %s\n" % (name, number, b"." * 200)
-                    while line:  # a full disk may accept a part of the line and refuse the rest
+                    while line:  # a full disk may accept only part of the line
                         line = line[os.write(fd, line) :]
 
-        return work
+        return append_lines
 
-    with _start_children([appender(name) for name in range(_WRITERS)]) as writers:
+    with _start_children([make_appender(name) for name in range(_WRITERS)]) as writers:
         for writer in writers:
             _read_lines(writer, 1)
-    wanted = {b"%d-%d %s" % (w, n, b"." * 200) for w in range(_WRITERS) for n in range(_LINES)}
+    expected = {b"%d-%d %s" % (w, n, b"." * 200) for w in range(_WRITERS) for n in range(_LINES)}
     lines = (durable_files.read_bytes(path) or b"").splitlines()
-    _require(set(lines) == wanted, "lines that were appended at the same time overwrote each other")
-    _require(len(lines) == len(wanted), "a line was appended twice")
-    return f"{len(wanted)} lines from {_WRITERS} processes at once"
+    _require_held(
+        set(lines) == expected, "lines that were appended at the same time overwrote each other"
+    )
+    _require_held(len(lines) == len(expected), "a line was appended twice")
+    return f"{len(expected)} lines from {_WRITERS} processes at once"
 
 
 def _try_crowded_store(place: Path) -> str:
     store = _open_store(place)
     store.create(TORTURE_AGENT)
 
-    def writer(name: int) -> Callable[[LineReporter], None]:
-        def work(say: LineReporter) -> None:
+    def make_writer(name: int) -> Callable[[LineReporter], None]:
+        def submit_loops(say: LineReporter) -> None:
             for number in range(_LOOPS):
-                say(_submit(store, f"{name}-{number}"))
+                say(_submit_loop(store, f"{name}-{number}"))
 
-        return work
+        return submit_loops
 
     acknowledged: set[str] = set()
-    with _start_children([writer(name) for name in range(_WRITERS)]) as writers:
+    with _start_children([make_writer(name) for name in range(_WRITERS)]) as writers:
         for child in writers:
             acknowledged |= set(_read_lines(child, _LOOPS))
     _examine_store(store, acknowledged)
-    _require(len(acknowledged) == _WRITERS * _LOOPS, "a writer did not finish")
+    _require_held(len(acknowledged) == _WRITERS * _LOOPS, "a writer did not finish")
     return f"{len(acknowledged)} records from {_WRITERS} processes at once"
 
 
@@ -193,20 +194,22 @@ def _try_killed_writers(place: Path, rng: random.Random, deadline: float) -> str
 
     def keep_writing(say: LineReporter) -> None:
         for number in range(10_000):
-            say(_submit(store, f"{kills}-{number}"))
+            say(_submit_loop(store, f"{kills}-{number}"))
 
     while kills < _LEAST_KILLS or time.monotonic() < deadline:
         with _start_children([keep_writing]) as (child,):
-            wanted = rng.randrange(_MOST_ACKNOWLEDGED)
+            count = rng.randrange(_MOST_ACKNOWLEDGED)
             took = time.monotonic()
-            _read_lines(child, wanted)
-            took = (time.monotonic() - took) / max(1, wanted)
-            time.sleep(rng.random() * min(took, 0.05))  # a random moment in the next record
+            _read_lines(child, count)
+            took = (time.monotonic() - took) / max(1, count)
+            time.sleep(rng.random() * min(took, 0.05))  # some time during the next record
             child.kill()
             acknowledged |= set(_read_lines(child, 10_000))
         kills += 1
         _examine_store(store, acknowledged)
-        _require(_submit(store, f"after-{kills}") != "", "the next command did not repair the log")
+        _require_held(
+            _submit_loop(store, f"after-{kills}") != "", "the next command did not repair the log"
+        )
         acknowledged.add(f"after-{kills}")
     records = render_count(len(acknowledged), "acknowledged record")
     return f"{render_count(kills, 'writer')} killed; {records}, all found"
@@ -216,7 +219,7 @@ def _open_store(place: Path) -> FileStore:
     return FileStore(place, host="here", settings=Settings(), clock=clock.read_clock)
 
 
-def _submit(store: FileStore, identity: str) -> str:
+def _submit_loop(store: FileStore, identity: str) -> str:
     store.submit(
         TORTURE_AGENT, events.LoopAdded(ts=clock.read_clock(), id=identity, text="tortured")
     )
@@ -224,10 +227,10 @@ def _submit(store: FileStore, identity: str) -> str:
 
 
 def _examine_store(store: FileStore, acknowledged: set[str]) -> None:
-    seen = store.read(TORTURE_AGENT)
-    lost = acknowledged - set(seen.projection.loops)
-    _require(not lost, f"{len(lost)} of {len(acknowledged)} acknowledged records are lost")
-    _require(not seen.bad, "the log contains an incomplete line")
+    agent_view = store.read(TORTURE_AGENT)
+    lost = acknowledged - set(agent_view.projection.loops)
+    _require_held(not lost, f"{len(lost)} of {len(acknowledged)} acknowledged records are lost")
+    _require_held(not agent_view.bad, "the log contains an incomplete line")
 
 
 def _read_lines(child: ForkedChild, lines: int) -> list[str]:
@@ -239,14 +242,14 @@ def _read_lines(child: ForkedChild, lines: int) -> list[str]:
     return reported
 
 
-def _require(held: bool, otherwise: str) -> None:  # noqa: FBT001 - reads as an assertion
+def _require_held(held: bool, otherwise: str) -> None:  # noqa: FBT001 - reads as an assertion
     if not held:
         raise _BrokenError(otherwise)
 
 
 @contextmanager
 def _start_children(works: list[Callable[[LineReporter], None]]) -> Iterator[list[ForkedChild]]:
-    """Start child processes, and make sure that they do not outlive the trial."""
+    """Start child processes, and end them when the block exits."""
     begun: list[ForkedChild] = []
     try:
         with stop_signals.defer_signals():  # a signal must not leave a child unregistered

@@ -1,4 +1,4 @@
-"""Counts with their noun, in the singular or the plural."""
+"""Format counts with a singular or plural noun."""
 
 
 def render_count(number: float, noun: str, plural: str = "") -> str:

@@ -1,4 +1,4 @@
-"""Validate and derive names and ids, and clean text that is shown on one line."""
+"""Validate and derive names and ids, and clean text for display on one line."""
 
 import hashlib
 import re
@@ -32,14 +32,14 @@ def require_loop_id(text: str) -> str:
 
 
 def make_slug(text: str) -> str:
-    """Return a kebab-case id made from the words of a text; the same words give the same id."""
+    """Return a kebab-case id made from a text's words. The same words give the same id."""
     plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
     words = re.findall(r"[a-z0-9]+", plain)
     return "-".join(words)[:48].strip("-") or "loop"
 
 
 def derive_id(text: str) -> str:
-    """Return an id for a text that has none, different for each text, in any script."""
+    """Return an id for a text without one. Different texts get different ids, in any script."""
     digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:8]
     return f"{make_slug(text)[:40].strip('-')}-{digest}"
 
@@ -49,7 +49,7 @@ _BREAKS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 def to_one_line(text: str, limit: int = LINE_LIMIT) -> str:
-    """Return a text as one line of at most `limit` characters, without control characters."""
+    """Convert a text to one line of at most `limit` characters, without control characters."""
     line = " ".join(_BREAKS.sub(" ", text).encode("utf-8", "replace").decode().split())
     return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
 
@@ -65,7 +65,7 @@ _UNSEEN = re.compile(
 
 
 def strip_invisible(text: str) -> str:
-    """Return a text without escape sequences or characters that hide or reorder letters."""
+    """Remove escape sequences, and characters that hide or reorder letters."""
     if not _HIDDEN.search(text):
-        return text  # nearly all texts end here, which is much faster
+        return text  # fast path for nearly all texts
     return _UNSEEN.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))

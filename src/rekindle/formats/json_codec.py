@@ -1,7 +1,7 @@
 """Decode JSON from untrusted sources, and encode the JSON that Rekindle writes.
 
 Hostile input (deep nesting, huge integers, lone surrogates, broken UTF-8) raises a DocumentError
-here, so that callers do not have to handle the errors of the decoder.
+here, so callers do not have to handle the decoder's errors.
 """
 
 import hashlib
@@ -30,19 +30,19 @@ def decode(data: bytes, document: str) -> Any:
 
 
 def decode_foreign(data: bytes, document: str) -> Any:
-    """Decode JSON written by another program, with lone surrogates replaced.
+    """Decode JSON written by another program, replacing lone surrogates.
 
     JavaScript can cut a string between the two surrogates of an emoji and write only one of them.
     """
     try:
         return msgspec.json.decode(data)
     except _FAILURES:
-        whole = data.decode("utf-8", "replace").encode()
-        return decode(_ESCAPE.sub(_drop_halves, whole), document)
+        valid = data.decode("utf-8", "replace").encode()
+        return decode(_ESCAPE.sub(_drop_halves, valid), document)
 
 
 def decode_object(data: bytes, document: str, *, schema: int) -> dict[str, Any]:
-    """Decode an object, and refuse it if its "v" is newer than `schema`; "v" is optional."""
+    """Decode an object; refuse it if its optional "v" is newer than `schema`."""
     value = decode(data.removeprefix(b"\xef\xbb\xbf"), document)
     if not isinstance(value, dict):
         raise DocumentError(document, "is not a JSON object")
@@ -51,26 +51,26 @@ def decode_object(data: bytes, document: str, *, schema: int) -> dict[str, Any]:
 
 
 def refuse_repeated_keys(data: bytes, document: str) -> None:
-    """Refuse an object with a repeated key, because a decoder keeps only one of its values."""
+    """Refuse an object with a repeated key, because a decoder keeps only one of the values."""
 
-    def pairs(found: list[tuple[str, Any]]) -> dict[str, Any]:
-        keys = [key for key, _ in found]
+    def check_pairs(pair_list: list[tuple[str, Any]]) -> dict[str, Any]:
+        keys = [key for key, _ in pair_list]
         if len(set(keys)) < len(keys):
             twice = next(key for key in keys if keys.count(key) > 1)
             raise DocumentError(document, f"has the key {twice[:QUOTED_CHARACTERS]!r} twice")
-        return dict(found)
+        return dict(pair_list)
 
     import json  # noqa: PLC0415 - only an edited file needs it, and every start would pay for it
 
-    json.loads(data.removeprefix(b"\xef\xbb\xbf"), object_pairs_hook=pairs)
+    json.loads(data.removeprefix(b"\xef\xbb\xbf"), object_pairs_hook=check_pairs)
 
 
-def refuse_newer_schema(found: object, document: str, known: int) -> None:
-    """Refuse a schema version that is newer than `known` or not a number."""
-    if not isinstance(found, int) or isinstance(found, bool):
-        raise DocumentError(document, f"has the schema version {found!r}, which is not a number")
-    if found > known:
-        raise NewerSchemaError(document, found, known)
+def refuse_newer_schema(version: object, document: str, newest: int) -> None:
+    """Refuse a schema version that is newer than `newest` or not a number."""
+    if not isinstance(version, int) or isinstance(version, bool):
+        raise DocumentError(document, f"has the schema version {version!r}, which is not a number")
+    if version > newest:
+        raise NewerSchemaError(document, version, newest)
 
 
 def _drop_halves(escape: re.Match[bytes]) -> bytes:
@@ -78,7 +78,7 @@ def _drop_halves(escape: re.Match[bytes]) -> bytes:
 
 
 def encode(value: Any, document: str, *, order: Literal["sorted"] | None = None) -> bytes:
-    """Return a value as one compact line of JSON, without a newline at the end."""
+    """Encode a value as one compact line of JSON, without a newline at the end."""
     try:
         return msgspec.json.encode(value, order=order)
     except _FAILURES as error:
@@ -86,7 +86,7 @@ def encode(value: Any, document: str, *, order: Literal["sorted"] | None = None)
 
 
 def encode_pretty(value: Any, document: str) -> bytes:
-    """Return a value as JSON for people: indented by two spaces, with a newline at the end."""
+    """Encode a value as JSON for people: indented by two spaces, with a newline at the end."""
     return msgspec.json.format(encode(value, document), indent=2) + b"\n"
 
 

@@ -1,7 +1,7 @@
-"""Edit JSON in place, so that unchanged parts keep every byte.
+"""Edit JSON in place, keeping unchanged parts byte for byte.
 
 A file that belongs to the user must keep its numbers, escapes, key order and line endings, which a
-decoder does not preserve. So this module only locates values in the text, and edits the text
+decoder does not preserve. This module therefore only locates values in the text, and edits the text
 itself. If the text has comments, values are located in the output of `blank_comments`, where they
 have the same positions.
 """
@@ -56,14 +56,14 @@ class TextEdit(msgspec.Struct, frozen=True):
 
 
 def blank_comments(text: str) -> str:
-    """Return the text with its comments and trailing commas replaced by spaces.
+    """Replace the comments and trailing commas in a text with spaces.
 
     Everything else keeps its position.
     """
-    return _LAST_COMMA.sub(_blank, _COMMENT.sub(_blank, text))
+    return _LAST_COMMA.sub(_blank_match, _COMMENT.sub(_blank_match, text))
 
 
-def _blank(match: re.Match[str]) -> str:
+def _blank_match(match: re.Match[str]) -> str:
     """Return spaces for a comment or a comma, or the unchanged text for a string."""
     return match[0] if match[0][0] == '"' else re.sub(r"[^\r\n]", " ", match[0])
 
@@ -146,7 +146,7 @@ class _Scanner:
 
 
 class JsonStyle(msgspec.Struct, frozen=True):
-    """The layout of a JSON text: its indentation, line endings and separators."""
+    """A JSON text's layout: its indentation, line endings and separators."""
 
     indent: str
     """One level of indentation; empty if everything is on one line."""
@@ -156,7 +156,7 @@ class JsonStyle(msgspec.Struct, frozen=True):
     """Separator between two items on one line."""
 
     def render(self, value: Any, base: str | None) -> str:
-        """Return a value as JSON: indented by `base`, or on one line if it is None."""
+        """Render a value as JSON, indented by `base`, or on one line if `base` is None."""
         separators = (self.comma if base is None else ",", self.colon)
         indent = None if base is None else self.indent or DEFAULT_INDENT
         text = json.dumps(value, ensure_ascii=False, indent=indent, separators=separators)
@@ -185,7 +185,7 @@ def append_members(
 ) -> TextEdit:
     """Return the edit that appends members (or, with empty keys, items) to a container.
 
-    New members follow the layout of their neighbours, or of the file if the container is empty.
+    New members follow their neighbours' layout, or the file's if the container is empty.
     """
     bare = blank_comments(text)
     if node.parts:
@@ -193,7 +193,7 @@ def append_members(
         is_lines = "\n" in lead
         base = lead.rpartition("\n")[2] if is_lines else None
         if is_lines:
-            lead = style.newline + (base or "")  # without the comment lines in between
+            lead = style.newline + (base or "")  # without comment lines before the part
         between = "," + lead if is_lines or len(node.parts) > 1 else style.comma
         rendered = [_render_member(style, key, value, base) for key, value in values]
         at = node.parts[-1].end
@@ -215,7 +215,7 @@ def append_members(
 
 
 def remove_members(text: str, node: JsonNode, removed: Sequence[int]) -> list[TextEdit]:
-    """Return the edits that remove parts of a container, with their commas and white space.
+    """Return the edits that remove parts of a container, with their commas and whitespace.
 
     Comments between the removed parts belong to the user and are kept.
     """
@@ -235,7 +235,7 @@ def remove_members(text: str, node: JsonNode, removed: Sequence[int]) -> list[Te
 
 def _make_removal(text: str, start: int, end: int, parts: Sequence[JsonMember]) -> TextEdit:
     """Return the edit that removes these parts from a range, but keeps the comments in it."""
-    bare = _COMMENT.sub(_blank, text)  # keeps trailing commas, to remove them below
+    bare = _COMMENT.sub(_blank_match, text)  # `bare` keeps trailing commas, which are removed below
     within = [part for part in parts if start <= part.start < end]
     starts, ends = [start, *(part.end for part in within)], [*(part.start for part in within), end]
     gaps = list(zip(starts, ends, strict=True))
@@ -253,7 +253,7 @@ def _make_removal(text: str, start: int, end: int, parts: Sequence[JsonMember]) 
 
 
 def apply_edits(text: str, edits: Sequence[TextEdit]) -> str:
-    for edit in sorted(edits, key=lambda one: one.start, reverse=True):
+    for edit in sorted(edits, key=lambda edit: edit.start, reverse=True):
         text = text[: edit.start] + edit.text + text[edit.end :]
     return text
 
@@ -264,6 +264,6 @@ def _render_member(style: JsonStyle, key: str, value: Any, base: str | None) -> 
 
 
 def _find_lead(text: str, node: JsonNode, place: int) -> str:
-    """Return the white space before a part of a container, in a text without comments."""
+    """Return the whitespace before a container's part, in a text without comments."""
     start = node.start + 1 if place == 0 else node.parts[place - 1].end
     return text[start : node.parts[place].start].partition(",")[2 if place else 0]

@@ -1,10 +1,10 @@
-"""Parse markdown into a list of sections that can be joined to exactly the original text.
+"""Parse markdown into a list of sections that can be joined back into exactly the original text.
 
 The parser knows only what it needs to find sections: ATX headings and `===` underlines at the top
 level, and the constructs that hide them: front matter, fences, comments, list items and quotes.
 Nothing is ever re-rendered, so unchanged sections keep their bytes. A general parser finds the same
-headings at a tenth of the speed (the tests compare the two), and a history of relays can have many
-megabytes.
+headings at a tenth of the speed (the tests compare the two), and a relay history can be many
+megabytes long.
 
 There is one deliberate difference from CommonMark: a line of dashes is a rule, never the underline
 of a heading. People put `---` right below a paragraph to separate sections; read as an underline,
@@ -45,10 +45,10 @@ _DRESS = re.compile(r"^(?:[\W_]|\d+(?:[.):]\s|\ufe0f?\u20e3))+")
 
 class Section(msgspec.Struct, frozen=True):
     heading: str
-    """Lines of the heading, unchanged, with their line endings."""
+    """The heading's lines, unchanged, including line endings."""
     level: int
     title: str
-    """Text of the heading, without markup."""
+    """The heading's text, without markup."""
     body: str
     """Text up to the next heading of any level, unchanged."""
 
@@ -67,7 +67,7 @@ class Outline(msgspec.Struct, frozen=True):
         return self.head + "".join(section.text for section in self.sections)
 
     def extent(self, index: int) -> range:
-        """Return the range of indexes of a section and its subsections."""
+        """Return the range of indexes that a section and its subsections cover."""
         level = self.sections[index].level
         end = index + 1
         while end < len(self.sections) and self.sections[end].level > level:
@@ -80,7 +80,7 @@ class Outline(msgspec.Struct, frozen=True):
         return self.sections[index].body + "".join(self.sections[i].text for i in below)
 
     def replace_content(self, index: int, content: str) -> "Outline":
-        """Return the outline with new text below a heading; missing line endings are added."""
+        """Replace the text below a heading, and add missing line endings."""
         extent = self.extent(index)
         before = self.head + "".join(section.text for section in self.sections[:index])
         below = "".join(section.text for section in self.sections[extent.stop :])
@@ -157,7 +157,7 @@ def split_blocks(text: str) -> list[str]:
 
 
 def mark_prose(text: str) -> Iterator[tuple[str, bool]]:
-    """Yield each line, and whether it is prose; lines inside a fence are not prose."""
+    """Yield each line and whether it is prose. Lines inside a fence are not prose."""
     fence = ""
     for line in split_lines(text):
         if fence:
@@ -170,7 +170,7 @@ def mark_prose(text: str) -> Iterator[tuple[str, bool]]:
             yield line, True
 
 
-@lru_cache(maxsize=4096)  # the documents of a history share the same titles
+@lru_cache(maxsize=4096)  # cached, because documents in a history share the same titles
 def normalize_title(title: str) -> str:
     """Return a title for comparison: in lower case, without leading emoji, number or emphasis."""
     bare = " ".join(title.replace("*", "").replace("`", "").replace("’", "'").split())
@@ -265,7 +265,7 @@ def _make_fence_end(fence: str) -> re.Pattern[str]:
 
 
 def _find_fence(line: str) -> str:
-    """Return the marks of a fence that starts on this line, indented or in a list item, or ""."""
+    """Return the marks of a fence that starts on this line (even in a list item), or ""."""
     if "```" not in line and "~~~" not in line:
         return ""
     bare = line.strip()

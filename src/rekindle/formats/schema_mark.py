@@ -1,4 +1,4 @@
-"""Read the schema mark of a markdown document, which is a comment: `<!-- rekindle: relay 1 -->`.
+"""Read a markdown document's schema mark, which is a comment: `<!-- rekindle: relay 1 -->`.
 
 A document without a mark has schema 1, because agents and people also write relays by hand, and
 should not have to know about the mark.
@@ -16,15 +16,15 @@ def render_mark(document: str, version: int) -> str:
     return f"<!-- rekindle: {document} {version} -->\n"
 
 
-def check_mark(head: str, document: str, known: int) -> None:
+def check_mark(head: str, document: str, newest: int) -> None:
     """Refuse a document if the mark before its first heading names a newer schema."""
     for match in _MARK.finditer(head):
         if match[1] == document:
-            refuse_newer_schema(int(match[2]), document, known)
+            refuse_newer_schema(int(match[2]), document, newest)
 
 
 def decode_text(data: bytes | str, document: str) -> str:
-    """Return the text of a markdown document, with unchanged line endings."""
+    """Return a markdown document's text, with line endings unchanged."""
     if isinstance(data, str):
         return data
     try:

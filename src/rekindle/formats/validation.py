@@ -1,7 +1,7 @@
 """Validate plain data against a type, and report the line of each mistake.
 
-msgspec does not report where in the file a mistake is. Walking the type along with the data gives
-the path of the mistake, and the path gives the line.
+msgspec does not report the position of a mistake in the file. This module walks through the type
+and the data together to find the mistake's path, and with it the line number.
 """
 
 import re
@@ -56,7 +56,7 @@ _UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 
 
 def describe_key(meaning: str, unit: Unit | None = None, **bounds: Any) -> msgspec.Meta:
-    """Return the metadata of a key in rekindle.yaml: its meaning, unit and bounds."""
+    """Return the metadata for a key in rekindle.yaml: its meaning, unit and bounds."""
     extra = {"x-unit": unit} if unit else None
     return msgspec.Meta(description=meaning, extra_json_schema=extra, **bounds)
 
@@ -84,7 +84,7 @@ def parse_duration(text: object) -> Duration:
 
 
 def validate_data(marked: MarkedData, kind: type[T], path: KeyPath = ()) -> T:
-    """Return the data at `path` as a `kind`; raise ManifestError with the line of a mistake."""
+    """Return the data at `path` as a `kind`; raise ManifestError with a mistake's line number."""
     data = marked.data
     for step in path:
         data = data.get(step) if isinstance(data, dict) else None
@@ -95,7 +95,7 @@ def validate_data(marked: MarkedData, kind: type[T], path: KeyPath = ()) -> T:
 
 
 def list_fields(kind: type[msgspec.Struct]) -> Mapping[str, Any]:
-    """Return the annotation of each field of a struct, by the field's name in a file."""
+    """Return the annotations of a struct's fields, by each field's name in a file."""
     return _inspect_fields(kind)[0]
 
 
@@ -108,7 +108,7 @@ def _inspect_fields(kind: type[msgspec.Struct]) -> tuple[Mapping[str, Any], froz
 
 
 def find_struct(annotation: Any) -> type[msgspec.Struct] | None:
-    """Return the struct inside an annotation, also inside Annotated or a union, or None."""
+    """Return the struct in an annotation, even inside Annotated or a union, or None."""
     if isinstance(annotation, type) and issubclass(annotation, msgspec.Struct):
         return annotation
     if get_origin(annotation) not in {Union, UnionType, Annotated}:
@@ -117,21 +117,21 @@ def find_struct(annotation: Any) -> type[msgspec.Struct] | None:
 
 
 def decode_custom(kind: type, value: object) -> object:
-    """Decode a Duration, which msgspec does not support itself."""
+    """Decode a Duration, which msgspec itself does not support."""
     if kind is Duration:
         return parse_duration(value)
     raise NotImplementedError(kind)
 
 
 def encode_custom(value: object) -> str:
-    """Encode a Duration, which msgspec does not support itself."""
+    """Encode a Duration, which msgspec itself does not support."""
     if isinstance(value, Duration):
         return str(value)
     raise NotImplementedError(type(value))
 
 
 def _check_data(marked: MarkedData, data: Any, annotation: Any, path: KeyPath) -> Any:
-    """Return the validated data, ready to convert; optional keys without a value are dropped."""
+    """Return the validated data, ready to convert, without optional keys that have no value."""
     fitting = _choose_option(annotation, data)
     origin = get_origin(fitting)
     if origin is dict and isinstance(data, dict):
@@ -147,7 +147,7 @@ def _check_data(marked: MarkedData, data: Any, annotation: Any, path: KeyPath) -
 
 
 def _choose_option(annotation: Any, data: Any) -> Any:
-    """Return the option of a union that matches a list or an object, else the annotation itself."""
+    """Return the union option that matches a list or an object, else the annotation itself."""
     if get_origin(annotation) in {Union, UnionType, Annotated}:
         for option in get_args(annotation):
             inner = _choose_option(option, data)
@@ -159,23 +159,23 @@ def _choose_option(annotation: Any, data: Any) -> Any:
 def _check_struct(
     marked: MarkedData, data: dict[str, Any], kind: type[msgspec.Struct], path: KeyPath
 ) -> dict[str, Any]:
-    known, required = _inspect_fields(kind)
+    fields, required = _inspect_fields(kind)
     checked = {}
     for key, value in data.items():
-        if key not in known:
-            like = get_close_matches(key, known, n=1)
+        if key not in fields:
+            like = get_close_matches(key, fields, n=1)
             raise ManifestError(
                 f"unknown key {join_path((*path, key))!r}",
                 file=marked.file,
                 line=marked.line((*path, key)),
-                hint=f"did you mean `{like[0]}`?" if like else f"known here: {', '.join(known)}",
+                hint=f"did you mean `{like[0]}`?" if like else f"known here: {', '.join(fields)}",
             )
         if value is not None or key in required:
-            checked[key] = _check_data(marked, value, known[key], (*path, key))
-    for name in known:
+            checked[key] = _check_data(marked, value, fields[key], (*path, key))
+    for name in fields:
         if name in required and name not in data:
             raise ManifestError(
-                f"{join_path(path) or 'the file'} lacks {name!r}",
+                f"{join_path(path) or 'the file'} has no {name!r}",
                 file=marked.file,
                 line=marked.line(path),
                 hint=f"add `{name}: …` there",
@@ -188,7 +188,7 @@ def _check_leaf(marked: MarkedData, data: Any, annotation: Any, path: KeyPath) -
         msgspec.convert(data, annotation, dec_hook=decode_custom)
     except ValueError as error:  # msgspec.ValidationError is a subclass
         raise ManifestError(
-            f"{join_path(path)}: {_explain(str(error), annotation)}",
+            f"{join_path(path)}: {_explain_message(str(error), annotation)}",
             file=marked.file,
             line=marked.line(path),
             hint="put quotes around a time of day, or any other value with a colon"
@@ -197,13 +197,13 @@ def _check_leaf(marked: MarkedData, data: Any, annotation: Any, path: KeyPath) -
         ) from error
 
 
-def _explain(message: str, annotation: Any) -> str:
-    """Return msgspec's message about a value, with the words of YAML for its types."""
+def _explain_message(message: str, annotation: Any) -> str:
+    """Return msgspec's message about a value, with YAML terms for its types."""
     if message.startswith(_NOT_A_CHOICE) and (choices := list(_list_choices(annotation))):
         value = message.removeprefix(_NOT_A_CHOICE).strip()
         return f"expected one of {', '.join(choices)}, got {value}"
-    plain = _TYPES.sub(lambda found: _render_types(found[1]), message)
-    plain = _BOUND.sub(lambda found: f" {_BOUND_WORDS[found[1]]} {found[2]}", plain)
+    plain = _TYPES.sub(lambda match: _render_types(match[1]), message)
+    plain = _BOUND.sub(lambda match: f" {_BOUND_WORDS[match[1]]} {match[2]}", plain)
     return f"{plain[:1].lower()}{plain[1:]}"
 
 
@@ -217,9 +217,9 @@ def _list_choices(annotation: Any) -> Iterator[str]:
 
 
 def _render_types(names: str) -> str:
-    """Return the types of a union in words; that a key may be left out need not be said."""
+    """Describe a union's types, leaving out null, which only means that a key is optional."""
     types = names.split(" | ")
-    named = [_TYPE_WORDS.get(one, one) for one in types if one != "null" or len(types) == 1]
+    named = [_TYPE_WORDS.get(name, name) for name in types if name != "null" or len(types) == 1]
     return " or ".join(named)
 
 

@@ -1,7 +1,7 @@
-"""Parse YAML into plain data with the line number of every key.
+"""Parse YAML into plain data, keeping every key's line number.
 
-The data is built from the parser's events with an explicit stack, so that a hostile file cannot
-exhaust the recursion limit, multiply aliases, or construct objects with tags.
+The data is built from the parser's events with an explicit stack, so a hostile file cannot exhaust
+the recursion limit, multiply aliases, or construct objects with tags.
 """
 
 import re
@@ -34,7 +34,9 @@ class MarkedData(msgspec.Struct, frozen=True):
     lines: dict[KeyPath, int]
     file: str
     command_lines: dict[KeyPath, str] = {}
-    """Commands that the file has as one line, by path; `data` has them split into words."""
+    """Commands written as a single line in the file, keyed by path. `data` has them split into
+    words.
+    """
 
     def line(self, path: KeyPath) -> int | None:
         """Return the line number of a path or of its nearest known parent, or None."""
@@ -64,7 +66,7 @@ def parse(text: str, file: str) -> MarkedData:
 
 
 def quote_scalar(text: str) -> str:
-    """Return a text as a YAML scalar that is parsed back unchanged, in quotes if necessary."""
+    """Render a text as a YAML scalar that parses to the same text, in quotes if necessary."""
     plain = re.fullmatch(r"[A-Za-z][\w./-]*", text, re.ASCII)
     if plain and _resolver.resolve(yaml.ScalarNode, text, (True, False)) == _TEXT:
         return text
@@ -97,15 +99,15 @@ class _Builder:
         if getattr(event, "tag", None) not in {None, "!"}:
             raise ManifestError("tags are not supported here", file=self.file, line=line)
         if isinstance(event, yaml.ScalarEvent):
-            self._scalar(event, line)
+            self._add_scalar(event, line)
         elif isinstance(event, yaml.MappingStartEvent):
-            self._open({}, line)
+            self._open_container({}, line)
         elif isinstance(event, yaml.SequenceStartEvent):
-            self._open([], line)
+            self._open_container([], line)
         elif isinstance(event, yaml.MappingEndEvent | yaml.SequenceEndEvent):
             self._stack.pop()
 
-    def _scalar(self, event: Any, line: int) -> None:
+    def _add_scalar(self, event: Any, line: int) -> None:
         top = self._stack[-1] if self._stack else None
         if top and isinstance(top.container, dict) and top.key is None:
             if event.value in top.container:
@@ -122,7 +124,7 @@ class _Builder:
         )
 
     def _parse_value(self, event: Any, kind: str, line: int) -> Any:
-        """Return the number, date, boolean or None that a scalar stands for."""
+        """Parse a scalar into the number, date, boolean or None that it represents."""
         if kind in _NUMBERS and len(event.value) > MANIFEST_NUMBER_CHARACTERS:
             raise ManifestError("the number is too long", file=self.file, line=line)
         node = yaml.ScalarNode(kind, event.value, event.start_mark, event.end_mark)
@@ -135,7 +137,7 @@ class _Builder:
                 line=line,
             ) from error
 
-    def _open(self, container: dict[str, Any] | list[Any], line: int) -> None:
+    def _open_container(self, container: dict[str, Any] | list[Any], line: int) -> None:
         if len(self._stack) >= MANIFEST_DEPTH:
             raise ManifestError("is nested too deeply", file=self.file, line=line)
         top = self._stack[-1] if self._stack else None

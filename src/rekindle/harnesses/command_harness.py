@@ -1,8 +1,9 @@
-"""The harness for any program that reads its prompt from standard input.
+"""Harness for any program that reads its prompt from standard input.
 
-It has no hooks and no session to resume: if it is interrupted, a fresh launch takes over and is
-told so. Every line that it prints counts as assistant text. The fill level of its window is
-unknown; its tokens are estimated from the text.
+The program has no hooks, and its sessions cannot be resumed. After an interruption, Rekindle
+launches the program again with a prompt that describes the interruption. Every output line counts
+as assistant text. Context-window usage is unknown, and Rekindle estimates token counts from the
+text.
 """
 
 import re
@@ -39,15 +40,15 @@ from rekindle.thresholds.texts import (
 
 NAME = "command"
 CAN = Capabilities(launch_hooks=False, hooks=False, resumes=False)
-"""No environment variables are passed on by default: the manifest lists them under `env:`."""
+"""Empty, because the manifest lists the variables to pass on under `env:`."""
 RELAY = "REKINDLE_RELAY"
-"""Variable with the path of the file to which the program writes the next relay."""
+"""Variable with the file path for the program's next relay."""
 INSTALL = "create it, or correct `command:` in rekindle.yaml"
 
 _CODES = {126: "its program cannot be executed", 127: "its program was not found"}
-"""Exit codes with which a shell reports that it could not start the program."""
+"""Exit codes that a shell uses to report that it could not start the program."""
 _STEP = re.compile(r"at .*\)$|at \S+:\d+$|File \"|Node\.js v|[\^~]+$")
-"""Pattern for lines of a stack trace; the error message is above or below them."""
+"""Pattern for stack-trace lines. The error message is above or below them."""
 _FAILURE = re.compile(r"error|exception|panic|fatal|fault", re.IGNORECASE)
 _TRIED_AGAIN = re.compile(r"(?<!before )\btrying again|\bretrying(?! in)", re.IGNORECASE)
 """Pattern for errors after which the program retried."""
@@ -55,16 +56,16 @@ _TOLD_BY = {
     one_shot_common.INSTRUCTIONS_FILE: "REKINDLE_INSTRUCTIONS",
     one_shot_common.SCHEMA_FILE: "REKINDLE_SCHEMA",
 }
-"""Variables with the paths of the instructions and schema files of a question."""
-_UNKNOWN = "a program of `command:`"
+"""Variables with the paths of a question's instructions and schema files."""
+_UNKNOWN = "a `command:` program"
 _INSTEAD = "remove it from the persona, or pass it to your program as an option in `command:`"
 
 
 def command(start: LaunchSpec) -> ProgramCommand:
     """Return the manifest's program, and the variable with the path of its relay.
 
-    In a terminal, the program does not get the prompt, because it is unknown how the program would
-    accept one.
+    In a terminal, the program does not get the prompt, because Rekindle does not know how the
+    program would accept one.
     """
     if not start.program:
         raise UsageError(
@@ -89,10 +90,10 @@ def command(start: LaunchSpec) -> ProgramCommand:
 
 
 def ask(question: OneShotQuestion) -> ProgramCommand:
-    """Return the program, which gets the prompt on standard input; all its output is the answer.
+    """Return the program, which gets the prompt on standard input. All of its output is the answer.
 
-    Two variables have the paths of the instructions file and the schema file. Rekindle cannot limit
-    the program, so a persona that grants any tool, even one that only reads, is refused.
+    Two variables contain the paths of the instructions file and the schema file. Rekindle cannot
+    limit the program, so it refuses a persona that grants any tool, even a read-only one.
     """
     if not question.program:
         raise UsageError(
@@ -109,13 +110,13 @@ def ask(question: OneShotQuestion) -> ProgramCommand:
 
 def answer(output: Iterable[bytes]) -> OneShotAnswer | None:
     """Return the whole output, or None if it is empty or too long."""
-    whole, left = [], JSON_LINE_BYTES
+    lines, left = [], JSON_LINE_BYTES
     for line in output:
-        whole.append(line.removesuffix(b"\n"))
+        lines.append(line.removesuffix(b"\n"))
         left -= len(line) + 1
         if left < 0:
             return None
-    text = b"\n".join(whole).decode("utf-8", "replace").strip()
+    text = b"\n".join(lines).decode("utf-8", "replace").strip()
     return OneShotAnswer(text) if text else None
 
 
@@ -129,7 +130,7 @@ def read_stream(line: bytes) -> tuple[OutputItem, ...]:
 
 
 def classify(ended: ProcessResult) -> LaunchExit:
-    """Return how the program ended; if it failed, its last lines are read, stderr first."""
+    """Return how the program ended. If it failed, use its last lines, stderr first."""
     if ended.stopped:
         return LaunchExit("interrupted", "stopped by the operator")
     if ended.code == 0:
@@ -137,20 +138,20 @@ def classify(ended: ProcessResult) -> LaunchExit:
     if by := exit_verdicts.classify_signal(ended.code):
         return by
     errors = _select_last(ended.errors.splitlines())
-    found = _explain_lines(errors)
-    if not found and not any(_FAILURE.search(line) for line in errors):
+    launch_exit = _explain_lines(errors)
+    if not launch_exit and not any(_FAILURE.search(line) for line in errors):
         # Some programs print their errors on standard output.
-        found = _explain_lines(
-            _select_last(one.text for one in ended.last if isinstance(one, AssistantText))
+        launch_exit = _explain_lines(
+            _select_last(item.text for item in ended.last if isinstance(item, AssistantText))
         )
-    if found:
-        return found
+    if launch_exit:
+        return launch_exit
     unexplained = _CODES.get(ended.code, f"failed with exit code {ended.code}")
     return exit_verdicts.make_failed_exit(("crash", unexplained), errors[-1] if errors else "")
 
 
 def _select_last(lines: Iterable[str]) -> list[str]:
-    """Return the last few lines, without those of a stack trace."""
+    """Return the last few lines, without stack-trace lines."""
     sentences = (exit_verdicts.normalize_sentence(line) for line in lines)
     return [line for line in sentences if line and not _STEP.match(line)][-COMMAND_LAST_LINES:]
 
@@ -158,11 +159,11 @@ def _select_last(lines: Iterable[str]) -> list[str]:
 def _explain_lines(lines: list[str]) -> LaunchExit | None:
     """Return the exit that the last recognized line indicates, with a reset time found near it."""
     telling = {
-        place: found
+        place: verdict
         for place, line in enumerate(lines)
-        # Each line is joined with the next one, because a long sentence may be wrapped.
+        # Join each line with the next one, because a long sentence may be wrapped.
         if not _TRIED_AGAIN.search(line)
-        and (found := exit_verdicts.find_verdict(" ".join(lines[place : place + 2])))
+        and (verdict := exit_verdicts.find_verdict(" ".join(lines[place : place + 2])))
     }
     if not telling:
         return None

@@ -1,6 +1,6 @@
 """Exit verdicts, and the message patterns that all harnesses share.
 
-Messages of a single CLI are in its harness. This module has the verdicts themselves, the HTTP
+Each CLI's harness contains that CLI's own messages. This module contains the verdicts, the HTTP
 statuses, and messages that many programs print.
 """
 
@@ -18,7 +18,7 @@ from rekindle.thresholds.texts import EXIT_CHARACTERS, LIMIT_CHARACTERS
 ExitVerdict = tuple[ExitKind, str]
 """Kind of exit, and its description."""
 VerdictSentences = tuple[tuple[ExitVerdict, str], ...]
-"""Verdicts, each with a pattern for its messages; the first match decides."""
+"""Verdicts, each with a pattern for its messages. The first match decides."""
 
 FULL: ExitVerdict = ("context-full", "its window is full")
 TURNS: ExitVerdict = ("budget", "it has used all its turns")
@@ -26,7 +26,7 @@ MONEY: ExitVerdict = ("budget", "it has spent its budget in dollars")
 TOKENS: ExitVerdict = ("budget", "it has used all its tokens")
 LOGIN: ExitVerdict = ("auth", "a person must log in")
 ACCESS: ExitVerdict = ("auth", "a person must grant access")
-UNPAID: ExitVerdict = ("billing", "a person must pay")
+UNPAID: ExitVerdict = ("billing", "payment is required")
 LIMIT: ExitVerdict = ("limit", "a limit was reached")
 OUTAGE: ExitVerdict = ("overload", "the API is unavailable")
 NETWORK: ExitVerdict = ("network", "the API could not be reached")
@@ -37,13 +37,13 @@ POISONED: ExitVerdict = ("resume-failed", "the API refuses the content of the se
 WITHHELD: ExitVerdict = ("crash", "the answer was withheld")
 
 _BY_A_PERSON = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
-"""Signals sent by Ctrl-C, `kill` and a closing terminal, which do not count as a crash."""
+"""Signals sent by Ctrl-C, `kill` and a closing terminal. They do not count as a crash."""
 _STATUSES = {401: LOGIN, 402: UNPAID, 403: ACCESS, 413: FULL, 429: LIMIT}
 _BROKEN = 500
 
 
 def classify_early(ended: ProcessResult) -> LaunchExit | None:
-    """Return an exit that overrides the program's output: a stop, a wrong session, or a person."""
+    """Return an exit that overrides the output: a stop, a wrong session, or an exit by the user."""
     if ended.stopped:
         return LaunchExit("interrupted", "stopped by the operator")
     if ended.resumes and ended.opened and ended.opened != ended.session:
@@ -54,7 +54,7 @@ def classify_early(ended: ProcessResult) -> LaunchExit | None:
 
 
 def classify_signal(code: int) -> LaunchExit | None:
-    """Return the exit of a process that a signal ended; a shell's code for a signal also counts."""
+    """Return the exit of a process ended by a signal, including a shell's exit code for one."""
     offset, last = 128, 64
     number = -code if code < 0 else code - offset if offset < code <= offset + last else 0
     if not number:
@@ -69,7 +69,7 @@ def classify_signal(code: int) -> LaunchExit | None:
 def make_failed_exit(
     verdict: ExitVerdict, message: str, resets_at: int | None = None
 ) -> LaunchExit:
-    """Return an exit with the program's own message, which may say when a limit resets."""
+    """Return an exit with the program's own message, which may contain a reset time."""
     kind, name = verdict
     words = to_one_line(f"{name}: {message}" if message else name, EXIT_CHARACTERS)
     return (
@@ -79,10 +79,10 @@ def make_failed_exit(
     )
 
 
-def match_sentence(text: str, known: VerdictSentences) -> ExitVerdict | None:
-    # The patterns are compiled on first use, because most commands never need them.
-    found = (verdict for verdict, sign in known if re.search(sign, text, re.IGNORECASE))
-    return next(found, None)
+def match_sentence(text: str, sentences: VerdictSentences) -> ExitVerdict | None:
+    # Compile the patterns on first use, because most commands never need them.
+    matches = (verdict for verdict, sign in sentences if re.search(sign, text, re.IGNORECASE))
+    return next(matches, None)
 
 
 def match_status(status: int | None) -> ExitVerdict | None:
@@ -98,8 +98,12 @@ def normalize_sentence(text: str) -> str:
 
 SOCKETS = r"\b(econn\w+|enotfound|eai_again|etimedout|enetunreach|ehostunreach)\b"
 
-_BEGINS = r"(?:^\W*|[:;.] ?|\b[45]\d\d )[\"\[({]*"
-"""Start of a sentence: the start of the text, or after punctuation, a status or a bracket."""
+_BEGINS = r"(?:^\W*+|[:;.] ?|\b[45]\d\d )[\"\[({]*"
+"""Start of a sentence: at the start of the text, or after punctuation, a status or a bracket.
+
+The match does not backtrack before the first word. Otherwise, each of thousands of brackets could
+be part of either repetition, and the time would grow quadratically.
+"""
 _API = r"(the |this |selected )?(model|server|service|api|engine)"
 _WHAT_IS_SPENT = r"( \w+){0,4} (limits?|quota|allowance)\b"
 
@@ -128,7 +132,7 @@ _OF_A_TEST = re.compile(r"\bassert|\bexpected\b|[!=]=", re.IGNORECASE)
 _LOOPBACK = re.compile(
     r"(?<![\w.:])(127(\.\d{1,3}){3}|localhost|\[?::1\]?)(?![\w.])", re.IGNORECASE
 )
-"""Address on this host; if a service at such an address is down, the network is not at fault."""
+"""Address on this host. If a service at such an address is down, the network is not at fault."""
 _STATUS = re.compile(r"\W*(?:error:? )?(?:http |status )?([45]\d\d)(?::| \{)", re.IGNORECASE)
 
 

@@ -1,7 +1,7 @@
-"""Parse the hook payloads of Claude Code, whose format Codex and Gemini CLI largely share.
+"""Parse Claude Code's hook payloads, whose format Codex and Gemini CLI largely share.
 
-All payloads have session_id, transcript_path, cwd and hook_event_name. The id of a tool call comes
-after the call's input; it is preserved when a large payload is truncated.
+All payloads have session_id, transcript_path, cwd and hook_event_name. A tool call's id comes after
+the call's input, and is preserved when a large payload is truncated.
 """
 
 import os
@@ -64,15 +64,15 @@ def read_hook_record(
     """Return the event that a hook reports, or None if Rekindle does not record it.
 
     `facts` maps the event names in the hooks' commands to their meanings. `transcripts` is the
-    pattern for the paths of session files. `prompt_id` is the field that shows whether two hooks
-    report the same prompt.
+    pattern for the paths of session files. `prompt_id` is the field that identifies a prompt
+    reported by two hooks.
     """
     fields = line.fields()
     session = to_text(fields.get("session_id"))
     if not STABLE_ID.match(session):
         raise DocumentError("hook payload", "does not name a session")
 
-    def word(field: str, most: int) -> str:
+    def read_word(field: str, most: int) -> str:
         return to_one_line(to_text(fields.get(field)), most)
 
     match facts.get(line.event):
@@ -81,7 +81,7 @@ def read_hook_record(
                 ts=line.ts,
                 session=session,
                 harness=harness,
-                source=line.source or word("source", HOOK_WORD_CHARACTERS),
+                source=line.source or read_word("source", HOOK_WORD_CHARACTERS),
                 launch=line.launch,
                 process=line.process,
                 transcript=_find_transcript_path(
@@ -90,48 +90,48 @@ def read_hook_record(
                 visitor=line.visitor,
             )
         case "ended":
-            reason = word("reason", HOOK_WORD_CHARACTERS)
+            reason = read_word("reason", HOOK_WORD_CHARACTERS)
             return SessionEnded(ts=line.ts, session=session, reason=reason, visitor=line.visitor)
-        case "asked" if not fields.get("agent_id"):  # a sub-agent is prompted by its parent
+        case "asked" if not fields.get("agent_id"):  # A sub-agent is prompted by its parent
             return PromptSubmitted(
                 ts=line.ts,
                 session=session,
                 text=to_text(fields.get("prompt"))[:HOOK_PROMPT_CHARACTERS],
-                call=word(prompt_id, HOOK_WORD_CHARACTERS) or _make_identity(line, fields),
+                call=read_word(prompt_id, HOOK_WORD_CHARACTERS) or _make_identity(line, fields),
                 visitor=line.visitor,
             )
         case "compacted":
             return SessionCompacted(
                 ts=line.ts,
                 session=session,
-                trigger=word("trigger", HOOK_WORD_CHARACTERS),
+                trigger=read_word("trigger", HOOK_WORD_CHARACTERS),
                 visitor=line.visitor,
             )
         case "worked":
             return Heartbeat(
                 ts=line.ts,
                 session=session,
-                tool=word("tool_name", HOOK_WORD_CHARACTERS),
-                call=word("tool_use_id", HOOK_WORD_CHARACTERS) or _make_identity(line, fields),
+                tool=read_word("tool_name", HOOK_WORD_CHARACTERS),
+                call=read_word("tool_use_id", HOOK_WORD_CHARACTERS) or _make_identity(line, fields),
                 visitor=line.visitor,
             )
         case _:
             return None
 
 
-def _make_identity(line: HookRecord, told: dict[str, Any]) -> str:
-    """Return an id that is equal for two hooks that report the same event.
+def _make_identity(line: HookRecord, payload: dict[str, Any]) -> str:
+    """Return an id that is the same for two hooks that report the same event.
 
-    If the payload has a timestamp, the id is the payload's hash, because all hooks of an event get
+    If the payload has a timestamp, the id is the payload's hash, because all hooks for an event get
     the same bytes.
     """
-    return json_codec.hash_bytes(line.payload)[:16] if told.get("timestamp") else ""
+    return json_codec.hash_bytes(line.payload)[:16] if payload.get("timestamp") else ""
 
 
 def _find_transcript_path(path: str, session: str, pattern: str) -> str:
-    """Return the real path of a session's transcript, or "" if it is not where the CLI keeps one.
+    """Return the real path of a session's transcript, or "" if it is in an unexpected place.
 
-    An agent can forge such a report so that Rekindle reads any file of the user and archives it in
+    An agent could forge a report to make Rekindle read any of the user's files and archive it in
     the agent's workspace. The resolved path must therefore match the pattern too, and links created
     later are not followed. Links in parent folders, such as the user's home, are resolved here.
     """

@@ -1,4 +1,4 @@
-"""The parts of a one-shot question that are the same for every CLI."""
+"""Parts of a one-shot question that are the same for every CLI."""
 
 from collections.abc import Iterable
 
@@ -34,7 +34,7 @@ def select_granted_tools(question: OneShotQuestion, program: str) -> list[str]:
     """Return the reading tools that the persona grants.
 
     Raises:
-        UnenforceableError: The persona grants another tool, or only a part of a tool.
+        UnenforceableError: The persona grants another tool, or only part of a tool.
     """
     permissions = question.persona.permissions
     if permissions is None:
@@ -44,7 +44,7 @@ def select_granted_tools(question: OneShotQuestion, program: str) -> list[str]:
         if rule not in READING_TOOLS:
             raise UnenforceableError(program, rule, hint=_HINT)
     for rule in denied:
-        # A denied tool that is not granted anyway needs no rule.
+        # A denied tool that is not granted needs no rule.
         if rule not in READING_TOOLS and rule.partition("(")[0] in allowed:
             raise UnenforceableError(program, rule, hint=_HINT)
     return [tool for tool in READING_TOOLS if tool in allowed and tool not in denied]
@@ -52,26 +52,26 @@ def select_granted_tools(question: OneShotQuestion, program: str) -> list[str]:
 
 def make_files(question: OneShotQuestion) -> dict[str, str]:
     """Return instructions and schema as files, because they may not fit on a command line."""
-    given = {INSTRUCTIONS_FILE: question.instructions, SCHEMA_FILE: question.schema}
-    return {name: to_text(words) for name, words in given.items() if words}
+    contents = {INSTRUCTIONS_FILE: question.instructions, SCHEMA_FILE: question.schema}
+    return {name: to_text(words) for name, words in contents.items() if words}
 
 
-def find_answer(seen: Iterable[OutputItem], *, joined: bool = False) -> OneShotAnswer | None:
-    """Return the last message if the program reports success, or None.
+def find_answer(items: Iterable[OutputItem], *, joined: bool = False) -> OneShotAnswer | None:
+    """Return the last message if the program reports success, otherwise None.
 
-    Text before a tool call or a warning is not the answer. `joined` says that a message arrives in
+    Text before a tool call or a warning is not the answer. `joined` is true if messages arrive in
     parts.
     """
     texts: list[str] = []
     finished = None
-    for one in seen:
-        match one:
+    for item in items:
+        match item:
             case AssistantText(words):
                 texts = [*texts, words] if joined else [words]
             case ToolCallStarted() | ToolCallFinished() | WarningReport():
                 texts = []
             case FinalReport():
-                finished = one
+                finished = item
     words = "".join(texts)
     if finished is None or not finished.ok or not words.strip():
         return None

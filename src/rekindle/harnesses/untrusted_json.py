@@ -19,15 +19,15 @@ from rekindle.thresholds.supervision import ARGUMENT_BYTES
 from rekindle.thresholds.texts import ABOUT_CHARACTERS, MARGIN_CHARACTERS, WORD_CHARACTERS
 
 _MEANT_OTHERWISE = ("-", "/", "!")
-"""First characters of a prompt that a CLI would take as an option or a command."""
+"""First characters of a prompt that a CLI would treat as an option or a command."""
 _MOST = 2**53
-"""Maximum integer that JavaScript, in which most CLIs are written, can represent exactly."""
+"""Maximum integer that JavaScript can represent exactly. Most CLIs are written in JavaScript."""
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
-"""Lower-case UUID; case matters, because the id is also part of the transcript's file name."""
+"""Lower-case UUID. Case matters, because the id is part of the transcript's file name."""
 
 
 def parse_object(line: bytes) -> dict[str, Any]:
-    """Return a line as a JSON object; an empty one if it is torn, damaged or not an object."""
+    """Parse a line as a JSON object. Return {} if the line is torn, damaged or not an object."""
     if len(line) > JSON_LINE_BYTES:
         return {}
     try:
@@ -47,12 +47,12 @@ def to_count(value: object) -> int | None:
 
 
 def to_text(value: object) -> str:
-    """Return a value as text, without lone surrogates, which UTF-8 cannot encode."""
+    """Convert a value to text without lone surrogates, because UTF-8 cannot encode them."""
     return value.encode("utf-8", "replace").decode() if isinstance(value, str) else ""
 
 
 def to_word(value: object, limit: int = WORD_CHARACTERS) -> str:
-    """Return a text as one short line; the rest, which may be megabytes, is ignored."""
+    """Shorten a text to one line. The rest is ignored, because it may be megabytes long."""
     return to_one_line(to_text(value[: 2 * limit]), limit) if isinstance(value, str) else ""
 
 
@@ -61,28 +61,28 @@ def to_uuid(value: object) -> str:
     return value if isinstance(value, str) and _UUID.match(value) else ""
 
 
-def describe_call(given: dict[str, Any]) -> str:
-    """Return a call's main argument: its command, file or pattern, or otherwise its first text.
+def describe_call(arguments: dict[str, Any]) -> str:
+    """Return a call's main argument: its command, file or pattern, or else its first text.
 
-    It is longer than the text that is shown, because a secret that is cut in two would not be
+    It is cut later than the text that Rekindle shows, because half a secret would not be
     recognized.
     """
     telling = ("command", "file_path", "pattern", "url", "query", "description")
-    values = (given.get(key) for key in (*telling, *given))
-    found = next((value for value in values if isinstance(value, str)), "")
-    return to_word(found, ABOUT_CHARACTERS + MARGIN_CHARACTERS)
+    values = (arguments.get(key) for key in (*telling, *arguments))
+    text = next((value for value in values if isinstance(value, str)), "")
+    return to_word(text, ABOUT_CHARACTERS + MARGIN_CHARACTERS)
 
 
 def make_passages(
-    found: Iterable[PromptText | ToolResult | OutputItem],
+    items: Iterable[PromptText | ToolResult | OutputItem],
     *,
     at: str,
     message: str = "",
     thread: str = "",
     repeats_message: bool = False,
 ) -> tuple[Passage, ...]:
-    """Return the passages of a line; they share its time, message and thread."""
-    contents = [what for what in found if isinstance(what, PassageContent)]
+    """Return a line's passages. They all have the line's time, message and thread."""
+    contents = [what for what in items if isinstance(what, PassageContent)]
     return tuple(
         Passage(
             what=what,
@@ -96,7 +96,7 @@ def make_passages(
 
 
 def make_argument(prompt: str, program: str) -> str:
-    """Return a prompt as the last argument, changed so that no CLI takes it as an option.
+    """Return a prompt for use as the last argument, escaped so no CLI treats it as an option.
 
     Raises:
         UsageError: The prompt is longer than the operating system allows.

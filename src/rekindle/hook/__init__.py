@@ -2,11 +2,10 @@
 
     python -I -S hook-HASH.pyc HARNESS EVENT[:SOURCE] [AGENT_FOLDER]
 
-`system.files.hook_program` joins the modules of this package, in the order of `PARTS`, into one
-program. They import nothing else from Rekindle, and neither re nor json, so that the program starts
-as fast as Python itself. Event and source come from the command line, which Rekindle wrote, and
-never from the payload, which is untrusted. The payload is written to the inbox unparsed, on one
-line; the fold parses it.
+`system.files.hook_program` joins this package's modules into one program, in the order given by
+`PARTS`. To start as fast as Python itself, they import nothing else from Rekindle, and neither re
+nor json. Event and source come from the command line, which Rekindle wrote, never from the
+untrusted payload. The payload is written to the inbox as a single unparsed line and parsed later.
 
 The agent must never notice a failure, so the exit code is always 0.
 """
@@ -23,4 +22,4 @@ PARTS = (
     "session_brake",
     "record_event",
 )
-"""Modules of the program, each after the ones that it imports."""
+"""The program's modules, each listed after the modules that it imports."""

@@ -1,4 +1,4 @@
-"""Facts about the user and the host, read without the imports of the full program."""
+"""Facts about the user and the host, read without importing the full program."""
 
 import fcntl
 import os
@@ -29,7 +29,7 @@ def find_user_folder() -> str:
 
 
 def identify_host() -> str:
-    """Return the name of the host in locks, like `system.host.identify_host`."""
+    """Return the host name to use in locks, like `system.host.identify_host`."""
     for path in ("/etc/machine-id", "/var/lib/dbus/machine-id"):
         try:
             with open(path, encoding="ascii") as file:  # noqa: PTH123 - pathlib slows the start

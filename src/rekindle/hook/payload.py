@@ -1,4 +1,4 @@
-"""Read the payload of an agent CLI, and find values in JSON without parsing it."""
+"""Read an agent CLI's payload, and find values in JSON without parsing it."""
 
 import os
 
@@ -6,22 +6,22 @@ from rekindle.hook.special_events import BRAKE_EVENTS
 
 HEAD_BYTES = 192 * 1024
 TAIL_BYTES = 64 * 1024
-"""Number of bytes stored from the end of a larger payload; the ids are at the two ends."""
+"""Number of bytes to store from the end of a larger payload. The ids are at both ends."""
 TOOL_HEAD_BYTES = 6 * 1024
 TOOL_TAIL_BYTES = 2 * 1024
-"""Number of bytes stored from the end of a tool call, whose input and output do not matter."""
+"""Number of bytes to store from the end of a tool call. Its input and output are not needed."""
 READ_BYTES = 32 * 1024 * 1024
-"""Maximum number of bytes that are read from a payload; the rest is ignored."""
+"""Maximum number of bytes to read from a payload. The rest is ignored."""
 
 
 def find_payload_limits(event: str) -> tuple[int, int]:
-    """Return how many bytes are stored from a payload's start and from its end."""
+    """Return the number of bytes to store from a payload's start and from its end."""
     is_tool = event.startswith("PostTool") and event not in BRAKE_EVENTS
     return (TOOL_HEAD_BYTES, TOOL_TAIL_BYTES) if is_tool else (HEAD_BYTES, TAIL_BYTES)
 
 
 def read_payload(fd: int, most: int = HEAD_BYTES, last: int = TAIL_BYTES) -> tuple[bytes, int]:
-    """Return the CLI's payload, with its middle cut out if it is too long, and its full size."""
+    """Return the CLI's payload, without the middle if it is too long, and its full size."""
     head = b""
     tail = b""
     size = 0
@@ -37,7 +37,7 @@ def read_payload(fd: int, most: int = HEAD_BYTES, last: int = TAIL_BYTES) -> tup
 
 
 def find_number(line: bytes, key: bytes, place: int) -> int:
-    """Return the number after a JSON key, searching from an offset; 0 if there is none."""
+    """Return the number after a JSON key, searching from an offset, or 0 if there is none."""
     sign = b'"' + key + b'":'
     position = line.find(sign, place)
     if position < 0:
@@ -50,7 +50,7 @@ def find_number(line: bytes, key: bytes, place: int) -> int:
 
 
 def find_text(text: bytes, key: bytes) -> bytes:
-    """Return the text after a JSON key; empty if there is none, or if it has escapes."""
+    """Return the text after a JSON key, or "" if there is none or it contains escapes."""
     sign = b'"' + key + b'"'
     position = text.find(sign)
     value = text[position + len(sign) :].lstrip(b": ") if position >= 0 else b""

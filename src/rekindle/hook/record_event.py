@@ -1,4 +1,4 @@
-"""Record one event of an agent CLI, and answer the CLI if a rule requires it."""
+"""Record one event from an agent CLI, and answer the CLI if a rule requires it."""
 
 import os
 import sys
@@ -28,7 +28,7 @@ def main(arguments: list[str]) -> None:
     launch = os.environ.get("REKINDLE_LAUNCH", "")
     if event in BRAKE_EVENTS and not launch:
         return
-    # Wait longer for an event that may stop a session, so that a busy host cannot let it continue.
+    # Wait longer for an event that may stop a session, so that it also works on a busy host.
     patience = BRAKING_SECONDS if launch and event in BRAKE_EVENTS else PATIENCE_SECONDS
     call_after(patience, exit_now)
     folder = find_folder(harness, event, *arguments[3:4])
@@ -39,9 +39,11 @@ def main(arguments: list[str]) -> None:
         return
     if not is_name(launch):
         launch = "visitor" if is_supervised(folder) else ""
-    process = identify(harness) if event.startswith("SessionStart") else ""
+    # A pid from a sandbox means nothing outside it; the session lives as long as its launch.
+    is_named = event.startswith("SessionStart") and "REKINDLE_MARKS" not in os.environ
+    process = identify(harness) if is_named else ""
     record = compose_record(harness, event, launch, payload, size, process=process)
-    # A disk that hangs is treated like one that refuses writes: the record is spooled elsewhere.
+    # If the disk hangs or refuses writes, the record is spooled elsewhere.
     call_after(PATIENCE_SECONDS, raise_timeout)
     is_stored = append_record(f"{folder}/run/inbox", record, depth=INBOX_DEPTH)
     call_after(patience, exit_now)
@@ -56,7 +58,7 @@ def main(arguments: list[str]) -> None:
 def compose_record(
     harness: str, event: str, launch: str, payload: bytes, size: int, *, process: str = ""
 ) -> bytes:
-    """Return a record: one line, after a newline so that a torn record damages no other one."""
+    """Return a record as one line. It starts with a newline in case the previous record is torn."""
     words = (
         "1",
         "hook",

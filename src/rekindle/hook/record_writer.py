@@ -1,4 +1,4 @@
-"""Append a record to the inbox of an agent, or to a spool if the inbox cannot be written."""
+"""Append a record to an agent's inbox, or to a spool if the inbox cannot be written."""
 
 import fcntl
 import os
@@ -7,16 +7,16 @@ import time
 from rekindle.hook.host_facts import NAME_CHARACTERS, find_user_folder
 
 INBOX_DEPTH = 5
-"""Number of path components of an inbox below a workspace: .rekindle/agents/NAME/run/inbox."""
+"""Number of path components between a workspace and an inbox: .rekindle/agents/NAME/run/inbox."""
 SPOOL_BYTES = 4 * 1024 * 1024
-"""Maximum number of bytes that are spooled for an inbox that cannot be written."""
+"""Maximum number of bytes to spool for an inbox that cannot be written."""
 _ATTEMPTS = 100
 
 
 def append_record(
     place: str, record: bytes, prefix: str = "", limit: int = 0, *, depth: int = 1
 ) -> bool:
-    """Append under a shared lock to a segment that still exists; return False on failure.
+    """Append to an existing segment under a shared lock. Return False on failure.
 
     Segment names are never reused, because the log records how far each segment is folded.
     """
@@ -51,7 +51,8 @@ def append_to_segment(at: int, record: bytes, prefix: str, limit: int) -> bool:
         try:
             fcntl.flock(fd, fcntl.LOCK_SH)
             status = os.fstat(fd)
-            # The fold may have removed the segment between open and lock; a write would be lost.
+            # The fold may have removed the segment between open and lock. A write would then be
+            # lost.
             if status.st_nlink:
                 is_full = limit and status.st_size > limit
                 return not is_full and os.write(fd, record) == len(record)
@@ -81,22 +82,25 @@ def open_folder(path: str, depth: int) -> int:
 
 
 def spool_record(folder: str, record: bytes) -> None:
-    """Store a record elsewhere while the inbox cannot be written; the fold reads it there too."""
+    """Store a record elsewhere while the inbox cannot be written. The fold reads it there too."""
     for spool in spool_folders():
         try:  # noqa: SIM105 - contextlib slows the start
             os.mkdir(spool, 0o700)  # noqa: PTH102 - pathlib slows the start
         except OSError:
-            pass  # the folder exists or cannot be created; this is checked next
+            pass  # the folder exists or cannot be created, which is checked next
         if is_ours_alone(spool) and append_record(spool, record, spool_prefix(folder), SPOOL_BYTES):
             return
 
 
 def spool_folders() -> tuple[str, ...]:
-    """Return the folders for records while the inbox's disk is full, read-only or missing.
+    """Return the folders that store records while the inbox's disk is full, read-only or missing.
 
-    The user's in-memory folder comes first, if the host has one, because the disk of the home may
-    be full too. /tmp is not used, because the sandbox of a CLI lets an agent write there.
+    If the host has an in-memory folder for the user, it comes first, because the home disk may be
+    full too. /tmp is not used, because CLI sandboxes let an agent write there. A sandbox around the
+    whole CLI makes only one of the user's folders visible.
     """
+    if marks := os.environ.get("REKINDLE_MARKS"):
+        return (marks,)
     return (f"/run/user/{os.getuid()}/rekindle", f"{find_user_folder()}/spool")
 
 

@@ -12,27 +12,27 @@ DIR_FIELDS = 3
 """Number of fields in a line that describes an agent's folder."""
 
 
-def find_folder(harness: str, event: str, given: str = "") -> str:
-    """Return the folder of this session's agent; empty if it is ambiguous.
+def find_folder(harness: str, event: str, agent_dir: str = "") -> str:
+    """Return this session's agent folder, or "" if it is ambiguous.
 
-    It is the agent of the launch or, without a launch, the one that works in the session's folder.
-    Hooks that name an agent (`given`) ignore sessions in another agent's folder.
+    This is the agent of the launch or, without a launch, the agent that works in the session's
+    folder. Hooks that name an agent (`agent_dir`) ignore sessions in another agent's folder.
     """
     folder = os.environ.get("REKINDLE_FOLDER") or ""
     if not folder:
         place = os.path.realpath(read_variable(harness, "PROJECT_DIR") or ".")
-        agents, _, named = given.rpartition("/") if given else (find_agents(place), "", "")
+        agents, _, named = agent_dir.rpartition("/") if agent_dir else (find_agents(place), "", "")
         dirs = read_dirs(agents, event)
         name = choose_agent(dirs, list_names(agents), place, harness, named)
         folder = f"{agents}/{name}" if name else ""
-        # A parent folder may belong to another user; only a project of this user counts.
-        if folder and not given and os.lstat(folder).st_uid != os.getuid():
+        # A parent folder may belong to another user. Only this user's projects count.
+        if folder and not agent_dir and os.lstat(folder).st_uid != os.getuid():
             return ""
     return folder if folder and has_no_links(folder) else ""
 
 
 def find_agents(place: str) -> str:
-    """Return the agents folder of the nearest project above; empty if there is none."""
+    """Return the agents folder of the nearest project above, or "" if there is none."""
     while place:
         agents = f"{place}/.rekindle/agents"
         if os.path.isdir(agents):  # noqa: PTH112 - pathlib slows the start
@@ -51,7 +51,7 @@ def list_names(agents: str) -> list[str]:
 def choose_agent(
     dirs: list[list[str]], names: list[str], place: str, harness: str, named: str = ""
 ) -> str:
-    """Return the name of the agent that works in `place`; empty if it is ambiguous."""
+    """Return the name of the agent that works in `place`, or "" if it is ambiguous."""
     if len(dirs) > 1:
         working_here = choose_agents(dirs, place)
         if named:
@@ -78,8 +78,8 @@ def choose_agents(dirs: list[list[str]], place: str, harness: str = "") -> list[
 def read_dirs(agents: str, event: str) -> list[list[str]]:
     """Return the name, harness and folder of each agent in rekindle.yaml.
 
-    The full program writes this list from the manifest when a session starts, so that an edit of
-    the manifest applies to later sessions.
+    The full program writes this list from the manifest when a session starts, so edits to the
+    manifest apply only to later sessions.
     """
     root = agents.rpartition("/")[0]
     project = root.rpartition("/")[0]
@@ -104,9 +104,9 @@ def read_lines(path: str) -> list[str]:
 
 
 def has_no_links(folder: str) -> bool:
-    """Return whether the agent's folders are real folders, because a link could lead anywhere.
+    """Return whether the agent's folders are real folders.
 
-    A missing folder does not count as a link; a later write to it fails.
+    A link could lead anywhere. Missing folders are accepted, because a later write to them fails.
     """
     root = folder.rpartition("/")[0]
     for path in (root.rpartition("/")[0], root, folder, f"{folder}/run", f"{folder}/run/inbox"):
@@ -120,12 +120,12 @@ def has_no_links(folder: str) -> bool:
 
 
 def is_supervised(folder: str) -> bool:
-    """Return whether a supervisor is alive; if its folder was wiped, one lock remains outside."""
+    """Return whether a supervisor is alive. A lock outside the project survives a wiped folder."""
     return is_locked(f"{folder}/run/supervisor") or is_locked(find_outer_lock(folder))
 
 
 def find_outer_lock(folder: str) -> str:
-    """Return the path of the supervisor's lock outside the project; empty if there is none.
+    """Return the path of the supervisor's lock outside the project, or "" if there is none.
 
     Equivalent to `stores.files.supervisor_locks.find_outer_lock`, without its imports.
     """
@@ -140,7 +140,7 @@ def find_outer_lock(folder: str) -> str:
 
 
 def read_variable(harness: str, name: str) -> str:
-    """Return an environment variable of the CLI; its name starts with the harness's first word.
+    """Return an environment variable of the CLI, whose name starts with the harness's first word.
 
     Variables of a parent CLI describe another process and folder, so they are not used.
     """

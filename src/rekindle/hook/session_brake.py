@@ -1,4 +1,4 @@
-"""Stop a session between two turns if its window is so full that a fresh one should take over."""
+"""Stop a session between two turns if its context window is nearly full."""
 
 import os
 import time
@@ -11,12 +11,13 @@ RULE_BYTES = 10_000
 
 
 def brake_session(event: str, launch: str, payload: bytes) -> None:
-    """Between two turns, stop a session whose window is so full that a fresh one should take over.
+    """Stop a session between two turns if its context window is nearly full.
 
     The supervisor's rule defines which session to stop, where and how. The hook measures the window
-    itself, because the CLI does nothing else while it waits for the hook. A sub-agent's boundary
-    does not count, because the main thread waits for the sub-agent, with a call in progress. The
-    rule is in a folder where the agent cannot write, because the CLI follows the rule's answer.
+    itself, because the CLI does nothing else while it waits for the hook. A sub-agent's turns do
+    not count, because the main thread still has a call in progress: it is waiting for the
+    sub-agent. The rule is in a folder where the agent cannot write, because the CLI follows the
+    rule's answer.
     """
     rules = os.environ.get("REKINDLE_RULES", "")
     if not rules or not is_name(launch):
@@ -34,7 +35,8 @@ def brake_session(event: str, launch: str, payload: bytes) -> None:
     fullness = measure_window(rule, payload)
     if fullness is None:
         return
-    mark = f"{rules}/braked-{launch}"
+    marks = os.environ.get("REKINDLE_MARKS") or rules
+    mark = f"{marks}/braked-{launch}"
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
     fd = os.open(mark, flags, 0o600)
     os.write(fd, b"%d %d\n" % fullness + payload)
@@ -42,14 +44,14 @@ def brake_session(event: str, launch: str, payload: bytes) -> None:
     if answer := read_first(rule, b"answer"):
         os.write(1, answer)
     else:
-        hold_call(mark, f"{rules}/taken-{launch}")
+        hold_call(mark, f"{marks}/taken-{launch}")
 
 
-def hold_call(mark: str, taken: str) -> None:
-    """Hold a call back until the supervisor has ended the session.
+def hold_call(mark: str, taken_mark: str) -> None:
+    """Hold a call until the supervisor has ended the session.
 
-    A late supervisor must not end the session while the call is running. On timeout, the hook
-    therefore removes the mark, unless the supervisor has just taken it.
+    On timeout, the hook removes the mark, unless the supervisor has just taken it. Otherwise a late
+    supervisor could end the session while the call is running.
     """
 
     def give_up(*_: object) -> None:
@@ -61,5 +63,5 @@ def hold_call(mark: str, taken: str) -> None:
             os._exit(0)
 
     call_after(HOLD_SECONDS, give_up)
-    while os.access(mark, os.F_OK) or os.access(taken, os.F_OK):
+    while os.access(mark, os.F_OK) or os.access(taken_mark, os.F_OK):
         time.sleep(0.02)

@@ -1,14 +1,14 @@
-"""Timeouts of the hook program: the agent waits for the hook, so each one is short."""
+"""Timeouts for the hook program. They are short, because the agent waits for the hook."""
 
 import os
 
 PATIENCE_SECONDS = 0.15
-"""Timeout for a slow disk, in seconds; it is short, because the agent waits for the hook."""
+"""Timeout for a slow disk, in seconds."""
 PRIMING_SECONDS = 8.0
-"""Timeout for a primer, in seconds; after it, the session starts without the primer."""
+"""Timeout for a primer, in seconds. After that, the session starts without the primer."""
 BRAKING_SECONDS = 3.0
 WRITTEN_SECONDS = 1.0
-"""Maximum time that a transcript may lag behind a hook's payload, in seconds."""
+"""Maximum time, in seconds, by which a transcript may lag behind a hook's payload."""
 HOLD_SECONDS = 9.0
 """Maximum time, in seconds, to hold a call until the supervisor ends the session. It is just below
 the CLI's own timeout.
@@ -16,7 +16,7 @@ the CLI's own timeout.
 
 
 def call_after(seconds: float, then: object) -> None:
-    """Call `then` after a timeout; Python's own signal handler would wait for the disk."""
+    """Call `then` after a timeout. Python's own signal handler would wait for the disk."""
     import _signal  # type: ignore[import-not-found]  # noqa: PLC0415 - `signal` imports enum, which slows the start
 
     _signal.signal(_signal.SIGALRM, then)

@@ -1,4 +1,4 @@
-"""Measure how full the window of a session is, from its transcript."""
+"""Measure a session's context-window usage from its transcript."""
 
 import os
 import time
@@ -8,11 +8,11 @@ from rekindle.hook.timeouts import WRITTEN_SECONDS
 
 STEP_BYTES = 128 * 1024
 TRANSCRIPT_BYTES = 8 * 1024 * 1024
-"""Number of bytes at a transcript's end that are searched for the window's usage."""
+"""Number of bytes at a transcript's end to search for the window's usage."""
 
 
 def measure_window(rule: dict[bytes, list[bytes]], payload: bytes) -> tuple[int, int] | None:
-    """Return the used and total size of the window if it is full enough to stop, else None."""
+    """Return the window's used and total size, or None if it is not full enough to stop."""
     path, own, limit = (
         find_text(payload, b"transcript_path"),
         read_first(rule, b"own"),
@@ -34,8 +34,8 @@ def measure_window(rule: dict[bytes, list[bytes]], payload: bytes) -> tuple[int,
     limit = limit or find_limit(rule, line)
     most = int(limit.rstrip(b"%") or b"0")
     is_full = used * 100 >= most * size > 0 if window else used >= most
-    # None: the usage is unknown, or a call of a sub-agent is in progress whose turn looks like
-    # ours.
+    # None if the usage is unknown, or if a sub-agent has a call in progress (its turns look like
+    # ours).
     return (used, size) if used and limit and is_full else None
 
 
@@ -44,7 +44,7 @@ def read_first(rule: dict[bytes, list[bytes]], word: bytes) -> bytes:
 
 
 def find_limit(rule: dict[bytes, list[bytes]], line: bytes) -> bytes:
-    """Return the limit for the model that a line names; empty if its window size is unknown."""
+    """Return the limit for the model that a line names, or "" if its window size is unknown."""
     for key in rule.get(b"model", []):
         if model := find_text(line, key):
             for entry in rule.get(b"limits", []):
@@ -56,7 +56,7 @@ def find_limit(rule: dict[bytes, list[bytes]], line: bytes) -> bytes:
 
 
 def is_at_work(rule: dict[bytes, list[bytes]], path: bytes) -> bool:
-    """Return whether a stop would interrupt a tool call of the session or a sub-agent."""
+    """Return whether a stop would interrupt a tool call by the session or a sub-agent."""
     if calls := rule.get(b"calls"):
         begins, over = calls
         tail = read_tail(path)
@@ -93,7 +93,7 @@ def read_tail(path: bytes) -> bytes:
 
 
 def find_usage_line(path: bytes, signs: list[bytes], start: bytes, void: bytes) -> bytes:
-    """Return the last line of a transcript that reports usage; empty if there is none."""
+    """Return the last line of a transcript that reports usage, or "" if there is none."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
@@ -117,8 +117,8 @@ def find_usage_line(path: bytes, signs: list[bytes], start: bytes, void: bytes) 
 def read_fullness(
     line: bytes, start: bytes, counts: list[bytes], window: bytes, settled: bytes
 ) -> tuple[int, int]:
-    """Return the used and total size of the window that a line reports; 0 for a missing number."""
-    # A call's input comes after the text `settled`, and may look like counts.
+    """Return the used and total window size that a line reports, or 0 if a number is missing."""
+    # The text after `settled` is a call's input, which may look like counts.
     position = line.rfind(start, 0, line.find(settled) if settled else len(line))
     if position < 0 or (settled and settled not in line):
         return 0, 0

@@ -1,1 +1,1 @@
-"""Storage for the agents' state."""
+"""Store agents' state in files."""

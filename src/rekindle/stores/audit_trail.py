@@ -1,12 +1,12 @@
-"""The audit trail: a second copy of every committed relay, as commits on a separate git branch.
+"""The audit trail: each committed relay becomes a commit on a separate git branch.
 
-The branch `rekindle/<agent>/relay` shares no history with the user's branches, holds only
-`consensus.md`, and never loses a commit. The log remains the source of truth: the trail is written
-after the commit point and outside the agent's lock, may lag behind the log, and never makes a
-command fail. Missing commits are rebuilt from the log, and the same relay always produces the same
-commit, so a crash at any point neither loses nor duplicates a commit.
+The branch `rekindle/<agent>/relay` shares no history with the user's branches, contains only
+`consensus.md`, and never loses a commit. The log remains the source of truth. The trail is written
+after the relay is committed and the agent's lock is released, so it may lag behind the log, but it
+never makes a command fail. Missing commits are rebuilt from the log. The same relay always produces
+the same commit, so a crash neither loses nor duplicates one.
 
-Each branch belongs to one log. If the branch holds anything else, Rekindle leaves it untouched.
+Each branch belongs to one log. If a branch contains anything else, Rekindle does not touch it.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 RELAY_FILE = "consensus.md"
 _KINDS = (b'"relay.committed"', b'"owner.changed"')
-"""Event kinds that determine the trail's content; `owner.changed` raises the generation."""
+"""Event kinds that determine the content of the trail; `owner.changed` starts a new generation."""
 
 
 def make_branch_name(agent: str) -> str:
@@ -52,14 +52,14 @@ def make_branch_name(agent: str) -> str:
 
 
 class AuditObstacle(msgspec.Struct, frozen=True):
-    """An obstacle that has already been reported to the user."""
+    """A problem that has already been reported to the user."""
 
     cause: str
     ts: datetime
 
 
 class AuditTrail:
-    """The audit trails of a project's agents, in the git repository that contains the project."""
+    """Audit trails for a project's agents, in the project's git repository."""
 
     def __init__(
         self,
@@ -73,9 +73,9 @@ class AuditTrail:
         self._say = say
 
     def follow(self, folder: AgentFolder, confirmed: int, *, is_asked_for: bool = False) -> int:
-        """Add missing relays to the trail, and return how many are still missing afterwards.
+        """Add missing relays to the trail, and return how many are still missing.
 
-        This method never raises, and reports each obstacle only once.
+        Never raises, and reports each problem only once.
         """
         obstacle = _read_obstacle(folder)
         if obstacle and obstacle.cause == "slow" and not is_asked_for:
@@ -83,8 +83,8 @@ class AuditTrail:
             if obstacle.ts <= self._clock() < rests_until:
                 return 0
         try:
-            # Commands for the same agent take turns; the second one finds its relay already
-            # committed.
+            # Commands for the same agent take turns. The second one finds its relay already in the
+            # trail.
             with file_locks.hold_lock(folder.audit_lock, LOCK_WAIT_SECONDS) as lock:
                 if lock is None:
                     return 0
@@ -98,9 +98,9 @@ class AuditTrail:
         return left
 
     def inspect(self, folder: AgentFolder, confirmed: int) -> list[FolderProblem]:
-        """Return notes for `doctor`: that the trail lags behind, or why it cannot be written."""
+        """Return notes for `doctor` if the trail lags behind or cannot be written."""
         try:
-            _, lag = self._find_lag(self._repository(), folder, confirmed)
+            _, lag = self._find_lag(self._open_repository(), folder, confirmed)
         except (RekindleError, OSError) as error:
             obstacle = _to_audit_error(error)
             return [FolderProblem(str(obstacle), obstacle.hint, is_note=True)]
@@ -115,8 +115,8 @@ class AuditTrail:
         ]
 
     def commits(self, folder: AgentFolder) -> dict[tuple[int, str], str]:
-        """Return the commit of each relay in the trail, keyed by the event's number and hash."""
-        repository = self._repository()
+        """Return each relay's commit in the trail, by event number and hash."""
+        repository = self._open_repository()
         ref = f"refs/heads/{make_branch_name(folder.name)}"
         if repository.tip(ref) is None:
             return {}
@@ -129,16 +129,16 @@ class AuditTrail:
 
     def read(self, oid: str) -> bytes:
         """Return a relay as stored in the trail."""
-        return self._repository().read(oid, RELAY_FILE)
+        return self._open_repository().read(oid, RELAY_FILE)
 
-    def _repository(self) -> "Repository":
-        # Imported here, so that only commands that commit a relay or read the trail load git.
+    def _open_repository(self) -> "Repository":
+        # Imported here so most commands do not load the git modules.
         from rekindle.system.git.repository import Repository  # noqa: PLC0415
 
         return Repository(self._project, timeout=AUDIT_CALL_SECONDS)
 
     def _catch_up(self, folder: AgentFolder, confirmed: int) -> int:
-        repository = self._repository()
+        repository = self._open_repository()
         for _ in range(AUDIT_TRIES):
             tip, lag = self._find_lag(repository, folder, confirmed)
             batch = list(islice(_read_missing(folder, lag.missing), AUDIT_BATCH))
@@ -153,8 +153,8 @@ class AuditTrail:
                 newest = pack.commit(tree, parents, message, int(event.ts.timestamp()))
             ref = f"refs/heads/{make_branch_name(folder.name)}"
             repository.add(pack, ref)
-            # A process that does not use our lock may have moved the branch meanwhile. In that
-            # case, the branch is left as it is, and the next round starts from its new tip.
+            # A process without our lock may have moved the branch. If so, start again from its new
+            # tip.
             if repository.move(ref, newest, old):
                 last, _ = batch[-1]
                 return sum(event.seq > last.seq for event in lag.missing)
@@ -220,7 +220,7 @@ class AuditTrail:
 def _read_missing(
     folder: AgentFolder, missing: Iterable[RelayCommitted]
 ) -> Iterator[tuple[RelayCommitted, bytes]]:
-    """Yield the relays with their bytes; skip relays whose archived copy is lost or changed."""
+    """Yield relays and their bytes. Skip a relay if its archived copy is lost or changed."""
     for event in missing:
         data = durable_files.read_bytes(folder.path / event.path)
         if data is not None and json_codec.hash_bytes(data) == event.sha256:

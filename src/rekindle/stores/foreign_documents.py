@@ -1,7 +1,7 @@
-"""Read documents that another tool wrote: a consensus.md, a memories folder, or a Phoenix folder.
+"""Read documents from other tools: a consensus.md, a memories folder, or a Phoenix folder.
 
-Rekindle reads these documents and never writes them. Their author may be careless or hostile, so
-links, pipes, oversized files and binary data are refused, with an error that names the file.
+Rekindle never writes these documents. Their author may be careless or hostile, so links, pipes,
+oversized files and binary data are rejected with an error that names the file.
 """
 
 import stat
@@ -35,13 +35,13 @@ _COPY = "copy the regular file to a separate folder, and adopt that folder"
 class FoundDocuments(msgspec.Struct, frozen=True):
     path: Path
     parts: dict[str, bytes]
-    """Contents of RELAY, BRIEF, STATE and RESOLVED, keyed by name; missing files are left out."""
+    """Contents of RELAY, BRIEF, STATE and RESOLVED, by name. Missing files are left out."""
     left: tuple[str, ...] = ()
-    """Files that are not adopted, each with the reason."""
+    """Files that are not adopted, each with a reason."""
 
     @property
     def sha256(self) -> str:
-        """Return the hash of all contents, which changes if any of the documents changes."""
+        """Hash of all contents."""
         hashes = [
             f"{name} {json_codec.hash_bytes(self.parts[name])}" for name in sorted(self.parts)
         ]
@@ -49,7 +49,7 @@ class FoundDocuments(msgspec.Struct, frozen=True):
 
 
 def read_found(path: Path) -> FoundDocuments:
-    """Read the documents at a path that the user named: a relay file, or a folder of them."""
+    """Read the documents at a path that the user named: a relay file or a folder."""
     with translate_os_errors(path):
         try:
             mode = path.lstat().st_mode

@@ -1,6 +1,6 @@
-"""Relays from a foreign history: a JSONL file of revisions, or a file in a git repository.
+"""Read relays from a history: a JSONL file of revisions, or a file in a git repository.
 
-The revisions are read in order, oldest first. Nothing is written, and no setup is needed.
+Revisions are read oldest first. Nothing is written.
 """
 
 import lzma
@@ -31,11 +31,11 @@ _FORMAT = (
 class PastRelay(msgspec.Struct, frozen=True):
     text: str
     when: str = ""
-    """Time of the revision, as recorded in the source; empty if not recorded."""
+    """Time of the revision; empty if unknown."""
 
 
 def read_history(source: str) -> list[PastRelay]:
-    """Return the revisions in a source that the user named: a file, or REPO:PATH."""
+    """Return the revisions in the source that the user named, a file or REPO:PATH."""
     path = Path(source)
     with translate_os_errors(source):
         is_file = path.is_file()

@@ -1,1 +1,1 @@
-"""Summarizers of turns: one asks a model without tools, the other needs no model."""
+"""Summarizers for turns: one uses a model without tools, and the other needs no model."""

@@ -1,4 +1,4 @@
-"""Summarize with a model: a CLI is asked once, without tools, hooks or a saved session."""
+"""Summarize with a model, by calling a CLI once without tools, hooks or a saved session."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -39,34 +39,34 @@ from rekindle.thresholds.texts import REASON_CHARACTERS, SUMMARY_OUTPUT_BYTES
 
 
 class HeadlessSummarizer(msgspec.Struct, frozen=True, kw_only=True):
-    """A CLI that writes summaries, with its settings and limits."""
+    """CLI that writes summaries, with its settings and limits."""
 
     harness: Harness
     processes: Processes
     scratch: Path
-    """Folder in which each question gets an empty folder of its own.
+    """Folder in which Rekindle creates an empty folder for each question.
 
-    A CLI may follow instructions in the files of the folder that it is started in.
+    The folder is empty because a CLI may follow instructions in the files around it.
     """
     environment: Mapping[str, str]
     program: tuple[str, ...] = ()
     persona: Persona = Persona()
     words: str = ""
-    """Text of the persona's system prompt; Rekindle's own instructions follow it."""
+    """Text of the persona's system prompt. Rekindle's own instructions follow it."""
     usd: float | None = None
-    """Maximum cost of a summary, in dollars; None means no limit."""
+    """Maximum cost of a summary in dollars, or None for no limit."""
     seconds: float = SUMMARY_SECONDS
     elapsed: Callable[[], float] = time.monotonic
     stops: Callable[[], bool] = bool
-    """Function that returns whether a stop was requested, which ends the wait for an answer."""
+    """Function that returns whether a stop was requested. A stop ends the wait for an answer."""
 
     def ask(self, request: SummaryRequest) -> OneShotAnswer:
         """Return the answer to a request.
 
         Raises:
-            SummaryError: The CLI could not be started, failed, or took too long. The error has the
-                cost so far, if the CLI reported it.
-            StoppedError: A stop was requested before the answer arrived.
+            SummaryError: The CLI could not be started, failed, or took too long. The error
+            includes the cost so far, if the CLI reported it. StoppedError: A stop was requested
+            before the answer arrived.
         """
         left = None if self.usd is None else self.usd - request.spent
         if left is not None and left <= 0:
@@ -102,18 +102,18 @@ class HeadlessSummarizer(msgspec.Struct, frozen=True, kw_only=True):
             raise SummaryError(str(error), hint=error.hint or self.harness.INSTALL) from error
         lines: list[bytes] = []
         fault = self._read_output(child, lines)
-        found = None if fault else self.harness.answer(lines)
-        if found is None:
-            told = (
+        answer = None if fault else self.harness.answer(lines)
+        if answer is None:
+            last_words = (
                 to_one_line(child.errors, REASON_CHARACTERS) or f"it exited with code {child.code}"
             )
             usd, tokens = self._read_cost(lines)
-            words = f"{self.harness.NAME} {fault or f'gave no answer: {told}'}"
+            words = f"{self.harness.NAME} {fault or f'gave no answer: {last_words}'}"
             raise SummaryError(words, usd=usd, tokens=tokens)
-        return found
+        return answer
 
     def _read_output(self, child: ProcessHandle, lines: list[bytes]) -> str:
-        """Read the output; if that takes too long, end the program and everything that it started.
+        """Read the output. On a timeout, end the program and everything that it started.
 
         Return the reason why the output cannot be used, or an empty string.
 
@@ -135,12 +135,12 @@ class HeadlessSummarizer(msgspec.Struct, frozen=True, kw_only=True):
         return ""
 
     def _read_cost(self, lines: list[bytes]) -> tuple[float, int]:
-        """Return the cost of a failed answer, in dollars and tokens, if the CLI reported it."""
+        """Return a failed answer's cost in dollars and tokens, if the CLI reported it."""
         used: dict[str, int] = {}
         for number, line in enumerate(lines):
-            for seen in self.harness.read_stream(line):
-                if isinstance(seen, FinalReport):
-                    return seen.usd or 0.0, seen.tokens or sum(used.values())
-                if isinstance(seen, UsageReport):
-                    used[seen.turn or str(number)] = seen.usage.tokens + seen.usage.written
+            for item in self.harness.read_stream(line):
+                if isinstance(item, FinalReport):
+                    return item.usd or 0.0, item.tokens or sum(used.values())
+                if isinstance(item, UsageReport):
+                    used[item.turn or str(number)] = item.usage.tokens + item.usage.written
         return 0.0, sum(used.values())

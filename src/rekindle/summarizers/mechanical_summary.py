@@ -1,6 +1,6 @@
-"""Summarize without a model: what was committed, called and said, and what remains.
+"""Summarize without a model, from commits, tool calls, messages and unfinished work.
 
-It only quotes texts and interprets nothing, so it cannot invent anything.
+The summary only quotes existing text, so it cannot invent anything.
 """
 
 from collections import deque
@@ -28,14 +28,14 @@ from rekindle.thresholds.texts import MECHANICAL_FEW, MECHANICAL_ITEMS, MECHANIC
 
 
 class KnownWork(msgspec.Struct, frozen=True, kw_only=True):
-    """What the log, git and the relay show about a session, without its transcript."""
+    """A session's work as recorded in the log, git and the relay, without its transcript."""
 
     commits: tuple[str, ...] = ()
     """Subjects of the commits since the session started, newest first."""
     changed: tuple[str, ...] = ()
     """Files that the session changed."""
     carried: tuple[str, ...] = ()
-    """Work that was unfinished before the session."""
+    """Work that was unfinished when the session started."""
     loops: tuple[str, ...] = ()
     """Open loops, each with its id and text."""
     phase: str = ""
@@ -44,7 +44,7 @@ class KnownWork(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TurnDigest:
-    """The facts that a summary needs, collected from any number of turns."""
+    """Facts for a summary, collected from any number of turns."""
 
     def __init__(self) -> None:
         self.turns = 0
@@ -58,10 +58,10 @@ class TurnDigest:
         """Yield the turns of the main thread, after adding each one to the digest."""
         for turn in turns:
             if not turn.thread:
-                self._add(turn)
+                self._add_turn(turn)
                 yield turn
 
-    def _add(self, turn: Turn) -> None:
+    def _add_turn(self, turn: Turn) -> None:
         self.turns += 1
         self._written += turn.written
         if turn.who == "person":
@@ -78,7 +78,7 @@ class TurnDigest:
                 self.unknown.append((turn.number, call))
 
     def numbers(self) -> Iterator[SummaryItem]:
-        """Yield the numbers of requests, calls and tokens, unless only requests are known."""
+        """Yield the request, call and token counts, unless only requests are known."""
         parts = [render_count(self._requests, "request")]
         if self._calls:
             parts.append(f"{render_count(self._calls, 'tool call')}, {self._failures} failed")
@@ -110,25 +110,25 @@ class TurnDigest:
         if self.turns and not self.said and not self._calls:
             yield SummaryItem("nothing was said or done")
 
-    def left(self, known: KnownWork) -> Iterator[SummaryItem]:
+    def left(self, work: KnownWork) -> Iterator[SummaryItem]:
         if self.asked is not None:
             yield _quote_turn("the person", self.asked)
-        for each in (*known.carried[:MECHANICAL_ITEMS], *known.loops[:MECHANICAL_ITEMS]):
+        for each in (*work.carried[:MECHANICAL_ITEMS], *work.loops[:MECHANICAL_ITEMS]):
             yield SummaryItem(make_line(each))
 
 
-def summarize_mechanically(kind: SummaryKind, turns: Iterable[Turn], known: KnownWork) -> Summary:
+def summarize_mechanically(kind: SummaryKind, turns: Iterable[Turn], work: KnownWork) -> Summary:
     gist = TurnDigest()
     deque(gist.of(turns), maxlen=0)
-    return summarize_digest(kind, gist, known)
+    return summarize_digest(kind, gist, work)
 
 
-def summarize_digest(kind: SummaryKind, gist: TurnDigest, known: KnownWork) -> Summary:
-    done, state = tuple(_list_done(gist, known)), tuple(gist.state())
-    left = tuple(gist.left(known))
-    step = known.next_action or (left[0].text if left else "Check the current state, and continue.")
+def summarize_digest(kind: SummaryKind, gist: TurnDigest, work: KnownWork) -> Summary:
+    done, state = tuple(_list_done(gist, work)), tuple(gist.state())
+    left = tuple(gist.left(work))
+    step = work.next_action or (left[0].text if left else "Check the current state, and continue.")
     next_action = (SummaryItem(make_line(step)),)
-    decided = tuple(SummaryItem(make_line(each)) for each in known.decisions)
+    decided = tuple(SummaryItem(make_line(each)) for each in work.decisions)
     sections: Mapping[str, tuple[SummaryItem, ...]]
     if kind == "checkpoint":
         sections = {
@@ -142,7 +142,7 @@ def summarize_digest(kind: SummaryKind, gist: TurnDigest, known: KnownWork) -> S
         }
     elif kind == "relay":
         sections = {
-            RelayField.CURRENT_PHASE: (SummaryItem(make_line(known.phase or "not known")),),
+            RelayField.CURRENT_PHASE: (SummaryItem(make_line(work.phase or "not known")),),
             RelayField.WHAT_WE_DID: (*done, *state),
             RelayField.KEY_DECISIONS: decided or (SummaryItem("none known"),),
             RelayField.NEXT_ACTION: next_action,
@@ -151,23 +151,23 @@ def summarize_digest(kind: SummaryKind, gist: TurnDigest, known: KnownWork) -> S
     else:
         sections = {
             BriefLabel.CHANGED: (*done, *gist.output()),
-            BriefLabel.OPEN_LOOPS: tuple(SummaryItem(make_line(loop)) for loop in known.loops),
+            BriefLabel.OPEN_LOOPS: tuple(SummaryItem(make_line(loop)) for loop in work.loops),
             BriefLabel.NEXT: next_action,
             BriefLabel.NUMBERS: tuple(gist.numbers()),
         }
     return Summary(kind, {str(name): items for name, items in sections.items()})
 
 
-def _list_done(gist: TurnDigest, known: KnownWork) -> Iterator[SummaryItem]:
-    for subject in known.commits[:MECHANICAL_ITEMS]:
+def _list_done(gist: TurnDigest, work: KnownWork) -> Iterator[SummaryItem]:
+    for subject in work.commits[:MECHANICAL_ITEMS]:
         yield SummaryItem(make_quotation("committed", subject, MECHANICAL_QUOTED_CHARACTERS))
-    if known.changed:
-        more = len(known.changed) - MECHANICAL_FEW
+    if work.changed:
+        more = len(work.changed) - MECHANICAL_FEW
         rest = f", and {more} more" if more > 0 else ""
         yield SummaryItem(
-            f"changed {', '.join(map(render_code, known.changed[:MECHANICAL_FEW]))}{rest}"
+            f"changed {', '.join(map(render_code, work.changed[:MECHANICAL_FEW]))}{rest}"
         )
-    if not known.commits and not known.changed:
+    if not work.commits and not work.changed:
         yield SummaryItem("no changes known from git")
     yield from gist.numbers()
 

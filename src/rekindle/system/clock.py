@@ -12,12 +12,12 @@ def read_clock() -> datetime:
 
 
 def find_zone(name: str = "") -> tzinfo:
-    """Return a time zone with its rules for the whole year; without a name, the machine's zone.
+    """Return the named time zone with its rules for the whole year; by default, the machine's.
 
     Raises:
         LookupError: There is no zone with that name.
     """
-    # Imported here, because only commands that plan for another day need it.
+    # Imported here, because only scheduling needs it.
     from zoneinfo import ZoneInfo, ZoneInfoNotFoundError  # noqa: PLC0415 - see above
 
     if name:

@@ -1,4 +1,4 @@
-"""The user's crontab, read and written through the `crontab` command."""
+"""Read and write the user's crontab with the `crontab` command."""
 
 import subprocess
 
@@ -8,7 +8,7 @@ from rekindle.thresholds.supervision import CRONTAB_SECONDS
 
 
 def read_crontab() -> list[str]:
-    """Return the lines of the user's crontab; empty if there is none or cron is not installed."""
+    """Return the lines of the user's crontab; empty if there is no crontab or no cron."""
     program = program_search.find_executable("crontab")
     if program is None:
         return []

@@ -1,4 +1,4 @@
-"""Identify this host, so that a folder shared by two hosts has one owner."""
+"""Identify this host and its user."""
 
 import os
 import pwd
@@ -10,9 +10,9 @@ _MACHINE_IDS = (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id"))
 
 
 def identify_host() -> str:
-    """Return a name that survives reboots and, if the host has a machine id, renaming the host."""
+    """Return a name for this host that survives reboots and, with a machine id, renaming."""
     for file in _MACHINE_IDS:
-        # A read error is raised, because another name would look like another host.
+        # Do not suppress read errors: under a fallback name, this would look like another host.
         with translate_os_errors(file):
             try:
                 machine_id = file.read_text(encoding="ascii").strip()
@@ -29,8 +29,8 @@ def name() -> str:
 
 
 def identify_user() -> str:
-    """Return the name of the user that runs this process, regardless of the environment."""
+    """Return the name of the user who runs this process, ignoring the environment."""
     try:
         return pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:  # the user id has no name
+    except KeyError:  # this user id has no name
         return str(os.getuid())

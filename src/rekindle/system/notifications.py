@@ -1,9 +1,8 @@
-"""Notifications to a person through apprise, an optional dependency.
+"""Send notifications with apprise, an optional dependency.
 
-Apprise runs in a separate process. A thread could not be killed if a server does not answer, and
-the supervisor must have no threads when it starts an agent. The addresses contain secrets: they are
-passed through a pipe, never on a command line, and reports refer to an address only by its position
-and kind.
+Apprise runs in a separate process: a thread cannot be killed if a server does not answer, and a
+supervisor must not have threads when it starts an agent. Addresses contain secrets, so they are
+passed through a pipe, and messages refer to an address only by its position and kind.
 """
 
 import contextlib
@@ -31,7 +30,7 @@ _SCHEME = re.compile(r"([a-z][a-z0-9]{1,15})://")
 
 
 class Notifier:
-    """Sends notifications to the addresses under `notify:`, which have apprise's format."""
+    """Sends notifications to the addresses in `notify:`, which use apprise's format."""
 
     def __init__(
         self,
@@ -39,13 +38,13 @@ class Notifier:
         redaction: Redaction | None = None,
         environ: Mapping[str, str] = os.environ,
     ) -> None:
-        """Create a notifier; variables in addresses are looked up in `environ` on each send."""
+        """Create a notifier. Variables in addresses are read from `environ` each time."""
         self._urls = tuple(urls)
         self._redaction = redaction or Redaction()
         self._environ = environ
 
     def check(self) -> None:
-        """Raise the error that would prevent all notifications, if there is one; send nothing."""
+        """Raise NotifyError if sending would fail, without sending anything."""
         if not self._urls:
             return
         if find_spec("apprise") is None:
@@ -60,7 +59,10 @@ class Notifier:
                 )
 
     def send(self, title: str, body: str, severity: Severity = "warning") -> list[str]:
-        """Notify every address and return the failures as text; never raise or wait for long."""
+        """Notify all addresses and return any failures as text.
+
+        This never raises or blocks for long.
+        """
         if not self._urls:
             return []
         try:
@@ -81,7 +83,7 @@ class Notifier:
         ]
 
     def _resolve_addresses(self) -> tuple[list[str], dict[int, str]]:
-        """Return the addresses (empty if a variable is not set) and the variables not set."""
+        """Return the addresses, and the names of variables that are not set."""
         resolved, missing = [], {}
         for number, url in enumerate(self._urls):
             try:
@@ -96,19 +98,19 @@ class Notifier:
         return self._redaction.text(text).encode("utf-8", "replace").decode()
 
     def _name_address(self, number: int) -> str:
-        """Return an address's position and kind, because the rest of it may be secret."""
+        """Return only an address's position and kind, because the rest may be secret."""
         kind = _SCHEME.match(self._urls[number])
         return f"address {number + 1} of `notify:`" + (f" ({kind[1]})" if kind else "")
 
     def _ask_process(self, message: object) -> dict[int, str]:
-        """Return the answer for each address that the process handled before the timeout."""
-        # The answers are written to a file, because a child of the process could hold a pipe open.
+        """Return the answer for each address that was handled before the timeout."""
+        # Use a file for the answers: a child of the process could keep a pipe open.
         with tempfile.TemporaryFile() as answers:
             process = subprocess.Popen(  # noqa: S603 - fixed arguments
                 [sys.executable, "-P", "-m", __name__],
                 stdin=subprocess.PIPE,
                 stdout=answers,
-                stderr=subprocess.DEVNULL,  # apprise may print an address to stderr
+                stderr=subprocess.DEVNULL,  # apprise may print addresses to stderr
                 start_new_session=True,
             )
             try:
@@ -124,7 +126,7 @@ class Notifier:
 
 
 def main() -> None:
-    """Run in the separate process: read the message, send it, and print one line per address."""
+    """Entry point of the separate process: read the message and send it."""
     import apprise  # noqa: PLC0415 - an extra, and slow to load
 
     message = json.load(sys.stdin)
@@ -138,10 +140,9 @@ def main() -> None:
     if "body" not in message:
         return
 
-    def notify(number: int, target: apprise.Apprise) -> None:
+    def notify_target(number: int, target: apprise.Apprise) -> None:
         try:
-            # The body is sent as plain text, so that services do not interpret markup in the
-            # agent's text.
+            # Send plain text, so that services do not interpret markup in an agent's text.
             is_sent = target.notify(
                 title=message["title"],
                 body=message["body"],
@@ -153,7 +154,7 @@ def main() -> None:
             _print_answer(number, type(error).__name__)
 
     with ThreadPoolExecutor(max(1, len(targets))) as threads:
-        list(threads.map(lambda each: notify(*each), targets))
+        list(threads.map(lambda each: notify_target(*each), targets))
 
 
 def _print_answer(number: int, word: str) -> None:

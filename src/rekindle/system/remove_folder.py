@@ -1,4 +1,4 @@
-"""Remove a folder with everything in it, without following links."""
+"""Remove a folder and its contents without following links."""
 
 import errno
 import os
@@ -13,10 +13,9 @@ _FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def remove_folder(path: Path) -> None:
-    """Remove a folder, file or link; if a folder is a mount point, only empty it.
+    """Remove a folder, file or link. A mount point is only emptied.
 
-    The folder is opened once. If another process replaces it with a link meanwhile, the removal
-    continues in the folder that was opened.
+    The folder is opened once. If another process replaces it with a link, the link is not followed.
     """
     with translate_os_errors(path), safe_folders.open_parent(path) as parent:
         try:

@@ -1,1 +1,1 @@
-"""Test support for authors of harness plugins: the contract and recordings."""
+"""Test support for harness plugin authors: the contract tests and recordings."""

@@ -1,4 +1,4 @@
-"""The harness under test, and helpers that all contract tests use."""
+"""Harness under test, and helpers that all contract tests use."""
 
 import json
 from collections.abc import Iterator
@@ -39,21 +39,21 @@ from rekindle.testing.recordings import (
 SESSION = "0a1b2c3d-0000-4000-8000-00000000000f"
 HOOK = ("/a b/python", "-I", f"/a b/{HOOK_PROGRAM}")
 UNENFORCEABLE_RULE = "Bash(\0)"
-"""A rule that no CLI can enforce, or even accept."""
+"""A rule that no CLI can enforce or even accept."""
 DASHED = "--no-option"
 
 
 class ContractSubject:
-    """The harness under test, with its recordings and commands."""
+    """Harness under test, with its recordings and commands."""
 
     harness: ClassVar[HarnessEssentials]
-    """Module or object with the six required members; its optional members are tested too."""
+    """Module or object with the six required members. Optional members are tested too."""
     recordings: ClassVar[Path]
     """Folder with one recording per case, and an `expected.json` for all of them."""
     program: ClassVar[tuple[str, ...]] = ("some-program",)
-    """Program to start; needed for the `command` harness, which has no program of its own."""
+    """Program to start. Needed for the `command` harness, which has no default program."""
     keys: ClassVar[tuple[str, ...]] = ()
-    """Prefixes of the credential variables that the program uses; credentials of other programs
+    """Prefixes of the credential variables that the program uses. Credentials of other programs
     must not be passed on.
     """
 
@@ -63,15 +63,15 @@ class ContractSubject:
         return complete_harness(self.harness)
 
     def kept(self) -> tuple[Recording, ...]:
-        found = load_recordings(self.recordings)
-        assert found, f"no recordings in {self.recordings}"
-        return found
+        loaded = load_recordings(self.recordings)
+        assert loaded, f"no recordings in {self.recordings}"
+        return loaded
 
     def start(self, *, session: str = SESSION, resumes: bool = False, **more: Any) -> LaunchSpec:
         own = session if resumes or self.whole.CAN.names_sessions else ""
         hook = HOOK if self.whole.CAN.hooks else ()
-        given = {"hook": hook, "scratch": "/scratch", "program": self.program, **more}
-        return LaunchSpec(session=own, resumes=resumes, **given)
+        fields = {"hook": hook, "scratch": "/scratch", "program": self.program, **more}
+        return LaunchSpec(session=own, resumes=resumes, **fields)
 
     def starts(self) -> Iterator[dict[str, Any]]:
         """Yield launch arguments for fresh and resumed sessions, with and without a terminal."""
@@ -90,13 +90,13 @@ class ContractSubject:
         return None
 
 
-def join_command(made: Made, *, files: bool = True) -> str:
+def join_command(command: Made, *, files: bool = True) -> str:
     """Return everything that the command passes to the program, as one text."""
     return "\n".join(
-        (*made.argv, *made.environment.values(), *(made.files.values() if files else ()))
+        (*command.argv, *command.environment.values(), *(command.files.values() if files else ()))
     )
 
 
-def require_sound(one: OutputItem | WindowUsage | PassageContent | OneShotAnswer) -> None:
-    """Require that each field has its declared type and can be encoded, without lone surrogates."""
-    msgspec.convert(json.loads(msgspec.json.encode(one)), type(one))
+def require_sound(item: OutputItem | WindowUsage | PassageContent | OneShotAnswer) -> None:
+    """Require that each field has its declared type and can be encoded as UTF-8."""
+    msgspec.convert(json.loads(msgspec.json.encode(item)), type(item))

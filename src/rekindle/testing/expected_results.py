@@ -1,6 +1,6 @@
-"""The expected results of recordings, in `expected.json` in their folder.
+"""The expected results for recordings, stored in `expected.json` in their folder.
 
-A person who has looked at the recording writes the file, not the harness. By case:
+The file is written by a person who has looked at the recording, not by the harness. By case:
 
     {"tool": {"seen": [["SessionOpened", "6f1c…"], ["ToolCallStarted", "Bash", "toolu_1", "ls"],
                        ["ToolCallFinished", "toolu_1"], ["AssistantText", "done"],
@@ -11,9 +11,9 @@ A person who has looked at the recording writes the file, not the harness. By ca
               "exit": ["limit", "You've hit your limit, it resets at 5pm", null]},
      "asked": {"answer": ["it works", 0.02, 3245]}}
 
-Each row is the kind of an item and its main fields, as listed in `OUTPUT_FIELDS` and `HOOK_FIELDS`.
-`hooked` are the reports of the hooks that the harness installs; `usage` is from the transcript. The
-row of an exit is its kind, and for a limit also the hint and the reset time. A question has only an
+Each row has an item's kind and its main fields, as listed in `OUTPUT_FIELDS` and `HOOK_FIELDS`.
+`hooked` are the reports of the hooks that the harness installs; `usage` is from the transcript. An
+exit's row is its kind and, for a limit, also the hint and the reset time. A question has only an
 `answer`: its text, cost in dollars and tokens. A key that is left out must be absent from the
 result.
 """
@@ -57,7 +57,7 @@ OUTPUT_FIELDS: dict[type, tuple[str, ...]] = {
     CompactionReport: ("before", "after"),
     FinalReport: ("ok", "windows", "usd", "tokens"),
 }
-"""Main fields of each kind of output item; for `UsageReport`, the fields of its usage."""
+"""Main fields of each kind of output item. `UsageReport` lists the fields of its usage."""
 HOOK_FIELDS = {
     "session.started": "source",
     "session.ended": "reason",
@@ -65,7 +65,7 @@ HOOK_FIELDS = {
     "session.compacted": "trigger",
     "heartbeat": "tool",
 }
-"""Main field, besides the session, of each event that a hook may report."""
+"""Main field, other than the session, of each event that a hook may report."""
 
 ExpectedRow = list[Any]
 
@@ -86,23 +86,23 @@ def load_expected(folder: Path) -> dict[str, ExpectedResult]:
 def read_recording(
     recording: Recording, harness: Harness, *, supervised: bool = True
 ) -> ExpectedResult:
-    """Return the results that a harness reads from a recording, in the form of `expected.json`."""
+    """Return the results that a harness reads from a recording, in the `expected.json` format."""
     if recording.asked:
         return ExpectedResult(answer=_make_answer_row(harness.answer(recording.stream)))
     used = harness.usage(recording.transcript, {})
     lines = recording.hook_lines(harness, supervised=supervised)
     return ExpectedResult(
         exit=_make_exit_row(recording.exit(harness)),
-        seen=[_make_output_row(one) for one in recording.seen(harness)],
+        seen=[_make_output_row(item) for item in recording.seen(harness)],
         hooked=[_make_hook_row(fact) for line in lines if (fact := harness.read_hook(line))],
         usage=_make_usage_row(used) if used else None,
     )
 
 
-def _make_output_row(one: OutputItem) -> ExpectedRow:
-    if isinstance(one, UsageReport):
-        return ["UsageReport", *_make_usage_row(one.usage), one.turn]
-    return [type(one).__name__, *(getattr(one, name) for name in OUTPUT_FIELDS[type(one)])]
+def _make_output_row(item: OutputItem) -> ExpectedRow:
+    if isinstance(item, UsageReport):
+        return ["UsageReport", *_make_usage_row(item.usage), item.turn]
+    return [type(item).__name__, *(getattr(item, name) for name in OUTPUT_FIELDS[type(item)])]
 
 
 def _make_hook_row(fact: AnyEvent) -> ExpectedRow:
@@ -114,8 +114,8 @@ def _make_usage_row(used: WindowUsage) -> ExpectedRow:
     return [used.tokens, used.window, used.known, used.model, used.written]
 
 
-def _make_answer_row(found: OneShotAnswer | None) -> ExpectedRow | None:
-    return [found.text, found.usd, found.tokens] if found else None
+def _make_answer_row(answer: OneShotAnswer | None) -> ExpectedRow | None:
+    return [answer.text, answer.usd, answer.tokens] if answer else None
 
 
 def _make_exit_row(ended: LaunchExit) -> ExpectedRow:

@@ -8,7 +8,7 @@ Subclass it in a test module, and set the harness and the folder with its record
 
 pytest collects the inherited tests, which read the recordings and are as fast as unit tests. The
 expected results are beside the recordings, in `expected.json`: see
-`rekindle.testing.expected_results`. Tests of features that the CLI lacks, according to its
+`rekindle.testing.expected_results`. Tests for features that the CLI lacks, according to its
 `Capabilities`, are skipped.
 """
 
@@ -19,4 +19,4 @@ from rekindle.testing.recording_contract import RecordingContract
 
 
 class HarnessContract(LaunchContract, QuestionContract, HookContract, RecordingContract):
-    """All contract tests of a harness."""
+    """All contract tests for a harness."""

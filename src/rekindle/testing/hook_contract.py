@@ -1,4 +1,4 @@
-"""Contract tests of hooks."""
+"""Contract tests for hooks."""
 
 import json
 import subprocess
@@ -23,7 +23,7 @@ _GONE = ("/nowhere/python", f"/nowhere/{HOOK_PROGRAM}")
 
 
 class HookContract(ContractSubject):
-    """Tests of a harness's hooks and their reports."""
+    """Tests for a harness's hooks and their reports."""
 
     def test_hooks_are_ours_and_never_stand_in_the_way(self) -> None:
         """Each hook is recognized as ours, has a timeout, and succeeds without our program."""
@@ -31,37 +31,39 @@ class HookContract(ContractSubject):
             return
         for supervised in (False, True):
             for folder in ("", "/a folder"):
-                made = self.whole.hooks(HOOK, supervised=supervised, folder=folder)
-                for _, _, hook in list_wanted(json.loads(json.dumps(made))):
-                    found = parse_hook_command(hook["command"])
-                    assert found is not None, hook
-                    told = HookCommand(HOOK[0], HOOK[-1], self.whole.NAME, found.event, folder)
-                    assert found == told
+                entries = self.whole.hooks(HOOK, supervised=supervised, folder=folder)
+                for _, _, hook in list_wanted(json.loads(json.dumps(entries))):
+                    command = parse_hook_command(hook["command"])
+                    assert command is not None, hook
+                    expected = HookCommand(
+                        HOOK[0], HOOK[-1], self.whole.NAME, command.event, folder
+                    )
+                    assert command == expected
                     assert hook["timeout"] >= 1
-        gone = list_wanted(self.whole.hooks(_GONE, supervised=True))
-        lines = [f"({hook['command']}) || exit 1" for _, _, hook in gone]
+        missing_hooks = list_wanted(self.whole.hooks(_GONE, supervised=True))
+        lines = [f"({hook['command']}) || exit 1" for _, _, hook in missing_hooks]
         shell = ["/bin/sh", "-c", "\n".join(lines)]
         ended = subprocess.run(shell, capture_output=True, check=False)  # noqa: S603 - as the CLI starts it
         assert ended.returncode == 0, "a hook that fails must not block the CLI"
 
     def test_a_launch_has_its_hooks(self) -> None:
-        """The command of a launch contains all hooks."""
+        """A launch's command contains all hooks."""
         if not self.whole.CAN.launch_hooks:
             return
         for how in self.starts():
-            whole = join_command(self.whole.command(self.start(**how)))
+            launch_text = join_command(self.whole.command(self.start(**how)))
             for _, _, hook in list_wanted(self.whole.hooks(HOOK, supervised=True)):
-                found = parse_hook_command(hook["command"])
-                assert found is not None
-                assert f" {self.whole.NAME} {found.event}" in whole
+                command = parse_hook_command(hook["command"])
+                assert command is not None
+                assert f" {self.whole.NAME} {command.event}" in launch_text
 
     def test_where_it_is_stopped_it_has_a_hook(self) -> None:
         """A harness with a brake installs a launch hook for the brake's event."""
         brake = self.whole.brake(interactive=False)
         if brake is None:
             return
-        found = list_wanted(self.whole.hooks(HOOK, supervised=True))
-        words = [parse_hook_command(hook["command"]) for _, _, hook in found]
+        entries = list_wanted(self.whole.hooks(HOOK, supervised=True))
+        words = [parse_hook_command(hook["command"]) for _, _, hook in entries]
         assert brake.event in {word.event for word in words if word}
         assert brake.signs
         assert brake.counts
@@ -71,8 +73,8 @@ class HookContract(ContractSubject):
         if not self.whole.CAN.hooks:
             return
         text = 'First line, "quoted"\n\\ second: é'
-        found = list_wanted(self.whole.hooks(HOOK, supervised=False))
-        words = [parse_hook_command(hook["command"]) for _, _, hook in found]
+        entries = list_wanted(self.whole.hooks(HOOK, supervised=False))
+        words = [parse_hook_command(hook["command"]) for _, _, hook in entries]
         hook_events = {word.event.partition(":")[0] for word in words if word}
         assert any(
             text in _list_texts(self.whole.render_hook_output(hook_event, text))
@@ -80,37 +82,42 @@ class HookContract(ContractSubject):
         )
 
     def test_a_hook_s_fact_keeps_what_ours_has_seen(self) -> None:
-        """An event has the time, session and launch of its record; a truncated one, its session."""
-        for line in (line for one in self.kept() for line in one.hook_lines(self.whole)):
-            seen = {"launch": "4f1c", "process": "1 2 3", "visitor": True}
-            whole = self.whole.read_hook(msgspec.structs.replace(line, **seen))
+        """An event has its record's time, session and launch.
+
+        A truncated event still has its session.
+        """
+        for line in (
+            line for recording in self.kept() for line in recording.hook_lines(self.whole)
+        ):
+            context = {"launch": "4f1c", "process": "1 2 3", "visitor": True}
+            event = self.whole.read_hook(msgspec.structs.replace(line, **context))
             cut = self.whole.read_hook(msgspec.structs.replace(line, cut=len(line.payload)))
-            assert (whole is None) is (cut is None)
-            if whole is None or cut is None:
+            assert (event is None) is (cut is None)
+            if event is None or cut is None:
                 continue
-            assert (type(whole), _select_type(whole, "session")) == (
+            assert (type(event), _select_type(event, "session")) == (
                 type(cut),
                 _select_type(cut, "session"),
             )
-            assert whole.ts == line.ts
-            own = {**seen, "harness": self.whole.NAME}
-            assert {name: _select_type(whole, name, own[name]) for name in own} == own
+            assert event.ts == line.ts
+            own = {**context, "harness": self.whole.NAME}
+            assert {name: _select_type(event, name, own[name]) for name in own} == own
 
 
 def _list_texts(printed: str) -> list[str]:
     """Return the texts in a hook's output: the output itself, and the strings in its JSON."""
-    found = [printed]
+    texts = [printed]
     try:
         waiting = [json.loads(printed)]
     except ValueError:
-        return found
+        return texts
     while waiting:
         match waiting.pop():
             case dict() as fields:
                 waiting += fields.values()
             case str() as text:
-                found.append(text)
-    return found
+                texts.append(text)
+    return texts
 
 
 def _select_type(fact: AnyEvent, name: str, absent: Any = None) -> Any:

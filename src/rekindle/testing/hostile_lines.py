@@ -20,7 +20,7 @@ _WRONG: tuple[Any, ...] = (
     {"type": []},
     *TEXTS[:4],
 )
-"""Values of wrong types, which replace other values."""
+"""Values of the wrong type, used to replace other values."""
 _NOISE = (
     *(b"", b"\0", b"null", b"{}", b"[]", b'"', b"\xff\xfe", b"NaN", b"-1"),
     *(b"[" * 100_000, b'{"type":' * 1_000, b'{"type":' + b"9" * 5_000, b"x" * 2_000_000),
@@ -46,7 +46,9 @@ def damage_lines(lines: Iterable[bytes]) -> Iterator[bytes]:
         torn[rng.randrange(len(torn))] = rng.randrange(256)
         yield bytes(torn)
         record = _parse_line(line)
-        kind = tuple(one for one in record.values() if isinstance(one, str) and _WORD.match(one))
+        kind = tuple(
+            value for value in record.values() if isinstance(value, str) and _WORD.match(value)
+        )
         for place in list(_list_paths(record)):
             path = (kind, *(key for _, key in place if isinstance(key, str)))
             if path not in done:
@@ -57,14 +59,14 @@ def damage_lines(lines: Iterable[bytes]) -> Iterator[bytes]:
 
 def _parse_line(line: bytes) -> dict[str, Any]:
     try:
-        found = json.loads(line)
+        record = json.loads(line)
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return record if isinstance(record, dict) else {}
 
 
 Step = tuple[Any, Any]
-"""A container, and the key or index of one of its values."""
+"""Container, and the key or index of one of its values."""
 
 
 def _list_paths(value: Any, above: tuple[Step, ...] = ()) -> Iterator[tuple[Step, ...]]:
@@ -78,7 +80,7 @@ def _list_paths(value: Any, above: tuple[Step, ...] = ()) -> Iterator[tuple[Step
 
 def _write_damaged(record: dict[str, Any], at: Step) -> bytes:
     within, key = at
-    kept, within[key] = within[key], _HERE
+    original, within[key] = within[key], _HERE
     written = json.dumps(record).encode()
-    within[key] = kept
+    within[key] = original
     return written

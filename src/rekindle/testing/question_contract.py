@@ -1,4 +1,4 @@
-"""Contract tests of one-shot questions."""
+"""Contract tests for one-shot questions."""
 
 import re
 from typing import Any
@@ -37,13 +37,13 @@ _GRANTED = (
     *("Bash", "Write", "Edit", "NotebookEdit", "WebFetch", "Task", "mcp__box__put", "mcp_box_*"),
     *("*", "Bash(git log:*)", "Write(*)", "--help", UNENFORCEABLE_RULE, "run_shell_command"),
 )
-"""Tools that no question may be granted, because they write, run commands, or are unknown."""
+"""Tools that no question may use, because they write, run commands, or are unknown."""
 _UNTAME = (DASHED, f"\n{DASHED}", f'" {DASHED} "', f"' {DASHED}", f"={DASHED}", "é\0", "{")
 """Texts that could become an option, or end a quoted string early."""
 
 
 class QuestionContract(ContractSubject):
-    """Tests of one-shot questions and their answers."""
+    """Tests for one-shot questions and their answers."""
 
     def question(self, **more: Any) -> OneShotQuestion:
         return OneShotQuestion(**{"scratch": "/scratch", "program": self.program, **more})
@@ -61,14 +61,14 @@ class QuestionContract(ContractSubject):
         """A question has no session and no hooks, and tells installed hooks to ignore it."""
         if not self.whole.CAN.questions:
             return
-        made = self.whole.ask(self.question())
-        assert made == self.whole.ask(self.question())
-        assert made.argv[: len(self.program)] == self.program
-        assert made.environment[ONE_SHOT_VARIABLE] == "1"
-        assert LAUNCH_VARIABLE not in made.environment
-        words = made.argv[len(self.program) :]
+        command = self.whole.ask(self.question())
+        assert command == self.whole.ask(self.question())
+        assert command.argv[: len(self.program)] == self.program
+        assert command.environment[ONE_SHOT_VARIABLE] == "1"
+        assert LAUNCH_VARIABLE not in command.environment
+        words = command.argv[len(self.program) :]
         assert not any(_RESUMING.search(word) for word in words), words
-        assert HOOK_PROGRAM not in join_command(made)
+        assert HOOK_PROGRAM not in join_command(command)
         own = self.asked(program=())
         assert own is None or own.argv[0] not in {"", *self.program}
         if self.whole.HOOK_FILES is not None:
@@ -76,34 +76,34 @@ class QuestionContract(ContractSubject):
             assert own.argv[0] == self.whole.HOOK_FILES.program
 
     def test_a_question_may_read_at_most(self) -> None:
-        """An empty tool list equals none; only tools that just read may be granted."""
+        """An empty tool list is the same as none. Only read-only tools may be granted."""
         if not self.whole.CAN.questions:
             return
-        alone, nothing = (self.asked(persona=one) for one in (Persona(), _make_granting()))
+        alone, nothing = (self.asked(persona=persona) for persona in (Persona(), _make_granting()))
         assert alone == nothing
         assert alone is not None
         for rule in _GRANTED:
             for rules in ([rule], ["Read", rule]):
                 try:
-                    made = self.whole.ask(self.question(persona=_make_granting(*rules)))
+                    command = self.whole.ask(self.question(persona=_make_granting(*rules)))
                 except (UsageError, ManifestError):
                     continue
-                raise AssertionError(f"a question was granted {rule!r}: {made.argv}")
+                raise AssertionError(f"a question was granted {rule!r}: {command.argv}")
         self.asked(persona=_make_granting("Read", "Grep", "Glob"))
 
     def test_a_question_has_its_instructions(self) -> None:
         """Instructions and schema are in the command, or in a file that the command names."""
         if not self.whole.CAN.questions:
             return
-        made = self.asked(instructions="You keep the light.", schema='{"type": "object"}')
-        assert made is not None
-        assert "You keep the light." in join_command(made)
-        for name in made.files:
+        command = self.asked(instructions="You keep the light.", schema='{"type": "object"}')
+        assert command is not None
+        assert "You keep the light." in join_command(command)
+        for name in command.files:
             assert re.fullmatch(r"[a-z][a-z0-9.-]*", name), name
-            assert f"/scratch/{name}" in join_command(made, files=False)
+            assert f"/scratch/{name}" in join_command(command, files=False)
 
     def test_nothing_that_is_asked_becomes_an_option(self) -> None:
-        """Instructions, schema and persona never change the options; otherwise they are refused.
+        """Instructions, schema and persona never change the options, or they are refused.
 
         Text inside a file is not an option.
         """
@@ -112,39 +112,43 @@ class QuestionContract(ContractSubject):
         tame = self.asked(instructions="x", schema="{}")
         assert tame is not None
         for text in _UNTAME:
-            for given in ({"instructions": text, "schema": "{}"}, {"instructions": "x"}):
-                made = self.asked(**{"schema": text, **given})
-                if made is None:
+            for parts in ({"instructions": text, "schema": "{}"}, {"instructions": "x"}):
+                command = self.asked(**{"schema": text, **parts})
+                if command is None:
                     continue
-                assert _list_options(made.argv) == _list_options(tame.argv), made
-                assert not any("\0" in word for word in made.argv)
-                assert set(made.files) <= set(tame.files)
+                assert _list_options(command.argv) == _list_options(tame.argv), command
+                assert not any("\0" in word for word in command.argv)
+                assert set(command.files) <= set(tame.files)
             persona = Persona(
                 system_prompt_file=text, permissions=Permissions(allowed_tools=[], deny=[text])
             )
-            made = self.asked(persona=persona, instructions="x", schema="{}")
-            assert made is None or _list_options(made.argv) == _list_options(tame.argv), made
+            command = self.asked(persona=persona, instructions="x", schema="{}")
+            assert command is None or _list_options(command.argv) == _list_options(tame.argv), (
+                command
+            )
 
     def test_an_answer_is_read_from_anything(self) -> None:
-        """Empty output is not an answer; damaged output leads to a valid answer or none."""
+        """Empty output is not an answer. Damaged output yields a valid answer or none."""
         if not self.whole.CAN.questions:
             return
         assert self.whole.answer(()) is None
-        streams = [one.stream for one in self.kept() if one.asked]
+        streams = [recording.stream for recording in self.kept() if recording.asked]
         longest = max(streams, key=len, default=())
         for line in hostile_lines.damage_lines(line for stream in streams for line in stream):
             for output in ([line], [*longest, line], [line, *longest]):
-                found = self.whole.answer(output)
-                if found is not None:
-                    require_sound(found)
-                    assert found.text.strip()
+                answer = self.whole.answer(output)
+                if answer is not None:
+                    require_sound(answer)
+                    assert answer.text.strip()
 
     def test_an_answer_that_was_cut_is_none_or_less(self) -> None:
-        """Output without its final report is not an answer, if the CLI prints such a report."""
-        for one in self.kept():
-            if one.asked and any(isinstance(seen, FinalReport) for seen in one.seen(self.whole)):
-                for length in range(len(one.stream)):
-                    assert self.whole.answer(one.stream[:length]) is None
+        """If the CLI prints a final report, output without one is not an answer."""
+        for recording in self.kept():
+            if recording.asked and any(
+                isinstance(item, FinalReport) for item in recording.seen(self.whole)
+            ):
+                for length in range(len(recording.stream)):
+                    assert self.whole.answer(recording.stream[:length]) is None
 
 
 def _make_granting(*tools: str) -> Persona:
@@ -152,5 +156,5 @@ def _make_granting(*tools: str) -> Persona:
 
 
 def _list_options(argv: tuple[str, ...]) -> list[str]:
-    """Return a command's arguments without values; a setting's name is part of its option."""
+    """Return a command's arguments without values. A setting's name is part of its option."""
     return [re.sub(r"(?s)^(--config=[\w.]+|[^=]*)=.*", r"\1", word) for word in argv]

@@ -1,4 +1,4 @@
-"""Contract tests of what a harness reads from its recordings, intact and damaged."""
+"""Contract tests for reading intact and damaged recordings."""
 
 import json
 from typing import Any, get_args
@@ -42,47 +42,50 @@ _WORDS_CHARACTERS = 400
 
 
 class RecordingContract(ContractSubject):
-    """Tests of what a harness reads from recordings."""
+    """Tests for the results that a harness reads from recordings."""
 
     def test_recordings_show_what_it_can(self) -> None:
-        """At least one recording shows each feature of the harness."""
+        """Each of the harness's features appears in at least one recording."""
         cases = expected_results.load_expected(self.recordings)
-        assert set(cases) == {one.name for one in self.kept()}
-        exits, seen = (
-            {one.exit[0] for one in cases.values() if one.exit},
+        assert set(cases) == {recording.name for recording in self.kept()}
+        exits, item_kinds = (
+            {case.exit[0] for case in cases.values() if case.exit},
             _find_first(cases, "seen"),
         )
         assert exits >= {"clean", "crash"}
         if self.whole.CAN.questions:
-            assert any(one.answer for one in cases.values()), (
+            assert any(case.answer for case in cases.values()), (
                 "no recording contains an answered question"
             )
-        assert "AssistantText" in seen
+        assert "AssistantText" in item_kinds
         if self.whole.CAN.resumes:
-            assert any(one.resumes and cases[one.name].exit == ["clean"] for one in self.kept())
-            assert "SessionOpened" in seen, "without this, no session can be resumed"
+            assert any(
+                recording.resumes and cases[recording.name].exit == ["clean"]
+                for recording in self.kept()
+            )
+            assert "SessionOpened" in item_kinds, "without this, no session can be resumed"
             assert "resume-failed" in exits
         if self.whole.CAN.hooks:
             assert _find_first(cases, "hooked") >= _FACTS
-        if any(one.transcript for one in self.kept()):
-            assert any(one.usage for one in cases.values())
+        if any(recording.transcript for recording in self.kept()):
+            assert any(case.usage for case in cases.values())
 
     def test_every_recording_is_read(self) -> None:
-        """The output, hooks, usage and exit of each recording are as expected."""
+        """Each recording's output, hooks, usage and exit are as expected."""
         cases = expected_results.load_expected(self.recordings)
         for recording in self.kept():
             for supervised in (False, True):
-                found = expected_results.read_recording(
+                results = expected_results.read_recording(
                     recording, self.whole, supervised=supervised
                 )
                 for name in ExpectedResult.__struct_fields__:
-                    made, wanted_ = getattr(found, name), getattr(cases[recording.name], name)
-                    assert made == wanted_, f"{recording.name}: {name}: {json.dumps(made)}"
+                    actual, wanted_ = getattr(results, name), getattr(cases[recording.name], name)
+                    assert actual == wanted_, f"{recording.name}: {name}: {json.dumps(actual)}"
 
     def test_a_transcript_has_what_its_session_was_asked(self) -> None:
         """A transcript contains each prompt that a hook reported, so the session can be resumed.
 
-        If prompts have ids, a transcript that lacks a prompt is recognized.
+        If prompts have ids, a transcript that lacks a prompt is detected.
         """
         for recording in self.kept():
             for fact in map(self.whole.read_hook, recording.hook_lines(self.whole)):
@@ -96,33 +99,37 @@ class RecordingContract(ContractSubject):
                         assert not self.whole.has_prompt(lines, _OTHER), recording.name
 
     def test_an_end_is_told_in_a_line(self) -> None:
-        """An exit is described in one line; a limit has the CLI's own words or a reset time."""
+        """An exit is described in one line. A limit has the CLI's own words or a reset time."""
         for recording in self.kept():
-            found = recording.exit(self.whole)
-            assert found.kind in _KINDS
-            assert _is_line(found.words), recording.name
-            assert found.words
-            assert found.kind != "limit" or found.hint or found.resets_at
+            launch_exit = recording.exit(self.whole)
+            assert launch_exit.kind in _KINDS
+            assert _is_line(launch_exit.words), recording.name
+            assert launch_exit.words
+            assert launch_exit.kind != "limit" or launch_exit.hint or launch_exit.resets_at
 
     def test_usage_says_how_it_is_known(self) -> None:
-        """Without a known window size, the usage is `unknown`; a given window size is used."""
+        """Without a known window size, the usage is `unknown`. A given window size is used."""
         for recording in self.kept():
-            for seen in recording.seen(self.whole):
-                if isinstance(seen, UsageReport):
-                    _require_known(seen.usage)
-            if found := self.whole.usage(recording.transcript, {}):
-                _require_known(found)
-                told = self.whole.usage(recording.transcript, {found.model: 123_456})
-                assert told is not None
-                assert told.tokens == found.tokens
-                assert told.window == (123_456 if found.window is None else told.window)
-                assert told.known == ("reported" if found.window is None else told.known)
+            for item in recording.seen(self.whole):
+                if isinstance(item, UsageReport):
+                    _require_known(item.usage)
+            if usage := self.whole.usage(recording.transcript, {}):
+                _require_known(usage)
+                sized_usage = self.whole.usage(recording.transcript, {usage.model: 123_456})
+                assert sized_usage is not None
+                assert sized_usage.tokens == usage.tokens
+                assert sized_usage.window == (
+                    123_456 if usage.window is None else sized_usage.window
+                )
+                assert sized_usage.known == (
+                    "reported" if usage.window is None else sized_usage.known
+                )
 
     def test_a_requested_end_is_not_a_crash(self) -> None:
         """A requested stop is an interruption, whatever the program printed."""
         for recording in self.kept():
-            found = self.whole.classify(recording.ended(self.whole, stopped=True))
-            assert found.kind == "interrupted", recording.name
+            launch_exit = self.whole.classify(recording.ended(self.whole, stopped=True))
+            assert launch_exit.kind == "interrupted", recording.name
 
     def test_a_process_that_was_killed_has_crashed(self) -> None:
         """A process killed by SIGKILL counts as crashed, because it has no final report."""
@@ -135,7 +142,7 @@ class RecordingContract(ContractSubject):
             assert self.whole.classify(ended).kind == "resume-failed"
 
     def test_a_damaged_hook_is_refused_and_nothing_else(self) -> None:
-        """A damaged payload raises DocumentError or leads to a valid event."""
+        """A damaged payload raises DocumentError or yields a valid event."""
         for word, lines in self.told_by_hooks().items():
             first = next(line for line in lines if line.event == word)
             for payload in hostile_lines.damage_lines(line.payload for line in lines):
@@ -149,18 +156,18 @@ class RecordingContract(ContractSubject):
 
     def told_by_hooks(self) -> dict[str, list[Any]]:
         """Return the recorded hook lines, by event."""
-        found: dict[str, list[Any]] = {}
+        lines_of: dict[str, list[Any]] = {}
         for recording in self.kept():
             for line in recording.hook_lines(self.whole):
-                found.setdefault(line.event, []).append(line)
-        return found
+                lines_of.setdefault(line.event, []).append(line)
+        return lines_of
 
     def test_a_damaged_transcript_raises_nothing(self) -> None:
-        """A damaged line leads to valid passages and usage, or to none."""
-        lines = (line for one in self.kept() for line in one.transcript.split(b"\n"))
+        """A damaged line yields valid passages and usage, or none."""
+        lines = (line for recording in self.kept() for line in recording.transcript.split(b"\n"))
         for line in hostile_lines.damage_lines(lines):
-            if found := self.whole.usage(line, {}):
-                _require_known(found)
+            if usage := self.whole.usage(line, {}):
+                _require_known(usage)
             for passage in self.whole.read_transcript(line):
                 require_sound(passage.what)
                 assert all(map(_is_line, (passage.at, passage.message, passage.thread)))
@@ -168,34 +175,36 @@ class RecordingContract(ContractSubject):
     def test_a_transcript_tells_every_turn_that_counts(self) -> None:
         """Each turn that counts towards the budget, and each reported prompt, is in a passage."""
         for recording in self.kept():
-            told: list[Any] = []
+            passages: list[Any] = []
             for line in recording.transcript.split(b"\n"):
-                found = [passage.what for passage in self.whole.read_transcript(line)]
+                contents = [passage.what for passage in self.whole.read_transcript(line)]
                 counted, used = (
                     self.whole.turn(line),
-                    [one for one in found if type(one) is UsageReport],
+                    [item for item in contents if type(item) is UsageReport],
                 )
                 assert used == ([counted] if counted else []), recording.name
-                told += found
-            asked = [one.text.strip() for one in told if isinstance(one, PromptText)]
+                passages += contents
+            prompts = [item.text.strip() for item in passages if isinstance(item, PromptText)]
             for fact in map(self.whole.read_hook, recording.hook_lines(self.whole)):
-                # If two processes share a session, a prompt of one may be lost.
+                # If two processes share a session, one of their prompts may be lost.
                 if isinstance(fact, events.PromptSubmitted) and _contains_value(
                     fact.text, recording
                 ):
-                    assert fact.text.strip() in asked, recording.name
+                    assert fact.text.strip() in prompts, recording.name
 
     def test_a_damaged_line_raises_nothing(self) -> None:
-        """A line that is truncated, mangled, nested or huge leads to valid items, or to none."""
-        for line in hostile_lines.damage_lines(line for one in self.kept() for line in one.stream):
+        """A line that is truncated, mangled, nested or huge yields valid items, or none."""
+        for line in hostile_lines.damage_lines(
+            line for recording in self.kept() for line in recording.stream
+        ):
             shown = self.whole.read_stream(line)
             assert isinstance(shown, tuple)
-            for one in shown:
-                require_sound(one)
-                if isinstance(one, FinalReport):
-                    self.judge(finished=one)
-                if isinstance(one, LimitReport):
-                    self.judge(refused=one)
+            for item in shown:
+                require_sound(item)
+                if isinstance(item, FinalReport):
+                    self.judge(finished=item)
+                if isinstance(item, LimitReport):
+                    self.judge(refused=item)
         for text in hostile_lines.TEXTS:
             self.judge(errors=text)
 
@@ -203,10 +212,10 @@ class RecordingContract(ContractSubject):
         """Classify a process result, and require that its exit is described in one line."""
         for resumes in (False, True):
             ended = ProcessResult(**{"code": 1, "session": SESSION, "resumes": resumes, **facts})
-            found = self.whole.classify(ended)
-            assert found.kind in _KINDS
-            assert found.words
-            assert _is_line(found.words)
+            launch_exit = self.whole.classify(ended)
+            assert launch_exit.kind in _KINDS
+            assert launch_exit.words
+            assert _is_line(launch_exit.words)
 
 
 def _contains_value(text: str, recording: Recording) -> bool:
@@ -214,7 +223,7 @@ def _contains_value(text: str, recording: Recording) -> bool:
 
 
 def _find_first(cases: dict[str, ExpectedResult], name: str) -> set[str]:
-    return {row[0] for one in cases.values() for row in getattr(one, name)}
+    return {row[0] for case in cases.values() for row in getattr(case, name)}
 
 
 def _is_line(words: str) -> bool:

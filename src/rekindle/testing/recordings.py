@@ -3,7 +3,7 @@
 A recording has one JSON object per line. The first has `session`, `resumes`, `code` and `stderr`;
 it is followed by `{"stream": LINE}`, `{"hook": "EVENT[:SOURCE]", "payload": {…}}`, `{"transcript":
 LINE}` and, for transcripts of sub-agents, `{"aside": LINE}`. A LINE is the recorded object, or a
-text if the line was not an object. An EVENT is named as in the CLI, and the harness need not have a
+text if the line was not an object. An EVENT has its name in the CLI. The harness does not need a
 hook for it. With `"asked": true` in the first line, the recording is a question, and has only a
 stream.
 """
@@ -52,20 +52,20 @@ class Recording(msgspec.Struct, frozen=True, kw_only=True):
 
     def seen(self, harness: Harness) -> list[OutputItem]:
         """Return the items that a harness reads from the recorded output."""
-        return [one for line in self.stream for one in harness.read_stream(line)]
+        return [item for line in self.stream for item in harness.read_stream(line)]
 
     def ended(self, harness: Harness, *, stopped: bool = False) -> ProcessResult:
-        seen = self.seen(harness)
-        opened = _find_last(seen, SessionOpened)
+        items = self.seen(harness)
+        opened = _find_last(items, SessionOpened)
         return ProcessResult(
             code=self.code,
             session=self.session,
             resumes=self.resumes,
             opened=opened.session if opened else "",
-            finished=_find_last(seen, FinalReport),
-            refused=_find_last(seen, LimitReport),
+            finished=_find_last(items, FinalReport),
+            refused=_find_last(items, LimitReport),
             errors=self.stderr,
-            last=tuple(one for one in seen if isinstance(one, SpokenItem))[-TELLING_KEPT:],
+            last=tuple(item for item in items if isinstance(item, SpokenItem))[-TELLING_KEPT:],
             stopped=stopped,
         )
 
@@ -73,14 +73,14 @@ class Recording(msgspec.Struct, frozen=True, kw_only=True):
         return harness.classify(self.ended(harness))
 
     def hook_lines(self, harness: Harness, *, supervised: bool = True) -> Iterator[HookRecord]:
-        """Yield the records of the hooks that the harness installs, as they are in our inbox."""
-        made = list_wanted(harness.hooks(("/python", f"/{HOOK_PROGRAM}"), supervised=supervised))
+        """Yield the records of the hooks that the harness installs, as they appear in our inbox."""
+        entries = list_wanted(harness.hooks(("/python", f"/{HOOK_PROGRAM}"), supervised=supervised))
         installed = [
-            (name, matcher, parse_hook_command(hook["command"])) for name, matcher, hook in made
+            (name, matcher, parse_hook_command(hook["command"])) for name, matcher, hook in entries
         ]
-        for told, payload in self.hooks:
-            event, _, source = told.partition(":")
-            values = {one for one in payload.values() if isinstance(one, str)}
+        for recorded, payload in self.hooks:
+            event, _, source = recorded.partition(":")
+            values = {value for value in payload.values() if isinstance(value, str)}
             for name, matcher, ours in installed:
                 if ours and name == event and matcher in {"", source, *values}:
                     word, _, kind = ours.event.partition(":")
@@ -112,9 +112,9 @@ def load_recordings(folder: Path) -> tuple[Recording, ...]:
     return tuple(load_recording(path) for path in sorted(folder.glob("*.jsonl")))
 
 
-def _render_line(kept: Any) -> bytes:
-    return (kept if isinstance(kept, str) else json.dumps(kept)).encode()
+def _render_line(line: Any) -> bytes:
+    return (line if isinstance(line, str) else json.dumps(line)).encode()
 
 
-def _find_last(seen: list[OutputItem], kind: type[Any]) -> Any:
-    return next((one for one in reversed(seen) if isinstance(one, kind)), None)
+def _find_last(items: list[OutputItem], kind: type[Any]) -> Any:
+    return next((item for item in reversed(items) if isinstance(item, kind)), None)

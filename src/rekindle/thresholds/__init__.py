@@ -1,7 +1,7 @@
 """Thresholds that the manifest cannot set, each declared once with its default, unit and meaning.
 
-Each module of this package covers one subject. `rekindle.policy.settings.runtime_settings` imports
-all of them, so that `rekindle config explain` and the reference page list every threshold.
+Each module covers one subject. `rekindle.policy.settings.runtime_settings` imports all of them, so
+`rekindle config explain` and the reference page list every threshold.
 """
 
 from typing import Literal, TypeVar
@@ -22,16 +22,18 @@ Unit = Literal[
     "share",
     "count",
 ]
-"""The unit of a number. `share` is a part of the whole from 0 to 1; `count` is a plain number."""
+"""Unit of a threshold. A `share` is a fraction from 0 to 1; a `count` has no unit."""
 
 
 Threshold = tuple[object, Unit, str]
-"""Default, unit and meaning; a plain tuple, because every command imports them."""
+"""Default, unit and meaning. A plain tuple keeps the import fast, because every command needs
+it.
+"""
 FIXED: dict[str, Threshold] = {}
-"""Every declared threshold by the key that `config explain` shows."""
+"""Every declared threshold, by the key that `config explain` shows."""
 
 
 def declare_threshold(default: T, key: str, unit: Unit, meaning: str) -> T:
-    """Register a threshold and return its default, so that the constant is a plain number."""
+    """Register a threshold and return its default."""
     FIXED[key] = (default, unit, meaning)
     return default

@@ -1,4 +1,4 @@
-"""Thresholds for fleets: the engine, its hosts and the data between them."""
+"""Thresholds for fleets: the engine, its hosts and the data that they exchange."""
 
 from rekindle.thresholds import declare_threshold
 
@@ -9,77 +9,80 @@ CONNECT_AGAIN_SECONDS = declare_threshold(
     2.0,
     "fleet.connect_again_seconds",
     "seconds",
-    "Interval at which a host tries to reach an engine that is down.",
+    "Interval at which a host retries the connection to an engine that is down.",
 )
 FLEET_FOLD_SECONDS = declare_threshold(
     30.0,
     "fleet.fold_seconds",
     "seconds",
-    "Minimum interval at which a host folds hook reports; each fold costs a call to the engine.",
+    "Minimum time between a host's folds of hook reports. Each fold costs a call to the engine.",
 )
 FLEET_EVENTS_KEPT = declare_threshold(
-    60, "fleet.events_kept", "count", "Number of lines of an agent's log that the engine keeps."
+    60, "fleet.events_kept", "count", "Number of log lines that the engine keeps for each agent."
 )
 FLEET_TAIL_BYTES = declare_threshold(
     64 * 1024,
     "fleet.tail_bytes",
     "bytes",
-    "Maximum total size of the lines of an agent's log that the engine keeps.",
+    "Maximum total size of the log lines that the engine keeps for each agent.",
 )
 FLEET_PROMPT_CHARACTERS = declare_threshold(
     2_000,
     "fleet.prompt_characters",
     "characters",
-    "Maximum length of a prompt in the engine; the transcript has the full text.",
+    "Maximum length of a prompt that the engine stores. The transcript has the full text.",
 )
 FLEET_COMMIT_BYTES = declare_threshold(
     256 * 1024,
     "fleet.commit_bytes",
     "bytes",
-    "Maximum size of the events in one commit, and of a single event; larger commits are split.",
+    "Maximum size of a single event, and of all events in one commit. Larger commits are split.",
 )
 FLEET_COMMITS_KEPT = declare_threshold(
     2,
     "fleet.commits_kept",
     "count",
-    "Number of recent commits that the engine recognizes if a host sends them again.",
+    "Number of recent commits that the engine remembers, to detect duplicates.",
 )
 FLEET_CURSORS_KEPT = declare_threshold(
-    20, "fleet.cursors_kept", "count", "Number of inbox segments whose cursor the engine keeps."
+    20,
+    "fleet.cursors_kept",
+    "count",
+    "Number of inbox segments for which the engine keeps a cursor.",
 )
 FLEET_DOCUMENT_BYTES = declare_threshold(
     256 * 1024,
     "fleet.document_bytes",
     "bytes",
-    "Maximum size of a document that the engine accepts; its messages are limited to two"
-    " megabytes.",
+    "Maximum size of a document that the engine accepts. The engine limits messages to two "
+    "megabytes.",
 )
 FLEET_HISTORY_EVENTS = declare_threshold(
     1_000,
     "fleet.history_events",
     "count",
-    "Number of events after which an agent's workflow continues as a new one, so that it loads"
-    " quickly.",
+    "Number of events after which an agent's workflow continues as a new workflow, so that it "
+    "loads quickly.",
 )
 FLEET_HOST_SECONDS = declare_threshold(
     5.0,
     "fleet.host_seconds",
     "seconds",
-    "Timeout for the host that has an agent's workspace to start the agent; then another host may "
-    "start it.",
+    "How long to wait for the host with an agent's workspace to start the agent. After that, any "
+    "host may start it.",
 )
 FLEET_BRIEF_SECONDS = declare_threshold(
     20.0,
     "fleet.brief_seconds",
     "seconds",
-    "Timeout for the host that has an agent's workspace to start a brief; it is long, because all "
-    "briefs may be due in the same hour.",
+    "How long to wait for the host with an agent's workspace to start a brief. The time is long "
+    "because many briefs may be due in the same hour.",
 )
 FLEET_BRIEF_SPREAD_SECONDS = declare_threshold(
     300.0,
     "fleet.brief_spread_seconds",
     "seconds",
-    "Time over which a fleet spreads briefs that are due at the same time of day.",
+    "Period over which a fleet spreads briefs that are due at the same time of day.",
 )
 FLEET_BRIEF_WAIT_SECONDS = declare_threshold(
     300.0,
@@ -91,50 +94,51 @@ FLEET_BRIEF_CATCH_UP_DAYS = declare_threshold(
     1,
     "fleet.brief_catch_up_days",
     "days",
-    "Maximum age of a missed brief that a host still writes after the engine was down.",
+    "Maximum age of a missed brief that a host still writes after an engine outage.",
 )
 FLEET_OFFER_SECONDS = declare_threshold(
     1.0,
     "fleet.offer_seconds",
     "seconds",
-    "Timeout for a host to offer a slot; after it, another host is asked.",
+    "How long to wait for a host to offer a slot. After that, the fleet asks another host.",
 )
 FLEET_OFFERS = declare_threshold(
     6,
     "fleet.offers",
     "count",
-    "Maximum number of times the pool is asked for a host on which the agent has not failed.",
+    "Maximum number of times to ask a pool for a host on which the agent has not failed yet.",
 )
 FLEET_SLOT_SECONDS = declare_threshold(
     20.0,
     "fleet.slot_seconds",
     "seconds",
-    "Interval at which work for a particular host is offered again while that host is full.",
+    "Interval at which the fleet offers work again to a host that is full.",
 )
 FLEET_QUEUED_SECONDS = declare_threshold(
     1,
     "fleet.queued_seconds",
     "seconds",
-    "Pause before a fleet retries an agent that its previous host still holds.",
+    "Pause before a fleet retries an agent that is still running on its previous host.",
 )
 FLEET_TASK_SECONDS = declare_threshold(
     2.0,
     "fleet.task_seconds",
     "seconds",
-    "Timeout for a worker to decide the next step; after it, another worker is asked.",
+    "How long to wait for a worker to decide the next step. After that, the fleet asks another "
+    "worker.",
 )
 FLEET_WORD_SECONDS = declare_threshold(
     10.0,
     "fleet.word_seconds",
     "seconds",
-    "Timeout for sending a command to a host. If it expires, the host receives the command with its"
-    " next commit.",
+    "Timeout for sending a command to a host. After that, the host gets the command with its next "
+    "commit.",
 )
 FLEET_RPC_SECONDS = declare_threshold(
     10.0,
     "fleet.rpc_seconds",
     "seconds",
-    "Timeout of a call to the engine; the call is then retried.",
+    "Timeout for a call to the engine. After that, the call is retried.",
 )
 FLEET_TRIES = declare_threshold(
     5,
@@ -147,13 +151,14 @@ FLEET_ADMISSION_AGENTS = declare_threshold(
     200,
     "fleet.admission_agents",
     "count",
-    "Maximum number of agents that a host checks for plain text before it accepts any of them.",
+    "Maximum number of agents that a host checks for unencrypted data before it accepts work.",
 )
 FLEET_ANSWER_SECONDS = declare_threshold(
     5.0,
     "fleet.answer_seconds",
     "seconds",
-    "Timeout for reading an agent's state; after it, a command reports that no worker is running.",
+    "Timeout for reading an agent's state. After that, the command reports that no worker is "
+    "running.",
 )
 FLEET_GLANCE_SECONDS = declare_threshold(
     2, "fleet.glance_seconds", "seconds", "Timeout for reading the engine's list of hosts."
@@ -162,7 +167,7 @@ FLEET_STATUS_AGENTS = declare_threshold(
     20,
     "fleet.status_agents",
     "count",
-    "Maximum number of agents for which `status` queries more than the engine's list.",
+    "Maximum number of agents on a fleet for which `status` queries each agent's details.",
 )
 FLEET_BEAT_SHARE = declare_threshold(
     0.4,
@@ -174,13 +179,13 @@ FLEET_SHORTEST_HEARTBEAT_SECONDS = declare_threshold(
     2,
     "fleet.shortest_heartbeat_seconds",
     "seconds",
-    "Minimum value of `fleet.heartbeat_timeout`; a busy host is sometimes a second late.",
+    "Minimum value of `fleet.heartbeat_timeout`. A busy host's heartbeat may be a second late.",
 )
 FLEET_THROTTLE_SECONDS = declare_threshold(
     0.1,
     "fleet.throttle_seconds",
     "seconds",
-    "Maximum time for which the engine's client delays a heartbeat.",
+    "Maximum delay that the engine's client adds to a heartbeat.",
 )
 FLEET_STICKY_SECONDS = declare_threshold(
     1.0,
@@ -192,72 +197,76 @@ FLEET_LEAVE_SECONDS = declare_threshold(
     30.0,
     "fleet.leave_seconds",
     "seconds",
-    "Timeout for a worker that is shutting down to give back its agents.",
+    "How long a worker that is shutting down may take to give back its agents.",
 )
 FLEET_SIGNAL_SECONDS = declare_threshold(
     0.2,
     "fleet.signal_seconds",
     "seconds",
-    "Pause between two signals of the same kind, so that the receiver sees both.",
+    "Pause between two identical signals, so that the receiver does not miss one.",
 )
 FLEET_NICE = declare_threshold(
     10,
     "fleet.nice",
     "count",
-    "Number of niceness steps by which an agent's priority is below that of its worker.",
+    "Niceness added to an agent, so that it has a lower priority than its worker.",
 )
 FLEET_LEASE_DAYS = declare_threshold(
     365,
     "fleet.lease_days",
     "days",
-    "Maximum duration of one cycle; the loss of its host is detected much earlier.",
+    "Maximum duration of one cycle. A lost host is detected much earlier.",
 )
 FLEET_POLLER_SECONDS = declare_threshold(
     75,
     "fleet.poller_seconds",
     "seconds",
-    "Time since its last request for work after which a host counts as gone; a running host asks "
+    "Time without a request for work after which a host is considered gone. A running host asks "
     "every minute.",
 )
 FLEET_ACTIVITY_POLLS = declare_threshold(
     2,
     "fleet.activity_polls",
     "count",
-    "Number of requests for work that a host keeps open at once.",
+    "Number of requests for work that a host keeps open at the same time.",
 )
 FLEET_DECISION_POLLS = declare_threshold(
     4,
     "fleet.decision_polls",
     "count",
-    "Number of requests for decisions that a worker keeps open; all agents of a lost host ask at"
-    " once.",
+    "Number of decision requests that a worker keeps open. After a host is lost, all of its "
+    "agents need a decision at the same time.",
 )
 FLEET_BESIDE = declare_threshold(
     16,
     "fleet.beside",
     "count",
-    "Maximum number of commands and briefs that a host handles at once, in addition to its cycles.",
+    "Maximum number of commands and briefs that a host handles at the same time, in addition to "
+    "its cycles.",
 )
 FLEET_OUTPUT_BYTES = declare_threshold(
     1024 * 1024,
     "fleet.output_bytes",
     "bytes",
-    "Maximum size of the output file of a cycle on a host; beyond it, the file starts from empty.",
+    "Maximum size of a cycle's output file on a host. A larger file is emptied.",
 )
 FLEET_OFFER_RETRY_SECONDS = declare_threshold(
-    0.1, "fleet.offer_retry_seconds", "seconds", "Pause before a pool is asked for a host again."
+    0.1,
+    "fleet.offer_retry_seconds",
+    "seconds",
+    "Pause before the fleet asks a pool for a host again.",
 )
 FLEET_NOTIFY_SECONDS = declare_threshold(
-    120.0, "fleet.notify_seconds", "seconds", "Timeout for a host to send a notification."
+    120.0, "fleet.notify_seconds", "seconds", "How long a host may take to send a notification."
 )
 FLEET_NOTIFY_WAIT_SECONDS = declare_threshold(
     600.0,
     "fleet.notify_wait_seconds",
     "seconds",
-    "Time after which a notification that no host has sent is dropped.",
+    "Time after which the fleet drops a notification that no host has sent.",
 )
 FLEET_SLOTS = declare_threshold(
-    4, "fleet.slots", "count", "Number of agents that a worker without `--slots` runs at once."
+    4, "fleet.slots", "count", "Default number of agents that a worker runs at the same time."
 )
 FLEET_PROBE_SHARE = declare_threshold(
     0.125,
@@ -270,7 +279,7 @@ FLEET_PROBE_WAIT_SHARE = declare_threshold(
     0.25,
     "fleet.probe_wait_share",
     "share",
-    "Timeout for the engine to answer a host's check, as a share of `fleet.heartbeat_timeout`.",
+    "Timeout for the engine's answer to a host's check, as a share of `fleet.heartbeat_timeout`.",
 )
 FLEET_LOOK_SHARE = declare_threshold(
     0.1,
@@ -289,4 +298,29 @@ FLEET_WORD_TRIES = declare_threshold(
     "fleet.word_tries",
     "count",
     "Multiple of `fleet.word_seconds` after which a command to a host is abandoned.",
+)
+FLEET_PIPELINE_SECONDS = declare_threshold(
+    1800.0,
+    "fleet.pipeline_seconds",
+    "seconds",
+    "How long a host may take for one task of a pipeline, such as a merge. A host that stops "
+    "sending heartbeats is detected much earlier.",
+)
+FLEET_PIPELINE_RETRY_SECONDS = declare_threshold(
+    60.0,
+    "fleet.pipeline_retry_seconds",
+    "seconds",
+    "Longest pause before a fleet repeats a task of a pipeline that failed on a host.",
+)
+FLEET_PIPELINE_TASKS = declare_threshold(
+    2,
+    "fleet.pipeline_tasks",
+    "count",
+    "Number of tasks of pipelines that a host does at the same time, in addition to its cycles.",
+)
+FLEET_MERGE_POLL_SECONDS = declare_threshold(
+    30.0,
+    "fleet.merge_poll_seconds",
+    "seconds",
+    "Interval at which a fleet looks for a merge that a person was asked to make.",
 )

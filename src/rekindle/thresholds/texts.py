@@ -3,7 +3,7 @@
 from rekindle.thresholds import declare_threshold
 
 LINE_LIMIT = declare_threshold(
-    2_000, "text.line_characters", "characters", "Maximum length of a loop's text, and of a reason."
+    2_000, "text.line_characters", "characters", "Maximum length of a loop's text or of a reason."
 )
 LOOP_ID_CHARACTERS = declare_threshold(
     200, "loops.id_characters", "characters", "Maximum length of a loop's id."
@@ -12,40 +12,40 @@ AUTHOR_CHARACTERS = declare_threshold(
     40,
     "audit.author_characters",
     "characters",
-    "Maximum length of an author's name in a commit of the audit trail.",
+    "Maximum length of an author's name in an audit trail commit.",
 )
 CONSENT_VALUE_CHARACTERS = declare_threshold(
     120,
     "trust.value_characters",
     "characters",
-    "Maximum length of a changed setting to show in full; for a longer one, only the difference "
+    "Maximum length of a changed setting to show in full. If it is longer, only the difference "
     "is shown.",
 )
 CONSENT_CONTEXT_CHARACTERS = declare_threshold(
     30,
     "trust.context_characters",
     "characters",
-    "Number of characters to show around the difference in a long setting.",
+    "Number of characters to show before and after the difference in a long setting.",
 )
 CONSENT_SHOWN_CHARACTERS = declare_threshold(
     4000,
     "trust.shown_characters",
     "characters",
-    "Maximum length of a value in the trust prompt; with a longer value, Rekindle does not ask.",
+    "Maximum length of a value in the trust prompt. If a value is longer, Rekindle does not "
+    "prompt.",
 )
 UNTIL_LINES = declare_threshold(
     30,
     "loop.until_lines",
     "count",
-    "Number of output lines, from the end, of a failed `until:` command that the next cycle "
-    "receives.",
+    "Number of lines to pass to the next cycle from the end of a failed `until:` command's output.",
 )
 UNTIL_CHARACTERS = declare_threshold(
     2_000,
     "loop.until_characters",
     "characters",
-    "Maximum number of characters, from the end, of a failed `until:` command's output that the "
-    "next cycle receives.",
+    "Maximum number of characters to pass to the next cycle from the end of a failed `until:` "
+    "command's output.",
 )
 TEXT_CHARACTERS = declare_threshold(
     8_000, "transcript.text_characters", "characters", "Maximum length of a message in a turn."
@@ -54,13 +54,13 @@ SHOWN_CHARACTERS = declare_threshold(
     2_000,
     "transcript.shown_characters",
     "characters",
-    "Maximum length of a tool's output in a turn; longer output loses its middle.",
+    "Maximum length of a tool's output in a turn. Longer output is cut in the middle.",
 )
 SHOWN_HEAD_SHARE = declare_threshold(
     0.375,
     "transcript.shown_head_share",
     "share",
-    "Share of a shortened text that comes from its beginning; the rest comes from its end.",
+    "Fraction of a shortened text to take from its beginning. The rest comes from its end.",
 )
 ABOUT_CHARACTERS = declare_threshold(
     200, "transcript.about_characters", "characters", "Maximum length of a tool's input in a turn."
@@ -69,8 +69,8 @@ MARGIN_CHARACTERS = declare_threshold(
     1_000,
     "transcript.margin_characters",
     "characters",
-    "Number of characters to keep beyond a cut until secrets are redacted, because half a secret "
-    "would not be recognized.",
+    "Number of characters to keep beyond a cut until secrets are redacted, because a partial "
+    "secret would not be recognized.",
 )
 CALLS_KEPT = declare_threshold(
     500, "transcript.calls_kept", "count", "Maximum number of tool calls in a turn."
@@ -79,7 +79,8 @@ OPEN_KEPT = declare_threshold(
     1_000,
     "transcript.open_kept",
     "count",
-    "Maximum number of unfinished turns in memory, including those that wait for an earlier turn.",
+    "Maximum number of unfinished turns to keep in memory, including turns that are waiting for "
+    "an earlier one.",
 )
 OPEN_CHARACTERS = declare_threshold(
     4_000_000,
@@ -91,44 +92,44 @@ CODEX_CALL_WORDS = declare_threshold(
     100,
     "transcript.codex_call_words",
     "words",
-    "Maximum number of arguments of a Codex command in a turn.",
+    "Maximum number of arguments to show for a Codex command in a turn.",
 )
 TRANSCRIBED_TURN_CHARACTERS = declare_threshold(
     4_000,
     "transcript.transcribed_turn_characters",
     "characters",
-    "Output length at which a program without hooks starts a new turn in its transcript.",
+    "Output length after which the transcript of a program without hooks starts a new turn.",
 )
 COMMAND_LINE_CHARACTERS = declare_threshold(
     2_000,
     "command.line_characters",
     "characters",
-    "Maximum length of an output line to keep from a program without its own harness.",
+    "Maximum length of an output line to keep from a program that has no harness of its own.",
 )
 COMMAND_LAST_LINES = declare_threshold(
     8,
     "command.last_lines",
     "lines",
-    "Number of output lines, from the end, that can explain the exit of a program without its own "
-    "harness.",
+    "Number of lines to keep from the end of the output to explain an exit, for programs that "
+    "have no harness of their own.",
 )
 COMMAND_HINT_CHARACTERS = declare_threshold(
     600,
     "command.hint_characters",
     "characters",
-    "Maximum length of a usage-limit message from a program without its own harness.",
+    "Maximum length of a usage-limit message from a program that has no harness of its own.",
 )
 RULES_CHARACTERS = declare_threshold(
     4_000,
     "primer.rules_characters",
     "characters",
-    "Maximum length of the rules in a hook's primer that has to be shortened.",
+    "Maximum length of the rules in a shortened primer.",
 )
 REQUEST_CHARACTERS = declare_threshold(
     3_000,
     "primer.request_characters",
     "characters",
-    "Maximum length of the request that a hook's primer repeats.",
+    "Maximum length of the user's request in a hook's primer.",
 )
 RELAY_HEADING_TOKENS = declare_threshold(
     10,
@@ -140,90 +141,90 @@ HEADLINE_CHARACTERS = declare_threshold(
     200,
     "status.headline_characters",
     "characters",
-    "Maximum length of a directive in the output of `status`.",
+    "Maximum directive length in `status` output.",
 )
 DID_CHARACTERS = declare_threshold(
     300,
     "loop.did_characters",
     "characters",
-    "Maximum length of a cycle's work, and of its directive, in the log.",
+    "Maximum length of a cycle's directive or work description in the log.",
 )
 SUMMARY_SECONDS = declare_threshold(
-    300.0, "summary.seconds", "seconds", "Timeout for a summarizer to answer."
+    300.0, "summary.seconds", "seconds", "Timeout for the summarizer's answer."
 )
 SUMMARY_OUTPUT_BYTES = declare_threshold(
     16 * 1024 * 1024,
     "summary.output_bytes",
     "bytes",
-    "Maximum size of a summarizer's output; larger output is discarded.",
+    "Maximum size of a summarizer's output. Larger output is discarded.",
 )
 SUMMARY_SHOWN_CHARACTERS = declare_threshold(
     (2_000, 500, 120, 0),
     "summary.shown_characters",
     "characters",
-    "Maximum lengths of a tool's output in a summarizer's input, in the order of trial: the first "
-    "one with which the input fits is used.",
+    "Maximum lengths of a tool's output in a summarizer's input, in the order in which Rekindle "
+    "tries them until the input fits.",
 )
 SUMMARY_ITEMS = declare_threshold(
-    40, "summary.items", "count", "Maximum number of items per section of a summary."
+    40, "summary.items", "count", "Maximum number of items per section in a summary."
 )
 ITEM_CHARACTERS = declare_threshold(
     600,
     "summary.item_characters",
     "characters",
-    "Maximum length of an item in a summary; a longer item is cut.",
+    "Maximum length of an item in a summary. A longer item is cut.",
 )
 WHOLE_CHARACTERS = declare_threshold(
     100_000,
     "summary.whole_characters",
     "characters",
-    "Maximum length of an item in a summarizer's answer; a longer item is ignored.",
+    "Maximum length of an item in a summarizer's answer. A longer item is ignored.",
 )
 QUOTED_WORDS = declare_threshold(
     5,
     "summary.quoted_words",
     "words",
-    "Minimum number of consecutive words shared with the transcript at which a text counts as a "
+    "Minimum number of consecutive words shared with the transcript for a text to count as a "
     "quotation.",
 )
 QUOTED_REQUEST_CHARACTERS = declare_threshold(
     300,
     "summary.quoted_request_characters",
     "characters",
-    "Maximum length of the person's last request in a summary.",
+    "Maximum length of the user's last request in a summary.",
 )
 TRACE_STEMS = declare_threshold(
     3,
     "summary.trace_stems",
     "words",
-    "Number of word stems that a line must share only with a tool's text, not with the person or "
-    "the agent, to count as coming from the tool.",
+    "Number of word stems that a line must share with a tool's text, but not with the user or the "
+    "agent, to count as coming from the tool.",
 )
 TRACE_SUPPORT = declare_threshold(
     0.33,
     "summary.trace_support",
     "share",
-    "Minimum share of an instruction's word stems that the person or the agent must have used.",
+    "Minimum share of an instruction's word stems that the user or the agent must have used.",
 )
 TRACE_GAP = declare_threshold(
     3,
     "summary.trace_gap",
     "words",
-    "Number of successive words in an instruction, none of them used by the person or the agent, at"
-    " which it counts as a quotation; common words do not count.",
+    "Number of consecutive words, not used by the user or the agent, that make an instruction "
+    "count as a quotation. Common words do not count.",
 )
 TRACE_HEARSAY = declare_threshold(
     0.5,
     "summary.trace_hearsay",
     "share",
-    "Minimum share of a sentence's word stems in a tool's text at which the sentence counts as a "
-    "repetition of it.",
+    "Minimum share of a sentence's word stems that a tool's text must contain for the sentence to "
+    "count as repeating it.",
 )
 TRACE_WINDOW_WORDS = declare_threshold(
     40,
     "summary.trace_window_words",
     "words",
-    "Number of words of a tool's text to compare with a line at a time.",
+    "Number of words from a tool's text to compare with a line at a time.",
 )
 MECHANICAL_QUOTED_CHARACTERS = declare_threshold(
     300,
@@ -235,7 +236,7 @@ MECHANICAL_FEW = declare_threshold(
     5,
     "summary.mechanical_few",
     "count",
-    "Maximum number of failed calls, and of changed files, that a mechanical summary names.",
+    "Maximum number of failed calls and of changed files in a mechanical summary.",
 )
 MECHANICAL_ITEMS = declare_threshold(
     20,
@@ -247,30 +248,29 @@ BRIEF_PIECES = declare_threshold(
     8,
     "brief.pieces",
     "count",
-    "Maximum number of requests to a model for one day; the oldest turns that do not fit are left "
-    "out.",
+    "Maximum number of model requests for one day's turns. The oldest turns that do not fit are "
+    "left out.",
 )
 BRIEF_RECORDS_SHARE = declare_threshold(
     0.4,
     "brief.records_share",
     "share",
-    "Maximum share of a request that earlier records may fill; the rest is for the day's turns.",
+    "Maximum share of a request that earlier records may fill. The rest is for the day's turns.",
 )
 BRIEF_TURN_TOKENS = declare_threshold(
     100,
     "brief.turn_tokens",
     "tokens",
-    "Minimum room for turns in a request; with less room, no request is made.",
+    "Minimum space for turns in a request. With less space, Rekindle does not send the request.",
 )
 BRIEF_RETRY_SECONDS = declare_threshold(
-    900.0, "brief.retry_seconds", "seconds", "First wait before a failed brief is retried."
+    900.0, "brief.retry_seconds", "seconds", "Wait before the first retry of a failed brief."
 )
 BRIEF_RETRY_MOST_SECONDS = declare_threshold(
     86_400.0,
     "brief.retry_most_seconds",
     "seconds",
-    "Maximum wait before a failed brief is retried; each wait is twice as long as the previous"
-    " one.",
+    "Maximum wait before retrying a failed brief. Each wait is twice as long as the previous one.",
 )
 BRIEF_FIRST_DAYS = declare_threshold(
     7, "brief.first_days", "days", "Number of days that an agent's first brief covers."
@@ -279,45 +279,45 @@ BRIEF_OVERLAP_DAYS = declare_threshold(
     1,
     "brief.overlap_days",
     "days",
-    "Time before the last brief that the next brief reads again, because clocks differ.",
+    "Overlap between consecutive briefs, to allow for clock differences.",
 )
 BRIEF_UNUSABLE = declare_threshold(
     3,
     "brief.unusable",
     "count",
-    "Number of consecutive briefs with unusable answers after which their turns are skipped.",
+    "Number of consecutive briefs with unusable answers after which Rekindle skips their turns.",
 )
 BRIEF_TURN_CHARACTERS = declare_threshold(
     8,
     "brief.turn_characters",
     "characters",
-    "Number of characters to read per token of a day's cap; older turns are not read.",
+    "Number of characters to read for each token in the day's limit. Older turns are not read.",
 )
 BRIEF_TOLD_KEPT = declare_threshold(
     1_000,
     "brief.told_kept",
     "count",
-    "Maximum number of transcripts whose reported position is remembered.",
+    "Maximum number of transcripts whose positions are remembered between briefs.",
 )
 BRIEF_TOLD_DAYS = declare_threshold(
     14,
     "brief.told_days",
     "days",
-    "Number of days to remember a transcript's position; later, the transcript is read from its "
-    "start.",
+    "Number of days to remember a transcript's position. After that, the transcript is read from "
+    "its start.",
 )
 BRIEF_NUMBERS = declare_threshold(
     100,
     "brief.numbers",
     "count",
-    "Maximum number of figures that briefs may add to the state; figures that you add do not "
+    "Maximum number of figures that briefs may add to the state. Figures that you add do not "
     "count.",
 )
 BRIEF_NUMBER_CHARACTERS = declare_threshold(
     40,
     "brief.number_characters",
     "characters",
-    "Maximum length of the name, and of the value, of a figure in a brief.",
+    "Maximum length of a figure's name or value in a brief.",
 )
 DAY_NUMBER_CHARACTERS = declare_threshold(
     200,
@@ -329,19 +329,19 @@ BRIEF_FEW_LINES = declare_threshold(
     3,
     "brief.few_lines",
     "lines",
-    "Number of changes, and of open loops, that a shortened brief keeps to the last.",
+    "Number of changes and open loops that remain in the shortest possible brief.",
 )
 BRIEF_NEXT_CHARACTERS = declare_threshold(
     100,
     "brief.next_characters",
     "characters",
-    "Maximum length of a next action that a brief never shortens.",
+    "Length up to which a next action is never shortened in a brief.",
 )
 BRIEF_NEXT_SHARE = declare_threshold(
     0.75,
     "brief.next_share",
     "share",
-    "Share of the next action that remains each time it is shortened.",
+    "Fraction of the next action to keep in each shortening step.",
 )
 QUOTED_CHARACTERS = declare_threshold(
     80, "texts.quoted_characters", "characters", "Maximum length of a value that a message quotes."
@@ -359,7 +359,7 @@ LIMIT_CHARACTERS = declare_threshold(
     600,
     "exits.limit_characters",
     "characters",
-    "Maximum length of a CLI's message to search for the end of a usage limit.",
+    "Maximum length of a CLI's message to search for the reset time of a usage limit.",
 )
 WORD_CHARACTERS = declare_threshold(
     200,

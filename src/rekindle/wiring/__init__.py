@@ -1,1 +1,1 @@
-"""The composition root: the only package that imports every concrete class."""
+"""Build the objects that each command needs. Only this package imports every concrete class."""

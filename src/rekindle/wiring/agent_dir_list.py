@@ -1,9 +1,8 @@
-"""The folders that a project's agents work in, and the list of these folders that hooks read.
+"""The folders in which a project's agents work, and the list of them that hooks read.
 
     python -I -m rekindle.wiring.agent_dir_list PROJECT
 
-The hook cannot parse rekindle.yaml, so it starts this program if the list is older than the
-manifest.
+The hook cannot parse rekindle.yaml, so it runs this program if the list is older than the manifest.
 """
 
 import os
@@ -26,7 +25,9 @@ from rekindle.policy.setup.agent_dirs import (
     choose_agents,
 )
 from rekindle.stores.folders.agent_folder import RekindleFolder
+from rekindle.stores.folders.private_files import find_private_project
 from rekindle.system.files import durable_files
+from rekindle.system.git import own_configuration
 from rekindle.thresholds.screens import AGENTS_NAMED
 from rekindle.wiring.access.trust_checks import (
     has_moved,
@@ -39,8 +40,17 @@ _SCHEMA = 1
 
 
 def find_agent_dir(project: Project, name: str) -> Path:
-    """Return the folder that an agent works in, with links resolved."""
-    return (project.path / (project.manifest.agents[name].dir or AgentDefaults().dir)).resolve()
+    """Return the folder in which an agent works, with links resolved.
+
+    An agent's own clone or work tree may not exist yet.
+    """
+    entry = project.manifest.agents[name]
+    declared = (project.path / (entry.dir or AgentDefaults().dir)).resolve()
+    if entry.workspace is None or entry.workspace == "here":
+        return declared
+    folder = find_private_project(project.path).workspaces.resolve() / name
+    top = own_configuration.find_top(project.path)
+    return folder / declared.relative_to(top) if top and declared.is_relative_to(top) else folder
 
 
 def list_agent_dirs(project: Project) -> list[AgentDir]:
@@ -49,12 +59,13 @@ def list_agent_dirs(project: Project) -> list[AgentDir]:
             name, ALIASES.get(agent.harness, agent.harness), str(find_agent_dir(project, name))
         )
         for name, agent in project.manifest.agents.items()
+        if name not in project.workers
     ]
 
 
 def choose_agent(project: Project, place: Path) -> str | None:
     """Return the project's only agent, or the one that works in `place`; None if ambiguous."""
-    names = list(project.manifest.agents)
+    names = project.declared_agents
     if len(names) > 1:
         names = choose_agents(list_agent_dirs(project), str(place.resolve()))
     return names[0] if len(names) == 1 else None
@@ -64,9 +75,9 @@ def require_accepted_dirs(project: Project, place: Path) -> None:
     """Refuse to choose an agent by `place` if a `dir:` was changed or the agent is new.
 
     Raises:
-        UsageError: An agent may have changed the manifest so that another agent is chosen.
+        UsageError: An agent may have edited the manifest to have another agent chosen.
     """
-    names, chosen = list(project.manifest.agents), choose_agent(project, place)
+    names, chosen = project.declared_agents, choose_agent(project, place)
     moved = [name for name in names if has_moved(project, name)]
     if chosen is not None and is_unknown(project, chosen):
         moved.append(chosen)
@@ -79,40 +90,43 @@ def require_accepted_dirs(project: Project, place: Path) -> None:
 
 
 def list_hook_folders(folder: Path) -> list[Path]:
-    """Return the folders to search for hooks of a project's agents, starting with the project.
+    """Return the folders that may contain hooks for a project's agents.
 
-    These are the folders that the agents work in, and those in the records of installed hooks. A
-    folder outside the project is included only if the operator accepted it, because a manifest can
-    name any folder.
+    These are the project, the folders in which its agents work, and those in the records of
+    installed hooks. A folder outside the project is included only if the operator accepted it,
+    because a manifest can name any folder.
     """
     from rekindle.flows.hooks.install_hooks import list_recorded_folders  # noqa: PLC0415 - keeps other commands fast
 
     below = list_recorded_folders(folder)
-    with suppress(RekindleError):  # other commands report a broken manifest
+    with suppress(RekindleError):  # other commands report the broken manifest
         project = config.load_project(folder)
-        dirs = {name: find_agent_dir(project, name) for name in project.manifest.agents}
+        dirs = {name: find_agent_dir(project, name) for name in project.declared_agents}
         below += [at for name, at in dirs.items() if is_accepted_dir(project, name, at)]
     own = folder.resolve()
     return [folder, *dict.fromkeys(at for at in below if at != own)]
 
 
 def write_agent_dirs(folder: Path) -> None:
-    """Write the list that hooks read, with the stamp of the manifest that it is based on."""
+    """Write the list that hooks read, with a stamp of the manifest."""
     with translate_os_errors(folder / MANIFEST_FILE):
-        # The stamp is taken before the manifest is read: if the manifest changes in between, the
-        # list is only written once more.
+        # Take the stamp before reading, so that the list is rewritten if the manifest changes in
+        # between.
         stat = (folder / MANIFEST_FILE).stat()
     project = config.load_project(folder)
     head = f"{_SCHEMA} {stat.st_mtime_ns} {stat.st_size} {folder.resolve()}"
-    lines = [f"{one.agent} {one.harness} {one.path}" for one in list_agent_dirs(project)]
-    # A path with a newline would be read as two lines, so it is left out. Its folder is then found
-    # only by hooks that name the agent.
+    lines = [
+        f"{agent_dir.agent} {agent_dir.harness} {agent_dir.path}"
+        for agent_dir in list_agent_dirs(project)
+    ]
+    # Leave out a path that contains a newline, because it would look like two lines. In such a
+    # folder, only hooks that name their agent work.
     text = "".join(f"{line}\n" for line in (head, *lines) if "\n" not in line)
     durable_files.replace_file(RekindleFolder(folder).agent_dirs, os.fsencode(text))
 
 
 def main(folder: Path) -> None:
-    with suppress(RekindleError):  # an error must not disturb the session that is being started
+    with suppress(RekindleError):  # an error must not disturb the new session
         if is_trusted(folder):
             write_agent_dirs(folder)
 

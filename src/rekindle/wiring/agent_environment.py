@@ -1,4 +1,4 @@
-"""The environment that an agent's program is started with."""
+"""Build the environment for an agent's program."""
 
 import os
 import re
@@ -22,30 +22,30 @@ from rekindle.wiring.agent_dir_list import find_agent_dir
 from rekindle.wiring.open_store import find_harness
 
 _VARIABLE = re.compile(r"\$[A-Za-z_][A-Za-z0-9_]*\Z")
-"""An `env:` value that refers to a variable in the operator's environment."""
+"""A value in `env:` that refers to one of the operator's variables."""
 
 
 class AgentEnvironment(msgspec.Struct, frozen=True):
-    """Variables and PATH of an agent's program."""
+    """Variables and PATH for an agent's program."""
 
     variables: dict[str, str]
     path: GuardedPath
 
 
 def locate_words(project: Project, name: str, words: Sequence[str]) -> tuple[str, ...]:
-    """Return a command with relative paths resolved in the agent's folder, or else the project's.
+    """Resolve relative paths in a command, first in the agent's folder, then in the project's.
 
-    This is needed because a summarizer is started in another folder. The first word is a path if it
-    contains a slash. Any other word with a slash or a dot is a path if such a file exists.
+    A summarizer needs this, because it runs in another folder. The first word is a path if it
+    contains a slash. Any other word with a slash or a dot is a path if that file exists.
     """
     folders = (find_agent_dir(project, name), project.path)
-    return tuple(_locate(word, folders, number == 0) for number, word in enumerate(words))
+    return tuple(_locate_file(word, folders, number == 0) for number, word in enumerate(words))
 
 
-def _locate(word: str, folders: Sequence[Path], is_program: bool) -> str:  # noqa: FBT001 - private
+def _locate_file(word: str, folders: Sequence[Path], is_program: bool) -> str:  # noqa: FBT001 - private
     if "/" not in word and (is_program or "." not in word):
         return word
-    with suppress(OSError, ValueError):  # the launch itself reports an unreadable folder or a NUL
+    with suppress(OSError, ValueError):  # the launch reports an unreadable folder or a NUL
         return next((str(place / word) for place in folders if (place / word).is_file()), word)
     return word
 
@@ -66,7 +66,7 @@ def make_environment(project: Project, name: str) -> AgentEnvironment:
     guarded = guard_path(passed_on.get("PATH", ""), folder, harness.CAN, stays=entry.mode == "stay")
     if (
         "PATH" in own or harness.NAME == command_harness.NAME
-    ):  # the operator chose this PATH, or there is no sandbox
+    ):  # the operator set PATH, or there is no sandbox
         guarded = GuardedPath(passed_on.get("PATH", ""))
     if "PATH" in passed_on:
         passed_on["PATH"] = guarded.cli
@@ -74,19 +74,19 @@ def make_environment(project: Project, name: str) -> AgentEnvironment:
 
 
 def _resolve_variables(project: Project, name: str, own: dict[str, str]) -> dict[str, str]:
-    """Return the variables in `env:`; `$NAME` is replaced by the operator's value."""
+    """Return the variables in `env:`, with `$NAME` replaced by the operator's value."""
     variables = {}
     for key, value in own.items():
-        wanted = value.removeprefix("$") if _VARIABLE.match(value) else None
+        variable = value.removeprefix("$") if _VARIABLE.match(value) else None
         unfit = "\0" in key + value or "=" in key or not key
-        if unfit or (wanted is not None and wanted not in os.environ):
+        if unfit or (variable is not None and variable not in os.environ):
             raise ManifestError(
                 f"agent {name}: {to_one_line(key)!r} cannot be set"
-                + (f": ${wanted} is not set" if wanted and not unfit else ""),
+                + (f": ${variable} is not set" if variable and not unfit else ""),
                 line=project.marked.line(("agents", name, "env")),
-                hint=(f"export {wanted} first, or remove it from rekindle.yaml")
-                if wanted
+                hint=(f"export {variable} first, or remove it from rekindle.yaml")
+                if variable
                 else "correct `env:`",
             )
-        variables[key] = os.environ[wanted] if wanted is not None else value
+        variables[key] = os.environ[variable] if variable is not None else value
     return variables

@@ -23,16 +23,18 @@ from rekindle.wiring.starting import background_start
 def make_brief_writer(
     project: Project, store: FileStore, name: str, *, by_hand: bool, mechanical: bool = False
 ) -> BriefWriter:
-    """Return a brief writer; unless `by_hand` is set, it uses the operator's saved environment."""
+    """Return a brief writer. It uses the operator's saved environment unless `by_hand` is set."""
     environ = (
         os.environ
         if by_hand
         else {**os.environ, **background_start.read_environment(project, store, name)}
     )
-    asked = None if mechanical else summarizer_setup.make_headless(project, store, name, environ)
+    summarizer = (
+        None if mechanical else summarizer_setup.make_headless(project, store, name, environ)
+    )
     around = BriefPorts(
-        ask=asked.ask if asked else None,
-        words=asked.words if asked else "",
+        ask=summarizer.ask if summarizer else None,
+        words=summarizer.words if summarizer else "",
         archive=lambda: transcript_setup.archive_agent(project, store, name),
         work=lambda since: _read_git_work(project, name, since),
         clock=clock.read_clock,
@@ -45,7 +47,7 @@ def make_brief_writer(
 
 
 def remember_operator(project: Project, store: FileStore, name: str) -> None:
-    """Save the operator's environment for scheduled briefs, unless a run has already saved it."""
+    """Save the operator's environment for scheduled briefs, unless it is already saved."""
     harness = HARNESSES.get(project.manifest.agents[name].harness)
     if harness is not None and not background_start.has_environment(store, name):
         background_start.remember_environment(store, name, harness)

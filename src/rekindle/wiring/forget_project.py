@@ -1,16 +1,19 @@
-"""Find and remove every trace of Rekindle on this host, for one project or for all.
+"""Find and remove everything that Rekindle has stored on this host for one project or all.
 
-The user's own files stay: rekindle.yaml, prompts, and the branches of the audit trail in git.
+The user's own files stay: rekindle.yaml, prompts, and the audit trail's branches in git.
 """
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
 import msgspec
 
+from rekindle.documents import clone_files
+from rekindle.documents.commits.snapshot_commit import Snapshot
 from rekindle.errors import OwnershipError, RekindleError
 from rekindle.flows.hooks import install_hooks
 from rekindle.flows.hooks.hook_locations import (
@@ -18,6 +21,7 @@ from rekindle.flows.hooks.hook_locations import (
     list_levels,
     locate_hooks,
 )
+from rekindle.formats.counts import render_count
 from rekindle.formats.identifiers import to_one_line
 from rekindle.hook import record_writer
 from rekindle.policy.setup import cron_lines
@@ -30,25 +34,29 @@ from rekindle.stores.folders import (
 from rekindle.stores.folders.agent_folder import RekindleFolder
 from rekindle.stores.folders.private_files import render_path
 from rekindle.stores.log import inbox
+from rekindle.stores.pipelines import run_folder
 from rekindle.system import crontab
 from rekindle.system.files import durable_files, file_locks, user_folder
 from rekindle.system.git import own_configuration
+from rekindle.system.git.tree_snapshot import WorkingCopy
+from rekindle.system.git.work_snapshots import WorkSnapshots
 from rekindle.system.remove_folder import remove_folder
 from rekindle.wiring import agent_dir_list
 from rekindle.wiring.open_store import HARNESSES
 from rekindle.wiring.running_agents import RunningAgents
 from rekindle.wiring.starting.unit_files import find_units
+from rekindle.wiring.stored_workspaces import list_stored_workspaces
 
 
 class InstalledTrace(msgspec.Struct, frozen=True):
-    """A trace that Rekindle has left, and the function that removes it."""
+    """Something that Rekindle has stored, and a function that removes it."""
 
     words: str
     remove: Callable[[], object]
 
 
 class Leftover(msgspec.Struct, frozen=True):
-    """A possible trace that is not removed, because it may be the user's own."""
+    """Something that is not removed, because it may be the user's own."""
 
     words: str
     reason: str
@@ -56,7 +64,7 @@ class Leftover(msgspec.Struct, frozen=True):
 
 
 def refuse_running(folder: Path) -> None:
-    """Refuse to forget a project in which an agent, a leftover process or the daemon is running.
+    """Refuse to forget a project while an agent, a leftover process or the daemon is running in it.
 
     Raises:
       OwnershipError: One of them is running.
@@ -66,6 +74,8 @@ def refuse_running(folder: Path) -> None:
     held |= {name for name in root.names() if file_locks.is_locked(root.agent(name).supervisor)}
     if file_locks.is_locked(root.path / "daemon"):
         held.add("its daemon")
+    runs = run_folder.list_runs(private_files.find_private_project(folder))
+    held |= {f"run {run.run} of {run.pipeline}" for run in runs if run.is_coordinated()}
     if held:
         _refuse_use(folder, ", ".join(sorted(held)))
 
@@ -83,7 +93,7 @@ def _refuse_use(folder: Path, running: str) -> NoReturn:
 
 
 def find_traces(folder: Path, *, keep_history: bool = False) -> Iterator[InstalledTrace | Leftover]:
-    """Yield the traces of a project, in the order in which they are removed."""
+    """Yield everything that Rekindle has stored for a project, in the order of removal."""
     yield from _find_hook_traces(_list_locations(folder))
     yield from (_make_file_trace(path, "unit") for path in find_units(folder))
     yield from _find_cron_traces(str(folder))
@@ -93,13 +103,20 @@ def find_traces(folder: Path, *, keep_history: bool = False) -> Iterator[Install
         yield from (
             _make_file_trace(segment.path, "records of installed hooks") for segment in spooled
         )
-    # Locks come before the record, because its device and inode identify them if the folder is
-    # missing.
+    # Remove locks before the record, whose device and inode identify them once the folder is gone.
     for path in find_lock_files(folder, trust_records.read_recorded_identity(project)):
         yield _make_file_trace(path, "lock")
+    # Clones come before snapshots and the configuration, because saving their work needs git.
+    yield from _find_workspace_traces(folder)
+    # Snapshots come before the configuration, which git needs to remove them.
+    if not keep_history:
+        yield from _find_snapshots(folder, root.names())
     for path in own_configuration.list_configurations(folder):
         words = f"configuration for git: {_render_path(path)}"
         yield InstalledTrace(words, partial(remove_folder, path))
+    if durable_files.path_exists(project.outputs):
+        words = f"outputs of pipelines: {_render_path(project.outputs)}"
+        yield InstalledTrace(words, partial(remove_folder, project.outputs))
     if durable_files.path_exists(project.path):
         yield InstalledTrace(
             f"records of the project: {_render_path(project.path)}", project.remove
@@ -109,8 +126,41 @@ def find_traces(folder: Path, *, keep_history: bool = False) -> Iterator[Install
         yield InstalledTrace(words, partial(remove_folder, root.path))
 
 
+def _find_workspace_traces(folder: Path) -> Iterator[InstalledTrace | Leftover]:
+    """Yield the agents' own clones and work trees. Their work is saved before they are removed."""
+    for stored in list_stored_workspaces(folder):
+        words = f"{stored.kind} of {stored.agent}: {_render_path(stored.folder)}"
+        if stored.obstacle:
+            yield Leftover(words, stored.obstacle, stored.hint)
+        else:
+            yield InstalledTrace(words, stored.remove)
+
+
+def list_work_branches(folder: Path) -> list[str]:
+    """Return the branches of agents with their own checkouts, or none without a repository."""
+    top = own_configuration.find_top(folder)
+    with suppress(RekindleError):
+        refs = clone_files.parse_refs(os.fsdecode(WorkingCopy(top).refs())) if top else {}
+        return clone_files.list_work_branches(refs)
+    return []
+
+
+def _find_snapshots(folder: Path, names: Collection[str]) -> Iterator[InstalledTrace]:
+    """Yield the agents' snapshots in the repository, or none if it is elsewhere or broken."""
+    with suppress(RekindleError):
+        snapshots = WorkSnapshots(folder)
+        found = [one for one in snapshots.list() if one.label.agent in names]
+        if found:
+            words = f"{render_count(len(found), 'snapshot')} of the work tree: refs/rekindle in git"
+            yield InstalledTrace(words, partial(_remove_snapshots, folder, found))
+
+
+def _remove_snapshots(folder: Path, snapshots: list[Snapshot]) -> None:
+    WorkSnapshots(folder).remove(snapshots)
+
+
 def find_user_traces() -> Iterator[InstalledTrace | Leftover]:
-    """Yield the user's traces that do not belong to a single project."""
+    """Yield everything stored for the user that is not specific to one project."""
     places = [
         locate_hooks(cli, "user", None, os.environ)
         for cli in HARNESSES.working()
@@ -128,11 +178,22 @@ def find_user_traces() -> Iterator[InstalledTrace | Leftover]:
             yield InstalledTrace(
                 f"records of installed hooks: {_render_path(path)}", partial(remove_folder, path)
             )
+    workspaces = user_folder.find_workspaces_folder()
+    if locks := sorted(workspaces.glob("*.lock")):
+        words = f"locks for new clones: {_render_path(workspaces)}"
+        yield InstalledTrace(words, partial(_remove_locks, workspaces, locks))
     if durable_files.path_exists(user_folder.find_user_folder()):
         own = user_folder.find_user_folder()
         yield InstalledTrace(
             f"your Rekindle folder: {_render_path(own)}", partial(remove_folder, own)
         )
+
+
+def _remove_locks(folder: Path, locks: list[Path]) -> None:
+    for path in locks:
+        durable_files.remove_file(path)
+    with suppress(OSError):  # a clone whose work could not be saved is still there
+        folder.rmdir()
 
 
 def _list_locations(folder: Path) -> list[HookLocation]:

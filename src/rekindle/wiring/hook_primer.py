@@ -1,8 +1,8 @@
-"""Print the context for a session that starts without a supervisor, or was compacted.
+"""Print the context for a session that started without a supervisor or was compacted.
 
     python -I -m rekindle.wiring.hook_primer AGENT_FOLDER < RECORD
 
-The hook starts this program at the start of a session, and the session waits for it. It is not a
+The hook runs this program when a session starts, and the session waits for it. It is not a
 `rekindle` command, and imports only what it needs.
 """
 
@@ -34,9 +34,9 @@ from rekindle.wiring.open_store import (
 
 
 def main(folder: Path, record: bytes, say: Callable[[str], None]) -> None:
-    """Print the context for the session that the record starts, or why there is no context."""
+    """Print the context for the new session, or the reason why there is none."""
     if not is_trusted(folder.parents[2]):
-        return  # a cloned repository may contain a relay
+        return  # a cloned repository may come with a relay
     line = hook_record.parse(record.strip(b"\n").removeprefix(hook_record.PREFIX))
     harness = HARNESSES.get(line.harness)
     event = harness.read_hook(line) if harness else None
@@ -46,20 +46,20 @@ def main(folder: Path, record: bytes, say: Callable[[str], None]) -> None:
     if harness is None or start is None:
         return
 
-    def tell(text: str) -> None:
+    def print_primer(text: str) -> None:
         if text:
             say(harness.render_hook_output(line.event, text))
 
     try:
-        prime_session(config.load_project(folder.parents[2]), folder.name, start, tell)
+        prime_session(config.load_project(folder.parents[2]), folder.name, start, print_primer)
     except RekindleError as error:
-        tell(f"(Rekindle could not load the state of the work: {error}. Tell the user.)\n")
+        print_primer(f"(Rekindle could not load the state of the work: {error}. Tell the user.)\n")
 
 
 def _write_checkpoint(
     project: Project, name: str, harness: Harness, event: SessionCompacted
 ) -> None:
-    """Write a checkpoint of a session that is about to be compacted."""
+    """Write a checkpoint before a session is compacted."""
     # Imported here, because every other session start must stay fast.
     from rekindle.flows.handoff.compaction_checkpoint import CompactionCheckpointer  # noqa: PLC0415
     from rekindle.wiring import summarizer_setup  # noqa: PLC0415
@@ -102,17 +102,17 @@ def prime_session(
 
 
 def _read_optional(project: Project, file: str | None, key: str) -> str:
-    """Return the text of a file, or the reason why it cannot be read, to show to the session."""
+    """Return a file's text, or a note telling the session that it cannot be read."""
     try:
         return read_named_file(project, file, key)
     except ManifestError as error:
         return f"({error}; tell the user)"
 
 
-def _print(text: str) -> None:
+def _print_text(text: str) -> None:
     sys.stdout.buffer.write(text.encode("utf-8", "replace"))
     sys.stdout.buffer.flush()
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.stdin.buffer.read(), _print)
+    main(Path(sys.argv[1]), sys.stdin.buffer.read(), _print_text)

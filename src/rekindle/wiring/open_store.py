@@ -1,4 +1,4 @@
-"""Open the store and find harnesses; every command imports this module, so it imports little."""
+"""Open the store and find harnesses. Every command imports this module, so it imports little."""
 
 from collections.abc import Callable
 
@@ -24,7 +24,7 @@ HARNESSES = Harnesses()
 
 
 def open_store(project: Project, say: Callable[[AuditError], None] | None = None) -> FileStore:
-    """Return the project's store; `say` is called with the first audit-trail error, if any."""
+    """Return the project's store. `say` is called with the audit trail's first error."""
     return FileStore(
         project.path,
         host=host.identify_host(),
@@ -39,18 +39,18 @@ def open_store(project: Project, say: Callable[[AuditError], None] | None = None
 
 def find_harness(project: Project, name: str) -> Harness:
     """Return the harness that the manifest names for an agent."""
-    wanted = project.manifest.agents[name].harness
-    if wanted not in HARNESSES:
+    harness = project.manifest.agents[name].harness
+    if harness not in HARNESSES:
         raise ManifestError(
-            f"agent {name}: there is no harness named {wanted!r}",
+            f"agent {name}: there is no harness named {harness!r}",
             line=project.marked.line(("agents", name, "harness")),
             hint=f"use one of: {', '.join(HARNESSES)}",
         )
-    return HARNESSES[wanted]
+    return HARNESSES[harness]
 
 
 def read_named_file(project: Project, file: str | None, key: str) -> str:
-    """Return the text of a file that the manifest names, or "" if it does not name one."""
+    """Return the text of a file that the manifest names, or "" if it names none."""
     if not file:
         return ""
     try:

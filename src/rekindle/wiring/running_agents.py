@@ -1,8 +1,8 @@
 """Find the agents that are running on this host, without reading a manifest.
 
-An agent can write rekindle.yaml and everything else in its workspace, so the manifest is not used.
-An agent counts as running if its supervisor holds its lock, or if it has processes without a
-supervisor: those with the mark of a launch, and those that its last supervisor recorded.
+The manifest is not used, because an agent can edit it. An agent counts as running if its supervisor
+holds its lock, or if it has processes without a supervisor: those with a launch's mark, and those
+that its last supervisor recorded.
 """
 
 from pathlib import Path
@@ -21,7 +21,7 @@ from rekindle.wiring.access.trust_checks import is_trusted
 
 
 class RunningAgents:
-    """The agents running on this host; processes are listed once, when the object is created."""
+    """The agents running on this host. The process list is read only once."""
 
     def __init__(self) -> None:
         self._launches = launch_processes.find_launches()
@@ -29,7 +29,9 @@ class RunningAgents:
     def find(self, project: Path) -> dict[str, OuterLock]:
         """Return the agents running in a folder, each with its lock, even if the lock is free."""
         running = list_held_locks(project)
-        names = {one.agent for one in self._launches if launch_processes.is_of(one, project)}
+        names = {
+            launch.agent for launch in self._launches if launch_processes.is_of(launch, project)
+        }
         names |= {
             name
             for name in private_files.find_private_project(project).agents()
@@ -41,10 +43,10 @@ class RunningAgents:
         return running
 
     def find_nearest(self, start: Path) -> Path | None:
-        """Return the nearest folder, from `start` upwards, in which agents are running, or None.
+        """Return the nearest folder in which agents are running, from `start` upwards, or None.
 
-        Any process can claim any folder as its project in its environment. A folder with only such
-        a process is returned if the user trusts the folder, or if there is no other.
+        A process can claim any folder as its project in its environment. A folder with only such
+        processes is returned if the user trusts it, or if there is no other.
         """
         places = [at for at in (start, *start.parents) if self.find(at)]
         sure = (at for at in places if list_held_locks(at) or is_trusted(at))
@@ -54,4 +56,4 @@ class RunningAgents:
 def _has_live_process(project: Path, agent: str) -> bool:
     """Return whether a process that the agent's last supervisor recorded is still running."""
     recorded = background_file.read_background(project, agent).processes
-    return any(launch_processes.is_here(one.process) for one in recorded)
+    return any(launch_processes.is_here(launch.process) for launch in recorded)

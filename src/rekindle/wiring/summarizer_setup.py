@@ -1,4 +1,4 @@
-"""Build an agent's summarizer, and collect the facts that need no model."""
+"""Build an agent's summarizer, and collect facts that do not need a model."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -49,10 +49,14 @@ def make_summarizer(
     *,
     stops: Callable[[], bool] = bool,
 ) -> Summarizer:
-    """Return an agent's summarizer, which stops waiting for an answer once `stops` returns True."""
+    """Return an agent's summarizer. It stops waiting for an answer if `stops` returns True."""
     cap = project.settings.runtime.relay.summarizer_max_input_tokens
-    asked = make_headless(project, store, name, os.environ, role, stops=stops)
-    return Summarizer(asked.ask, cap=cap, words=asked.words) if asked else Summarizer(None, cap=cap)
+    headless = make_headless(project, store, name, os.environ, role, stops=stops)
+    return (
+        Summarizer(headless.ask, cap=cap, words=headless.words)
+        if headless
+        else Summarizer(None, cap=cap)
+    )
 
 
 def make_headless(
@@ -64,23 +68,23 @@ def make_headless(
     *,
     stops: Callable[[], bool] = bool,
 ) -> HeadlessSummarizer | None:
-    """Return the CLI that writes an agent's summaries: `personas: summarizer:`, or its own CLI.
+    """Return the CLI that writes an agent's summaries: the one in `personas:`, or the agent's.
 
-    Return None if no CLI can be asked: an unknown program could do anything with a question, and
-    some CLIs cannot be asked without a session.
+    Return None if no CLI is suitable: an unknown program might do anything with a question, and
+    some CLIs answer only within a session.
     """
     persona, harness = _find_summarizer(project, name, role)
     settings, entry = project.settings.runtime.relay, project.manifest.agents[name]
     is_unknown = harness.NAME == command_harness.NAME and not persona.command
     if settings.summarizer == "mechanical" or is_unknown or not harness.CAN.questions:
         return None
-    # If the CLI is the same, the agent's `command:` replaces its program here too.
+    # For the same CLI, the agent's `command:` replaces its program here too.
     own = (entry.command or ()) if entry.harness == (persona.adapter or entry.harness) else ()
     passed = environment.select_variables(
         environ, harness.PASSED_PREFIXES, harness.BLOCKED_VARIABLES
     )
     if "PATH" in passed and harness.NAME != command_harness.NAME:
-        # The CLI starts programs too, and does not need the project's programs for an answer.
+        # The CLI does not need the project's programs to write an answer.
         passed["PATH"] = program_search.order_path(passed["PATH"])
     return HeadlessSummarizer(
         harness=harness,
@@ -96,7 +100,7 @@ def make_headless(
 
 
 def check_summarizer(project: Project, name: str, role: str = PERSONA) -> None:
-    """Refuse a summarizer that cannot be asked, before hours of work depend on it.
+    """Refuse an unusable summarizer before the work starts.
 
     Raises:
         ManifestError: The persona or its adapter does not exist, or a file cannot be read.
@@ -107,14 +111,14 @@ def check_summarizer(project: Project, name: str, role: str = PERSONA) -> None:
 
 
 def _find_summarizer(project: Project, name: str, role: str) -> tuple[Persona, Harness]:
-    found = project.manifest.personas.get(role)
-    if found is None and role != PERSONA:
+    declared = project.manifest.personas.get(role)
+    if declared is None and role != PERSONA:
         raise ManifestError(
             f"agent {name}: there is no persona named {role!r}",
             line=project.marked.line(("agents", name, "handover", "compaction", "persona")),
             hint=f"use one of: {', '.join(project.manifest.personas) or 'there is none yet'}",
         )
-    persona = found or Persona()
+    persona = declared or Persona()
     harness = persona.adapter or project.manifest.agents[name].harness
     if harness not in HARNESSES:
         raise ManifestError(
@@ -132,7 +136,7 @@ def _find_summarizer(project: Project, name: str, role: str) -> tuple[Persona, H
 
 
 def read_task_text(project: Project, name: str) -> str:
-    """Return the text of the agent's task, or "" if it cannot be read."""
+    """Return the agent's task as text, or "" if it cannot be read."""
     prompt = project.manifest.agents[name].prompt or AgentDefaults().prompt
     with suppress(RekindleError):
         return read_named_file(project, prompt, "prompt").strip()
@@ -140,7 +144,7 @@ def read_task_text(project: Project, name: str) -> str:
 
 
 def _read_words(project: Project, persona: Persona) -> str:
-    """Return the instructions in the persona's file, or those that `init` wrote."""
+    """Return the instructions in the persona's file, or the default ones."""
     if persona.system_prompt_file:
         return read_named_file(project, persona.system_prompt_file, "system_prompt_file")
     return (durable_files.read_bytes(RekindleFolder(project.path).summarizer) or b"").decode(
@@ -149,7 +153,7 @@ def _read_words(project: Project, persona: Persona) -> str:
 
 
 def _find_scratch(project: Project, store: FileStore, name: str) -> Path:
-    """Return the folder in which the CLI is asked; agents cannot put CLI settings there."""
+    """Return the folder in which the CLI runs. Agents cannot put CLI settings there."""
     store.create(name)
     return private_files.find_private_project(project.path).make_agent(name).asked
 
@@ -176,20 +180,19 @@ def open_git_status(project: Project, name: str) -> GitStatus:
 def collect_known_work(project: Project, store: FileStore, name: str, since: str = "") -> KnownWork:
     """Return what is known about an agent's work without reading a transcript.
 
-    `since` is the commit that the agent's folder was at when the work started; it is empty if
-    unknown.
+    `since` is the commit at which the work started, or empty if unknown.
     """
     there = open_git_status(project, name)
-    seen = store.read(name)
+    current = store.read(name)
     opened = open_loops.list_open_loops(
-        seen.projection.loops, clock.read_clock(), project.settings.runtime.loops
+        current.projection.loops, clock.read_clock(), project.settings.runtime.loops
     )
     standing = _read_relay(store, name)
     changed = dict.fromkeys((*there.changed(), *(there.committed(since) if since else ())))
     return KnownWork(
         commits=there.commits(since),
         changed=tuple(changed),
-        carried=_read_left_over(store, name, seen.committed),
+        carried=_read_left_over(store, name, current.committed),
         loops=tuple(f"{loop.id}: {loop.text}" for loop in opened),
         phase=_read_field(standing, RelayField.CURRENT_PHASE),
         decisions=list_carried_items(_read_field(standing, RelayField.KEY_DECISIONS)),
@@ -205,11 +208,11 @@ def _read_relay(store: FileStore, name: str) -> relay.Relay | None:
         return None
 
 
-def _read_left_over(store: FileStore, name: str, known: Projection) -> tuple[str, ...]:
-    """Return the remaining work that the current cycle's last checkpoint lists."""
-    standing = known.documents.get("checkpoint")
-    # A person's own session is always read from its start, so nothing is carried over.
-    is_kept = standing is not None and not standing.session and standing.seq > known.began.seq
+def _read_left_over(store: FileStore, name: str, projection: Projection) -> tuple[str, ...]:
+    """Return the remaining work from the last checkpoint of the current cycle."""
+    standing = projection.documents.get("checkpoint")
+    # A session that the user started is always read from its start.
+    is_kept = standing is not None and not standing.session and standing.seq > projection.began.seq
     data = store.document(name, "checkpoint") if is_kept else None
     try:
         parsed = checkpoint.parse(data) if data else None

@@ -3,6 +3,8 @@
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 
 import msgspec
 
@@ -10,19 +12,15 @@ from rekindle.config import (
     Project,
     load_project,
 )
+from rekindle.documents.clone_files import make_work_branch
+from rekindle.documents.commits.snapshot_commit import Snapshot, SnapshotLabel
 from rekindle.documents.events import ReviewMade
-from rekindle.errors import (
-    NotifyError,
-    RekindleError,
-)
+from rekindle.errors import NotifyError, RekindleError, WorkspaceError
 from rekindle.flows.cycles.close_cycle import CycleEndPorts
 from rekindle.flows.cycles.review_end import EndReviewer
-from rekindle.flows.cycles.until_command import (
-    UntilCommand,
-    UntilResult,
-)
 from rekindle.flows.cycles.work_signs import read_work_signs
 from rekindle.flows.handoff.measure_windows import measure_windows
+from rekindle.flows.launches.checked_command import CheckedCommand, CommandResult
 from rekindle.flows.operator.stop_check import StopCheck
 from rekindle.flows.supervision.supervisor import (
     RunResult,
@@ -36,23 +34,22 @@ from rekindle.flows.supervisor_ports import (
     SupervisorReport,
     TroubleReport,
 )
-from rekindle.policy.exits import reason_text
+from rekindle.policy.exits import explain_reasons
 from rekindle.policy.exits.stop_reasons import StopReason
 from rekindle.policy.handoff import window_rule
 from rekindle.policy.operator.make_notification import make_notice
 from rekindle.policy.operator.notification_kinds import NotificationKind
 from rekindle.policy.settings.runtime_settings import (
+    UNTIL_SECONDS,
     AgentDefaults,
     find_cycle_limit,
 )
 from rekindle.policy.supervision.budget import RunSpending
 from rekindle.stores.files import FileStore
 from rekindle.stores.folders import private_files
-from rekindle.system import (
-    clock,
-    host,
-)
+from rekindle.system import clock, host
 from rekindle.system.files import hook_program
+from rekindle.system.git.work_snapshots import WorkSnapshots
 from rekindle.system.git.work_status import GitStatus
 from rekindle.system.notifications import Notifier
 from rekindle.system.processes.child_processes import (
@@ -70,10 +67,12 @@ from rekindle.wiring.agent_dir_list import find_agent_dir
 from rekindle.wiring.agent_environment import (
     make_environment,
 )
+from rekindle.wiring.agent_workspaces import find_workspace, make_opener
 from rekindle.wiring.open_store import (
     find_harness,
     read_named_file,
 )
+from rekindle.wiring.sandbox_setup import make_sandbox
 from rekindle.wiring.starting import background_start
 from rekindle.wiring.starting.start_checks import (
     find_checkpoint_persona,
@@ -99,9 +98,9 @@ def run_supervisor(
     cycles: int | None = None,
     unbounded: bool = False,
 ) -> RunResult:
-    """Run an agent's supervisor until it ends; `program` replaces the CLI's own program.
+    """Run an agent's supervisor until it ends. `program` replaces the CLI's own program.
 
-    `unbounded` says that the operator has lifted the limits on work without progress.
+    `unbounded` lifts the limits on work without progress.
     """
     agent = _make_agent(project, store, name, program, cycles, on_this_host=not for_watchdog)
     if not (for_watchdog or for_up):
@@ -111,25 +110,24 @@ def run_supervisor(
         _check_addresses(notifier, tell)
     else:
         background_start.remember_environment(store, name, agent.harness)
-    # The project as last accepted; a changed manifest applies only after a person restarts the
-    # agent.
+    # Use the project as last accepted. Changes apply only after the operator restarts the agent.
     said_now = [project]
 
-    def renewed() -> AgentSpec | None:
+    def reload_spec() -> AgentSpec | None:
         try:
-            found = load_project(project.path)
-            if trust_checks.explain_unaccepted(found, name):
+            reloaded = load_project(project.path)
+            if trust_checks.explain_unaccepted(reloaded, name):
                 return None  # the agent stays in safe mode until `restart` accepts the change
-            made = _make_agent(found, store, name, program, cycles)
+            new_spec = _make_agent(reloaded, store, name, program, cycles)
         except (RekindleError, KeyError) as error:
             tell(TroubleReport(f"the agent keeps its previous settings: {error}"))
             return None
-        if made.stays != agent.stays:
-            return None  # a changed mode needs another supervisor
-        said_now[0] = found
-        return made
+        if new_spec.stays != agent.stays:
+            return None  # another mode needs another supervisor
+        said_now[0] = reloaded
+        return new_spec
 
-    def unaccepted() -> str:
+    def find_unaccepted() -> str:
         try:
             return trust_checks.explain_unaccepted(load_project(project.path), name)
         except (RekindleError, KeyError) as error:
@@ -143,7 +141,12 @@ def run_supervisor(
             project, store, agent, tell=tell, notifier=notifier, interruption=interruption
         )
         world = msgspec.structs.replace(
-            world, renewed=renewed, unaccepted=unaccepted, settings_stamp=settings_stamp
+            world,
+            renewed=reload_spec,
+            unaccepted=find_unaccepted,
+            settings_stamp=settings_stamp,
+            take_snapshot=partial(_take_snapshot, project, agent),
+            open_workspace=make_opener(project, name),
         )
         ending = _make_end_ports(lambda: said_now[0], store, agent, world)
         supervisor = Supervisor(
@@ -169,7 +172,7 @@ def check_settings(project: Project, store: FileStore, name: str) -> None:
 
 
 def check_agent(project: Project, store: FileStore, name: str) -> None:
-    """Refuse settings of one agent that `run` would refuse; `notify:` is not checked.
+    """Refuse an agent's settings if `run` would refuse them; `notify:` is not checked.
 
     Raises:
         RekindleError: The error that `run` would raise.
@@ -178,7 +181,7 @@ def check_agent(project: Project, store: FileStore, name: str) -> None:
 
 
 def check_notify(project: Project, store: FileStore) -> None:
-    """Refuse `notify:` addresses to which no notification could be sent.
+    """Refuse `notify:` addresses that cannot receive notifications.
 
     Raises:
         NotifyError: An address cannot be used, or the program that sends to it is not installed.
@@ -189,7 +192,7 @@ def check_notify(project: Project, store: FileStore) -> None:
 def _accept_command(
     project: Project, store: FileStore, name: str, tell: Callable[[SupervisorReport], None]
 ) -> None:
-    """Accept the settings of an agent that a person runs; a watchdog no longer opens a window."""
+    """Accept the settings of an agent that the operator runs here rather than in a tmux window."""
     check_notify(project, store)
     if changes := trust_checks.accept_settings(project, name):
         tell(SettingsReport(changes))
@@ -205,7 +208,7 @@ def make_steps(
     *,
     fold_every: float,
 ) -> SupervisorSteps:
-    """Return the steps of a supervisor on this host, for a fleet host, which schedules them."""
+    """Return the steps of a supervisor on this host, which a fleet host schedules."""
     agent = _make_agent(project, store, name, ())
     notifier = Notifier(project.manifest.notify, store.redaction)
     world = _make_ports(
@@ -213,6 +216,17 @@ def make_steps(
     )
     world = msgspec.structs.replace(world, fold_every=fold_every)
     return SupervisorSteps(agent, world, _make_end_ports(lambda: project, store, agent, world))
+
+
+def make_command_ports(
+    project: Project, store: FileStore, name: str, interruption: Interruption
+) -> tuple[AgentSpec, SupervisorPorts]:
+    """Return what a command needs that runs in an agent's folder and sandbox."""
+    agent = _make_agent(project, store, name, ())
+    quiet, notifier = (lambda _: None), Notifier((), store.redaction)
+    return agent, _make_ports(
+        project, store, agent, tell=quiet, notifier=notifier, interruption=interruption
+    )
 
 
 def _make_ports(
@@ -224,7 +238,7 @@ def _make_ports(
     notifier: Notifier,
     interruption: Interruption,
 ) -> SupervisorPorts:
-    answers = reason_text.render_answer(agent.name)
+    answers = explain_reasons.render_answer(agent.name)
     unread = f"your input here is not read; answer in another terminal: {answers}"
     keyboard = Keyboard(lambda: tell(TroubleReport(unread)))
     stops = StopCheck(store, agent.name, lambda: interruption.count, time.monotonic)
@@ -250,20 +264,41 @@ def _make_ports(
     )
 
 
+def _take_snapshot(
+    project: Project, agent: AgentSpec, label: SnapshotLabel
+) -> tuple[Snapshot, bool] | None:
+    """Snapshot the work tree, and publish the commits of the agent's own clone.
+
+    Return None if git is unavailable or the manifest forbids snapshots.
+    """
+    workspace = find_workspace(project, agent.name)
+    try:
+        if not project.settings.runtime.snapshots.take:
+            return None
+        return WorkSnapshots(Path(agent.folder)).take(label, reuse=label.reason != "start")
+    except WorkspaceError as error:
+        if error.cause in {"outside", "absent"}:
+            return None
+        raise
+    finally:
+        if workspace is not None:
+            workspace.publish(label.at)
+
+
 def _make_end_ports(
     project: Callable[[], Project], store: FileStore, agent: AgentSpec, world: SupervisorPorts
 ) -> CycleEndPorts:
     name = agent.name
 
-    def persona() -> str:
+    def find_persona() -> str:
         return find_checkpoint_persona(project().manifest.agents[name])
 
-    def until() -> UntilResult:
+    def ask_until() -> CommandResult:
         # The operator may have accepted another command since the supervisor started.
         command = tuple(project().manifest.agents[name].until or ())
-        return UntilCommand(command, agent, world).ask()
+        return CheckedCommand(command, agent, world, seconds=UNTIL_SECONDS).run()
 
-    def review(number: int, relay: str, spent: RunSpending) -> ReviewMade | None:
+    def review_end(number: int, relay: str, spent: RunSpending) -> ReviewMade | None:
         reviewing = with_reviewer(project(), name)
         if reviewing is None:
             return None
@@ -272,18 +307,18 @@ def _make_end_ports(
         )
 
     return CycleEndPorts(
-        review=review,
+        review=review_end,
         summarizer=lambda: summarizing.make_summarizer(project(), store, name, stops=world.stops),
         checkpointer=lambda: summarizing.make_summarizer(
-            project(), store, name, persona(), stops=world.stops
+            project(), store, name, find_persona(), stops=world.stops
         ),
         known=lambda since: summarizing.collect_known_work(project(), store, name, since),
-        until=until,
+        until=ask_until,
     )
 
 
 def _check_addresses(notifier: Notifier, tell: Callable[[SupervisorReport], None]) -> None:
-    """Report unusable addresses; a watchdog may lack an environment variable that they name."""
+    """Report unusable addresses. A watchdog may lack a variable that an address contains."""
     try:
         notifier.check()
     except NotifyError as error:
@@ -293,12 +328,16 @@ def _check_addresses(notifier: Notifier, tell: Callable[[SupervisorReport], None
 def _make_notify(
     project: Project, name: str, notifier: Notifier, tell: Callable[[SupervisorReport], None]
 ) -> Callable[[StopReason | NotificationKind, str], None]:
-    def notify(what: StopReason | NotificationKind, words: str) -> None:
+    def send_notice(what: StopReason | NotificationKind, words: str) -> None:
         notice = make_notice(name, what, words, project=project.path.name, host=host.name())
-        for failure in notifier.send(notice.title, notice.body, notice.severity):
+        # A worker of a pipeline ends in the usual way; only its coordinator reports that.
+        is_usual = name in project.workers and notice.severity in {"info", "success"}
+        for failure in (
+            () if is_usual else notifier.send(notice.title, notice.body, notice.severity)
+        ):
             tell(TroubleReport(failure))
 
-    return notify
+    return send_notice
 
 
 def _make_agent(
@@ -310,10 +349,10 @@ def _make_agent(
     *,
     on_this_host: bool = False,
 ) -> AgentSpec:
-    """Return the agent as the manifest describes it.
+    """Return the agent as described in the manifest.
 
-    With `on_this_host`, refuse the agent if its folder or program is missing. A supervisor that a
-    watchdog starts does not refuse it, because the launch records what is missing.
+    With `on_this_host`, refuse the agent if its folder or program is missing. A supervisor started
+    by a watchdog skips this, because the launch records what is missing.
     """
     refuse_obstacles(project, name, program, on_this_host=on_this_host)
     entry, harness = project.manifest.agents[name], find_harness(project, name)
@@ -345,6 +384,8 @@ def _make_agent(
         stays=entry.mode == "stay",
         cycles=find_cycle_limit(entry) if cycles is None else cycles,
         drafts=True,
+        prepare=tuple(entry.prepare or ()),
+        branch=make_work_branch(name) if find_workspace(project, name) else "",
         threshold=window_rule.find_threshold(entry.handover, project.settings.runtime.relay),
         project=str(project.path),
         relay=entry.relay or "",
@@ -352,4 +393,5 @@ def _make_agent(
         converges=bool(entry.convergence),
         keep=tuple(entry.keep or ()),
         may_control=bool(entry.may_control),
+        sandbox=make_sandbox(project, name, store.folder(name), persona.system_prompt_file),
     )

@@ -1,4 +1,4 @@
-"""Read and archive the transcripts of an agent's sessions."""
+"""Read and archive an agent's session transcripts."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -19,17 +19,17 @@ from rekindle.wiring.open_store import HARNESSES
 def read_sessions(
     project: Project, store: FileStore, name: str
 ) -> Iterator[tuple[ArchivedTranscript, Iterator[Turn]]]:
-    """Archive the newest turns, then yield each session and sub-agent with its turns."""
+    """Archive the newest turns, then yield each session and subagent with its turns."""
     if not store.exists(name):
         return
-    with suppress(BusyError):  # another process is archiving: yield the turns that are there
+    with suppress(BusyError):  # another process is archiving, so use what is already there
         archive_agent(project, store, name)
     archive = TranscriptArchive(store.folder(name).transcripts)
-    yield from ((one, archive.turns(one)) for one in archive.all())
+    yield from ((transcript, archive.turns(transcript)) for transcript in archive.all())
 
 
 def archive_agent(project: Project, store: FileStore, name: str) -> None:
-    """Add the new turns of an agent's sessions to the archive."""
+    """Archive the new turns of an agent's sessions."""
     if _is_archived(project) and store.exists(name):
         TranscriptArchiver(store, name, HARNESSES.working()).all()
 
@@ -37,14 +37,14 @@ def archive_agent(project: Project, store: FileStore, name: str) -> None:
 def archive_sessions(
     project: Project, store: FileStore, name: str, transcript_of: Mapping[str, str]
 ) -> None:
-    """Add the new turns of some sessions to the archive; `transcript_of` maps session to path."""
+    """Archive the new turns of some sessions. `transcript_of` maps sessions to paths."""
     if _is_archived(project):
         TranscriptArchiver(store, name, HARNESSES.working()).sources(transcript_of)
 
 
 def _is_archived(project: Project) -> bool:
-    """Return whether transcripts are archived, which requires a folder that the user has accepted.
+    """Return whether to archive transcripts, which requires a trusted folder.
 
-    Otherwise, a cloned repository could get copies of the user's own sessions.
+    Otherwise, copies of the user's own sessions could end up in a cloned repository.
     """
     return project.settings.runtime.archive.transcripts and is_trusted(project.path)

@@ -17,10 +17,12 @@ VERBS = (
         "Install",
         "Keep",
         "Launch",
+        "Merge",
         "Let",
         "List",
         "Open",
         "Print",
+        "Restore",
     ),
     *("Remove", "Resolve", "Restart", "Run", "Set", "Show", "Start", "Stop", "Summarize", "Test"),
     *("Turn", "Watch"),
@@ -67,7 +69,9 @@ def test_a_command_that_resembles_none_leads_to_the_list(capsys):
     assert "No such command 'frobnicate'.\n  → `rekindle --help` lists all commands" in out
 
 
-@pytest.mark.parametrize("group", ["config", "fleet", "hooks", "loops", "relay", "service"])
+@pytest.mark.parametrize(
+    "group", ["config", "fleet", "hooks", "loops", "pipeline", "relay", "service"]
+)
 def test_no_line_of_a_group_is_cut_off(capsys, group):
     """Each command of a group has a line that stands alone."""
     code, out = run(capsys, group, "--help")

@@ -565,7 +565,7 @@ def test_doctor_accepts_a_project_with_a_task(rekindle, project):
     """Nothing is broken; a missing optional program is not a problem."""
     found = shown(rekindle("doctor", "--json"))
     assert found["ok"] is True
-    assert set(found["programs"]) == {"git", "claude", "codex", "gemini", "tmux"}
+    assert set(found["programs"]) == {"git", "claude", "codex", "gemini", "tmux", "bwrap"}
 
 
 def test_doctor_names_a_notification_address_that_cannot_work(rekindle, project, monkeypatch):
@@ -1234,7 +1234,7 @@ def test_diff_takes_commits_of_the_trail(rekindle, audited):
     [
         ("99", 7, "relay 99 does not exist"),
         ("abcdef12", 7, "audit trail has no relay with commit abcdef12"),
-        ("HEAD", 2, "the number of a relay or a git commit"),
+        ("HEAD", 2, "a relay number or a git commit"),
         ("--upload-pack=x", 2, ""),
         ("-1", 2, ""),
     ],

@@ -14,14 +14,18 @@ from typing import NamedTuple
 
 import pytest
 
+import worktrees
 from rekindle.cli import main
 from rekindle.config import load_project
 from rekindle.stores.folders.agent_folder import RekindleFolder
 from rekindle.system.files import file_locks
+from rekindle.wiring.access.trust_checks import accept_folder
+from rekindle.wiring.agent_workspaces import AgentWorkspace
 from rekindle.wiring.open_store import open_store
 
 MOST_SENTENCES = 3
 ALONE = "version: 1\nagents:\n  trades: {harness: claude-code, prompt: PROMPT.md}\n"
+PLAIN = ALONE.replace("claude-code", "command, command: [sleep, '600']")
 FLEET = "fleet: {address: '127.0.0.1:1'}\n"
 CLAUDE = "#!/bin/sh\nexec sleep 600\n"
 
@@ -125,6 +129,11 @@ def bad_budget(world):
 
 def invalid_yaml(world):
     world.write("version: 1\nagents:\n  trades: {harness: claude-code\n")
+    return ("status",)
+
+
+def broken_pipeline(world):
+    world.write(f"{ALONE}pipelines:\n  ship:\n    steps: [{{id: plan, depends_on: [plna]}}]\n")
     return ("status",)
 
 
@@ -237,14 +246,19 @@ def missing_extra(world):
     return ("status",)
 
 
-def already_running(world):
-    world.init()
-    world.program("claude", CLAUDE)
+def start_supervisor(world):
+    """Start a process that holds the agent's locks until the end of the test."""
     supervisor = subprocess.Popen(
         [sys.executable, "-c", SUPERVISOR], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
     world.running.append(supervisor.communicate)
     assert supervisor.stdout.readline() == b"ready\n"
+
+
+def already_running(world):
+    world.init()
+    world.program("claude", CLAUDE)
+    start_supervisor(world)
     return ("run", "trades")
 
 
@@ -302,6 +316,132 @@ def not_executable(world):
     return ("run", "trades", "--trust")
 
 
+def own_checkout(world, *more, commits=True):
+    """Write a manifest whose agent has its own clone, and create the repository."""
+    settings = ", ".join(["workspace: clone", *more])
+    world.write(PLAIN.replace("prompt:", f"{settings}, prompt:"))
+    worktrees.git(world.path, "init", "-q", "-b", "main")
+    if commits:
+        worktrees.git(world.path, "add", "-A")
+        worktrees.git(world.path, "commit", "-qm", "one")
+
+
+def worked(world):
+    """Let the agent change a file in its own clone."""
+    own_checkout(world)
+    accept_folder(world.path)
+    workspace = AgentWorkspace(world.path, world.path, "trades", "clone")
+    workspace.open((), lambda: None, updates=True)
+    (workspace.folder / "PROMPT.md").write_text("theirs\n")
+    worktrees.git(workspace.folder, "commit", "-qam", "theirs")
+
+
+def clone_without_repository(world):
+    world.write(PLAIN.replace("prompt:", "workspace: clone, prompt:"))
+    return ("run", "trades", "--trust")
+
+
+def clone_without_commit(world):
+    own_checkout(world, commits=False)
+    return ("run", "trades", "--trust")
+
+
+def clone_with_a_relay(world):
+    own_checkout(world, "relay: relay.md")
+    return ("run", "trades", "--trust")
+
+
+def missing_copy(world):
+    own_checkout(world, "copy: [.env]")
+    return ("run", "trades", "--trust")
+
+
+def copy_from_outside(world):
+    own_checkout(world, "copy: [../secrets]")
+    return ("run", "trades", "--trust")
+
+
+def copy_without_clone(world):
+    own_checkout(world)
+    world.write(PLAIN.replace("prompt:", "copy: [.env], prompt:"))
+    return ("run", "trades", "--trust")
+
+
+def nothing_of_its_own(world):
+    world.init()
+    return ("merge", "trades")
+
+
+def no_clone_yet(world):
+    own_checkout(world)
+    accept_folder(world.path)
+    return ("clean", "trades")
+
+
+def merge_conflict(world):
+    worked(world)
+    (world.path / "PROMPT.md").write_text("mine\n")
+    worktrees.git(world.path, "commit", "-qam", "mine")
+    return ("merge", "trades")
+
+
+def changed_file_in_the_way(world):
+    worked(world)
+    (world.path / "PROMPT.md").write_text("mine\n")
+    return ("merge", "trades")
+
+
+def unrelated_history(world):
+    worked(world)
+    worktrees.git(world.path, "checkout", "-q", "--orphan", "other")
+    worktrees.git(world.path, "commit", "-qm", "other")
+    return ("merge", "trades")
+
+
+def clean_while_it_works(world):
+    worked(world)
+    start_supervisor(world)
+    return ("clean", "trades")
+
+
+def other_kind_of_checkout(world):
+    worked(world)
+    text = (world.path / "rekindle.yaml").read_text()
+    world.write(text.replace("workspace: clone", "workspace: worktree"))
+    return ("run", "trades", "--trust")
+
+
+def branch_checked_out(world):
+    worked(world)
+    worktrees.git(world.path, "checkout", "-q", "rekindle/trades/work")
+    return ("clean", "trades")
+
+
+def pipeline(world, *words, steps="[{id: plan, run: 'true'}]", more=""):
+    world.write(PLAIN + f"pipelines: {{review: {{steps: {steps}{more}}}}}\n")
+    return ("pipeline", *words)
+
+
+def unknown_pipeline(world):
+    return pipeline(world, "run", "reviw")
+
+
+def no_run_yet(world):
+    return pipeline(world, "merge", "review")
+
+
+def pipeline_without_repository(world):
+    return pipeline(world, "run", "review", "--trust")
+
+
+def pipeline_without_input(world):
+    return pipeline(world, "run", "review", "--trust", more=", input: required")
+
+
+def bad_run_budget(world):
+    return pipeline(world, "resume", "review", "--budget", "40")
+
+
 SITUATIONS = {
     "no manifest": Situation(no_manifest, 3, "rekindle init"),
     "no CLI": Situation(no_cli, 9, "install"),
@@ -309,6 +449,7 @@ SITUATIONS = {
     "wrong type": Situation(wrong_type, 3, "cycles"),
     "bad budget": Situation(bad_budget, 3, "budget"),
     "invalid YAML": Situation(invalid_yaml, 3, "rekindle.yaml:"),
+    "broken pipeline": Situation(broken_pipeline, 3, "rekindle.yaml:6: step plan"),
     "newer manifest": Situation(newer_manifest, 4, "upgrade"),
     "locked": Situation(locked, 6, "repeat"),
     "full disk": Situation(full_disk, 5, "free some space"),
@@ -333,6 +474,27 @@ SITUATIONS = {
     "missing log": Situation(missing_log, 4, "backup"),
     "unknown loop": Situation(unknown_loop, 7, "rekindle loops"),
     "nothing asked": Situation(nothing_asked, 7, "rekindle questions"),
+    "clone without repository": Situation(clone_without_repository, 3, "git init"),
+    "clone without commit": Situation(clone_without_commit, 3, "git add -A && git commit"),
+    "clone with a relay": Situation(clone_with_a_relay, 3, "remove `relay:`"),
+    "missing copy": Situation(missing_copy, 3, "create it, or remove it from `copy:`"),
+    "copy from outside": Situation(copy_from_outside, 3, "use a path such as .env"),
+    "copy without clone": Situation(copy_without_clone, 3, "add `workspace: clone`"),
+    "nothing of its own": Situation(nothing_of_its_own, 2, "`workspace: clone`"),
+    "no clone yet": Situation(no_clone_yet, 7, "rekindle run trades"),
+    "merge conflict": Situation(merge_conflict, 8, "git merge rekindle/trades/work"),
+    "changed file in the way": Situation(changed_file_in_the_way, 5, "commit, stash or move"),
+    "unrelated history": Situation(unrelated_history, 5, "--allow-unrelated-histories"),
+    "clean while it works": Situation(clean_while_it_works, 6, "rekindle stop trades"),
+    "other kind of checkout": Situation(other_kind_of_checkout, 3, "rekindle clean trades"),
+    "branch checked out": Situation(branch_checked_out, 5, "check out another branch"),
+    "unknown pipeline": Situation(unknown_pipeline, 7, "did you mean review?"),
+    "no run yet": Situation(no_run_yet, 7, "rekindle pipeline run review"),
+    "pipeline without repository": Situation(pipeline_without_repository, 2, "git init"),
+    "pipeline without input": Situation(
+        pipeline_without_input, 2, 'rekindle pipeline run review "TEXT"'
+    ),
+    "bad budget of a run": Situation(bad_run_budget, 2, "--budget usd=40"),
     "not executable": Situation(not_executable, 9, "chmod +x"),
 }
 

@@ -99,7 +99,7 @@ def test_an_odd_object_in_the_draft_s_place_is_moved_aside(loop, made):
 def test_a_draft_that_is_far_too_large_is_kept_and_said(loop):
     loop.agent("draft.write_text('x' * 9_000_000)\ncommit('a.py')")
     out = loop.run("--cycles", "1")
-    assert "cannot be used, and was set aside" in out.err
+    assert "the relay draft was invalid and was set aside" in out.err
     assert list((loop.path / ".rekindle/drafts/trades").glob("relay.md.rejected"))
 
 
@@ -212,7 +212,7 @@ def test_a_disputed_end_is_accepted_and_the_supervisor_ends(loop):
     assert (asked["about"], asked["others"]) == ("disputed", ["TEXT", "accept", "stop"])
     assert "done, according to the agent" in loop.project("answer", "accept").out
     assert running.wait() == 20, running.out + running.err
-    assert "although `until:` fails" in running.out
+    assert "although `until:` or the review failed" in running.out
     [row] = json.loads(loop.project("status", "--json").out)["agents"]
     assert (row["state"], row["outcome"], row["command"]) == ("done", "done-unverified", "")
     assert "No open questions." in loop.project("questions").out

@@ -184,7 +184,7 @@ def test_one_that_cannot_be_started_does_not_hold_the_others_back(project):
     assert "✗ trades: " in ended.out
     assert "NOT.md" in ended.out
     assert "✓ docs: started" in ended.out
-    assert "some agents were not started" in ended.err
+    assert "not started: trades\n" in ended.err
 
 
 def test_each_line_of_a_supervisor_that_did_not_come_up_is_a_line(project):

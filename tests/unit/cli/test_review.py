@@ -112,7 +112,7 @@ def test_until_and_review_must_agree(loop, until, count):
     """A reviewer is not paid for an end that `until:` refuses."""
     set_up(loop, "print('DONE')", until=until)
     ended = loop.run("--cycles", "1", code=0 if count else 24)
-    agrees = "the command of `until:` passes, and the review agrees"
+    agrees = "the `until:` command passes, and the review agrees"
     assert (agrees if count else "`until:` does not pass") in ended.out + ended.err
     assert reviews(loop) == count
 

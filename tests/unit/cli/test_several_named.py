@@ -99,7 +99,7 @@ def test_a_word_that_is_not_an_agent_is_reported(rekindle, relays):
     assert (code, "docs" in err) == (2, True)
     assert rekindle("relay", "diff", "docs", "1", "2", "3")[0] == 2
     err = rekindle("relay", "diff", "-a", "docs", "x")[2]
-    assert "is not the number of a relay" in err
+    assert "is not a relay number" in err
     assert "`rekindle relay history docs --last 0`" in err
 
 

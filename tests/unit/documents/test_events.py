@@ -337,7 +337,7 @@ def load(source: str) -> types.ModuleType:
     ("tag", "body", "is_listed", "refused"),
     [
         (', tag="moon.risen"', '    summary = "The moon rose."', True, ""),
-        ("", '    summary = "The moon rose."', True, "MoonRisen: needs a `tag=`"),
+        ("", '    summary = "The moon rose."', True, "MoonRisen: needs its own `tag=`"),
         (', tag="moon.risen"', "    phase: str", True, "MoonRisen: needs"),
         (', tag="moon.risen"', '    summary = "The moon rose."', False, "MoonRisen: not in"),
     ],

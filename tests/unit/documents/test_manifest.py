@@ -13,12 +13,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from rekindle.documents import manifest
-from rekindle.documents.manifest import (
-    AgentEntry,
-    Budget,
-    Compaction,
-    Manifest,
-)
+from rekindle.documents.manifest import AgentEntry, Manifest
+from rekindle.documents.manifest_keys import Budget, Compaction
 from rekindle.errors import ManifestError, NewerSchemaError, RekindleError
 from rekindle.formats import (
     validation,
@@ -92,7 +88,20 @@ def test_the_reference_loads():
         field.name
         for field in msgspec.structs.fields(AgentEntry)
         if getattr(agent, field.name) is not None
-    } | {"handover", "keep", "may_control", "relay", "review", "until_claimed"}
+    } | {
+        *(
+            "copy",
+            "every",
+            "handover",
+            "keep",
+            "may_control",
+            "prepare",
+            "relay",
+            "review",
+            "sandbox",
+        ),
+        *("until_claimed", "workspace"),
+    }
     # `handover` is with the steps of pipelines; the others are newer than the reference.
 
 
@@ -199,9 +208,9 @@ def test_a_time_of_day_without_quotes_is_explained():
 
 def test_a_missing_key_is_named_where_it_is_missing():
     """The nearest line above is the place to add it."""
-    assert str(refused("agents: {}\n")) == "rekindle.yaml: the file lacks 'version'"
+    assert str(refused("agents: {}\n")) == "rekindle.yaml: the file has no 'version'"
     error = refused("version: 1\nagents:\n  a:\n    prompt: x\n")
-    assert str(error) == "rekindle.yaml:3: agents.a lacks 'harness'"
+    assert str(error) == "rekindle.yaml:3: agents.a has no 'harness'"
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from rekindle.documents import manifest, manifest_edit
-from rekindle.documents.manifest import AgentEntry, Manifest
+from rekindle.documents.manifest import AgentEntry, Manifest, Permissions
 from rekindle.errors import ManifestError
 from sampling import examples
 
@@ -124,3 +124,42 @@ def test_any_agent_can_be_added_to_any_agents(agent, others, indent):
         f"version: 1\nagents:\n{listed}notify: []\n", agent, "codex", "P.md"
     )
     assert list(manifest.parse(added).agents) == [agent, *others]
+
+
+PERSONA = "  # what it may do\n  reader:\n    permissions:\n"
+
+
+@pytest.mark.parametrize(
+    ("permissions", "rules"),
+    [
+        (Permissions(allowed_tools=["Read", "Grep"]), "      allowed_tools: [Read, Grep]\n"),
+        (Permissions(deny=["Edit"]), "      deny: [Edit]\n"),
+        (
+            Permissions(allowed_tools=[], deny=["Edit"]),
+            "      allowed_tools: []\n      deny: [Edit]\n",
+        ),
+    ],
+)
+def test_a_persona_is_added_above_the_agents(permissions, rules):
+    """All other text stays, and a persona that exists is not added again."""
+    text = "version: 1\nagents:\n  a:\n    harness: codex\n"
+    found = manifest_edit.add_persona_entry(text, "reader", permissions, "what it may do")
+    assert found == f"version: 1\npersonas:\n{PERSONA}{rules}agents:\n  a:\n    harness: codex\n"
+    again = manifest_edit.add_persona_entry(found, "reader", permissions, "other words")
+    assert again == found
+
+
+def test_a_persona_is_added_beside_others_with_their_indent():
+    """At the start of the section, or at the end of a file without sections."""
+    text = "version: 1\npersonas:\n    old: {}\n"
+    found = manifest_edit.add_persona_entry(
+        text, "reader", Permissions(deny=["Edit"]), "what it may do"
+    )
+    assert found == (
+        "version: 1\npersonas:\n    # what it may do\n    reader:\n      permissions:\n"
+        "        deny: [Edit]\n    old: {}\n"
+    )
+    alone = manifest_edit.add_persona_entry(
+        "version: 1", "reader", Permissions(deny=["Edit"]), "what it may do"
+    )
+    assert alone == f"version: 1\npersonas:\n{PERSONA}      deny: [Edit]\n"

@@ -11,6 +11,7 @@ from rekindle.documents.primer import (
     LostSession,
     Primer,
 )
+from rekindle.thresholds.texts import PHASE_CHARACTERS
 
 RELAY = """\
 ## Current Phase
@@ -212,3 +213,162 @@ def test_a_long_request_does_not_push_out_the_open_loops():
     assert primer.count_utf16_units(text) <= 10_000
     assert "Do this." in text
     assert "loop-line" in text
+
+
+def test_every_part_of_a_primer():
+    """In this order, each separated by an empty line."""
+    whole = Primer(
+        recovery=LostSession("task", 1),
+        stall="STALL\n",
+        answer="ANSWER",
+        rules="RULES",
+        relay=relay.parse("## Next Action\ngo\n"),
+        checkpoint="CHECKPOINT",
+        brief="BRIEF",
+        ledger="- LOOP",
+        task="\nTASK\n",
+        closing="CLOSING",
+    )
+    assert primer.render(whole) == "\n\n".join(
+        [
+            primer.render_recovery(LostSession("task", 1)),
+            "STALL",
+            "ANSWER",
+            "RULES",
+            f"{primer.INTRODUCTION}{primer.TASK_OF_RELAY}\n\n## Next Action\ngo",
+            f"{primer.CONTINUATION}CHECKPOINT",
+            "BRIEF",
+            "Open loops:\n- LOOP",
+            SOURCE_OF_TRUTH,
+            "TASK",
+            "CLOSING\n",
+        ]
+    )
+    assert primer.render(Primer(task="TASK")) == "TASK\n"
+    assert primer.render(Primer(closing="CLOSING")) == "CLOSING\n"
+    assert primer.render(Primer(ledger="- a")) == f"Open loops:\n- a\n\n{SOURCE_OF_TRUTH}\n"
+    assert primer.render(Primer(relay=relay.parse(""))) == ""
+
+
+def test_the_reminder_after_a_compaction():
+    """What still holds, and nothing if there is nothing to repeat."""
+    full = Primer(rules=" RULES\n", checkpoint="DONE", ledger="- a", brief="BRIEF")
+    assert primer.render_reminder(full, " do it ", "- b\n") == (
+        "The conversation so far was compacted. This still holds, word for word.\n\n"
+        "Rules:\nRULES\n\n"
+        "Last request:\ndo it\n\n"
+        "Before it was compacted:\nDONE\n\n"
+        "Open loops:\n- a\n\n"
+        "Resolved, do not do this again:\n- b\n"
+    )
+    assert primer.render_reminder(Primer(), "", "") == ""
+    assert primer.render_reminder(Primer(rules=" ", checkpoint="\n", ledger=" "), " ", " ") == ""
+    assert primer.render_reminder(Primer(), "do it") == (
+        "The conversation so far was compacted. This still holds, word for word.\n\n"
+        "Last request:\ndo it\n"
+    )
+
+
+def test_the_notices_of_a_primer():
+    """Each is one or two lines, whatever the texts in it are."""
+    assert primer.render_answer("", " yes\n") == "A person has answered: yes"
+    assert primer.render_answer("Which\none?", "b") == (
+        "You were waiting for: Which one?\nA person has answered: b"
+    )
+    moved = "This work was on host b until now, and continues on a."
+    missing = " Work that was not pushed from there is missing here: look at the files first."
+    assert primer.render_move("a", "b") == f"{moved}{missing}"
+    assert primer.render_move("a", "b", "no\naccess") == (
+        f"{moved} Its last push failed (no access).{missing}"
+    )
+
+
+def test_a_request_is_found_again():
+    """At the end of a primer; a later one counts."""
+    notice = primer.render_request(" Port it.\n")
+    assert notice == "A person has just asked for this, and none of it is done yet:\nPort it."
+    assert primer.find_request(f"Rules.\n\n{notice}") == "Port it."
+    assert primer.find_request(f"{notice}\n{primer.render_request('Then stop.')}") == "Then stop."
+    assert primer.find_request("Rules.") == ""
+
+
+def test_the_closing_names_the_file_and_its_sections():
+    """All sections of a relay, in their order."""
+    text = primer.render_closing("/p/relay.md", 2_000)
+    assert "\n/p/relay.md\nIt is markdown, under 2,000 tokens, with these sections:\n## " in text
+    places = [text.index(f"## {field}\n") for field in relay.RelayField]
+    assert places == sorted(places)
+    assert f"write only the word {relay.DONE_DIRECTIVE} there" in text
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (primer.render_recovery(LostSession("x", 0)), True),
+        (f"\n{primer.INTRODUCTION} More.", True),
+        (f"Hello. {primer.INTRODUCTION}", False),
+        (f"Brief.\n\n{SOURCE_OF_TRUTH}\n\nTask", True),
+        (f"Rules.\n\n{primer.CONTINUATION}x", True),
+        ("Port the parser.", False),
+        ("", False),
+    ],
+)
+def test_the_prompts_that_rekindle_wrote(text, expected):
+    """Each kind of primer has a phrase that people would not write."""
+    assert primer.is_primer(text) is expected
+
+
+def test_the_prompt_of_a_resumed_session_is_recognized():
+    """However it is wrapped, and with a list after it."""
+    wrapped = primer.RESUME_PROMPT.replace("\n", " ")
+    assert primer.is_resume_prompt(f"{wrapped}- make")
+    assert primer.is_resume_prompt(f"\n{primer.RESUME_PROMPT}")
+    assert not primer.is_resume_prompt(f"He said: {primer.RESUME_PROMPT}")
+
+
+@pytest.mark.parametrize(
+    ("text", "units"), [("", 0), ("a", 1), ("é", 1), ("日", 1), ("😀", 2), ("\ud83d", 1)]
+)
+def test_the_length_of_a_text_for_a_javascript_program(text, units):
+    """A character outside the basic plane counts twice, and half of one once."""
+    assert primer.count_utf16_units(text) == units
+
+
+def test_a_text_is_cut_to_its_limit():
+    """Never inside a character, and with a pointer to the rest."""
+    pointer = "\n(cut here: read the rest in it before you act)\n"
+    text = "ab😀cd" * 20
+    assert primer.cut_text(text, 120, "it") == text
+    for limit in range(len(pointer), 119):
+        cut = primer.cut_text(text, limit, "it")
+        assert cut.endswith(pointer)
+        body = cut.removesuffix(pointer)
+        assert text.startswith(body)
+        assert 0 <= limit - primer.count_utf16_units(cut) <= 1
+
+
+def test_decisions_are_left_out_with_a_pointer():
+    """At the first limit at which they do not fit."""
+    decisions = "- a decision with a long reason (2026-04-09)\n" * 5
+    text = f"## Next Action\ngo\n\n## Key Decisions Made\n{decisions}\n## Open Questions\n- q\n"
+    value = Primer(relay=relay.parse(text), relay_path="there")
+    whole = primer.render(value)
+    assert primer.render(value, limit=len(whole)) == whole
+    shorter = primer.render(value, limit=len(whole) - 1)
+    assert "(left out here; the whole relay: there)" in shorter
+    assert "- q" in shorter
+    smallest = primer.render(value, limit=len(shorter) - 1)
+    assert smallest.endswith("## Next Action\ngo\n\n(the whole relay: there)\n")
+    assert "- q" not in smallest
+
+
+def test_a_long_phase_is_one_line_of_the_smallest_primer():
+    """Its beginning is enough."""
+    phase = "word " * 100
+    text = f"## Current Phase\n{phase}\nmore\n\n## Next Action\ngo\n" + "## Notes\nx\n" * 200
+    found = primer.render(Primer(relay=relay.parse(text), relay_path="there"), limit=0)
+    lines = found.splitlines()
+    (line,) = [line for line in lines if line.startswith("word word")]
+    assert len(line) <= PHASE_CHARACTERS
+    assert "more" not in lines
+    assert lines[-1] == "(the whole relay: there)"

@@ -89,7 +89,9 @@ def test_systemd_takes_the_unit(tmp_path, name):
         text=True,
         check=False,
     )
-    assert (ended.returncode, str(path) in ended.stderr) == (0, False), ended.stderr
+    # systemd before version 254 ignores this key.
+    lines = [line for line in ended.stderr.splitlines() if "'DelegateSubgroup'" not in line]
+    assert (ended.returncode, str(path) in "".join(lines)) == (0, False), ended.stderr
 
 
 @pytest.mark.heavy
@@ -110,6 +112,7 @@ def test_agents_outlive_the_daemon():
     found = ServiceUnit("a", ("/bin/python",), "/project", {})
     keys = dict(unit(service_units.render_systemd(found)))
     assert (keys["Restart"], keys["KillMode"], keys["Delegate"]) == ("always", "process", "yes")
+    assert keys["DelegateSubgroup"] == "supervisors"
     plist = plistlib.loads(service_units.render_launchd(found))
     assert (plist["KeepAlive"], plist["AbandonProcessGroup"], plist["RunAtLoad"]) == (True,) * 3
 

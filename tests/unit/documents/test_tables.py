@@ -17,5 +17,5 @@ def test_a_table_with_a_row_for_each_word():
 
 @pytest.mark.parametrize("table", [{"a"}, {"a", "b", "c"}, set()])
 def test_a_missing_or_additional_row_is_refused(table):
-    with pytest.raises(TypeError, match="have no row"):
+    with pytest.raises(TypeError, match="without a row"):
         require_rows(table, One)

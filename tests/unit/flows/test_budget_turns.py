@@ -7,7 +7,7 @@ from rekindle.documents.launches.launch_types import (
     UsageReport,
     WindowUsage,
 )
-from rekindle.documents.manifest import Budget
+from rekindle.documents.manifest_keys import Budget
 from rekindle.stores.log import inbox
 from unit.flows.cycles.test_cycle_runner import Scene
 

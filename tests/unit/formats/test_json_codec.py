@@ -130,3 +130,44 @@ def test_a_version_that_cannot_be_read_is_refused(version):
     """A schema that is not a number is not taken for ours."""
     with pytest.raises(DocumentError, match="not a number"):
         json_codec.decode_object(b'{"v": %s}' % version.encode(), "thing", schema=2)
+
+
+@pytest.mark.parametrize(
+    ("data", "value"),
+    [
+        (b'{"a": 1}', {"a": 1}),
+        (rb'"\ud83d\ude00"', "😀"),
+        (rb'"a\ud83d"', "a\ufffd"),
+        (rb'"\ude00b"', "\ufffdb"),
+        (rb'"\ud83d\ud83d\ude00"', "\ufffd😀"),
+        (rb'"\\ud83d"', r"\ud83d"),
+        (rb'"\\\ud83d\n"', "\\\ufffd\n"),
+        (b'"a\xffb"', "a\ufffdb"),
+    ],
+)
+def test_the_json_of_other_programs_is_read_with_half_characters_replaced(data, value):
+    """JavaScript cuts a string between the halves of a character."""
+    assert json_codec.decode_foreign(data, "thing") == value
+
+
+def test_foreign_text_that_is_not_json_is_refused():
+    """As any other."""
+    with pytest.raises(DocumentError, match="thing: is not valid JSON"):
+        json_codec.decode_foreign(b"{", "thing")
+
+
+def test_a_key_that_is_given_twice_is_refused():
+    """At any depth, by its name; a mark of the byte order is not part of the text."""
+    json_codec.refuse_repeated_keys(b'\xef\xbb\xbf{"a": {"b": 1}, "b": [{"b": 1}, {"b": 2}]}', "x")
+    for data in (b'{"a": 1, "b": 2, "b": 3}', b'{"a": [{"b": 1, "a": 0, "b": 1}]}'):
+        with pytest.raises(DocumentError, match="thing: has the key 'b' twice"):
+            json_codec.refuse_repeated_keys(data, "thing")
+    long = b"k" * 5_000
+    with pytest.raises(DocumentError) as refused:
+        json_codec.refuse_repeated_keys(b'{"%s": 1, "%s": 2}' % (long, long), "thing")
+    assert len(str(refused.value)) < 1_000
+
+
+def test_pretty_json_is_indented_by_two_spaces():
+    """With an end of line."""
+    assert json_codec.encode_pretty({"a": [1]}, "x") == b'{\n  "a": [\n    1\n  ]\n}\n'

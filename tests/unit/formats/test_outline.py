@@ -460,3 +460,113 @@ def test_a_heading_is_not_the_text_of_an_underlined_heading():
     """Not even on the first line; a paragraph right below it can be."""
     assert titles("# One\n===\n") == [(1, "One")]
     assert titles("# One\nTwo\n===\n") == [(1, "One"), (1, "Two")]
+
+
+SHORT_LINES = [
+    *("text", "", "# One", "   ## Two", "    # code", "- item", "-     code", "10. ten", "  # in"),
+    *("   # in", "> quote", "```", "~~~~", "<!-- x", "--> y", "<div>", "<pre>", "***", "\tx"),
+    *("lazy `", "2)\tx"),
+]
+
+
+@pytest.mark.parametrize("first", SHORT_LINES)
+def test_three_lines_in_any_order_have_the_headings_that_a_general_parser_finds(first):
+    """Each construct after, before and inside each other one."""
+    for second in SHORT_LINES:
+        for third in SHORT_LINES:
+            text = f"{first}\n{second}\n{third}\n# End"
+            assert by_outline(text) == by_general_parser(text), text
+
+
+@pytest.mark.parametrize("first", BLOCK_PIECES)
+def test_two_blocks_have_the_headings_that_a_general_parser_finds(first):
+    """With and without an empty line between them."""
+    for second in BLOCK_PIECES:
+        for between in ("", "\n"):
+            text = f"{first}{between}{second}{between}# End\n"
+            assert by_outline(text) == by_general_parser(text), text
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("One\n===\n", [(1, "One")]),
+        ("a\n\nOne\n=\nb\n", [(1, "One")]),
+        ("One\ntwo\n===\n", []),
+        ("===\n", []),
+        ("\n===\n", []),
+        ("- One\n===\n", []),
+        ("- One\n\nTwo\n===\n", [(1, "Two")]),
+        ("# One\n===\n", [(1, "One")]),
+        ("---\na: 1\n---\n# One\n", [(1, "One")]),
+        ("---\n# a\n...\n# One\n", [(1, "One")]),
+        ("---\n# One\n", [(1, "One")]),
+        ("\ufeff---\n# a\n---\n# One\n", [(1, "One")]),
+        ("\ufeff# One\n", [(1, "One")]),
+        ("a\n\ufeff# One\n", []),
+        ("# One ##\n", [(1, "One")]),
+        ("# One##\n", [(1, "One##")]),
+        ("# ##\n", [(1, "")]),
+        ("#\n###### Six\n", [(1, ""), (6, "Six")]),
+        ("<!-- a --> b\n# One\n", [(1, "One")]),
+        ("<!-->\n# One\n", [(1, "One")]),
+        ("<SCRIPT>\n# a\n</Script>\n# One\n", [(1, "One")]),
+    ],
+)
+def test_the_headings_of_a_text(text, expected):
+    """Underlines, front matter, byte order marks and closing signs."""
+    assert titles(text) == expected
+
+
+@pytest.mark.parametrize(
+    "blocks",
+    [
+        ["a\nb\n\n", "c\n"],
+        ["\n\n", "a\n"],
+        ["- a\n  b\n", "- c\n\n  d\n\n", "e\n"],
+        ["- a\n", "- b\n\n\n", "c\n"],
+        ["- a\nlazy\n"],
+        ["1. a\n   - b\n   - c\n", "2. d\n"],
+        ["a\n", "# b\n", "- c\n"],
+        ["a\n", "```\nb\n\n# c\n```\n\n", "d\n"],
+        ["- ```\n  a\n\n- b\n  ```\n", "- c\n"],
+        ["~~~\n```\n~~~~\n"],
+        ["a\n", "***\n", "- b\n", "***\nc\n"],
+        ["- a\n\n", "b\n\n", "  c\n"],
+    ],
+)
+def test_the_blocks_of_a_text(blocks):
+    """Joined, they give the text."""
+    assert outline.split_blocks("".join(blocks)) == blocks
+
+
+@pytest.mark.parametrize(
+    ("text", "prose"),
+    [
+        ("```\na\n```\nb\n", "...b"),
+        ("````\n```\na\n````\nb\n", "....b"),
+        ("~~~\n```\n~~~\nb\n", "...b"),
+        ("- ```\n  a\n  ```\nb\n", "...b"),
+        ("```\na\n", ".."),
+        ("a\n``` x`y\nb\n", "abb"),
+        ("    ```\na\n", ".."),
+    ],
+)
+def test_which_lines_are_prose(text, prose):
+    """All but those of a fence, which ends with at least as many of the same signs."""
+    marks = [is_prose for _, is_prose in outline.mark_prose(text)]
+    assert marks == [mark != "." for mark in prose]
+
+
+def test_the_extent_of_a_section():
+    """Up to the next heading of its level or above."""
+    parsed = outline.parse("a\n# A\nb\n## B\nc\n### C\n## D\nd\n# E\n")
+    assert [parsed.extent(index) for index in range(5)] == [
+        *(range(4), range(1, 3), range(2, 3), range(3, 4), range(4, 5)),
+    ]
+    assert parsed.content(0) == "b\n## B\nc\n### C\n## D\nd\n"
+    assert parsed.content(1) == "c\n### C\n"
+    assert parsed.replace_content(1, "x").text == "a\n# A\nb\n## B\nx\n## D\nd\n# E\n"
+    assert parsed.replace_content(4, "x").text.endswith("# E\nx")
+    assert outline.parse("# A").replace_content(0, "x").text == "# A\nx"
+    assert outline.parse("# A").replace_content(0, "").text == "# A"

@@ -80,8 +80,8 @@ def test_a_key_that_was_left_empty_has_its_default():
 @pytest.mark.parametrize(
     ("text", "message", "line", "hint"),
     [
-        ("count: 1", "the file lacks 'name'", None, "add `name: …`"),
-        ("", "the file lacks 'name'", None, "add `name: …`"),
+        ("count: 1", "the file has no 'name'", None, "add `name: …`"),
+        ("", "the file has no 'name'", None, "add `name: …`"),
         ("name: a\ncuont: 1", "unknown key 'cuont'", 2, "did you mean `count`?"),
         ("name: a\nzzzz: 1", "unknown key 'zzzz'", 2, "known here: name, count"),
         ("name: a\ninner:\n  wiat: 1s", "unknown key 'inner.wiat'", 3, "did you mean `wait`?"),

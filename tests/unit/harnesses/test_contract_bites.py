@@ -33,6 +33,17 @@ CONTRACTS = (
     test_contract.TestCommand,
 )
 OTHER = "ffffffff-0000-4000-8000-000000000000"
+SLOW = {
+    "test_a_damaged_hook_is_refused_and_nothing_else",
+    "test_a_damaged_line_raises_nothing",
+    "test_a_damaged_transcript_raises_nothing",
+    "test_an_answer_is_read_from_anything",
+}
+"""Tests that read thousands of lines. They come last: most faults are noticed before."""
+TESTS = sorted(
+    (each for each in dir(HarnessContract) if each.startswith("test_")),
+    key=lambda each: (each in SLOW, each),
+)
 replace = msgspec.structs.replace
 
 
@@ -454,6 +465,10 @@ def mutations() -> Iterator[Mutation]:
         yield from (Mutation(contract, name, changed) for name, changed in found.items())
 
 
+def test_the_slow_tests_are_tests_of_the_contract():
+    assert set(TESTS) > SLOW
+
+
 @pytest.mark.parametrize(
     "mutation",
     [pytest.param(one, id=f"{one.contract.harness.NAME}-{one.name}") for one in mutations()],
@@ -464,7 +479,7 @@ def test_a_broken_harness_is_noticed(mutation):
     broken = type(
         "Broken", (contract,), {"harness": Broken(complete_harness(contract.harness), changed)}
     )()
-    for test in [each for each in dir(HarnessContract) if each.startswith("test_")]:
+    for test in TESTS:
         try:
             getattr(broken, test)()
         except Exception:  # noqa: BLE001 - pytest would report any as a failure

@@ -8,7 +8,7 @@ from rekindle.policy.operator.build_row import build_listed_row
 @pytest.mark.parametrize(
     ("listed", "why", "state", "outcome", "reason"),
     [
-        ("over", "done", "done", "done", "the command of `until:` passes"),
+        ("over", "done", "done", "done", "the `until:` command passes"),
         ("over", "waiting", "needs you", "needs-person", "its relay waits for a person"),
         ("over", "budget", "stopped", "out-of-budget", "its budget is spent"),
         ("over", "", "stopped", None, "its run is over"),

@@ -576,7 +576,7 @@ def test_a_git_that_fails_fails_no_command(store, tmp_path, monkeypatch, said, s
         ("fatal: no.\n\nAnother git process\nseems to be running.", "fatal: no."),
         ("warning: odd\nhint: look\nerror: bad file\nfatal: over", "error: bad file"),
         ("\n  something else\nmore", "something else"),
-        ("", "it gave no reason"),
+        ("", "no reason given"),
         (f"fatal: {'x' * 5000}", f"fatal: {'x' * 992}…"),
     ],
 )

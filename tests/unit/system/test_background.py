@@ -12,7 +12,7 @@ BEGIN = launch_processes.read_uptime()
 AT = {"boot": launch_processes.identify_boot(), "uptime": BEGIN}
 
 def until(found):
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 120
     while not (result := found()):
         assert time.monotonic() < deadline, "not in time"
         time.sleep(0.01)

@@ -23,7 +23,7 @@ def begin(code):
 def look(child, **at):
     return PROCESSES.vitals(child.pid, "m1", **BEGIN | at)
 
-def wait_until(found, seconds=20):
+def wait_until(found, seconds=120):
     deadline = time.monotonic() + seconds
     while not (result := found()) and time.monotonic() < deadline:
         time.sleep(0.02)

@@ -39,18 +39,18 @@ from rekindle.stores.files import FileStore
 @click.option(
     "--search",
     metavar="WORDS",
-    help="Show only decisions that contain all of these words, including old ones.",
+    help="Show only decisions, including old ones, that contain all of these words.",
 )
 @click.option(
     "--all", "every", is_flag=True, help="Also show superseded, archived and dropped decisions."
 )
 @json_option
 def decisions(agent: str | None, search: str | None, every: bool, as_json: bool) -> None:
-    """Show the decisions of AGENT, and the outcome of each.
+    """Show AGENT's decisions and their status.
 
-    Without an option, only the decisions in the current relay are shown. If a decision is edited,
-    the new text supersedes the old one. A decision that is no longer in the relay was dropped, or
-    archived if the relay was over its cap; an archived decision still holds.
+    By default, the command shows only the decisions in the current relay. If a decision is edited,
+    the new text supersedes the old one. A decision that is no longer in the relay was either
+    dropped, or archived because the relay was too long. Archived decisions are still in effect.
     """
     if every or search is not None:
         _, files, name = open_files(agent, "--all")
@@ -76,14 +76,17 @@ def _list_in_force(store: AgentStore, name: str) -> tuple[LedgerEntry, ...]:
         return ()
     view = store.read(name)
     standing = view.committed.documents.get("relay")
-    seen = RelayPosition(standing.seq, standing.ts, view.committed.cycle) if standing else None
-    return tuple(LedgerEntry(one, None, seen) for one in policy.read_decisions(relays.parse(data)))
+    position = RelayPosition(standing.seq, standing.ts, view.committed.cycle) if standing else None
+    return tuple(
+        LedgerEntry(decision, None, position)
+        for decision in policy.read_decisions(relays.parse(data))
+    )
 
 
 def _read_revisions(store: FileStore, name: str) -> Iterator[LedgerRevision]:
     """Yield each committed relay, then the relay file, which may contain later edits."""
     cycle = 0
-    seen = None
+    position = None
     for entry in store.entries_since(name, 0):
         event = entry.event
         if isinstance(event, CycleStarted):
@@ -91,20 +94,20 @@ def _read_revisions(store: FileStore, name: str) -> Iterator[LedgerRevision]:
         elif isinstance(event, RelayCommitted):
             data = store.committed_relay(name, event)
             if data is None:
-                continue  # the archived text is lost, but its decisions may still hold
-            seen = RelayPosition(event.seq, event.ts, cycle)
-            kept = _read_decisions(data)
+                continue  # The archived text is lost, but its decisions may still be in effect.
+            position = RelayPosition(event.seq, event.ts, cycle)
+            relay_decisions = _read_decisions(data)
             trimmed = _read_decisions(
                 store.archived(name, event.trimmed) if event.trimmed else None
             )
-            yield LedgerRevision(seen, kept, trimmed)
+            yield LedgerRevision(position, relay_decisions, trimmed)
     now = _read_decisions(store.document(name, "relay"))
-    if seen is not None:
-        yield LedgerRevision(seen, now)
+    if position is not None:
+        yield LedgerRevision(position, now)
 
 
 def _read_decisions(data: bytes | None) -> tuple[LedgerDecision, ...]:
-    """Return the decisions in a relay's text, or none if the text is missing or damaged."""
+    """Return the decisions in a relay, or an empty list if its text is missing or damaged."""
     try:
         return () if data is None else policy.read_decisions(relays.parse(data))
     except DocumentError:
@@ -127,9 +130,9 @@ def _print_entry(entry: LedgerEntry) -> None:
         echo(f"  → {entry.by.text}")
 
 
-def _render_position(seen: RelayPosition) -> str:
-    cycle = f"cycle {seen.cycle}, " if seen.cycle else ""
-    return f"{render_moment(seen.ts, '%Y-%m-%d')} ({cycle}relay {seen.seq})"
+def _render_position(position: RelayPosition) -> str:
+    cycle = f"cycle {position.cycle}, " if position.cycle else ""
+    return f"{render_moment(position.ts, '%Y-%m-%d')} ({cycle}relay {position.seq})"
 
 
 def _make_json(entry: LedgerEntry) -> dict[str, Any]:

@@ -27,14 +27,14 @@ from rekindle.system import clock
 
 
 class LoopsGroup(click.Group):
-    """Group that takes an agent's name in the place of a command, for `rekindle loops AGENT`."""
+    """Command group that accepts an agent instead of a command, for `rekindle loops AGENT`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         place = 0
         while place < len(args) and args[place].startswith("-"):
             place += 2 if args[place] in {"-a", "--agent"} else 1
         word, rest = args[place : place + 1], args[place + 1 :]
-        if word and word[0] not in self.commands and all(one.startswith("-") for one in rest):
+        if word and word[0] not in self.commands and all(option.startswith("-") for option in rest):
             args = [*args[:place], "--agent", *word, *rest]
         return super().parse_args(ctx, args)
 
@@ -46,10 +46,10 @@ class LoopsGroup(click.Group):
 @json_option
 @click.pass_context
 def loops(context: click.Context, agent: str | None, as_json: bool) -> None:
-    """Show the open loops of AGENT, oldest first, and those resolved recently.
+    """Show AGENT's open loops, oldest first, and the recently resolved ones.
 
-    An open loop is a question or a task that is not settled yet. Every cycle of the agent is told
-    the open loops, so that none is forgotten.
+    An open loop is a question or a task that is not settled yet. Every cycle starts with the list
+    of open loops, so the agent does not forget any.
     """
     context.obj = agent
     if context.invoked_subcommand:
@@ -65,8 +65,12 @@ def loops(context: click.Context, agent: str | None, as_json: bool) -> None:
             {
                 "open": [_make_json(loop, projection) for loop in opened],
                 "resolved": [
-                    {"id": one.id, "reason": one.reason, "resolved_date": one.resolved_date}
-                    for one in resolved
+                    {
+                        "id": resolution.id,
+                        "reason": resolution.reason,
+                        "resolved_date": resolution.resolved_date,
+                    }
+                    for resolution in resolved
                 ],
             }
         )
@@ -76,8 +80,12 @@ def loops(context: click.Context, agent: str | None, as_json: bool) -> None:
     for loop in opened:
         age = style_text("  stale" if loop.stale else "", fg="yellow")
         echo(style_text(loop.id, bold=True), f"  since {loop.added}", age, f"\n  {loop.text}")
-    for one in resolved:
-        echo(style_text(f"✓ {one.id}  {one.resolved_date}: {one.reason}", dim=True))
+    for resolution in resolved:
+        echo(
+            style_text(
+                f"✓ {resolution.id}  {resolution.resolved_date}: {resolution.reason}", dim=True
+            )
+        )
 
 
 @loops.command("add")
@@ -95,15 +103,15 @@ def add_loop(  # noqa: PLR0917 - click passes the group's object first, the rest
     take_over: bool,
     as_json: bool,
 ) -> None:
-    """Open a loop; if ID exists, change its text or reopen it."""
+    """Open a loop. If ID exists, change its text or reopen it."""
     _, store, name = open_agent(agent or outer)
     store.adopt_edits(name)
     before = _read_known(store, name)
     identity = store.redaction.identity(identity)
     line = store.redaction.text(" ".join(text))
     event = policy.propose_loop(before.loops, identity, line, clock.read_clock())
-    known = before.loops.get(identity)
-    did = "opened" if known is None else "reworded" if known.is_open else "reopened"
+    loop = before.loops.get(identity)
+    did = "opened" if loop is None else "reworded" if loop.is_open else "reopened"
     _submit_event(store, name, event, take_over=take_over, did=did, json=as_json, identity=identity)
 
 
@@ -116,7 +124,7 @@ def add_loop(  # noqa: PLR0917 - click passes the group's object first, the rest
 def resolve(
     identity: str, reason: tuple[str, ...], agent: str | None, take_over: bool, as_json: bool
 ) -> None:
-    """Resolve an open loop, and record the reason. Resolving it twice changes nothing."""
+    """Resolve an open loop and record the reason. Resolving it again has no effect."""
     _, store, name = open_agent(agent)
     store.adopt_edits(name)
     identity = store.redaction.identity(identity)
@@ -154,17 +162,17 @@ def _submit_event(
     echo(f"✓ loop {identity} {did}{waits}")
 
 
-def _make_json(loop: OpenLoop, found: Projection) -> dict[str, Any]:
-    known = found.loops[loop.id]
+def _make_json(loop: OpenLoop, projection: Projection) -> dict[str, Any]:
+    history = projection.loops[loop.id]
     return {
         "id": loop.id,
         "text": loop.text,
         "added": loop.added,
         "stale": loop.stale,
-        "reopened": known.times_reopened,
+        "reopened": history.times_reopened,
         "history": [
             {"ts": mark.ts, "resolved" if mark.closes else "opened": mark.text}
-            for mark in known.marks
+            for mark in history.marks
         ],
         **loop.extra,
     }

@@ -21,12 +21,12 @@ from rekindle.policy.redact.find_secrets import redact_text as without_secrets
 )
 @json_option
 def redact(file: str | None, as_json: bool) -> None:
-    """Print FILE with a placeholder for every secret in it.
+    """Print FILE with every secret replaced by a placeholder.
 
-    Without FILE, or with a dash, standard input is read. With --json, each finding is printed as
-    one line instead: the line number, counted from 0, the start and end in that line, in
-    characters, and the rule that matched. Text listed under `redact: allow:` in rekindle.yaml is
-    not redacted.
+    Without FILE, or if FILE is `-`, Rekindle reads standard input. With --json, it prints each
+    finding on its own line, with the line number (counted from 0), the start and end within that
+    line (in characters), and the rule that matched. Text listed under `redact: allow:` in
+    rekindle.yaml is not redacted.
     """
     allow = (
         config.load_project(find_current_folder()).manifest.redact.allow
@@ -37,13 +37,13 @@ def redact(file: str | None, as_json: bool) -> None:
         translate_os_errors(file or "standard input"),
         click.open_file(file or "-", "rb") as source,
     ):
-        # `surrogateescape` keeps bytes that are not UTF-8, so that they are written back unchanged.
+        # `surrogateescape` preserves bytes that are not UTF-8.
         text = source.read().decode("utf-8", "surrogateescape")
     if not as_json:
         cleaned = without_secrets(text, allow)
         if sys.stdout.isatty():
             echo(cleaned, nl=False)
-        else:  # apart from the secrets, the output must equal the input byte for byte
+        else:  # Apart from the secrets, the output must equal the input byte for byte.
             sys.stdout.buffer.write(cleaned.encode("utf-8", "surrogateescape"))
         return
     line = line_start = position = 0

@@ -31,20 +31,10 @@ from rekindle.cli.output import (
     render_moment,
     style_text,
 )
-from rekindle.config import (
-    Project,
-    find_project,
-    load_project,
-)
+from rekindle.config import Project, find_project, load_project
 from rekindle.documents import relay as documents
-from rekindle.documents.events import (
-    RelayCommitted,
-    RelayProposed,
-)
-from rekindle.documents.relay import (
-    Relay,
-    RelayField,
-)
+from rekindle.documents.events import RelayCommitted, RelayProposed
+from rekindle.documents.relay import Relay, RelayField
 from rekindle.errors import (
     CheckFailedError,
     NotFoundError,
@@ -53,14 +43,8 @@ from rekindle.errors import (
 )
 from rekindle.formats.counts import render_count
 from rekindle.policy.redact.redaction import Redaction
-from rekindle.policy.relay.relay_check import (
-    RelayReport,
-    classify_relay,
-)
-from rekindle.policy.settings.runtime_settings import (
-    RELAY_BYTES,
-    Settings,
-)
+from rekindle.policy.relay.relay_check import RelayReport, classify_relay
+from rekindle.policy.settings.runtime_settings import RELAY_BYTES, Settings
 from rekindle.stores.files import FileStore
 from rekindle.system import clock
 from rekindle.thresholds.screens import RELAY_ID_CHARACTERS, RELAY_ID_SHORTEST
@@ -77,9 +61,10 @@ def relay() -> None:
 @add_agent_argument
 @json_option
 def show(agent: str | None, as_json: bool) -> None:
-    """Print the current relay of AGENT.
+    """Print AGENT's current relay.
 
-    Control characters are shown escaped, also in a pipe or a file; --json prints the exact text.
+    Control characters are escaped, even if the output is a pipe or a file. Use --json to get the
+    exact text.
     """
     project, store, name = open_agent(agent)
     text = _read_current(project, store, name)
@@ -91,15 +76,15 @@ def show(agent: str | None, as_json: bool) -> None:
         echo(text, nl=not text.endswith("\n"))
 
 
-@relay.command("check", short_help="Check whether the next cycle could follow a relay.")
+@relay.command("check", short_help="Check whether the next cycle can use a relay.")
 @click.argument("word", required=False, metavar="[FILE|AGENT]")
 @agent_option
 @json_option
 def check_relay(word: str | None, agent: str | None, as_json: bool) -> None:
-    """Check whether the next cycle could follow the relay in FILE, or the one of AGENT.
+    """Check whether the next cycle can use the relay in FILE, or AGENT's relay.
 
-    If FILE is a dash, standard input is read. The exit code is 0 if the relay is usable, and 8 if
-    the next cycle could not follow it.
+    If FILE is `-`, Rekindle reads the relay from standard input. The exit code is 0 if the relay is
+    usable, and 8 if not.
     """
     redacted = 0
     file = word
@@ -137,10 +122,10 @@ def check_relay(word: str | None, agent: str | None, as_json: bool) -> None:
 @take_over_option
 @json_option
 def set_relay(file: str, agent: str | None, take_over: bool, as_json: bool) -> None:
-    """Make FILE the relay of AGENT.
+    """Use FILE as AGENT's relay.
 
-    If FILE is a dash, standard input is read. Text over the cap is moved to the archive; the Next
-    Action always stays.
+    If FILE is `-`, Rekindle reads the relay from standard input. If the relay is too long, Rekindle
+    moves the excess to the archive, but never the Next Action.
     """
     project, store, name = open_files(agent)
     proposed, redacted = _read_file(file, store.redaction)
@@ -173,9 +158,9 @@ def set_relay(file: str, agent: str | None, take_over: bool, as_json: bool) -> N
 @add_agent_argument
 @json_option
 def history(agent: str | None, last: int, as_json: bool) -> None:
-    """List the relays of AGENT, newest first.
+    """List AGENT's relays, newest first.
 
-    A relay that is in the git audit trail is listed with its commit.
+    If a relay is in the git audit trail, the list shows its commit.
     """
     _, store, name = open_files(agent)
     adopt_edits(store, name)
@@ -184,26 +169,29 @@ def history(agent: str | None, last: int, as_json: bool) -> None:
     if as_json:
         rows = [
             {
-                "seq": one.seq,
-                "ts": one.ts,
-                "by": one.by,
-                "tokens": one.tokens,
-                "sha256": one.sha256,
-                "next_action": one.headline,
-                "path": one.path,
-                "commit": in_git.get((one.seq, one.sha256)),
+                "seq": revision.seq,
+                "ts": revision.ts,
+                "by": revision.by,
+                "tokens": revision.tokens,
+                "sha256": revision.sha256,
+                "next_action": revision.headline,
+                "path": revision.path,
+                "commit": in_git.get((revision.seq, revision.sha256)),
             }
-            for one in relays
+            for revision in relays
         ]
         print_json({"relays": rows})
         return
     if not relays:
         echo(f"{name} has no relay yet. Set one with `rekindle relay set FILE`.")
-    for one in relays:
-        when = render_moment(one.ts, "%Y-%m-%d %H:%M")
-        commit = in_git.get((one.seq, one.sha256), "")[:RELAY_ID_CHARACTERS]
+    for revision in relays:
+        when = render_moment(revision.ts, "%Y-%m-%d %H:%M")
+        commit = in_git.get((revision.seq, revision.sha256), "")[:RELAY_ID_CHARACTERS]
         column = f"{commit:<{RELAY_ID_CHARACTERS}}  " if in_git else ""
-        echo(f"{one.seq:>7}  {column}{when}  {one.by:<10} ~{one.tokens:>6,}  {one.headline}")
+        echo(
+            f"{revision.seq:>7}  {column}{when}  {revision.by:<10} ~{revision.tokens:>6,}"
+            f"  {revision.headline}"
+        )
 
 
 @relay.command()
@@ -213,8 +201,9 @@ def history(agent: str | None, last: int, as_json: bool) -> None:
 def diff(words: tuple[str, ...], agent: str | None, as_json: bool) -> None:
     """Show what changed between two relays.
 
-    OLDER and NEWER are the numbers that `history` shows, or commits of the git audit trail. Without
-    them, the last two relays are compared; with OLDER alone, that relay and the newest.
+    OLDER and NEWER are relay numbers from `history`, or commits in the git audit trail. By default,
+    the command compares the last two relays. With OLDER alone, it compares that relay with the
+    newest.
     """
     named, older, newer = _choose_relays(words, agent)
     _, store, name = open_files(named)
@@ -223,7 +212,7 @@ def diff(words: tuple[str, ...], agent: str | None, as_json: bool) -> None:
     if not commits or (len(commits) == 1 and older is None):
         raise NotFoundError(
             f"{name} has fewer than two relays, so there is nothing to compare",
-            hint=f"list them with `rekindle relay history {name}`",
+            hint=f"list the relays with `rekindle relay history {name}`",
         )
     after = commits[0] if newer is None else _find_commit(store, name, commits, newer)
     before = commits[1] if older is None else _find_commit(store, name, commits, older)
@@ -249,14 +238,15 @@ def diff(words: tuple[str, ...], agent: str | None, as_json: bool) -> None:
 @click.argument("source")
 @json_option
 def replay(source: str, as_json: bool) -> None:
-    """Show where a history of relays got stuck.
+    """Show where a relay history got stuck.
 
-    SOURCE is a JSONL file of revisions, each with its `text`, plain or compressed with xz; or
-    REPO:PATH, the history of a file in any git repository, along its current branch. No project is
-    needed. With --json, one line is printed for each pair of consecutive relays, counted from 0,
-    then one for each stretch of three or more pairs without progress.
+    SOURCE is a JSONL file with one revision per line, each with a `text` key. The file may be
+    compressed with xz. SOURCE can also be REPO:PATH, to read a file's history from the current
+    branch of any git repository. The command works outside a project. With --json, it prints one
+    line for each pair of consecutive relays, counted from 0, followed by one line for each stretch
+    of three or more pairs without progress.
     """
-    # Imported here because the word lists of the stall check are slow to load.
+    # Imported here because the stall check's word lists are slow to load.
     from rekindle.cli.documents.relay_replay import print_replay as replayed  # noqa: PLC0415
 
     replayed(source, as_json=as_json)
@@ -268,7 +258,7 @@ def _is_agent(name: str) -> bool:
 
 
 def _require_file(file: str) -> None:
-    """Raise click's own error unless the path is a file, or a dash for standard input."""
+    """Raise click's "file does not exist" error, unless the path is a file or a dash."""
     kind = click.Path(exists=True, dir_okay=False, allow_dash=True)
     kind.convert(file, None, click.get_current_context())
 
@@ -276,7 +266,7 @@ def _require_file(file: str) -> None:
 def _choose_relays(
     words: Sequence[str], agent: str | None
 ) -> tuple[str | None, str | None, str | None]:
-    """Return the agent and the two relays that the arguments of `diff` select.
+    """Return the agent and the two relays that the arguments of `diff` name.
 
     Raises:
       UsageError: The first argument is neither an agent nor a relay.
@@ -288,13 +278,16 @@ def _choose_relays(
             agent, words = words[0], words[1:]
         elif not _REVISION.fullmatch(words[0]):
             raise UsageError(
-                f"{words[0]!r} is not an agent, the number of a relay or a git commit",
-                hint="list them with `rekindle status` and `rekindle relay history AGENT`",
+                f"{words[0]!r} is not an agent, a relay number or a git commit",
+                hint=(
+                    "list agents with `rekindle status`, and relays with `rekindle relay history "
+                    "AGENT`"
+                ),
             )
     if len(words) > 2:  # noqa: PLR2004 - OLDER and NEWER
         raise UsageError(
             "`relay diff` compares exactly two relays",
-            hint="`rekindle relay diff [AGENT] OLDER NEWER`",
+            hint="use `rekindle relay diff [AGENT] OLDER NEWER`",
         )
     older, newer = (*words, None, None)[:2]
     return agent, older, newer
@@ -314,13 +307,13 @@ def _read_current(project: Project, store: AgentStore, name: str) -> str:
 
 
 def _read_file(file: str, redaction: Redaction) -> tuple[Relay, int]:
-    """Read a relay from a file, and return the redacted text and the number of secrets removed."""
+    """Return the redacted text of a relay file, and the number of secrets removed."""
     with translate_os_errors(file), click.open_file(file, "rb") as source:
         data = source.read(RELAY_BYTES + 1)
     if len(data) > RELAY_BYTES:
         raise UsageError(
             f"{file} is larger than {RELAY_BYTES:,} bytes",
-            hint="shorten it: a relay should be about one page",
+            hint="shorten it; a relay should be about one page",
         )
     cleaned = redaction.data(data)
     return documents.parse(cleaned), redaction.count(data, cleaned)
@@ -350,38 +343,42 @@ def _print_checked(report: RelayReport) -> None:
     )
     if report.headline:
         echo(f"  next: {report.headline}")
-    for one in report.findings:
-        echo(f"  {'·' if report.usable else '✗'} {one.message}")
+    for finding in report.findings:
+        echo(f"  {'·' if report.usable else '✗'} {finding.message}")
 
 
 def _list_commits(store: FileStore, name: str, last: int | None) -> list[RelayCommitted]:
     if not store.exists(name):
         return []
-    relays: Any = (one for one in store.newest_events(name) if isinstance(one, RelayCommitted))
+    relays: Any = (
+        event for event in store.newest_events(name) if isinstance(event, RelayCommitted)
+    )
     return list(islice(relays, last))
 
 
 def _find_commit(
     store: FileStore, name: str, commits: list[RelayCommitted], text: str
 ) -> RelayCommitted:
-    """Return the relay with the given number, or else with the given audit-trail commit."""
+    """Return the relay with this number or, failing that, with this commit in the audit trail."""
     if not _REVISION.fullmatch(text):
         raise UsageError(
-            f"{text!r} is not the number of a relay or a git commit",
-            hint=f"list them with `rekindle relay history {name} --last 0`",
+            f"{text!r} is not a relay number or a git commit",
+            hint=f"list the relays with `rekindle relay history {name} --last 0`",
         )
-    matches = [one for one in commits if text.isdecimal() and one.seq == int(text)]
+    matches = [commit for commit in commits if text.isdecimal() and commit.seq == int(text)]
     if not matches and len(text) >= RELAY_ID_SHORTEST:
         in_git = store.audit_commits(name)
         matches = [
-            one for one in commits if in_git.get((one.seq, one.sha256), "").startswith(text.lower())
+            commit
+            for commit in commits
+            if in_git.get((commit.seq, commit.sha256), "").startswith(text.lower())
         ]
     if len(matches) == 1:
         return matches[0]
     what = f"{text} matches several commits" if matches else f"relay {text} does not exist"
     if not matches and not text.isdecimal():
         what = f"the git audit trail has no relay with commit {text}"
-    raise NotFoundError(what, hint=f"list them with `rekindle relay history {name} --last 0`")
+    raise NotFoundError(what, hint=f"list the relays with `rekindle relay history {name} --last 0`")
 
 
 def _read_archived(store: FileStore, name: str, commit: RelayCommitted) -> str:

@@ -1,4 +1,4 @@
-"""Report of `rekindle relay replay`: where a history of relays got stuck, and for how long."""
+"""The `rekindle relay replay` report: where a relay history got stuck, and for how long."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ _COLOURS = {StallKind.WAITING: "yellow", StallKind.TREADMILL: "magenta", StallKi
 _MEANINGS = {
     StallKind.PROGRESS: "the agent made progress",
     StallKind.WAITING: "the agent waits for a person or an event",
-    StallKind.TREADMILL: "the agent adds more of the same, without an end",
+    StallKind.TREADMILL: "the agent keeps adding more of the same",
     StallKind.STALLED: "the relay repeats the same request",
     StallKind.UNUSABLE: "there is no next action to compare",
 }
@@ -39,7 +39,7 @@ _MEANINGS = {
 
 def print_replay(source: str, *, as_json: bool) -> None:
     past = relay_history.read_history(source)
-    verdicts = judge_pairs(one.text for one in past)
+    verdicts = judge_pairs(relay.text for relay in past)
     stuck = find_stretches(verdicts)
     if as_json:
         _print_lines(verdicts, stuck)
@@ -48,8 +48,10 @@ def print_replay(source: str, *, as_json: bool) -> None:
 
 
 def _print_lines(verdicts: Sequence[StallVerdict], stuck: Sequence[StuckStretch]) -> None:
-    for place, one in enumerate(verdicts):
-        print_bare_json({"prev": place, "curr": place + 1, "verdict": one.verdict, "why": one.why})
+    for place, verdict in enumerate(verdicts):
+        print_bare_json(
+            {"prev": place, "curr": place + 1, "verdict": verdict.verdict, "why": verdict.why}
+        )
     for stretch in stuck:
         print_bare_json(
             {
@@ -64,7 +66,7 @@ def _print_lines(verdicts: Sequence[StallVerdict], stuck: Sequence[StuckStretch]
 def _print_page(
     past: Sequence[PastRelay], verdicts: Sequence[StallVerdict], stuck: Sequence[StuckStretch]
 ) -> None:
-    kinds = Counter(one.verdict for one in verdicts)
+    kinds = Counter(verdict.verdict for verdict in verdicts)
     relays = render_count(len(past), "relay")
     echo(f"{relays}, {render_count(len(verdicts), 'cycle')} between them{_render_days(past)}")
     for kind, count in kinds.most_common():
@@ -110,7 +112,7 @@ def _print_stretch(past: Sequence[PastRelay], stretch: StuckStretch) -> None:
 
 
 def _render_days(past: Sequence[PastRelay]) -> str:
-    days = [one.when[:_DAY_CHARACTERS] for one in (*past[:1], *past[-1:])]
+    days = [relay.when[:_DAY_CHARACTERS] for relay in (*past[:1], *past[-1:])]
     if not all(days) or not days:
         return ""
     return f" ({days[0]})" if days[0] == days[1] else f" ({days[0]} to {days[1]})"

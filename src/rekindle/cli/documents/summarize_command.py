@@ -42,29 +42,31 @@ from rekindle.wiring.open_store import HARNESSES
     required=True,
     help="Kind of document to print.",
 )
-@click.option("--mechanical", is_flag=True, help="Write the text without a model.")
+@click.option("--mechanical", is_flag=True, help="Do not use a model.")
 @click.option(
     "--since",
     metavar="COMMIT",
     default="",
-    help="Commit at which the work began; later changes are listed.",
+    help="Commit from which the work started. The summary lists the changes since then.",
 )
 @add_agent_argument
 @json_option
 def summarize(  # noqa: PLR0917 - one parameter per option
     file: str, kind: SummaryKind, mechanical: bool, since: str, agent: str | None, as_json: bool
 ) -> None:
-    """Print the transcript in FILE as a checkpoint, a relay or a brief.
+    """Summarize the transcript in FILE as a checkpoint, a relay or a brief.
 
-    The model is the one under `personas: summarizer:` in rekindle.yaml, or else that of the agent's
-    own CLI, which is called without tools, hooks or a saved session. If its answer cannot be used,
-    Rekindle asks it once more, and then composes the text without a model. Nothing is committed.
+    Rekindle uses the model under `personas: summarizer:` in rekindle.yaml. By default, it uses the
+    agent's own CLI, without tools, hooks or a saved session. If the answer cannot be used, Rekindle
+    asks once more, then writes the text without a model. Nothing is committed.
     """
     project, store, name = open_files(agent)
     if not mechanical:
         ensure_trust(project, trust=False)
         require_accepted(project, name)
-    path = os.path.realpath(file)  # the user typed this path, so its links may be followed
+    path = os.path.realpath(
+        file
+    )  # The user typed this path, so it is safe to follow symbolic links.
     harness = detect_harness(path, HARNESSES.working())
     if harness is None:
         raise DocumentError(
@@ -78,18 +80,16 @@ def summarize(  # noqa: PLR0917 - one parameter per option
     )
     task = redacted(wiring.read_task_text(project, name))
     turns = strip_primers(redacted_turns, task, is_supervised=False)
-    known = wiring.collect_known_work(
-        project, store, name, wiring.find_commit(project, name, since)
-    )
+    work = wiring.collect_known_work(project, store, name, wiring.find_commit(project, name, since))
     cap = project.settings.runtime.relay.summarizer_max_input_tokens
     summarizer = (
         Summarizer(None, cap=cap) if mechanical else wiring.make_summarizer(project, store, name)
     )
-    result = summarizer.make(kind, turns, known)
+    result = summarizer.make(kind, turns, work)
     if not result.turns:
         raise UsageError("the transcript has no turns", hint="choose another transcript")
     result = msgspec.structs.replace(result, words=redacted(result.words))
-    text = redacted(render_document(result, known, name=name, day=clock.read_clock().date()))
+    text = redacted(render_document(result, work, name=name, day=clock.read_clock().date()))
     if not mechanical:
         with store.writer(name) as writer:
             writer.append(make_summary_event(result, ts=clock.read_clock()))

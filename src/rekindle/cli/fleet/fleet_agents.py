@@ -24,11 +24,11 @@ def run_on_fleet(
     *,
     unbounded: bool,
 ) -> None:
-    """Start an agent on the fleet; refuse an agent whose history is only in this folder."""
+    """Start an agent on the fleet. Refuse if the agent's history exists only in this folder."""
     store = open_fleet(project, fleet)
     if not store.exists(name) and open_store(project).has_history(name):
         raise OwnershipError(
-            f"agent {name} is not on the fleet, and its history is in this folder",
+            f"agent {name} is not on the fleet yet, and its history is in this folder",
             hint=f"`rekindle fleet import {name}` moves it to the fleet, with its history",
         )
     limit = find_cycle_limit(project.manifest.agents[name]) if cycles is None else cycles
@@ -49,7 +49,7 @@ def write_fleet_brief(project: Project, fleet: FleetSettings, name: str, *, as_j
         raise AgentError(
             f"no brief for {name} has been written yet",
             hint=(
-                f"`rekindle status {name}` names its host; run/output.log on that host shows why"
+                f"`rekindle status {name}` shows its host; see run/output.log there for the reason"
             ),
         )
     if as_json:

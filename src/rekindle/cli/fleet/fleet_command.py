@@ -66,15 +66,15 @@ def fleet() -> None:
 
 @fleet.command()
 @click.option(
-    "--port", type=_PORT, default=_USUAL_PORT, show_default=True, help="Port of the engine."
+    "--port", type=_PORT, default=_USUAL_PORT, show_default=True, help="Port for the engine."
 )
 @click.option(
-    "--ui-port", type=_PORT, default=8233, show_default=True, help="Port of the engine's web UI."
+    "--ui-port", type=_PORT, default=8233, show_default=True, help="Port for the engine's web UI."
 )
 @click.option(
     "--db",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="File for its state. Default: .rekindle/fleet.db of this project.",
+    help="File for the engine's state. Default: this project's .rekindle/fleet.db.",
 )
 @click.option("--memory", is_flag=True, help="Keep the engine's state in memory only.")
 @click.option(
@@ -87,13 +87,13 @@ def fleet() -> None:
 def dev(port: int, ui_port: int, db: Path | None, memory: bool, namespace: str) -> None:
     """Start a development engine on this host, in the foreground.
 
-    It is a full engine with its web UI, and listens on 127.0.0.1 only; press Ctrl-C to stop it. It
-    has no access control: for more than one host, run an engine of your own.
+    The engine includes a web UI and listens only on 127.0.0.1. Press Ctrl-C to stop it. It has no
+    access control, so use your own engine for more than one host.
     """
     from rekindle.fleet.engine.dev_server import DevServer, find_server  # noqa: PLC0415 - needs the fleet extra
 
     if memory and db:
-        raise UsageError("--db and --memory exclude each other", hint="use only one of them")
+        raise UsageError("--db and --memory cannot be used together", hint="use only one of them")
     database = None if memory else db or _find_database()
     server = DevServer(port, ui_port, database, namespace)
     program = find_server()
@@ -103,18 +103,18 @@ def dev(port: int, ui_port: int, db: Path | None, memory: bool, namespace: str) 
     echo(f"UI:     http://127.0.0.1:{ui_port}")
     settings = f"address: 127.0.0.1:{port}, namespace: {namespace}"
     echo(f"  → add `fleet: {{{settings}}}` to rekindle.yaml, then run `rekindle fleet worker`")
-    sys.stdout.flush()  # the engine replaces this process, so unflushed output would be lost
+    sys.stdout.flush()  # The engine replaces this process, so unflushed output would be lost.
     server.become(program, os.environ)
 
 
 @fleet.command()
-@click.option("--pool", metavar="NAME", help="Pool that this host joins. Default: `fleet: pool:`.")
+@click.option("--pool", metavar="NAME", help="Pool for this host to join. Default: `fleet: pool:`.")
 @click.option(
     "--slots",
     type=Number(1),
     default=FLEET_SLOTS,
     show_default=True,
-    help="Maximum number of agents to run at once.",
+    help="Maximum number of agents to run at the same time.",
 )
 @click.option(
     "--host",
@@ -125,16 +125,16 @@ def dev(port: int, ui_port: int, db: Path | None, memory: bool, namespace: str) 
 @click.option(
     "--root",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Folder for the agents on this host. Default: .rekindle/fleet of this project.",
+    help="Folder for the agents on this host. Default: this project's .rekindle/fleet.",
 )
 @trust_option
 def worker(pool: str | None, slots: int, name: str | None, root: Path | None, trust: bool) -> None:
-    """Run agents of the fleet on this host, until you stop the worker.
+    """Run the fleet's agents on this host until you stop the worker.
 
-    When the worker stops, its agents continue on another host. They get their environment,
-    including the key of their model, from the host that runs them.
+    When the worker stops, its agents continue on another host. Agents get their environment,
+    including the model's API key, from the host that runs them.
     """
-    project, found = _find_fleet()
+    project, fleet_settings = _find_fleet()
     ensure_trust(project, trust=trust)
     if trust:
         require_operator(project)
@@ -147,42 +147,42 @@ def worker(pool: str | None, slots: int, name: str | None, root: Path | None, tr
     if root is None:
         home.make()
 
-    async def run() -> None:
+    async def run_worker() -> None:
         await run_host(
-            await connect_when_up(found, project.path, os.environ, echo),
+            await connect_when_up(fleet_settings, project.path, os.environ, echo),
             host=name or f"{os.uname().nodename}-{host.identify_host()[:8]}",
-            pool=pool or found.pool,
+            pool=pool or fleet_settings.pool,
             slots=slots,
             root=(root or home.path / "fleet").resolve(),
             say=echo,
         )
 
-    asyncio.run(run())
+    asyncio.run(run_worker())
 
 
 @fleet.command("import")
 @click.argument("agents", nargs=-1)
-@click.option("--all", "every", is_flag=True, help="Import every agent of rekindle.yaml.")
+@click.option("--all", "every", is_flag=True, help="Import every agent in rekindle.yaml.")
 @trust_option
 @json_option
 def import_agents(agents: tuple[str, ...], every: bool, trust: bool, as_json: bool) -> None:
     """Move AGENTS from this folder to the fleet, with their history.
 
-    Each agent keeps its relay, loops, counters, spending and your last command; an agent that was
-    to run continues on the fleet. The files in this folder stay, and Rekindle no longer writes to
-    them. The folder of each agent is pushed as it is to the branch rekindle/AGENT/work
-    of its git remote.
+    Each agent keeps its relay, loops, counters and spending. An agent that should be running
+    continues on the fleet. Rekindle keeps the files in this folder but no longer writes to them.
+    Rekindle pushes the current state of each agent's folder to the branch rekindle/AGENT/work on
+    the folder's git remote.
     """
-    project, found = _find_fleet()
+    project, fleet_settings = _find_fleet()
     require_operator(project)
     names = [project.require_agent(name) for name in agents]
     if bool(names) == every:
         raise UsageError("`fleet import` needs agent names or --all", hint="use only one of them")
-    names = names or list(project.manifest.agents)
+    names = names or project.declared_agents
     ensure_trust(project, trust=trust)
     for name in names:
         print_changes(name, accept_settings(project, name))
-    mover = _make_mover(project, found)
+    mover = _make_mover(project, fleet_settings)
     rows = []
     for name in names:
         is_new = mover.send(name)
@@ -200,12 +200,12 @@ def import_agents(agents: tuple[str, ...], every: bool, trust: bool, as_json: bo
 def remove(agents: tuple[str, ...], as_json: bool) -> None:
     """Move AGENTS back to this folder, with their history.
 
-    Stop them first with `rekindle stop`: otherwise a running cycle is stopped at once, and work
-    that it has not pushed stays on its host.
+    First stop the agents with `rekindle stop`. Otherwise, a running cycle is stopped immediately,
+    and any work that it has not pushed stays on its host.
     """
-    project, found = _find_fleet()
+    project, fleet_settings = _find_fleet()
     require_operator(project)
-    mover = _make_mover(project, found)
+    mover = _make_mover(project, fleet_settings)
     rows = []
     for name in agents:
         state = mover.fetch(require_agent_name(name))
@@ -226,7 +226,7 @@ def remove(agents: tuple[str, ...], as_json: bool) -> None:
                 f"  ! its last work could not be pushed, and {where}: {words}", fg="yellow"
             )
         if branch:
-            echo(f"  its work is on branch {branch} of its git remote: fetch it from there")
+            echo(f"  its work is on branch {branch} of its git remote; fetch it from there")
         else:
             echo("  its work is on the host that ran it last, because it has no git remote")
     if as_json:
@@ -239,10 +239,10 @@ def remove(agents: tuple[str, ...], as_json: bool) -> None:
 def key() -> None:
     """Print a new key for `fleet: codec:`, which encrypts the data that the engine stores.
 
-    Only the key is printed to stdout. Every host of the fleet needs it; data encrypted with a lost
-    key cannot be read again. To change keys, add the new key at the end of the list on every host,
-    then move it to the front on every host; remove the old key when no data encrypted with it is
-    left.
+    The key is the only output on stdout. Every host in the fleet needs it. If you lose the key, the
+    data that it encrypted cannot be recovered. To change keys, add the new key at the end of the
+    list on every host, then move it to the front on every host. Remove the old key once no data
+    encrypted with it is left.
     """
     from rekindle.fleet.engine import encryption_keys  # noqa: PLC0415 - needs the fleet extra
 

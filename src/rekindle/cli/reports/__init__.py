@@ -1,1 +1,1 @@
-"""Commands that show what agents do and have done: status, events, logs, transcripts, briefs."""
+"""Commands that report on agents: status, events, logs, transcripts, briefs."""

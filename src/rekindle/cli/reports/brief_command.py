@@ -40,22 +40,22 @@ from rekindle.wiring.access.trust_checks import (
 from rekindle.wiring.open_store import open_store
 
 _FOR_ALL = 0o644
-"""File mode of the HTML page: readable by all users, so that a web server can serve it."""
+"""File mode of the HTML page. All users can read it, so a web server can serve it."""
 
 
 @click.command()
 @click.argument("agent", required=False)
-@click.option("--due", is_flag=True, help="Write only the briefs that are due; meant for cron.")
+@click.option("--due", is_flag=True, help="Write only briefs that are due (for cron).")
 @click.option(
-    "--all", "every", is_flag=True, help="Show the morning page of all agents, and write nothing."
+    "--all", "every", is_flag=True, help="Show the morning page for all agents, and write nothing."
 )
 @click.option(
-    "--all-projects", is_flag=True, help="Show the morning page of all projects that you trust."
+    "--all-projects", is_flag=True, help="Show the morning page for all projects that you trust."
 )
 @click.option(
     "--html",
     type=click.Path(dir_okay=False),
-    help="Write the morning page as HTML to a file; - prints it.",
+    help="Write the morning page to a file as HTML, or to standard output with `-`.",
 )
 @click.option("--mechanical", is_flag=True, help="Write the brief without a model.")
 @json_option
@@ -68,33 +68,34 @@ def brief(  # noqa: PLR0917 - one parameter per option
     mechanical: bool,
     as_json: bool,
 ) -> None:
-    """Write a brief of what AGENT has said and done since the last one, and show it.
+    """Summarize what AGENT has said and done since its last brief.
 
-    The model is the same as for `rekindle summarize`. Before its answer changes a loop, it is
-    checked against git, the tests and the transcript. With --due, the briefs that are due by
-    `runtime: brief:` are written, for AGENT or all agents. This needs no environment variables:
+    The model is the same as for `rekindle summarize`. Rekindle checks the model's answer against
+    git, the tests and the transcript before it changes any loop. With --due, Rekindle writes all
+    briefs that are due according to `runtime: brief:`, for AGENT or for all agents. This works from
+    cron, without any environment variables:
 
     \b
         */15 * * * * cd /your/project && /path/to/rekindle brief --due
 
-    With --all, nothing is written. One page shows what each agent has done, why it stopped, what
-    comes next, what waits for you and what it cost. With --all-projects, the page covers every
-    project that you trust on this host.
+    With --all, Rekindle writes nothing. Instead, one page shows what each agent has done, why it
+    stopped, what comes next, which questions are open, and what it cost. With --all-projects, the
+    page covers every project that you trust on this host.
 
-    With `fleet:` in the manifest, a host of the fleet writes the brief.
+    With `fleet:` in the manifest, a fleet host writes the brief.
     """  # noqa: D301 - click keeps the lines after \b as they are
     shows = every or all_projects or html is not None
     if shows and (due or mechanical):
         raise UsageError("--all and --html only show briefs", hint="omit --due and --mechanical")
     if html is not None and as_json:
-        raise UsageError("--html and --json exclude each other", hint="use only one of them")
+        raise UsageError("--html and --json cannot be used together", hint="use only one of them")
     if all_projects:
-        _show(_build_projects_page(agent), html, as_json=as_json)
+        _show_page(_build_projects_page(agent), html, as_json=as_json)
         return
     project = config.load_project(find_current_folder())
     if project.settings.fleet is not None:
         refused = {"--all": shows, "--due": due, "--mechanical": mechanical}
-        for option in (one for one, is_said in refused.items() if is_said):
+        for option in (name for name, is_said in refused.items() if is_said):
             refuse_fleet(project, option)
         name = resolve_agent(project, agent)
         write_fleet_brief(project, project.settings.fleet, name, as_json=as_json)
@@ -122,8 +123,8 @@ def brief(  # noqa: PLR0917 - one parameter per option
 
 def _show_all(agent: str | None, html: str | None, *, as_json: bool) -> None:
     project, store = open_project()
-    names = [project.require_agent(agent)] if agent else list(project.manifest.agents)
-    _show(_build_page(project, store, names), html, as_json=as_json)
+    names = [project.require_agent(agent)] if agent else project.declared_agents
+    _show_page(_build_page(project, store, names), html, as_json=as_json)
 
 
 def _build_page(project: Project, store: FileStore, names: list[str]) -> morning_page.MorningPage:
@@ -132,7 +133,7 @@ def _build_page(project: Project, store: FileStore, names: list[str]) -> morning
 
 
 def _build_projects_page(agent: str | None) -> morning_page.MorningPage:
-    """Return one page about all trusted projects; an unreadable project is listed as broken."""
+    """Return a page about all trusted projects. Unreadable projects are listed as broken."""
     if agent:
         raise UsageError("--all-projects shows every agent", hint="leave AGENT out")
     pages: dict[str, morning_page.MorningPage] = {}
@@ -141,7 +142,7 @@ def _build_projects_page(agent: str | None) -> morning_page.MorningPage:
         try:
             project = config.load_project(folder)
             refuse_fleet(project, "--all-projects")
-            pages[shown] = _build_page(project, open_store(project), list(project.manifest.agents))
+            pages[shown] = _build_page(project, open_store(project), project.declared_agents)
         except RekindleError as error:
             asks = (morning_page.PersonRequest(error.hint or str(error)),)
             entry = morning_page.MorningEntry(agent="-", state="broken", why=str(error), asks=asks)
@@ -155,7 +156,7 @@ def _build_projects_page(agent: str | None) -> morning_page.MorningPage:
     return morning_page.merge(pages)
 
 
-def _show(page: morning_page.MorningPage, html: str | None, *, as_json: bool) -> None:
+def _show_page(page: morning_page.MorningPage, html: str | None, *, as_json: bool) -> None:
     if as_json:
         print_json(msgspec.structs.asdict(page))
     elif html is None:
@@ -168,7 +169,7 @@ def _show(page: morning_page.MorningPage, html: str | None, *, as_json: bool) ->
 
 
 def _write_page(path: Path, data: bytes) -> None:
-    """Write the page to the path that the user gave, which may be a symbolic link or a device."""
+    """Write the page to the user's path, which may be a symbolic link or a device."""
     with translate_os_errors(path):
         if path.exists() and not path.is_file():
             path.write_bytes(data)
@@ -176,15 +177,15 @@ def _write_page(path: Path, data: bytes) -> None:
     path = path.resolve()
     if not path.parent.is_dir():
         raise UsageError(
-            f"there is no folder {path.parent}", hint="create it, or choose another file"
+            f"folder {path.parent} does not exist", hint="create it, or choose another file"
         )
     durable_files.replace_file(path, data, mode=_FOR_ALL)
 
 
 def _write_due(agent: str | None, *, mechanical: bool, as_json: bool) -> None:
-    """Write the briefs that are due; if one fails, write the others, then raise the first error."""
+    """Write all briefs that are due, even if one fails, then raise the first error."""
     project, store = open_project()
-    names = [project.require_agent(agent)] if agent else list(project.manifest.agents)
+    names = [project.require_agent(agent)] if agent else project.declared_agents
     failed: RekindleError | None = None
     rows = []
     for name in names:
@@ -244,7 +245,7 @@ def _describe_result(name: str, written: BriefResult) -> str:
     if written.how == "mechanical" and not written.words:
         parts.append("loops are unchanged, and later briefs will not cover these turns")
     if written.words:
-        parts.append(f"a model has not read all of the input: {written.words}")
+        parts.append(f"the model did not read all of the input: {written.words}")
     for ids, did in ((written.opened, "opened or reworded"), (written.resolved, "resolved")):
         parts += [f"loops {did}: {', '.join(ids)}"] if ids else []
     for identity in written.claimed:

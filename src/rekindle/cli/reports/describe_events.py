@@ -1,4 +1,4 @@
-"""Convert events and turns to the lines of `rekindle logs`, worded as in `rekindle run`."""
+"""Convert events and turns to `rekindle logs` lines, using the same wording as `rekindle run`."""
 
 from datetime import UTC, datetime
 
@@ -27,14 +27,16 @@ from rekindle.flows.supervisor_ports import (
     HangReport,
     LaunchReport,
     RefusedCallReport,
+    RefusedHostReport,
     SafeModeReport,
     SupervisorReport,
     WaitReport,
 )
 from rekindle.formats.identifiers import to_one_line
-from rekindle.policy.exits import reason_text, stop_reasons
+from rekindle.policy.exits import explain_reasons, stop_reasons
 from rekindle.policy.exits.refused_end import explain_refusal
 from rekindle.policy.operator import answers
+from rekindle.policy.sandbox.allowed_hosts import render_permission
 from rekindle.thresholds.screens import REPORT_CHARACTERS
 
 
@@ -42,10 +44,10 @@ def describe_event(event: AnyEvent | UnknownEvent, name: str) -> list[ReportLine
     """Return the lines for an event, or an empty list if the operator does not need to see it."""
     report = _make_report(event)
     if isinstance(report, SafeModeReport):
-        return describe_report(report, name)[:1]  # the question that follows shows the command
+        return describe_report(report, name)[:1]  # The question that follows shows the command.
     if report is not None:
         return describe_report(report, name)
-    text = _describe(event)
+    text = _describe_event(event)
     return [ReportLine(to_one_line(text, 2 * REPORT_CHARACTERS), "agent")] if text else []
 
 
@@ -59,13 +61,16 @@ def _make_report(event: AnyEvent | UnknownEvent) -> SupervisorReport | None:  # 
         case events.LaunchEnded():
             kind: ExitKind = "clean" if event.exit == "clean" else "crash"
             return ExitReport(
-                LaunchExit(kind, reason_text.explain_reason(event.exit, event.words)), event.swept
+                LaunchExit(kind, explain_reasons.explain_reason(event.exit, event.words)),
+                event.swept,
             )
         case events.CycleEnded():
             refused = explain_refusal(event)
             return CycleReport(event.cycle, event.how, event.verdict, event.words, refused)
         case events.HangDetected():
             return HangReport(event.words, event.ended)
+        case events.HostRefused():
+            return RefusedHostReport(event.host, render_permission(event.host))
         case events.CallRefused():
             return RefusedCallReport(f"{event.tool} {event.about}".strip())
         case events.WaitStarted():
@@ -76,11 +81,11 @@ def _make_report(event: AnyEvent | UnknownEvent) -> SupervisorReport | None:  # 
             return None
 
 
-def _describe(event: AnyEvent | UnknownEvent) -> str:  # noqa: PLR0911 - one return per kind
+def _describe_event(event: AnyEvent | UnknownEvent) -> str:  # noqa: PLR0911 - one return per kind
     match event:
         case events.RunEnded():
             outcome = stop_reasons.find_outcome(event.why).words
-            return f"{outcome}: {reason_text.explain_reason(event.why, event.words)}"
+            return f"{outcome}: {explain_reasons.explain_reason(event.why, event.words)}"
         case events.DesiredSet() | events.PersonAnswered() | events.RestartRequested():
             return _describe_command(event)
         case events.HandoffTriggered():
@@ -93,6 +98,10 @@ def _describe(event: AnyEvent | UnknownEvent) -> str:  # noqa: PLR0911 - one ret
             return f"handoff {event.count} of cycle {event.cycle}: a fresh session continues"
         case events.HandoffFailed() | events.HandoffHalted():
             return f"handoff: {event.words}"
+        case events.WorkspaceCreated():
+            return f"created its own checkout {event.folder} on {event.branch}"
+        case events.WorkRewound():
+            return f"you rewound the work tree to {event.snapshot} ({event.occasion})"
         case events.QuestionAsked():
             step = render_command(
                 answers.render_answer_command(event), answers.list_other_answers(event)
@@ -109,10 +118,12 @@ def _describe(event: AnyEvent | UnknownEvent) -> str:  # noqa: PLR0911 - one ret
 def _describe_command(
     event: events.DesiredSet | events.PersonAnswered | events.RestartRequested,
 ) -> str:
-    """Return the line for an operator's command, once for the events that it records."""
+    """Return the line for an operator's command, or "" for the other events that it records."""
     match event:
         case events.DesiredSet(desired="stopped"):
             return "you stopped it"
+        case events.DesiredSet(due=datetime() as due):
+            return f"its schedule started it, for {due:%Y-%m-%d %H:%M} UTC"
         case events.DesiredSet() if event.cycles is not None:
             return "you started it"
         case events.PersonAnswered():
@@ -128,8 +139,8 @@ def describe_turn(
 ) -> list[ReportLine]:
     """Return the lines for a turn: its text, then each tool call.
 
-    `is_launched` says that a supervisor started the session, so the first turn is Rekindle's
-    prompt. `is_output` says that the turn is the output of a program, line by line.
+    `is_launched` is true if a supervisor started the session, in which case the first turn is
+    Rekindle's prompt. `is_output` is true if the turn is a program's plain output.
     """
     lines = []
     if turn.compacted:
@@ -141,7 +152,7 @@ def describe_turn(
     elif turn.text.strip():
         texts = turn.text.splitlines() if is_output else [turn.text]
         lines += [
-            line for one in texts if one for line in describe_report(AssistantText(one), name)
+            line for text in texts if text for line in describe_report(AssistantText(text), name)
         ]
     for call in turn.calls:
         failed = ": failed" if call.result == "failed" else ""
@@ -150,7 +161,7 @@ def describe_turn(
 
 
 def find_time(turn: Turn, default: datetime) -> datetime:
-    """Return the time of a turn, or the default if the CLI recorded no time."""
+    """Return the time of a turn, or the default if the CLI did not record one."""
     try:
         moment = datetime.fromisoformat(turn.at)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Convert supervisor reports to lines for people, for `rekindle run` and `rekindle logs`."""
+"""Convert supervisor reports to readable lines for `rekindle run` and `rekindle logs`."""
 
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
@@ -22,6 +22,7 @@ from rekindle.flows.supervisor_ports import (
     HangReport,
     LaunchReport,
     RefusedCallReport,
+    RefusedHostReport,
     SafeModeReport,
     SkippedWaitReport,
     SupervisorReport,
@@ -29,21 +30,21 @@ from rekindle.flows.supervisor_ports import (
 )
 from rekindle.formats.counts import render_count
 from rekindle.formats.identifiers import to_one_line
-from rekindle.policy.exits import reason_text, stop_reasons
+from rekindle.policy.exits import explain_reasons, stop_reasons
 from rekindle.thresholds.screens import REPORT_CHARACTERS
 
 
 class ReportLine(NamedTuple):
-    """A line about an agent."""
+    """Line about an agent."""
 
     text: str
     place: Literal["agent", "margin", "inside"] = "inside"
-    """How the line starts: with the agent's name, the margin, or an indent below another line."""
+    """Start of the line: the agent's name, the margin, or an indent below another line."""
     style: TextStyle = {}  # noqa: RUF012 - nothing changes it
 
 
 def render_line(line: ReportLine, name: str) -> LineParts:
-    """Return a line as `run` prints it; all lines of a `run` are about the same agent."""
+    """Return a line as `run` prints it."""
     before = {"agent": f"{name}: ", "margin": "", "inside": "  "}[line.place]
     return (style_text(before + line.text, **line.style),)
 
@@ -51,14 +52,16 @@ def render_line(line: ReportLine, name: str) -> LineParts:
 def describe_report(
     report: SupervisorReport, name: str, *, has_keyboard: bool = False
 ) -> list[ReportLine]:
-    """Return the lines for a report; an empty list if the report is not meant for people.
+    """Return the lines for a report, or an empty list if the operator does not need to see it.
 
-    `has_keyboard` says that Enter in this terminal ends safe mode.
+    `has_keyboard` is true if pressing Enter in this terminal ends safe mode.
     """
-    return list(_describe(report, name, has_keyboard=has_keyboard))
+    return list(_list_report_lines(report, name, has_keyboard=has_keyboard))
 
 
-def _describe(report: SupervisorReport, name: str, *, has_keyboard: bool) -> Iterator[ReportLine]:
+def _list_report_lines(
+    report: SupervisorReport, name: str, *, has_keyboard: bool
+) -> Iterator[ReportLine]:
     match report:
         case LaunchReport():
             how = "the same session continues" if report.resumes else "a fresh session"
@@ -78,16 +81,16 @@ def _describe(report: SupervisorReport, name: str, *, has_keyboard: bool) -> Ite
             yield ReportLine(text, "agent")
         case HangReport():
             yield ReportLine(f"! {report.words}", "margin", {"fg": "yellow"})
-        case RefusedCallReport():
+        case RefusedCallReport() | RefusedHostReport():
             yield from _describe_refusal(report)
         case WaitReport() | SkippedWaitReport():
             yield ReportLine(_describe_wait(report), "agent")
         case SafeModeReport():
             outcome = stop_reasons.find_outcome(report.why).words
-            words = reason_text.explain_reason(report.why, report.words)
+            words = explain_reasons.explain_reason(report.why, report.words)
             yield ReportLine(f"{outcome}, in safe mode: {words}", "agent", {"fg": "red"})
             takes_enter = report.takes_enter and has_keyboard
-            hint = reason_text.render_hint(
+            hint = explain_reasons.render_hint(
                 report.why, name, is_safe=True, answer=report.command, takes_enter=takes_enter
             )
             yield ReportLine(f"→ {hint}")
@@ -98,7 +101,7 @@ def _describe(report: SupervisorReport, name: str, *, has_keyboard: bool) -> Ite
 def _describe_wait(report: WaitReport | SkippedWaitReport) -> str:
     at = f"{report.until.astimezone():%Y-%m-%d %H:%M:%S}"
     start = "started now; it was " if isinstance(report, SkippedWaitReport) else ""
-    return f"{start}waiting until {at}: {reason_text.explain_reason(report.why)}"
+    return f"{start}waiting until {at}: {explain_reasons.explain_reason(report.why)}"
 
 
 def _describe_output(report: SupervisorReport) -> Iterator[ReportLine]:
@@ -118,7 +121,12 @@ def _describe_output(report: SupervisorReport) -> Iterator[ReportLine]:
             pass
 
 
-def _describe_refusal(report: RefusedCallReport) -> Iterator[ReportLine]:
+def _describe_refusal(report: RefusedCallReport | RefusedHostReport) -> Iterator[ReportLine]:
+    if isinstance(report, RefusedHostReport):
+        words = f"! the sandbox refused a connection to {report.host}"
+        yield ReportLine(words, "margin", {"fg": "yellow"})
+        yield ReportLine(f"  → to allow it: `{report.permission}`", "margin")
+        return
     words = f"{to_one_line(report.call, REPORT_CHARACTERS)}: refused, no permission"
     if not report.is_repeated:
         yield ReportLine(f"✗ {words}", style={"fg": "red"})

@@ -1,5 +1,6 @@
 """Print new events from an agent's log."""
 
+from collections.abc import Collection
 from datetime import datetime
 from typing import Any
 
@@ -16,6 +17,8 @@ from rekindle.documents.event_output import (
     render_output,
     round_numbers,
 )
+from rekindle.documents.events import Event
+from rekindle.documents.events.event import UnknownEvent
 from rekindle.formats.identifiers import to_one_line
 from rekindle.stores.log.event_log import LogEntry
 from rekindle.thresholds.screens import EVENTS_HASH_CHARACTERS, EVENTS_VALUE_CHARACTERS
@@ -25,12 +28,12 @@ _HASHES = {"sha256", "previous", "session", "launch"}
 
 
 class EventPrinter:
-    """Prints each event of an agent once, in log order."""
+    """Prints each of an agent's events once, in log order."""
 
     def __init__(
         self, store: AgentStore, agent: str, end: int, *, as_json: bool, width: int = 0
     ) -> None:
-        """Start after the log offset `end`; agent names are padded to `width` characters."""
+        """Start after the log offset `end`, and pad agent names to `width` characters."""
         self._store, self._agent, self._end = store, agent, end
         self._as_json, self._width = as_json, width
 
@@ -47,22 +50,23 @@ class EventPrinter:
             self._print_readable(entry)
 
     def _print_readable(self, entry: LogEntry) -> None:
-        event = entry.event
-        fields = round_numbers(msgspec.to_builtins(event, builtin_types=(datetime,)))
-        facts = "  ".join(
-            f"{key}="
-            f"{to_one_line(_render_value(value), EVENTS_VALUE_CHARACTERS)[: _find_limit(key)]}"
-            for key, value in fields.items()
-            if key not in _FRAME
-        )
-        moment = render_moment(event.ts)
-        kind = style_text(f"{event.kind:<22}", bold=True)
         name = f"{self._agent:<{self._width}}  " if self._width else ""
-        echo(f"{event.seq:>7}  {moment}  {name}", kind, f" {facts}")
+        print_event(entry.event, f"{entry.event.seq:>7}  {render_moment(entry.event.ts)}  {name}")
+
+
+def print_event(event: Event | UnknownEvent, start: str, hidden: Collection[str] = ()) -> None:
+    """Print an event for people, after a text, without the hidden fields."""
+    fields = round_numbers(msgspec.to_builtins(event, builtin_types=(datetime,)))
+    facts = "  ".join(
+        f"{key}={to_one_line(_render_value(value), EVENTS_VALUE_CHARACTERS)[: _find_limit(key)]}"
+        for key, value in fields.items()
+        if key not in _FRAME and key not in hidden
+    )
+    echo(start, style_text(f"{event.kind:<22}", bold=True), f" {facts}")
 
 
 def _render_value(value: Any) -> str:
-    """Return a field's value for people: text as it is, times in local time, the rest as JSON."""
+    """Return a field's value for people: strings unchanged, times local, the rest as JSON."""
     match value:
         case str():
             return value

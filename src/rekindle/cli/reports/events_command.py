@@ -26,22 +26,24 @@ from rekindle.thresholds.screens import EVENTS_POLL_SECONDS
 @click.command()
 @click.argument("agents", nargs=-1)
 @last_option
-@click.option("-f", "--follow", is_flag=True, help="Print new events as they happen, until Ctrl-C.")
+@click.option(
+    "-f", "--follow", is_flag=True, help="Keep printing new events until you press Ctrl-C."
+)
 @click.option(
     *("-a", "--agent", "options"),
     multiple=True,
     metavar="AGENT",
     envvar="REKINDLE_AGENT",
-    help="Name of an agent; the same as AGENTS.",
+    help="Name of an agent, as an alternative to AGENTS.",
 )
 @json_option
 def events(
     agents: tuple[str, ...], options: tuple[str, ...], last: int, follow: bool, as_json: bool
 ) -> None:
-    """Print the events of AGENTS, newest last; without AGENTS, of every agent.
+    """Print the events for AGENTS, or for every agent, newest last.
 
-    With --json, each line is an event of the log with the name of its agent; the reference page
-    "Events" lists every kind with its fields.
+    With --json, each line is a log event with its agent's name. The "Events" reference page lists
+    every kind of event and its fields.
     """
     # An agent named as an argument overrides the environment variable.
     chosen = (*agents, *options) if is_typed("options") else agents or options
@@ -51,21 +53,23 @@ def events(
         echo("Nothing has happened yet: start an agent with `rekindle run`.", err=True)
         return
     width = max(map(len, names)) if len(names) > 1 else 0
-    seen = {name: store.read(name) for name in names}
+    views = {name: store.read(name) for name in names}
     lines = {
-        name: EventPrinter(store, name, seen[name].end, as_json=as_json, width=width)
+        name: EventPrinter(store, name, views[name].end, as_json=as_json, width=width)
         for name in names
     }
     elsewhere: set[str] = set()
-    shown = [_find_events(store, name, last, seen[name].committed.seq, elsewhere) for name in names]
-    merged = heapq.merge(*shown, key=lambda one: one[1].event.ts)
+    shown = [
+        _find_events(store, name, last, views[name].committed.seq, elsewhere) for name in names
+    ]
+    merged = heapq.merge(*shown, key=lambda entry: entry[1].event.ts)
     for name, entry in deque(merged, last) if last else merged:
         lines[name].print(entry)
     if elsewhere:
         echo("Note: older events are in the logs of the hosts that ran the agent.", err=True)
     while follow:
-        for one in lines.values():
-            one.print_new()
+        for printer in lines.values():
+            printer.print_new()
         sys.stdout.flush()
         # On a fleet, each poll is a query to the engine.
         time.sleep(EVENTS_POLL_SECONDS if project.settings.fleet is None else POLL_SECONDS)
@@ -76,16 +80,16 @@ def _find_events(
 ) -> Iterator[tuple[str, LogEntry]]:
     """Yield the agent's name with each of its `last` events up to `seq`, oldest first.
 
-    If `last` is 0, all events are yielded. The agent is added to `elsewhere` if its first events
-    are missing from the log on this host.
+    If `last` is 0, all events are yielded. If the log on this host lacks the agent's first events,
+    the agent is added to `elsewhere`.
     """
     entries: Iterator[LogEntry] = iter(store.entries_since(name, 0))
     is_cut = False
     if last:
-        newest = (one for one in store.newest_entries(name) if one.event.seq <= seq)
+        newest = (entry for entry in store.newest_entries(name) if entry.event.seq <= seq)
         recent = list(islice(newest, last))
         entries, is_cut = reversed(recent), len(recent) == last
-    for number, entry in enumerate(one for one in entries if one.event.seq <= seq):
+    for number, entry in enumerate(listed for listed in entries if listed.event.seq <= seq):
         if number == 0 and entry.event.seq > 1 and not is_cut:
             elsewhere.add(name)
         yield name, entry

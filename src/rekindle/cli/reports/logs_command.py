@@ -42,19 +42,21 @@ from rekindle.thresholds.screens import EVENTS_POLL_SECONDS
 from rekindle.wiring import transcript_setup
 
 LogItem = tuple[datetime, str, ReportLine]
-"""The time of a line, the agent that it is about, and the line itself."""
+"""A line's time, its agent, and the line itself."""
 
 
 @click.command()
 @click.argument("agents", nargs=-1)
 @last_option
-@click.option("-f", "--follow", is_flag=True, help="Print new lines as they happen, until Ctrl-C.")
+@click.option(
+    "-f", "--follow", is_flag=True, help="Keep printing new lines until you press Ctrl-C."
+)
 def logs(agents: tuple[str, ...], last: int, follow: bool) -> None:
-    """Print what AGENTS did, with the time of each line, newest last; without AGENTS, all agents.
+    """Print a timestamped record of what AGENTS (by default, all agents) did, newest last.
 
-    The lines are the same as in `rekindle run`: launches, what the agent said and called, refused
-    calls, crashes, waits and exits. They come from the log and from archived transcripts; on a
-    fleet, from the log alone.
+    The lines are the same as in `rekindle run`: launches, the agent's messages and tool calls,
+    refused calls, crashes, waits and exits. They come from the log and from archived transcripts.
+    On a fleet, they come only from the log.
     """
     project, store, names = open_agents(agents)
     zone = project.settings.runtime.brief.zone
@@ -92,7 +94,7 @@ class _Printer:
 
 
 class _AgentLog:
-    """The lines about one agent, from its log and transcripts; each line is returned only once."""
+    """Lines about one agent, from its log and transcripts. Each line is returned only once."""
 
     def __init__(self, project: Project, store: AgentStore, name: str) -> None:
         self._project, self._store, self._name = project, store, name
@@ -100,7 +102,7 @@ class _AgentLog:
         self._turns = _TurnLog(project, store, name) if isinstance(store, FileStore) else None
 
     def read(self, last: int) -> list[LogItem]:
-        """Return the last `last` lines, oldest first; if `last` is 0, all lines."""
+        """Return the last `last` lines, oldest first, or all lines if `last` is 0."""
         if not self._store.exists(self._name):
             return []
         self._end = self._store.read(self._name).end
@@ -112,7 +114,7 @@ class _AgentLog:
         lines = list(islice(newest, last or None))[::-1]
         if self._turns:
             lines += self._turns.read(last)
-        return sorted(lines, key=lambda told: told[0])
+        return sorted(lines, key=lambda item: item[0])
 
     def read_new(self) -> Iterator[LogItem]:
         """Yield the lines that were added since the last call."""
@@ -127,7 +129,7 @@ class _AgentLog:
 
 
 class _TurnLog:
-    """The lines from an agent's transcripts."""
+    """Lines from an agent's transcripts."""
 
     def __init__(self, project: Project, store: FileStore, name: str) -> None:
         self._project, self._store, self._name = project, store, name
@@ -135,19 +137,19 @@ class _TurnLog:
         """Number of printed lines per turn, by transcript name and turn number."""
         self._sizes: dict[str, int] = {}
         self._outputs: dict[str, ArchivedTranscript] = {}
-        """Archived output, as last printed, of programs that do not write a transcript."""
+        """Archived output that was already printed, for programs that do not write a transcript."""
         self._launched = 0
         """Sequence number of the last launch whose output was read."""
         self._stamps: dict[str, str] = {}
 
     def read(self, last: int) -> list[LogItem]:
         items: deque[LogItem] = deque(maxlen=last or None)
-        with suppress(RekindleError):  # an unreadable transcript must not hide the others
+        with suppress(RekindleError):  # An unreadable transcript must not hide the others.
             for archived, turns in transcript_setup.read_sessions(
                 self._project, self._store, self._name
             ):
                 if not archived.thread:
-                    items.extend(self._lines(archived, turns))
+                    items.extend(self._list_new_lines(archived, turns))
         return list(items)
 
     def read_new(self) -> Iterator[LogItem]:
@@ -164,29 +166,37 @@ class _TurnLog:
             archived = archive.find(session)
             with suppress(StoreError):
                 if archived:
-                    yield from self._lines(archived, archive.turns(archived, self._size(archived)))
+                    yield from self._list_new_lines(
+                        archived, archive.turns(archived, self._get_printed_size(archived))
+                    )
 
     def _read_outputs(self) -> Iterator[LogItem]:
-        """Yield the output of recent launches whose only transcript is written by the supervisor.
+        """Yield the output of recent launches that have no transcript except the supervisor's.
 
-        These are the latest launch and, if that launch is new since the last call, the one before
-        it.
+        These are the latest launch and, if the latest one started after the last call, the one
+        before it.
         """
         projection = self._store.read(self._name).projection
-        launches = sorted(projection.attempts.values(), key=lambda one: one.seq)
-        recent = [one.session for one in launches if one.seq >= self._launched]
+        launches = sorted(projection.attempts.values(), key=lambda launch: launch.seq)
+        recent = [launch.session for launch in launches if launch.seq >= self._launched]
         self._launched = launches[-1].seq if launches else 0
         archive = TranscriptArchive(self._store.folder(self._name).transcripts)
-        own = (one for one in dict.fromkeys(recent) if one and not _has_transcript(projection, one))
+        own = (
+            session
+            for session in dict.fromkeys(recent)
+            if session and not _has_transcript(projection, session)
+        )
         for archived in (archived for session in own for archived in archive.parts(session)):
             if archived.source or archived == self._outputs.get(archived.name):
                 continue
             self._outputs[archived.name] = archived
             with suppress(StoreError):
-                yield from self._lines(archived, archive.turns(archived, self._size(archived)))
+                yield from self._list_new_lines(
+                    archived, archive.turns(archived, self._get_printed_size(archived))
+                )
 
     def _open_sessions(self) -> dict[str, str]:
-        """Return the transcript path of each session that may still be written to, by session."""
+        """Return the transcript paths of sessions that may still grow, by session."""
         lives = self._store.read(self._name).projection.lives
         newest = max((life.started_seq for life in lives.values()), default=0)
         return {
@@ -201,14 +211,18 @@ class _TurnLog:
         self._stamps[path] = stamp
         return is_new
 
-    def _size(self, archived: ArchivedTranscript) -> int:
+    def _get_printed_size(self, archived: ArchivedTranscript) -> int:
         """Return how many bytes of the archived transcript have already been printed."""
         return min(self._sizes.get(archived.name, 0), archived.size)
 
-    def _lines(self, archived: ArchivedTranscript, turns: Iterator[Turn]) -> Iterator[LogItem]:
-        """Yield the lines that have not been printed yet; a turn can grow after it was printed."""
+    def _list_new_lines(
+        self, archived: ArchivedTranscript, turns: Iterator[Turn]
+    ) -> Iterator[LogItem]:
+        """Yield the lines that have not been printed yet. A turn can grow after it was printed."""
         at, projection = clock.read_clock(), self._store.read(self._name).projection
-        is_launched = any(one.session == archived.session for one in projection.attempts.values())
+        is_launched = any(
+            launch.session == archived.session for launch in projection.attempts.values()
+        )
         for turn in turns:
             at = find_time(turn, at)
             lines = describe_turn(

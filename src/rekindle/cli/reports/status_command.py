@@ -28,7 +28,8 @@ from rekindle.cli.output import (
     print_json,
     style_text,
 )
-from rekindle.cli.reports import status_details
+from rekindle.cli.reports import schedule_lines, status_details, status_runs
+from rekindle.cli.reports.status_row import StatusRow
 from rekindle.config import Project
 from rekindle.documents.screens.agent_row import (
     STATES,
@@ -68,19 +69,20 @@ _COLOURS: dict[str, str | None] = {state: row.colour for state, row in STATES.it
 
 @click.command()
 @click.argument("agents", nargs=-1)
-@click.option("--watch", is_flag=True, help="Update the screen as things change, until Ctrl-C.")
+@click.option("--watch", is_flag=True, help="Keep updating the screen until you press Ctrl-C.")
 @click.option("--all", "every", is_flag=True, help="Show all projects that you trust on this host.")
 @json_option
 def status(agents: tuple[str, ...], watch: bool, every: bool, as_json: bool) -> None:
-    """Show the state of the agents, and what to do next.
+    """Show each agent's state and what to do next.
 
-    Name AGENTS to show only those. In an agent's own folder (`dir:`), only that agent is shown.
-    Several agents have one line each, and those that need you come first. A `!` marks an agent with
-    a warning: `rekindle status AGENT` shows it.
+    With AGENTS, only these agents are shown. In an agent's own folder (`dir:`), only that agent is
+    shown. If there are several agents, each has one line, and those that need you come first. A `!`
+    marks an agent with a warning. To read the warning, run `rekindle status AGENT`. Each run of a
+    pipeline that is not over has a line below the agents.
     """
     if watch and as_json:
         raise UsageError(
-            "--watch and --json exclude each other",
+            "--watch and --json cannot be used together",
             hint="use `rekindle events -f --json` to print a stream",
         )
     if every:
@@ -92,17 +94,18 @@ def status(agents: tuple[str, ...], watch: bool, every: bool, as_json: bool) -> 
     named = [project.require_agent(name) for name in dict.fromkeys(agents)]
     names = named or list_agents_here(project)
     read, seconds = _make_reader(project, names)
+    runs = status_runs.OpenRuns(project if not named else None)
     if as_json:
-        print_json({"agents": [one.as_json() for one in read()]})
+        print_json({"agents": [row.as_json() for row in read()], "runs": runs.read_json()})
     elif watch:
-        repaint_until_interrupted(lambda: _render_screen(read(), clock.read_clock()), seconds)
+        repaint_until_interrupted(lambda: _render_screen(read()) + runs.render(), seconds)
     else:
-        for line in _render_screen(read(), clock.read_clock()):
+        for line in _render_screen(read()) + runs.render():
             echo(*line)
 
 
 def _show_all(*, watch: bool, as_json: bool) -> None:
-    """Show the agents of all trusted projects."""
+    """Show the agents in all trusted projects."""
     folders = list_trusted()
     if as_json:
         projects = [{"project": render_path(at), **_make_json(at)} for at in folders]
@@ -116,61 +119,65 @@ def _show_all(*, watch: bool, as_json: bool) -> None:
 
 def _make_json(folder: Path) -> dict[str, Any]:
     try:
-        return {"agents": [one.as_json() for one in _read_all_of(folder)]}
+        return {"agents": [agent_row.as_json() for agent_row in _read_all_of(folder)]}
     except RekindleError as error:
         return {"error": str(error), "hint": error.hint}
 
 
 def _render_all(folders: list[Path]) -> list[LineParts]:
-    """Return one table of all projects; agents that need a person's attention come first."""
+    """Return one table for all projects. Agents that need attention come first."""
     if not folders:
         return [("No project is trusted on this host. Next: `rekindle init`.",)]
     names = name_folders([render_path(folder) for folder in folders])
     groups = [_read_group(at, name) for at, name in zip(folders, names, strict=True)]
-    return _colour(render_projects(groups, clock.read_clock(), read_terminal_size().columns))
+    return _colour_lines(render_projects(groups, clock.read_clock(), read_terminal_size().columns))
 
 
 def _read_group(folder: Path, name: str) -> Group:
-    """Return the agents of a project; for an unreadable project, one row with the error."""
+    """Return a project's agents, or one row with the error if the project is unreadable."""
     way = f"cd {shlex.quote(render_path(folder))} && "
     try:
-        agents = [_lead_to(one, way) for one in _read_all_of(folder)]
+        agents = [_lead_to(agent_row, way) for agent_row in _read_all_of(folder)]
     except RekindleError as error:
         hint = error.hint or f"{way}rekindle doctor"
         return Group(name, [build_broken_row("-", "", str(error), hint)], hint=hint)
-    return Group(name, [_add_place(one) for one in agents], _marked(agents), way)
+    return Group(name, [_add_place(agent_row) for agent_row in agents], _find_marked(agents), way)
 
 
-def _colour(table: list[TableLine]) -> list[LineParts]:
+def _colour_lines(table: list[TableLine]) -> list[LineParts]:
     return [(style_text(line.text, fg=_COLOURS.get(line.state)),) for line in table]
 
 
-def _marked(agents: list[status_details.StatusRow]) -> set[str]:
-    """Return the names of the agents that have warnings."""
-    return {one.row.agent for one in agents if "log" in one.details and _list_warnings(one)}
+def _find_marked(agents: list[StatusRow]) -> set[str]:
+    """Return the names of agents with warnings."""
+    return {
+        agent_row.row.agent
+        for agent_row in agents
+        if "log" in agent_row.details and _list_warnings(agent_row)
+    }
 
 
-def _lead_to(one: status_details.StatusRow, way: str) -> status_details.StatusRow:
-    """Return the agent's row, with a `cd` to its project before the next command."""
-    command = one.row.command
-    row = replace(one.row, command=f"{way}{command}") if _is_command(command) else one.row
-    return status_details.StatusRow(row, one.details)
+def _lead_to(agent_row: StatusRow, way: str) -> StatusRow:
+    """Return the agent's row. Its next command starts with a `cd` to the project."""
+    command = agent_row.row.command
+    row = (
+        replace(agent_row.row, command=f"{way}{command}") if _is_command(command) else agent_row.row
+    )
+    return StatusRow(row, agent_row.details)
 
 
 def _is_command(text: str) -> bool:
-    """Return whether the next step is a command rather than advice that mentions one."""
+    """Return whether the next step is a command rather than advice that mentions a command."""
     return text.startswith("rekindle ")
 
 
-def _read_all_of(folder: Path) -> list[status_details.StatusRow]:
+def _read_all_of(folder: Path) -> list[StatusRow]:
     project = config.load_project(folder)
-    read, _seconds = _make_reader(project, list(project.manifest.agents))
+    read, _seconds = _make_reader(project, project.declared_agents)
     return read()
 
 
-def _make_reader(
-    project: Project, names: list[str]
-) -> tuple[Callable[[], list[status_details.StatusRow]], float]:
+def _make_reader(project: Project, names: list[str]) -> tuple[Callable[[], list[StatusRow]], float]:
     """Return a function that reads the agents, and the `--watch` interval in seconds."""
     if project.settings.fleet is not None:
         fleet = open_fleet(project, project.settings.fleet)
@@ -182,30 +189,31 @@ def _make_reader(
     return lambda: files.read(names), STATUS_POLL_SECONDS
 
 
-def _render_screen(agents: list[status_details.StatusRow], now: datetime) -> list[LineParts]:
+def _render_screen(agents: list[StatusRow]) -> list[LineParts]:
     """Return the lines of the status screen."""
+    now = clock.read_clock()
     if not agents:
         return [("No agents yet. Next: `rekindle init AGENT`.",)]
     if len(agents) == 1:
         return render_agent(agents[0], now)
-    shown = [_add_place(one) for one in agents]
-    table = render_table(shown, now, read_terminal_size().columns, _marked(agents))
-    return _colour([*table, *_list_changed_settings(agents)])
+    shown = [_add_place(agent_row) for agent_row in agents]
+    table = render_table(shown, now, read_terminal_size().columns, _find_marked(agents))
+    return _colour_lines([*table, *_list_changed_settings(agents)])
 
 
-def _add_place(one: status_details.StatusRow) -> AgentRow:
-    """Return the row with the error as its reason, or with the agent's host added to its reason."""
-    row, listed = one.row, one.details.get("fleet")
-    if "error" in one.details:
-        return replace(row, reason=one.details["error"])
+def _add_place(agent_row: StatusRow) -> AgentRow:
+    """Return the row with a reason that is the error, or that includes the agent's host."""
+    row, listed = agent_row.row, agent_row.details.get("fleet")
+    if "error" in agent_row.details:
+        return replace(row, reason=agent_row.details["error"])
     if listed and listed["host"] != "-":
         return replace(row, reason=", ".join(filter(None, (row.reason, f"host {listed['host']}"))))
     return row
 
 
-def render_agent(one: status_details.StatusRow, now: datetime) -> list[LineParts]:
+def render_agent(agent_row: StatusRow, now: datetime) -> list[LineParts]:
     """Return the lines that describe one agent in detail."""
-    row, details = one.row, one.details
+    row, details = agent_row.row, agent_row.details
     reason = f": {row.reason}" if row.reason else ""
     lines: list[LineParts] = [
         (style_text(row.agent, bold=True), f"  ({row.harness})"),
@@ -215,17 +223,18 @@ def render_agent(one: status_details.StatusRow, now: datetime) -> list[LineParts
         lines.append((f"          → {row.next_step}",))
     if details.get("fleet"):
         lines.append((f"  fleet:  {_render_fleet(details)}",))
+    lines += [(line,) for line in schedule_lines.render_schedule_lines(details)]
     if "error" in details:
         lines.append((style_text(f"  ! {details['error']}", fg="yellow"),))
         lines.append((f"  → {details['hint']}",))
     if "log" in details:
-        lines += [(line,) for line in _list_known(one, now)]
-        lines += [(style_text(line, fg="yellow"),) for line in _list_attention(one)]
+        lines += [(line,) for line in _list_known(agent_row, now)]
+        lines += [(style_text(line, fg="yellow"),) for line in _list_attention(agent_row)]
     return lines
 
 
-def _list_known(one: status_details.StatusRow, now: datetime) -> Iterator[str]:
-    row, details = one.row, one.details
+def _list_known(agent_row: StatusRow, now: datetime) -> Iterator[str]:
+    row, details = agent_row.row, agent_row.details
     if row.state != "done":
         yield f"  next:   {row.next_action or 'its task: there is no relay yet'}"
     stale = f", {row.stale_loops} stale" if row.stale_loops else ""
@@ -241,22 +250,28 @@ def _list_known(one: status_details.StatusRow, now: datetime) -> Iterator[str]:
     if row.refused:
         calls = render_count(row.refused, "tool call")
         yield f"  refused: {calls} in this run; see `rekindle events {row.agent}`"
+    for refused in details["refused_hosts"]:
+        yield f"  refused: {refused['host']}, by the sandbox; to allow it: {refused['allow']}"
     if relay := details["relay"]:
         when = render_age_of(relay["committed"], now)
         yield f"  relay:  ~{render_count(relay['tokens'], 'token')}, by {relay['by']}, {when}"
+    if workspace := details.get("workspace"):
+        missing = "" if workspace["is_complete"] else " (not created yet)"
+        yield f"  folder: {to_one_line(workspace['folder'])}{missing}"
+        yield f"  branch: {workspace['branch']}"
     for process in details.get("kept", ()):
         age = render_age_of(process["since"], now)
         yield f"  kept:   {process['command']} (pid {process['pid']}, started {age})"
 
 
-def _list_attention(one: status_details.StatusRow) -> Iterator[str]:
+def _list_attention(agent_row: StatusRow) -> Iterator[str]:
     """Yield the questions that do not block the agent, then its warnings."""
-    for asked in one.details["questions"]:
-        if asked["command"] == one.row.command:
-            continue  # already shown below the state
-        step = render_command(asked["command"], asked["others"])
-        yield f"  ? {to_one_line(asked['text'], QUESTION_WIDTH)}: {step}"
-    for line in _list_warnings(one):
+    for question in agent_row.details["questions"]:
+        if question["command"] == agent_row.row.command:
+            continue  # Already shown below the state.
+        step = render_command(question["command"], question["others"])
+        yield f"  ? {to_one_line(question['text'], QUESTION_WIDTH)}: {step}"
+    for line in _list_warnings(agent_row):
         yield f"  ! {line}"
 
 
@@ -300,11 +315,11 @@ def _render_fullness(window: WindowFigures, run: dict[str, Any]) -> str:
 def _render_spending(
     spend: SpendFigures, run: dict[str, Any], budget: dict[str, Any] | None, now: datetime
 ) -> str:
-    """Return what the run has spent, and the limit of each amount."""
+    """Return the run's spending, each amount with its limit."""
     cap = budget or {}
     hours = (now - run["run_began"]).total_seconds() / SECONDS_AN_HOUR if run["run_began"] else 0
     of_usd = f" of ${spend.usd_cap:g}" if spend.usd_cap else ""
-    has_money = bool(spend.usd.value or of_usd)  # programs without known prices have no cost
+    has_money = bool(spend.usd.value or of_usd)  # Programs without known prices have no cost.
     parts = []
     if usd := render_usd([spend.usd]):
         parts.append(f"{usd}{of_usd}")
@@ -318,17 +333,18 @@ def _render_spending(
     return ", ".join(parts)
 
 
-def _has_changed_settings(one: status_details.StatusRow) -> bool:
+def _has_changed_settings(agent_row: StatusRow) -> bool:
     # An agent that has never been active is still being set up.
-    return bool(one.details.get("settings_changed") and one.row.last_active)
+    return bool(agent_row.details.get("settings_changed") and agent_row.row.last_active)
 
 
-def _list_changed_settings(agents: list[status_details.StatusRow]) -> list[TableLine]:
-    """Return a line that names stopped agents with settings to accept; empty if there are none."""
+def _list_changed_settings(agents: list[StatusRow]) -> list[TableLine]:
+    """Return a line that names stopped agents with changed settings, or "" if there are none."""
     names = [
-        one.row.agent
-        for one in agents
-        if _has_changed_settings(one) and not (one.details["run"] or {}).get("supervised")
+        agent_row.row.agent
+        for agent_row in agents
+        if _has_changed_settings(agent_row)
+        and not (agent_row.details["run"] or {}).get("supervised")
     ]
     if not names:
         return []
@@ -336,16 +352,16 @@ def _list_changed_settings(agents: list[status_details.StatusRow]) -> list[Table
     return [TableLine(f"! {', '.join(names)}: {_CHANGED_SETTINGS}; `{command}` accepts it")]
 
 
-def _list_warnings(one: status_details.StatusRow) -> list[str]:
-    row = one.details
-    warnings = _list_file_warnings(one)
-    if _has_changed_settings(one):
+def _list_warnings(agent_row: StatusRow) -> list[str]:
+    row = agent_row.details
+    warnings = [*_list_file_warnings(agent_row), *row.get("schedule", {}).get("warnings", ())]
+    if _has_changed_settings(agent_row):
         command = "restart" if row["run"] and row["run"]["supervised"] else "run"
         warnings.append(
             f"{_CHANGED_SETTINGS}: {'; '.join(row['settings_changed'])};"
-            f" `rekindle {command} {one.row.agent}` accepts it"
+            f" `rekindle {command} {agent_row.row.agent}` accepts it"
         )
-    if row["run"] and row["run"]["hurried"] and one.row.state != "done":
+    if row["run"] and row["run"]["hurried"] and agent_row.row.state != "done":
         warnings.append("its cycles take less than a minute: give it larger steps")
     if row["run"] and window_rule.is_too_many(row["run"]["handoffs"]):
         warnings.append("its cycles repeatedly outgrow the context window: split the work")
@@ -359,13 +375,13 @@ def _list_warnings(one: status_details.StatusRow) -> list[str]:
         warnings.append(
             f"its work could not be pushed, and exists only on host {unpushed['host']}: {words}"
         )
-    if one.row.stale_loops:
+    if agent_row.row.stale_loops:
         warnings.append("it has stale loops: finish them, or use `rekindle resolve ID REASON`")
     return warnings
 
 
-def _list_file_warnings(one: status_details.StatusRow) -> list[str]:
-    warnings, row = [], one.details
+def _list_file_warnings(agent_row: StatusRow) -> list[str]:
+    warnings, row = [], agent_row.details
     relay = row["relay"]
     if relay and relay["over_cap"]:
         warnings.append("the relay is over its cap even after trimming: shorten its Next Action")

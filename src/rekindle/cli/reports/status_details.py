@@ -1,4 +1,4 @@
-"""Read the rows of `rekindle status` and their details from files or from a fleet."""
+"""Read the `rekindle status` rows and their details from files or from a fleet."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from rekindle.cli.options import adopt_edits
+from rekindle.cli.reports import schedule_lines
+from rekindle.cli.reports.status_row import StatusRow
 from rekindle.config import Project
-from rekindle.documents.screens.agent_row import AgentRow
 from rekindle.errors import RekindleError
 from rekindle.flows.operator.read_rows import (
     RowReader,
@@ -24,15 +25,18 @@ from rekindle.policy.operator.build_row import (
 from rekindle.policy.projection import sessions
 from rekindle.policy.projection.projection import Projection
 from rekindle.policy.projection.sessions import LaunchRecord
+from rekindle.policy.sandbox.allowed_hosts import render_permission
 from rekindle.policy.settings.runtime_settings import FLEET_STATUS_AGENTS
 from rekindle.policy.stall import stall_response
 from rekindle.stores.files import (
     FileStore,
     folder_check,
 )
+from rekindle.stores.folders.private_files import render_path
 from rekindle.stores.log.view import AgentView
 from rekindle.system import clock
 from rekindle.wiring.access import trust_checks
+from rekindle.wiring.agent_workspaces import find_workspace
 from rekindle.wiring.open_store import open_store
 
 if TYPE_CHECKING:
@@ -40,22 +44,10 @@ if TYPE_CHECKING:
     from rekindle.fleet.engine.agent_client import ListedAgent
 
 
-class StatusRow(msgspec.Struct, frozen=True):
-    """An agent as shown by `rekindle status`."""
-
-    row: AgentRow
-    details: dict[str, Any] = {}
-    """Details that only `rekindle status` shows; empty if the agent's files could not be read."""
-
-    def as_json(self) -> dict[str, Any]:
-        row: dict[str, Any] = msgspec.to_builtins(self.row, builtin_types=(datetime,))
-        return row | self.details
-
-
 def read_fleet_rows(
     project: Project, store: "FleetStore", names: Sequence[str], now: datetime
 ) -> list[StatusRow]:
-    """Return the agents on a fleet; details are queried only if there are few agents."""
+    """Return the agents on a fleet. Details are queried only if there are few agents."""
     asks = len(names) <= FLEET_STATUS_AGENTS
     listed, files = store.listed(names if asks else ()), open_store(project)
     return [
@@ -79,7 +71,10 @@ def _make_new_row(project: Project, name: str, *, lives_here: bool) -> StatusRow
 def _make_fleet_row(
     project: Project, store: "FleetStore", name: str, listed: "ListedAgent", now: datetime | None
 ) -> StatusRow:
-    """Return the row of an agent on a fleet; without `now`, only from the engine's agent list."""
+    """Return the row for an agent on a fleet.
+
+    Without `now`, the row contains only facts from the engine's list of agents.
+    """
     entry = project.manifest.agents[name]
     row = build_listed_row(name, entry.harness, listed.state, listed.cycle, listed.why)
     fleet = {"fleet": msgspec.to_builtins(listed)}
@@ -88,7 +83,7 @@ def _make_fleet_row(
     try:
         state = store.kept(name)
     except RekindleError as error:
-        # The details could not be queried, but the engine's list still has some facts.
+        # The details could not be queried, but the engine's list contains some facts.
         return StatusRow(row, fleet | {"error": str(error), "hint": error.hint})
     projection, is_kept = state.projection, store.is_kept_alive(state)
     inputs = RowInputs(
@@ -106,7 +101,7 @@ def _make_fleet_row(
 
 
 class FileRowReader:
-    """Reads the agents of a project; an agent is reread only if its files have changed."""
+    """Reads a project's agents. An agent is read again only if its files have changed."""
 
     def __init__(self, project: Project, store: FileStore) -> None:
         runtime = project.settings.runtime
@@ -118,9 +113,10 @@ class FileRowReader:
         self._shown: dict[str, tuple[RowReading, StatusRow]] = {}
 
     def read(self, names: Sequence[str]) -> list[StatusRow]:
-        return [self._read(name) for name in names]
+        rows = [self._read_row(name) for name in names]
+        return schedule_lines.add_schedules(self._project, rows)
 
-    def _read(self, name: str) -> StatusRow:
+    def _read_row(self, name: str) -> StatusRow:
         reading = self._rows.read(name)
         before, shown = self._shown.get(name, (None, None))
         if shown is None or reading is not before:
@@ -150,7 +146,7 @@ def _make_file_row(project: Project, store: FileStore, reading: RowReading) -> S
     try:
         return StatusRow(reading.row, _collect_facts(project, store, reading, reading.view))
     except RekindleError as error:
-        # Only the details could not be read; the row is complete.
+        # Only the details could not be read. The row is complete.
         return StatusRow(reading.row, {"error": str(error), "hint": error.hint})
 
 
@@ -182,6 +178,20 @@ def _collect_facts(
         "generation": projection.gen,
         "host": owner.host if owner else None,
         "kept": _list_background(store, name),
+        "workspace": _describe_workspace(project, name),
+    }
+
+
+def _describe_workspace(project: Project, name: str) -> dict[str, Any] | None:
+    """Return where the agent's own clone or work tree is, or None if it has none."""
+    workspace = find_workspace(project, name)
+    if workspace is None:
+        return None
+    return {
+        "kind": workspace.checkout.kind,
+        "folder": render_path(workspace.folder),
+        "branch": workspace.checkout.branch,
+        "is_complete": workspace.exists,
     }
 
 
@@ -191,34 +201,34 @@ def _list_background(store: FileStore, name: str) -> list[dict[str, Any]]:
     if not processes:
         return []
     return [
-        {"pid": one.pid, "command": one.command, "since": one.since}
-        for one in processes
-        if _is_alive(one.process)
+        {"pid": background.pid, "command": background.command, "since": background.since}
+        for background in processes
+        if _is_alive(background.process)
     ]
 
 
 def _collect_known(
     project: Project,
     name: str,
-    found: Projection,
+    projection: Projection,
     committed: Projection,
     now: datetime,
     *,
     supervised: bool,
     file: str,
 ) -> dict[str, Any]:
-    """Return the details that are known both for agents on this host and for agents on a fleet."""
+    """Return the details that are available both on this host and on a fleet."""
     standing = committed.documents.get("relay")
     entry = project.manifest.agents[name]
-    run = _describe_run(found, supervised=supervised) | {
+    run = _describe_run(projection, supervised=supervised) | {
         "handoffs": window_rule.count_handoffs(
-            sessions.select_cycle_launches(found.attempts, found.cycle).values()
+            sessions.select_cycle_launches(projection.attempts, projection.cycle).values()
         ),
         "handed_off_at": window_rule.find_threshold(entry.handover, project.settings.runtime.relay),
     }
     return {
         "budget": msgspec.to_builtins(entry.budget) if entry.budget else None,
-        "run": run if found.attempts else None,
+        "run": run if projection.attempts else None,
         "relay": {
             "committed": standing.ts,
             "by": standing.by,
@@ -228,9 +238,13 @@ def _collect_known(
         }
         if standing
         else None,
-        "questions": _list_questions(found, now),
-        "unpushed": _find_unpushed(found),
-        "may_miss_stop": found.may_miss_stop,
+        "questions": _list_questions(projection, now),
+        "refused_hosts": [
+            {"host": host, "allow": render_permission(host)}
+            for host in projection.run.list_refused_hosts()
+        ],
+        "unpushed": _find_unpushed(projection),
+        "may_miss_stop": projection.may_miss_stop,
     }
 
 
@@ -242,17 +256,17 @@ def _list_questions(projection: Projection, now: datetime) -> list[dict[str, Any
 
     return [
         {
-            "id": one.question,
-            "text": one.text,
-            "command": answers.render_answer_command(one),
-            "others": answers.list_other_answers(one),
+            "id": question.question,
+            "text": question.text,
+            "command": answers.render_answer_command(question),
+            "others": answers.list_other_answers(question),
         }
-        for one in questions.list_open_questions(projection, now)
+        for question in questions.list_open_questions(projection, now)
     ]
 
 
 def _find_unpushed(projection: Projection) -> dict[str, Any] | None:
-    """Return since when and why the work is unpushed, or None if it was pushed."""
+    """Return when and why a push failed, or None if all work was pushed."""
     unpushed = projection.unpushed
     return (
         {"since": unpushed.ts, "host": projection.moved.host, "reason": unpushed.words}

@@ -40,16 +40,16 @@ _SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3_600, "d": 86_400, "w": 604_800}
     help="Show only turns after this time: 2h, 3d, 2026-01-31, 2026-01-31T06:00.",
 )
 @click.option(
-    "--session", metavar="ID", help="Show only this session; the start of its id is enough."
+    "--session", metavar="ID", help="Show only this session. A prefix of its id is enough."
 )
 @last_option
 @json_option
 def transcript(
     agent: str | None, since: str | None, session: str | None, last: int, as_json: bool
 ) -> None:
-    """Print what was said and done in the sessions of AGENT, newest last, for every CLI.
+    """Print the conversations from AGENT's sessions, newest last. This works for any CLI.
 
-    With --json, each line is one turn. Sessions that the CLI has deleted are included.
+    With --json, each line is one turn. The output includes sessions that the CLI has deleted.
     """
     project, store, name = open_files(agent)
     after = _parse_since(since, clock.read_clock()) if since else None
@@ -63,10 +63,10 @@ def transcript(
         raise NotFoundError(
             f"{name} has no transcript {where}",
             hint=f"`rekindle run {name}` archives transcripts; for sessions that you start "
-            "yourself, run `rekindle hooks install`, so that the watchdog or this command can "
+            "yourself, run `rekindle hooks install`, so the watchdog or this command can "
             "archive them",
         )
-    selected.sort(key=lambda one: one[1].at)
+    selected.sort(key=lambda item: item[1].at)
     _print_turns(selected[-last:] if last else selected, as_json=as_json)
 
 
@@ -97,7 +97,7 @@ def _parse_since(since: str, now: datetime) -> datetime:
             return now - timedelta(seconds=int(ago[1]) * _SECONDS[ago[2]])
         return datetime.fromisoformat(since.strip()).astimezone(UTC)
     except OverflowError:
-        return datetime.min.replace(tzinfo=UTC)  # a time before that of any turn
+        return datetime.min.replace(tzinfo=UTC)  # earlier than any turn
     except ValueError as error:
         raise UsageError(
             f"{since[:QUOTED_CHARACTERS]!r} is not a time",
@@ -109,4 +109,4 @@ def _is_after(at: str, after: datetime) -> bool:
     try:
         return datetime.fromisoformat(at) >= after
     except (ValueError, TypeError):
-        return True  # turns without a time are always shown
+        return True  # Turns without a time are always shown.

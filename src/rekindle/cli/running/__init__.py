@@ -1,1 +1,1 @@
-"""Commands that start, stop and steer agents."""
+"""Commands that start, stop and control agents."""

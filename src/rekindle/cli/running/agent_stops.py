@@ -1,4 +1,4 @@
-"""Stop agents on this host or on a fleet, and end the processes that they leave running."""
+"""Stop agents on this host or on a fleet, and end the processes that they left running."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -32,7 +32,7 @@ from rekindle.thresholds import screens
 
 
 class PendingStop(Protocol):
-    """A recorded stop, and the supervisor that must exit because of it."""
+    """Recorded stop, and the supervisor that must exit because of it."""
 
     def has_ended(self) -> bool: ...
 
@@ -41,7 +41,7 @@ class PendingStop(Protocol):
 
 
 class _FleetStop:
-    """The stop of an agent on a fleet; the engine records it and delivers it to the host."""
+    """Stop for an agent on a fleet. The engine records it and sends it to the agent's host."""
 
     def __init__(self, store: AgentStore, agent: str) -> None:
         self._store, self._agent = store, agent
@@ -60,15 +60,18 @@ class _FleetStop:
         return not self._store.is_supervised(self._agent)
 
     def kill(self) -> None:
-        """Wait longer: the agent's host stops the agent, and needs time to receive the command."""
+        """Wait longer, because the agent's host may not have received the command yet."""
         wait_until(self.has_ended, screens.STOP_WAIT_SECONDS - screens.STOP_SUPERVISOR_SECONDS)
 
     def require_stop_record(self) -> None:
-        """Do nothing: the engine has already confirmed the stop."""
+        """Do nothing, because the engine has already confirmed the stop."""
 
 
 def end_background(store: AgentStore, name: str, *, was_killed: bool = False) -> None:
-    """End the processes that a killed supervisor left; on a fleet, each host does this itself."""
+    """End the processes that a killed supervisor left running.
+
+    On a fleet, each host does this itself.
+    """
     patience = screens.STOP_KILLED_SECONDS if was_killed else STOP_SECONDS
     if not isinstance(store, FileStore):
         return
@@ -76,8 +79,7 @@ def end_background(store: AgentStore, name: str, *, was_killed: bool = False) ->
         with suppress(SupervisedError), store.supervising(name):
             _end_background(store, name, patience)
     except (ConfinedError, StoreError):
-        # If the disk does not let this process take the lock, no other supervisor can take it
-        # either.
+        # A disk error that keeps this process from taking the lock also stops any other supervisor.
         if not store.is_supervised(name):
             with suppress(ConfinedError, StoreError):
                 _end_background(store, name, patience)
@@ -85,7 +87,8 @@ def end_background(store: AgentStore, name: str, *, was_killed: bool = False) ->
 
 def _end_background(store: FileStore, name: str, patience: float) -> None:
     processes, project, attempts = HostProcesses(), store.root.project, {}
-    with suppress(DocumentError):  # the agent may have damaged its log; other records remain
+    # The agent may have damaged its log, but other records still exist.
+    with suppress(DocumentError):
         attempts = store.read(name).projection.attempts
     end_all_processes(project, name, processes, attempts, patience=patience)
     for mark in launch_processes.find_marks(project, name):
@@ -93,14 +96,14 @@ def _end_background(store: FileStore, name: str, patience: float) -> None:
 
 
 def make_stop(store: AgentStore, agent: str) -> "AgentStopper | _FleetStop":
-    """Return an object that stops the agent, on this host or on a fleet."""
+    """Return an object that stops the agent on this host or on a fleet."""
     if isinstance(store, FileStore):
         return AgentStopper(store, agent, clock.read_clock)
     return _FleetStop(store, agent)
 
 
 def wait_for_ends(stops: Mapping[str, PendingStop]) -> list[str]:
-    """Wait until the supervisors exit, kill late ones, and return the agents still running."""
+    """Wait for supervisors to exit, kill late ones, and return the agents that still run."""
 
     def find_left() -> list[str]:
         return [name for name, stopping in stops.items() if not stopping.has_ended()]
@@ -114,7 +117,7 @@ def wait_for_ends(stops: Mapping[str, PendingStop]) -> list[str]:
 
 
 def wait_until(has_ended: Callable[[], bool], seconds: float = screens.STOP_WAIT_SECONDS) -> bool:
-    """Wait until a supervisor has exited; return False if it takes longer than `seconds`."""
+    """Wait until a supervisor has exited. Return False after `seconds`."""
     deadline = time.monotonic() + seconds
     while not has_ended():
         if time.monotonic() > deadline:

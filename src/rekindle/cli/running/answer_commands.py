@@ -1,4 +1,4 @@
-"""`rekindle answer`, `approve` and `deny`: answer the questions of agents."""
+"""`rekindle answer`, `approve` and `deny`: answer agents' questions."""
 
 import sys
 import time
@@ -72,20 +72,20 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class WritableStore(Protocol):
-    """A store that this host can write to; on a fleet, the engine writes."""
+    """Store that this host can write to. On a fleet, the engine writes instead."""
 
     def writer(self, agent: str) -> AbstractContextManager["Writer"]: ...
 
 
 class MeantQuestion(NamedTuple):
-    """The agent that the command line selects, and the question to answer."""
+    """Agent that the command line selects, and the question to answer."""
 
     project: Project
     store: AgentStore
     agent: str
     known: Projection
     question: QuestionAsked | None
-    """The question to answer, or None if the agent has no open question."""
+    """Question to answer, or None if the agent has no open question."""
 
 
 @click.command()
@@ -95,10 +95,11 @@ class MeantQuestion(NamedTuple):
 def answer(words: tuple[str, ...], trust: bool, as_json: bool) -> None:
     """Answer a question with one of its choices, or with TEXT for the agent's next cycle.
 
-    AGENT selects the question that this agent waits for. Without ID and AGENT, the only open
-    question is answered; TEXT must then be a single argument with several words: `rekindle answer
-    "Take the second"`. Without an answer, you are asked for it at the terminal. A question can be
-    answered only once. If AGENT has no open question, TEXT is a message to its next cycle.
+    ID selects a question, and AGENT selects the question that this agent is waiting for. Without
+    either, Rekindle answers the only open question. In that case, TEXT must be several words in
+    quotes: `rekindle answer "Take the second"`. Without an answer, Rekindle prompts for one in the
+    terminal. A question can be answered only once. If AGENT has no open question, Rekindle sends
+    TEXT to its next cycle as a message.
     """
     meant, answer_words = _find_question(words)
     text = (
@@ -108,7 +109,7 @@ def answer(words: tuple[str, ...], trust: bool, as_json: bool) -> None:
 
 
 def _prompt_answer(meant: MeantQuestion) -> str:
-    """Ask for the answer at the terminal."""
+    """Prompt for the answer in the terminal."""
     choices = ", ".join(meant.question.choices) if meant.question else "any text"
     if _find_origin() != "terminal":
         if meant.question is None:
@@ -127,7 +128,7 @@ def _prompt_answer(meant: MeantQuestion) -> str:
 @trust_option
 @json_option
 def approve(question: str | None, trust: bool, as_json: bool) -> None:
-    """Answer a question with yes: allow, accept or retry, whichever it offers."""
+    """Answer yes to a question: allow, accept or retry, whichever it offers."""
     _answer_by_choice(question, answers.APPROVALS, trust=trust, as_json=as_json)
 
 
@@ -135,7 +136,7 @@ def approve(question: str | None, trust: bool, as_json: bool) -> None:
 @click.argument("question", required=False, metavar="[ID|AGENT]")
 @json_option
 def deny(question: str | None, as_json: bool) -> None:
-    """Answer a question with no: deny or stop, whichever it offers."""
+    """Answer no to a question: deny or stop, whichever it offers."""
     _answer_by_choice(question, answers.DENIALS, trust=False, as_json=as_json)
 
 
@@ -153,34 +154,40 @@ def _answer_by_choice(
 
 
 def _find_question(words: Sequence[str]) -> tuple[MeantQuestion, Sequence[str]]:
-    """Return the question that the first word selects, and the words that form the answer."""
+    """Return the question that the first word selects, and the words of the answer."""
     require_operator(config.load_project(find_current_folder()))
     project, store, agents = open_agents([])
     now, first = clock.read_clock(), words[0] if words else ""
     numbered = QUESTION_ID.fullmatch(first)
     if first in agents:
-        known = read_known(store, first)
-        asked = questions.list_open_questions(known, now)
-        question = questions.find_blocking_question(known, now) or (asked[-1] if asked else None)
-        return MeantQuestion(project, store, first, known, question), words[1:]
+        projection = read_known(store, first)
+        open_questions = questions.list_open_questions(projection, now)
+        question = questions.find_blocking_question(projection, now) or (
+            open_questions[-1] if open_questions else None
+        )
+        return MeantQuestion(project, store, first, projection, question), words[1:]
     if numbered and numbered[1] in agents:
-        known = read_known(store, numbered[1])
-        if first not in known.questions:
+        projection = read_known(store, numbered[1])
+        if first not in projection.questions:
             raise UnknownQuestionError(first)
-        return MeantQuestion(project, store, numbered[1], known, known.questions[first]), words[1:]
+        return MeantQuestion(
+            project, store, numbered[1], projection, projection.questions[first]
+        ), words[1:]
     if numbered and len(words) > 1:
-        raise UnknownQuestionError(first)  # a mistyped id must not become part of the answer
+        raise UnknownQuestionError(first)  # A mistyped id must not become part of the answer.
     candidates = [
-        MeantQuestion(project, store, name, known, one)
+        MeantQuestion(project, store, name, state, question)
         for name in agents
-        for known in (read_known(store, name),)
-        for one in questions.list_open_questions(known, now)
+        for state in (read_known(store, name),)
+        for question in questions.list_open_questions(state, now)
     ]
     if not candidates:
         raise UnknownQuestionError
     if len(candidates) > 1:
         which = ", ".join(
-            one.question.question for one in candidates[:QUESTIONS_NAMED] if one.question
+            candidate.question.question
+            for candidate in candidates[:QUESTIONS_NAMED]
+            if candidate.question
         )
         raise UsageError("which question? several are open", hint=f"choose one by its id: {which}")
     offered = candidates[0].question.choices if candidates[0].question else ()
@@ -190,108 +197,110 @@ def _find_question(words: Sequence[str]) -> tuple[MeantQuestion, Sequence[str]]:
 
 
 def _is_answer(words: Sequence[str], offered: Sequence[str]) -> bool:
-    """Return whether the words are an answer and cannot be a mistyped agent name."""
+    """Return whether the words are an answer and not a mistyped agent name."""
     text = " ".join(words).strip().casefold()
     is_cap = answers.RAISE_ANSWER in offered and words[0].casefold() == "raise"
     return text in offered or is_cap or (len(words) == 1 and len(text.split()) > 1)
 
 
 def _find_command(meant: MeantQuestion) -> str:
-    """Return the command that continues the agent without an answer, or "" if none is needed."""
+    """Return the command to continue the agent without an answer, or "" if none is needed."""
     is_supervised = meant.store.is_supervised(meant.agent)
     row = build_row(meant.known, RowInputs(clock.read_clock(), is_supervised=is_supervised))
     return "" if row.state == "broken" else row.command
 
 
 def _submit_answer(meant: MeantQuestion, words: str, *, trust: bool, as_json: bool) -> None:
-    """Record an answer, and print what it changes."""
+    """Record an answer and print its effect."""
     if meant.question is None:
         _tell_agent(meant, words, as_json=as_json)
         return
     now = clock.read_clock()
     if reason := answers.explain_closed(meant.known, meant.question, now):
         raise ClosedQuestionError(meant.question.question, reason, _find_command(meant))
-    given = answers.make_answer(meant.known, meant.question, words, now)
-    given = msgspec.structs.replace(
-        given, by=host.identify_user(), host=host.identify_host(), origin=_find_origin()
+    new_answer = answers.make_answer(meant.known, meant.question, words, now)
+    new_answer = msgspec.structs.replace(
+        new_answer, by=host.identify_user(), host=host.identify_host(), origin=_find_origin()
     )
-    if given.choice == answers.ACCEPT and given.effect == "restart":
+    if new_answer.choice == answers.ACCEPT and new_answer.effect == "restart":
         ensure_trust(meant.project, trust=trust)
-        recorded = _accept_settings(meant, given)
+        recorded = _accept_settings(meant, new_answer)
     else:
-        meant.store.submit(meant.agent, given)
-        recorded = _wait_until_recorded(meant, given)
-    if recorded.seq and given.effect in {"restart", "continue"}:
+        meant.store.submit(meant.agent, new_answer)
+        recorded = _wait_until_recorded(meant, new_answer)
+    if recorded.seq and new_answer.effect in {"restart", "continue"}:
         meant.store.prepare_start(meant.agent)
     if as_json:
-        row = {"agent": meant.agent, "question": given.question}
+        row = {"agent": meant.agent, "question": new_answer.question}
         print_json(row | make_answer_row(recorded) | {"is_recorded": bool(recorded.seq)})
         return
     if not recorded.seq:
         echo(f"{meant.agent}: the answer is saved, but the supervisor has not recorded it yet.")
         echo(f"Next: `rekindle questions {meant.agent} --all` shows whether it was accepted.")
         return
-    echo(f"✓ {meant.agent}: {_describe_outcome(given)}")
-    if given.choice == "allow":
+    echo(f"✓ {meant.agent}: {_describe_outcome(new_answer)}")
+    if new_answer.choice == "allow":
         _print_permission(meant)
-    _print_next(meant, given.effect)
+    _print_next(meant, new_answer.effect)
 
 
-def _accept_settings(meant: MeantQuestion, given: QuestionAnswered) -> QuestionAnswered:
-    """Accept the agent's settings and record the answer, as one step.
+def _accept_settings(meant: MeantQuestion, new_answer: QuestionAnswered) -> QuestionAnswered:
+    """Accept the agent's settings and record the answer in one step.
 
-    A supervisor starts the agent as soon as it sees the answer, so the settings must have been
-    accepted by then. An answer that is refused changes nothing.
+    A supervisor starts the agent as soon as it sees the answer, so the settings must be accepted by
+    then. A refused answer changes nothing.
 
     Raises:
         ClosedQuestionError: Another answer, another command or the deadline closed it first.
     """
     if not isinstance(meant.store, WritableStore):
-        meant.store.prepare_start(meant.agent)  # the next start on the fleet uses the new settings
-        meant.store.submit(meant.agent, given)
-        recorded = _wait_until_recorded(meant, given)
+        meant.store.prepare_start(meant.agent)  # The next start on the fleet uses the new settings.
+        meant.store.submit(meant.agent, new_answer)
+        recorded = _wait_until_recorded(meant, new_answer)
         changes = accept_settings(meant.project, meant.agent)
     else:
         with meant.store.writer(meant.agent) as writer:
             writer.fold()
-            judged = answers.judge_answer(writer.projection, given, clock.read_clock())
+            judged = answers.judge_answer(writer.projection, new_answer, clock.read_clock())
             changes = [] if judged.refused else accept_settings(meant.project, meant.agent)
             writer.append(judged)
-            recorded = writer.projection.answers.get(given.question, judged)
+            recorded = writer.projection.answers.get(new_answer.question, judged)
         if judged.refused:
-            raise ClosedQuestionError(given.question, judged.refused)
+            raise ClosedQuestionError(new_answer.question, judged.refused)
     print_changes(meant.agent, changes)
     return recorded
 
 
-def _wait_until_recorded(meant: MeantQuestion, given: QuestionAnswered) -> QuestionAnswered:
-    """Return the answer as recorded in the log; its `seq` is 0 if recording it took too long.
+def _wait_until_recorded(meant: MeantQuestion, new_answer: QuestionAnswered) -> QuestionAnswered:
+    """Return the answer as recorded in the log. Its `seq` is 0 after a timeout.
 
     Raises:
         ClosedQuestionError: Another answer, another command or the deadline closed it first.
     """
     deadline = time.monotonic() + LOCK_WAIT_SECONDS
     while True:
-        known = meant.store.read(meant.agent).projection
-        counts = known.answers.get(given.question)
-        # The text is not compared, because secrets are removed from it before it is recorded.
+        projection = meant.store.read(meant.agent).projection
+        counts = projection.answers.get(new_answer.question)
+        # Do not compare the text, because secrets are removed before it is recorded.
         is_ours = counts is not None and (counts.by, counts.choice, counts.ts) == (
-            given.by,
-            given.choice,
-            given.ts,
+            new_answer.by,
+            new_answer.choice,
+            new_answer.ts,
         )
         if counts is not None and is_ours and counts.seq:
             return counts
-        asked = None if is_ours else known.questions.get(given.question)
-        if asked and (reason := answers.explain_closed(known, asked, clock.read_clock())):
-            raise ClosedQuestionError(given.question, reason)
+        question = None if is_ours else projection.questions.get(new_answer.question)
+        if question and (
+            reason := answers.explain_closed(projection, question, clock.read_clock())
+        ):
+            raise ClosedQuestionError(new_answer.question, reason)
         if time.monotonic() > deadline:
-            return given
+            return new_answer
         time.sleep(STOP_POLL_SECONDS)
 
 
 def _tell_agent(meant: MeantQuestion, words: str, *, as_json: bool) -> None:
-    """Record a message for the next cycle of an agent that has no open question."""
+    """Record a message for the next cycle of an agent without an open question."""
     answers.require_own_words(words)
     if words.casefold() in answers.ANSWERS:
         command = _find_command(meant)
@@ -308,8 +317,8 @@ def _tell_agent(meant: MeantQuestion, words: str, *, as_json: bool) -> None:
         )
     meant.store.create(meant.agent)
     now = clock.read_clock()
-    wanted = runs.make_desired_event(meant.known.run, "running", now)
-    meant.store.submit(meant.agent, PersonAnswered(ts=now, text=words), wanted)
+    desired = runs.make_desired_event(meant.known.run, "running", now)
+    meant.store.submit(meant.agent, PersonAnswered(ts=now, text=words), desired)
     meant.store.prepare_start(meant.agent)
     if as_json:
         print_json({"agent": meant.agent, "question": None, "text": words})
@@ -333,7 +342,7 @@ def _describe_outcome(answer: QuestionAnswered) -> str:
 
 
 def _print_permission(meant: MeantQuestion) -> None:
-    """Print the manifest lines that permit the call; an answer alone does not permit it."""
+    """Print the manifest lines that permit the call. An answer alone does not."""
     manifest = meant.project.manifest
     name = manifest.agents[meant.agent].persona or AgentDefaults().persona
     persona = manifest.personas.get(name) or Persona()
@@ -352,7 +361,7 @@ def _print_permission(meant: MeantQuestion) -> None:
 
 
 def _print_next(meant: MeantQuestion, effect: AnswerEffect) -> None:
-    """Print the command that starts the agent, unless it is supervised or the run is over."""
+    """If the agent must be started, print the command for it."""
     if effect not in {"stop", "finish"} and not meant.store.is_supervised(meant.agent):
         name = meant.agent
         echo(f"Next: `rekindle run {name}`, or `rekindle up {name}` to run it in the background.")

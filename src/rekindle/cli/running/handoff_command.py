@@ -1,4 +1,4 @@
-"""`rekindle handoff`: continue an agent's work in a fresh session, with a checkpoint."""
+"""`rekindle handoff`: continue an agent's work in a fresh session, from a checkpoint."""
 
 import click
 
@@ -18,10 +18,10 @@ from rekindle.wiring.open_store import find_harness
 @click.argument("agent", required=False)
 @json_option
 def handoff(agent: str | None, as_json: bool) -> None:
-    """Continue AGENT's work in a fresh session, which gets a checkpoint of what was done.
+    """Continue AGENT's work in a fresh session, which starts from a checkpoint.
 
-    The current session is stopped between two tool calls, so that no call is interrupted; a session
-    in a terminal is stopped at its user's next prompt.
+    The current session stops between two tool calls, so no call is interrupted. A session in a
+    terminal stops at the user's next prompt.
     """
     project, store, name = open_agent(agent, operator=True)
     projection = store.read(name).projection
@@ -33,7 +33,7 @@ def handoff(agent: str | None, as_json: bool) -> None:
         )
     entry = project.manifest.agents[name]
     stays = entry.mode == "stay"
-    launch = next(mark for mark, one in projection.attempts.items() if one is newest)
+    launch = next(mark for mark, attempt in projection.attempts.items() if attempt is newest)
     is_heard = bool(sessions.find_launched_session(projection.lives, launch))
     if find_harness(project, name).brake(interactive=stays) is None or not is_heard:
         where = " in a terminal" if stays else ""
@@ -48,7 +48,7 @@ def handoff(agent: str | None, as_json: bool) -> None:
     if as_json:
         print_json({"agent": name, "asked": "handoff"})
         return
-    when = "at its user's next prompt" if stays else "between two tool calls"
+    when = "at the user's next prompt" if stays else "between two tool calls"
     echo(f"✓ {name}: its session will stop {when}; a fresh one continues with a checkpoint")
     echo(
         f"Next: `rekindle events -f {name}` shows the handoff. If the session exits first, no "

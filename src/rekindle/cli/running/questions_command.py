@@ -49,15 +49,15 @@ QUESTION_ID = re.compile(r"(.+)-[0-9]+")
 def questions(agent: str | None, every: bool, as_json: bool) -> None:
     """Show the agents' questions, each with the command that answers it.
 
-    With AGENT, or in the folder of one agent (`dir:`), only its questions are shown; with ID, only
-    that question, even if it is closed. A question whose deadline has passed is shown as unanswered
-    until you start the agent again.
+    With AGENT, or in an agent's own folder (`dir:`), only that agent's questions are shown. With
+    ID, only that question is shown, even if it is closed. A question whose deadline has passed is
+    shown as unanswered until you start the agent again.
     """
-    numbered, known = (
+    numbered, agents = (
         QUESTION_ID.fullmatch(agent or ""),
         config.load_project(find_current_folder()).manifest.agents,
     )
-    question = agent if numbered and numbered[1] in known and agent not in known else None
+    question = agent if numbered and numbered[1] in agents and agent not in agents else None
     named = numbered[1] if numbered and question else agent
     _project, store, names = open_agents([named] if named else [], by_folder=True)
     now = clock.read_clock()
@@ -78,19 +78,19 @@ def questions(agent: str | None, every: bool, as_json: bool) -> None:
         _print_question(row, now)
 
 
-def describe_questions(known: Projection, now: datetime) -> list[dict[str, Any]]:
+def describe_questions(projection: Projection, now: datetime) -> list[dict[str, Any]]:
     """Return the questions in an agent's projection as JSON objects, oldest first."""
-    asked = sorted(known.questions.values(), key=lambda one: one.seq)
-    return [_make_row(known, one, now) for one in asked]
+    in_order = sorted(projection.questions.values(), key=lambda question: question.seq)
+    return [_make_row(projection, question, now) for question in in_order]
 
 
-def _make_row(known: Projection, question: QuestionAsked, now: datetime) -> dict[str, Any]:
-    state = policy.find_question_state(known, question, now)
-    answer = known.answers.get(question.question)
-    is_news = question.seq > max(known.run.wanted, known.run.restarted)
+def _make_row(projection: Projection, question: QuestionAsked, now: datetime) -> dict[str, Any]:
+    state = policy.find_question_state(projection, question, now)
+    answer = projection.answers.get(question.question)
+    is_news = question.seq > max(projection.run.wanted, projection.run.restarted)
     return {
         "id": question.question,
-        "agent": known.agent,
+        "agent": projection.agent,
         "about": question.about,
         "text": question.text,
         "request": question.request,

@@ -35,7 +35,9 @@ from rekindle.wiring.access.trust_checks import (
 )
 
 _Restart = Literal["supervised", "unsupervised", "new", "done", "stopped"]
-"""Result of a restart request: what restarts the agent, or that nothing can."""
+"""Result of a restart request: whether the agent has a supervisor, or why it cannot be
+restarted.
+"""
 _NOTHING_TO_RESTART: dict[_Restart, str] = {
     "new": "it was never started",
     "done": "its work is done",
@@ -49,10 +51,10 @@ _NOTHING_TO_RESTART: dict[_Restart, str] = {
 @trust_option
 @json_option
 def restart(agents: tuple[str, ...], fresh: bool, trust: bool, as_json: bool) -> None:
-    """Restart AGENTS now: from safe mode, from a wait, or from their current work.
+    """Restart AGENTS now, whether they are in safe mode, waiting or working.
 
-    What the run has spent still counts toward its budget; if the run was over, a new one starts at
-    zero. Use `run` or `up` for an agent that is stopped, or whose work is done.
+    The run's earlier spending still counts toward its budget. If the run was over, a new one starts
+    at zero. If an agent is stopped or its work is done, use `run` or `up` instead.
     """
     project = config.load_project(find_current_folder())
     require_operator(project)
@@ -63,7 +65,7 @@ def restart(agents: tuple[str, ...], fresh: bool, trust: bool, as_json: bool) ->
     failed = []
     for name in names:
         try:
-            restarted[name] = _restart(project, name, fresh=fresh)
+            restarted[name] = _request_restart(project, name, fresh=fresh)
         except RekindleError as error:
             failed.append(error)
     _print_restarted(restarted, as_json=as_json, is_list=len(names) > 1, fresh=fresh)
@@ -73,9 +75,9 @@ def restart(agents: tuple[str, ...], fresh: bool, trust: bool, as_json: bool) ->
         raise failed[0]
 
 
-def _restart(project: Project, name: str, *, fresh: bool) -> _Restart:
-    """Request a restart of an agent; return the expected result."""
-    # the operator must first accept the settings of the connection
+def _request_restart(project: Project, name: str, *, fresh: bool) -> _Restart:
+    """Request a restart of an agent, and return the expected result."""
+    # The operator must accept the connection settings first.
     if project.settings.fleet is not None:
         print_changes(name, accept_settings(project, name))
     store = open_store_of(project)
@@ -106,12 +108,12 @@ def _find_nothing_to_restart(
     """Return why the agent cannot be restarted, or None if it can."""
     if store.is_supervised(name):
         return None
-    known = store.read(name).projection if store.exists(name) else None
-    if known is None or (known.run.command is None and not known.attempts):
+    projection = store.read(name).projection if store.exists(name) else None
+    if projection is None or (projection.run.command is None and not projection.attempts):
         return "new"
-    if policy.is_done(known.run):
+    if policy.is_done(projection.run):
         return "done"
-    run = known.run
+    run = projection.run
     holds = run.is_safe or run.is_over or (run.waiting and run.waiting.seq > run.since)
     # A restart of a stopped agent still ends safe mode or a wait, and can choose a fresh session.
     return "stopped" if run.desired == "stopped" and not (holds or fresh) else None
@@ -120,7 +122,7 @@ def _find_nothing_to_restart(
 def _print_restarted(
     restarted: Mapping[str, _Restart], *, as_json: bool, is_list: bool, fresh: bool
 ) -> None:
-    """Print what happens to each agent next, depending on whether it has a supervisor."""
+    """Print what will happen to each agent."""
     if as_json:
         rows = [
             {

@@ -41,7 +41,7 @@ from rekindle.flows.supervisor_ports import (
     SupervisorReport,
     TroubleReport,
 )
-from rekindle.policy.exits import reason_text
+from rekindle.policy.exits import explain_reasons
 from rekindle.policy.exits.stop_reasons import OUTCOMES, STOP_REASONS
 from rekindle.policy.operator.build_row import (
     explain_safe_mode,
@@ -85,7 +85,7 @@ from rekindle.wiring.supervisor_setup import run_supervisor
     is_flag=True,
     help="Exit instead of waiting for a usage limit, an outage or a person.",
 )
-@click.option("--cycles", type=Number(0), help="Number of cycles in this run; 0 means no limit.")
+@click.option("--cycles", type=Number(0), help="Number of cycles in this run, or 0 for no limit.")
 @budget_option
 @click.option(FOR_WATCHDOG, is_flag=True, hidden=True)
 @click.option(FOR_UP, is_flag=True, hidden=True)
@@ -103,24 +103,23 @@ def run(  # noqa: PLR0917 - one parameter per option
 ) -> int:
     """Run AGENT, cycle after cycle, and keep it alive until its work is done.
 
-    Each cycle starts with the relay and ends by writing the next one. The run ends when the command
-    of `until:` passes, or after ten cycles; `cycles:` or --cycles sets another number. If the agent
-    repeats itself, it is told so, then paused; if it waits for you, it is paused until `rekindle
-    answer`.
+    Each cycle starts with the relay and ends by writing the next one. The run ends when the
+    `until:` command succeeds, or after ten cycles. To change that number, use `cycles:` or
+    --cycles. If the agent repeats itself, Rekindle first tells the agent, and then pauses it. If
+    the agent is waiting for you, Rekindle pauses it until you run `rekindle answer`.
 
-    If the process crashes or hangs, Rekindle ends everything that it left running, and starts it
-    again in the same session; if that session cannot be resumed, a fresh one starts with the state
-    of the work. Rekindle waits until a usage limit resets. After launches without progress (a
-    commit, a changed result, a resolved loop, a decision, another next action) it waits longer each
-    time, and finally pauses the run; `--budget none` lifts that limit. If only a person can fix a
-    problem, the agent is in safe mode: nothing runs until you answer its question (`rekindle
-    answer`). Ctrl-C stops the agent; a second Ctrl-C stops it at once. The next `run` continues
-    where it was.
+    If the process crashes or hangs, Rekindle stops everything that the process left running and
+    resumes the session. If the session cannot be resumed, Rekindle starts a fresh one from the
+    recorded state. At a usage limit, Rekindle waits until the limit resets. Progress means a
+    commit, a changed result, a resolved loop, a decision or a different next action. After launches
+    without progress, Rekindle waits longer each time and finally pauses the run. `--budget none`
+    disables that pause. If only a person can fix a problem, the agent enters safe mode. Nothing
+    runs until you answer its question with `rekindle answer`. Ctrl-C stops the agent, and a second
+    Ctrl-C stops it immediately. The next `run` continues where it left off.
 
-    With --json, each event of the log is printed as it happens, as by `rekindle events --json`.
+    With --json, Rekindle prints each log event as it happens, like `rekindle events --json`.
 
-    With `fleet:` in the manifest, a host of the fleet runs the agent, and this command exits at
-    once.
+    With `fleet:` in the manifest, a fleet host runs the agent, and this command exits immediately.
     """
     project = config.load_project(find_current_folder())
     require_operator(project)
@@ -136,11 +135,11 @@ def run(  # noqa: PLR0917 - one parameter per option
         run_on_fleet(project, project.settings.fleet, name, cycles, unbounded=budget == "none")
         return 0
     if is_background:
-        require_trust(project.path)  # `up` or a watchdog started it: there is no person to ask
+        require_trust(project.path)  # `up` or a watchdog started it, so there is no user to ask
     else:
         ensure_trust(project, trust=trust)
     if not (for_watchdog or as_json):
-        with suppress(OSError):  # a closed pipe must not stop the agent
+        with suppress(OSError):  # A closed pipe must not stop the agent.
             _print_exposed(project, name)
     store = open_store(project, say=print_note)
     if not is_background:
@@ -200,7 +199,7 @@ def _print_exposed(project: Project, name: str) -> None:
 
 
 def _render_bounds(project: Project, name: str, *, lifted: bool) -> str:
-    """Return the limits of the run as one line."""
+    """Return the run's limits as one line."""
     cap = project.manifest.agents[name].budget
     ends = budgets.describe_budget(cap) if cap else ""
     bounds = idle.describe_bounds(project.settings.runtime.progress, lifted=lifted)
@@ -208,14 +207,14 @@ def _render_bounds(project: Project, name: str, *, lifted: bool) -> str:
 
 
 def _print_end(store: FileStore, name: str, result: RunResult, *, silent: bool) -> int:
-    """Print how the run ended, and return the matching exit code."""
+    """Print how the run ended, and return the exit code."""
     if result.outcome is None:
         if not silent:
             echo(f"{name}: nothing was started, because the agent was stopped or its run is over")
         return 0
     row, why = OUTCOMES[result.outcome], result.why
     command = _find_next_command(store, name, why)
-    hint = reason_text.render_hint(
+    hint = explain_reasons.render_hint(
         why, name, is_safe=bool(result.safe), is_supervised=False, answer=command
     )
     if result.outcome == "stopped":
@@ -224,7 +223,7 @@ def _print_end(store: FileStore, name: str, result: RunResult, *, silent: bool) 
     else:
         is_between = STOP_REASONS[why].between
         last = "" if is_between or result.last is None else result.last.words
-        words = _count_crashes(store, name, why) or reason_text.explain_reason(
+        words = _count_crashes(store, name, why) or explain_reasons.explain_reason(
             why, result.words or last
         )
         where = f"{'after' if is_between else 'in'} cycle {result.cycle}"
@@ -243,29 +242,29 @@ def _print_end(store: FileStore, name: str, result: RunResult, *, silent: bool) 
 
 
 def _count_crashes(store: FileStore, name: str, why: str) -> str:
-    """Return how often the agent crashed, or "" if crashes are not why it is in safe mode."""
+    """Return the number of crashes, or "" if crashes are not the reason for safe mode."""
     with suppress(RekindleError):
-        known = store.read(name).projection
-        if why == "crash" and known.run.is_safe:
-            return explain_safe_mode(known)
+        projection = store.read(name).projection
+        if why == "crash" and projection.run.is_safe:
+            return explain_safe_mode(projection)
     return ""
 
 
 def _find_next_command(store: FileStore, name: str, why: str) -> str:
-    """Return the command that `status` shows for the agent, or "" if its log cannot be read."""
+    """Return the next command that `status` shows, or "" if the agent's log cannot be read."""
     with suppress(RekindleError):
-        known = store.read(name).projection
-        if why == "stopped" and known.run.is_safe:
-            why = known.run.safe.why
-        return find_next_command(known, clock.read_clock(), why)[0]
+        projection = store.read(name).projection
+        if why == "stopped" and projection.run.is_safe:
+            why = projection.run.safe.why
+        return find_next_command(projection, clock.read_clock(), why)[0]
     return ""
 
 
 def _stop_if_unread(tell: Callable[[SupervisorReport], None]) -> Callable[[SupervisorReport], None]:
-    """Return `tell`, silenced once its output is closed, so that the agent keeps running."""
+    """Return a `tell` that ignores closed output, so the agent keeps running."""
     is_gone = False
 
-    def say(report: SupervisorReport) -> None:
+    def tell_or_stop(report: SupervisorReport) -> None:
         nonlocal is_gone
         if is_gone:
             return
@@ -274,7 +273,7 @@ def _stop_if_unread(tell: Callable[[SupervisorReport], None]) -> Callable[[Super
         except OSError:
             is_gone = True
 
-    return say
+    return tell_or_stop
 
 
 def _follow_log(store: FileStore, name: str) -> EventPrinter:
@@ -284,26 +283,27 @@ def _follow_log(store: FileStore, name: str) -> EventPrinter:
 
 
 def _tell_events(name: str, lines: EventPrinter) -> Callable[[SupervisorReport], None]:
-    """Return a function that prints new events on each report, and warnings to standard error."""
+    """Return a function that prints new events on each report. Warnings go to standard error."""
 
-    def tell(report: SupervisorReport) -> None:
+    def print_events(report: SupervisorReport) -> None:
         if isinstance(report, TroubleReport | SettingsReport):
             _print_warning(name, report)
         _print_new(lines)
 
-    return tell
+    return print_events
 
 
 def _print_new(lines: EventPrinter) -> None:
-    with suppress(OSError, RekindleError):  # a closed pipe or a broken disk must not stop the agent
+    # A closed pipe or a broken disk must not stop the agent.
+    with suppress(OSError, RekindleError):
         lines.print_new()
 
 
 def _make_printer(name: str, bounds: str) -> Callable[[SupervisorReport], None]:
-    """Return a function that prints reports, preceded once by the limits of the run."""
+    """Return a function that prints the run's limits on one line, then each report."""
     has_keyboard = bool(sys.stdin) and sys.stdin.isatty()
 
-    def tell(report: SupervisorReport) -> None:
+    def print_report(report: SupervisorReport) -> None:
         if isinstance(report, TroubleReport | SettingsReport):
             _print_warning(name, report)
             return
@@ -314,7 +314,7 @@ def _make_printer(name: str, bounds: str) -> Callable[[SupervisorReport], None]:
         for line in describe_report(report, name, has_keyboard=has_keyboard):
             echo(*render_line(line, name))
 
-    return tell
+    return print_report
 
 
 def _print_warning(name: str, report: TroubleReport | SettingsReport) -> None:

@@ -1,4 +1,4 @@
-"""`rekindle service`: units that start the daemon with the host, or write scheduled briefs."""
+"""`rekindle service`: system services that start the daemon or write scheduled briefs."""
 
 import os
 import sys
@@ -46,16 +46,16 @@ def service() -> None:
 _kind = click.option(
     "--kind",
     type=click.Choice(["systemd", "launchd"]),
-    help="Service manager. Default: the one of this host.",
+    help="Service manager. Default: this host's service manager.",
 )
 _briefs = click.option(
-    "--briefs", is_flag=True, help="The timer for briefs, instead of the daemon."
+    "--briefs", is_flag=True, help="Install the timer for briefs instead of the daemon."
 )
 _all = click.option(
     "--all",
     "every",
     is_flag=True,
-    help="The daemon for all projects that you trust on this host.",
+    help="Start the daemon for all projects that you trust on this host.",
 )
 
 
@@ -63,16 +63,16 @@ _all = click.option(
 @_kind
 @_briefs
 @_all
-@click.option("--print", "only_print", is_flag=True, help="Print the unit, and write nothing.")
+@click.option("--print", "only_print", is_flag=True, help="Print the unit without writing it.")
 @trust_option
 def install(kind: str | None, briefs: bool, every: bool, only_print: bool, trust: bool) -> None:
     """Write a user unit that starts `rekindle daemon` for this project.
 
-    With --all, the unit starts `rekindle daemon --all`, which also writes the briefs of all
-    projects. With --briefs, it runs `rekindle brief --due` at the time of `runtime: brief: at:`; a
-    daemon does that itself. The command starts nothing and needs no root rights: it prints the
-    commands to run next. The unit contains PATH and similar variables, but no keys or tokens: see
-    the guide.
+    With --all, the unit starts `rekindle daemon --all`, which also writes the briefs for all
+    projects. With --briefs, the unit instead runs `rekindle brief --due` at the time set by
+    `runtime: brief: at:`. You do not need --briefs if a daemon is running, because it writes briefs
+    itself. This command does not start anything and does not need root privileges. It prints the
+    commands to run next. The unit contains PATH and similar variables, but no keys or tokens.
     """
     kind = kind or _KINDS.get(sys.platform, "systemd")
     unit, brief = _choose_service(briefs=briefs, every=every, trust=trust)
@@ -97,12 +97,12 @@ def install(kind: str | None, briefs: bool, every: bool, only_print: bool, trust
         echo(f"Next: launchctl bootstrap gui/$(id -u) {path}")
 
 
-@service.command(short_help="Remove the unit; running agents continue.")
+@service.command(short_help="Remove the unit. Running agents continue.")
 @_kind
 @_briefs
 @_all
 def uninstall(kind: str | None, briefs: bool, every: bool) -> None:
-    """Remove the unit; agents and the daemon continue until you stop them."""
+    """Remove the unit. Agents and the daemon continue until you stop them."""
     kind = kind or _KINDS.get(sys.platform, "systemd")
     unit, brief = _choose_service(briefs=briefs, every=every)
     paths = list(_render_units(kind, unit, brief))
@@ -122,11 +122,11 @@ def uninstall(kind: str | None, briefs: bool, every: bool) -> None:
 def _choose_service(
     *, briefs: bool, every: bool, trust: bool | None = None
 ) -> tuple[units.ServiceUnit, BriefSettings | None]:
-    """Return the unit that the options select; with `trust`, require the project to be trusted."""
+    """Return the unit that the options select. With `trust`, require a trusted project."""
     if every:
         if briefs:
             raise UsageError(
-                "the daemon of all projects writes briefs itself", hint="leave --briefs out"
+                "the daemon for all projects writes briefs itself", hint="leave --briefs out"
             )
         for folder in list_trusted():
             refuse_agent_of(folder, RekindleFolder(folder).names(), "rekindle service")
@@ -142,15 +142,15 @@ def _choose_service(
 def _render_units(
     kind: str, unit: units.ServiceUnit, brief: BriefSettings | None
 ) -> dict[Path, bytes]:
-    """Return the text of each unit file, by path; the last entry is the unit to start."""
+    """Return the text of each unit file, by path. The last entry is the unit to start."""
     path = make_unit_path(kind, unit.name)
     if kind == "launchd":
-        made = (
+        content = (
             units.render_launchd(unit)
             if brief is None
             else units.render_launchd_timer(unit, int(BRIEF_RETRY_SECONDS))
         )
-        return {path: made}
+        return {path: content}
     if brief is None:
         return {path: units.render_systemd(unit).encode()}
     every = f"*:0/{BRIEF_RETRY_SECONDS / 60:.0f}" if brief.on_session_end else ""

@@ -63,14 +63,14 @@ from rekindle.wiring.running_agents import RunningAgents
 @click.command()
 @click.argument("agents", nargs=-1)
 @click.option(
-    "--all", "every", is_flag=True, help="Stop every agent of rekindle.yaml, as `down` does."
+    "--all", "every", is_flag=True, help="Stop every agent in rekindle.yaml, like `down`."
 )
 @json_option
 def stop(agents: tuple[str, ...], every: bool, as_json: bool) -> None:
-    """Stop AGENTS, and keep them stopped until you start them again.
+    """Stop AGENTS and keep them stopped until you start them again.
 
-    A process that does not exit within ten seconds is killed; `rekindle run` continues where it
-    was. Without AGENTS, the only agent is stopped, or the only one that is running.
+    A process that does not exit within ten seconds is killed. `rekindle run` continues where it
+    left off. Without AGENTS, the command stops the only agent, or the only one that is running.
     """
     names = tuple(dict.fromkeys(agents))
     if every and names:
@@ -95,7 +95,7 @@ def _stop_one(agent: str | None, *, as_json: bool) -> None:
         store = _store_to_stop(project, name)
     except UsageError as error:
         if project is None or not find_unnamed_agents(project):
-            raise  # only the operator knows which agent is meant
+            raise  # Only the operator knows which agent to stop.
         stop_without_manifest((), error, every=True, as_json=as_json)
         return
     except (ManifestError, NewerSchemaError, UnknownAgentError, StoreError) as error:
@@ -105,8 +105,8 @@ def _stop_one(agent: str | None, *, as_json: bool) -> None:
     stopping.tell()
     if wait_for_ends({name: stopping}):
         raise AgentError(
-            f"{name} was told to stop, but its supervisor has not exited yet",
-            hint="the stop is recorded: check again with `rekindle status`",
+            f"{name} is stopping, but its supervisor has not exited yet",
+            hint="the stop is recorded; check again with `rekindle status`",
         )
     try:
         end_background(store, name, was_killed=stopping.was_killed)
@@ -131,11 +131,10 @@ def _print_stopped(name: str, *, was_running: bool, as_json: bool) -> None:
 
 
 def load_to_stop() -> Project:
-    """Return the project whose agents are to be stopped, which is normally the nearest one.
+    """Return the project whose agents to stop, which is normally the nearest one.
 
-    If nothing is running in the nearest project and the user has not accepted it, an agent may have
-    created its manifest in a subfolder. In that case, the project further up whose agents are
-    running is returned.
+    An agent may have created a manifest in a subfolder. If nothing is running in the nearest
+    project and the user has not accepted it, return the project further up that has running agents.
 
     Raises:
         ManifestMissingError: Agents are running in a nearer folder whose manifest is missing.
@@ -160,10 +159,10 @@ def load_to_stop() -> Project:
 
 
 def _choose_to_stop(project: Project, agent: str | None) -> str:
-    """Return the named or default agent; if that is ambiguous, the only one running here.
+    """Return the named or default agent, or the only one that is running here.
 
-    The manifest alone cannot decide, because an agent can edit it: it can add other agents, and
-    change their folders.
+    The manifest alone cannot decide, because an agent can edit it to add other agents or change
+    their folders.
     """
     try:
         if agent is None:
@@ -177,14 +176,17 @@ def _choose_to_stop(project: Project, agent: str | None) -> str:
 
 
 def _store_to_stop(project: Project, name: str) -> AgentStore:
-    """Return the agent's store: the files if it is running on this host, even with `fleet:`."""
+    """Return the agent's store.
+
+    If the agent is running on this host, return the store for its local files, even with `fleet:`.
+    """
     if name in RunningAgents().find(project.path):
         return open_store(project, say=print_note)
     return open_store_of(project)
 
 
 def _note_above(project: Project, name: str) -> None:
-    """Tell the user that a parent folder has a running agent with this name, which may be meant."""
+    """Tell the user if an agent with the same name is running in a parent folder."""
     running = RunningAgents()
     above = next((at for at in project.path.parents if name in running.find(at)), None)
     if above is not None:
@@ -204,7 +206,7 @@ def stop_without_manifest(
 ) -> None:
     """Stop agents in this folder whose manifest cannot be read or does not name them.
 
-    Without names, the only agent is stopped; with `every`, all agents are stopped.
+    Without names, the only agent is stopped. With `every`, all agents are stopped.
     """
     running = RunningAgents()
     folder = running.find_nearest(find_current_folder()) or find_current_folder()

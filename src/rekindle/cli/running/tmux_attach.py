@@ -14,9 +14,10 @@ from rekindle.wiring.starting.background_start import TMUX_SESSION
 @click.command()
 @click.argument("agent", required=False)
 def attach(agent: str | None) -> None:
-    """Show the tmux window of AGENT in this terminal, where you can watch and type.
+    """Show AGENT's tmux window in this terminal, where you can watch and type.
 
-    For agents that `rekindle up --tmux` started. Ctrl-B d detaches, and the agent continues.
+    This works for agents that were started with `rekindle up --tmux`. Press Ctrl-B d to detach. The
+    agent keeps running.
     """
     project, _store, name = open_files(agent)
     require_operator(project)
@@ -37,5 +38,5 @@ def attach(agent: str | None) -> None:
 
 
 def is_at_terminal() -> bool:
-    """Return whether standard input and standard output are both a terminal."""
+    """Return whether standard input and standard output are both terminals."""
     return sys.stdin.isatty() and sys.stdout.isatty()

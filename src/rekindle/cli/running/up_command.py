@@ -65,23 +65,23 @@ from rekindle.wiring.supervisor_setup import (
 @trust_option
 @json_option
 def up(agents: tuple[str, ...], tmux: bool, budget: str | None, trust: bool, as_json: bool) -> None:
-    """Run AGENTS in the background; without AGENTS, every agent of rekindle.yaml.
+    """Run AGENTS (by default, every agent in rekindle.yaml) in the background.
 
     Each agent has its own supervisor, which keeps running after you log out. `rekindle daemon`
-    restarts supervisors that die; `rekindle service install` starts the daemon at boot.
+    restarts supervisors that die, and `rekindle service install` starts the daemon at boot.
     """
     project, store = open_project()
     require_operator(project)
-    names = [project.require_agent(name) for name in agents] or list(project.manifest.agents)
+    names = [project.require_agent(name) for name in agents] or project.declared_agents
     ensure_trust(project, trust=trust)
     check_notify(project, store)
 
-    def accept(name: str) -> None:
+    def accept_agent(name: str) -> None:
         accept_log(store, name)
         check_agent(project, store, name)
         print_changes(name, accept_settings(project, name))
 
-    starter = AgentStarter(project, store, accept, tmux=tmux, unbounded=budget == "none")
+    starter = AgentStarter(project, store, accept_agent, tmux=tmux, unbounded=budget == "none")
     rows = starter.bring_up(names)
     if as_json:
         print_json({"agents": rows})
@@ -90,12 +90,15 @@ def up(agents: tuple[str, ...], tmux: bool, budget: str | None, trust: bool, as_
             echo(render_start_result(row))
         if tmux and names:
             echo(f"Next: {background_start.render_attach_hint()}")
-    if any(row.error for row in rows):
-        raise AgentError("some agents were not started", hint="`rekindle doctor` checks each agent")
+    failed = [row.agent for row in rows if row.error]
+    if failed:
+        raise AgentError(
+            f"not started: {', '.join(failed)}", hint="`rekindle doctor` checks each agent"
+        )
 
 
 def render_start_result(row: StartResult) -> str:
-    """Return the line about one agent; further lines of a message are indented below it."""
+    """Return the result for one agent. All lines of a message except the first are indented."""
     sign = "✗" if row.error else "✓"
     words = (row.error or row.state).replace("\n", "\n  ")
     hint = f"\n  → {row.hint}" if row.hint else ""
@@ -117,25 +120,25 @@ def _collect_failures(actions: Sequence[Callable[[], None]]) -> list[RekindleErr
 @click.argument("agents", nargs=-1)
 @json_option
 def down(agents: tuple[str, ...], as_json: bool) -> None:
-    """Stop AGENTS, and keep them stopped; without AGENTS, every agent of rekindle.yaml."""
+    """Stop AGENTS, or every agent in rekindle.yaml, and keep them stopped."""
     stop_agents(agents, as_json=as_json)
 
 
 def stop_agents(agents: Sequence[str], *, as_json: bool) -> None:
-    """Stop the named agents, or all agents in the manifest, and print the result for each."""
+    """Stop the named agents, or all agents in the manifest, and print the results."""
     try:
         project = load_to_stop()
         named = [project.require_agent(name) for name in agents]
         running_here = RunningAgents().find(project.path)
         of_host = [name for name in named or running_here if name in running_here]
         if not of_host:
-            refuse_fleet(project)  # agents running on this host can be stopped even with `fleet:`
+            refuse_fleet(project)  # Agents running on this host can be stopped even with `fleet:`.
         store = open_store(project, say=print_note)
     except (ManifestError, NewerSchemaError, UnknownAgentError, StoreError) as error:
         stop_without_manifest(agents, error, every=True, as_json=as_json)
         return
     require_operator(project)
-    names = named or [*project.manifest.agents, *find_unnamed_agents(project)]
+    names = named or [*project.declared_agents, *find_unnamed_agents(project)]
     if project.settings.fleet is not None:
         names = of_host
     stops = {name: make_stop(store, name) for name in names}
@@ -176,5 +179,5 @@ def stop_agents(agents: Sequence[str], *, as_json: bool) -> None:
     if left:
         raise AgentError(
             f"these agents have not exited yet: {', '.join(left)}",
-            hint="the stop is recorded: check again with `rekindle status`",
+            hint="the stop is recorded; check again with `rekindle status`",
         )

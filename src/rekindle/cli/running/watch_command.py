@@ -23,21 +23,21 @@ _all_projects = click.option(
 
 
 @click.command()
-@click.option(
-    "--once", is_flag=True, help="Check once and exit: the default, spelled out for a crontab."
-)
+@click.option("--once", is_flag=True, help="Check once and exit. This is the default.")
 @_all_projects
 @json_option
 def watch(once: bool, every: bool, as_json: bool) -> None:
     """Check once for supervisors that have died, and restart them.
 
-    It is meant for cron, and needs no environment variables:
+    Runs that are due by a schedule (`every:`) are started too.
+
+    Use this command in cron. It needs no environment variables:
 
     \b
         */5 * * * * cd /your/project && /path/to/rekindle watch --once
         */5 * * * * /path/to/rekindle watch --once --all
     """  # noqa: D301 - click keeps the lines after \b as they are
-    del once  # only makes the crontab line clearer: `watch` always runs once
+    del once  # `watch` always checks once; the option only makes a crontab line clearer
     if every:
         _watch_all(as_json=as_json)
         return
@@ -46,8 +46,8 @@ def watch(once: bool, every: bool, as_json: bool) -> None:
     if as_json:
         print_json({"agents": reports})
         return
-    for one in reports:
-        _print_report(one)
+    for report in reports:
+        _print_report(report)
 
 
 def _watch_all(*, as_json: bool) -> None:
@@ -55,11 +55,11 @@ def _watch_all(*, as_json: bool) -> None:
 
     reports = list(AllProjectsWatchdog().look())
     if as_json:
-        rows = [{"project": render_path(at), "report": one} for at, one in reports]
+        rows = [{"project": render_path(at), "report": report} for at, report in reports]
         print_json({"agents": rows})
         return
-    for folder, one in reports:
-        _print_of(folder, one)
+    for folder, report in reports:
+        _print_of(folder, report)
 
 
 @click.command()
@@ -67,9 +67,10 @@ def _watch_all(*, as_json: bool) -> None:
 def daemon(every: bool) -> None:
     """Restart supervisors that die, until you stop the daemon.
 
-    The daemon starts supervisors, never agents; the log of each agent tells it whether the agent is
-    to run. Agents continue when the daemon stops. Run one daemon per project, or one with --all for
-    all projects that you trust on this host, now or later.
+    The daemon starts supervisors, but never agents. It reads each agent's log to find out whether
+    the agent should be running. It also starts a run of each agent and pipeline whose schedule
+    (`every:`) is due. Agents keep running when the daemon stops. Run one daemon per
+    project, or one with --all for all projects that you trust on this host.
     """
     if every:
         from rekindle.wiring.starting.watch_all_projects import run_daemon_for_all  # noqa: PLC0415 - as above
@@ -80,11 +81,11 @@ def daemon(every: bool) -> None:
     wiring.run_daemon(find_current_folder(), _print_report)
 
 
-def _print_of(folder: Path, one: WatchReport) -> None:
-    _print_report(one, f"{to_one_line(render_path(folder))}: ")
+def _print_of(folder: Path, report: WatchReport) -> None:
+    _print_report(report, f"{to_one_line(render_path(folder))}: ")
 
 
-def _print_report(one: WatchReport, where: str = "") -> None:
-    did = ("started again: " if one.failed else "started: ") if one.started else ""
-    sign = "✗" if one.failed else "✓" if one.started else "·"
-    echo(f"{sign} {where}{one.agent}: {did}{one.words}")
+def _print_report(report: WatchReport, where: str = "") -> None:
+    did = ("started again: " if report.failed else "started: ") if report.started else ""
+    sign = "✗" if report.failed else "✓" if report.started else "·"
+    echo(f"{sign} {where}{report.agent}: {did}{report.words}")

@@ -1,1 +1,1 @@
-"""Commands that set a project up, check it, or remove it."""
+"""Commands that set up, check or remove a project."""

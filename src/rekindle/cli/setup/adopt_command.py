@@ -45,8 +45,10 @@ from rekindle.wiring.open_store import open_store
 @click.command()
 @click.argument("path", type=click.Path(path_type=Path))
 @click.argument("named", required=False, metavar="[AGENT]")
-@click.option("-a", "--agent", metavar="NAME", help="The agent; the same as AGENT.")
-@click.option("--harness", metavar="NAME", help="CLI of the agent, if it is new.")
+@click.option(
+    "-a", "--agent", metavar="NAME", help=("Name of the agent, as an alternative to AGENT.")
+)
+@click.option("--harness", metavar="NAME", help="CLI to use if the agent is new.")
 @take_over_option
 @json_option
 def adopt(
@@ -58,27 +60,27 @@ def adopt(
     take_over: bool,
     as_json: bool,
 ) -> None:
-    """Import the files that another agent loop has left behind.
+    """Import files from another agent loop.
 
-    PATH is a relay such as consensus.md, a memories folder with one, or a Phoenix folder with
-    state.json, brief.md and resolved.jsonl. The files are recorded as if you had written them for
-    AGENT; without AGENT, for the one that their state names. An agent that does not exist yet is
-    set up as by `rekindle init`. PATH itself stays unchanged, and adopting it twice changes
-    nothing.
+    PATH is a relay such as consensus.md, a memories folder that contains one, or a Phoenix folder
+    with state.json, brief.md and resolved.jsonl. Rekindle records the files as if you had written
+    them for AGENT. Without AGENT, it uses the name in the imported state. A new agent is set up in
+    the same way as with `rekindle init`. PATH itself is not changed. Adopting it again has no
+    effect.
     """
     agent = choose_named(named, agent)
     folder = config.find_project(find_current_folder()) or find_current_folder()
-    found = sources.read_found(path)
+    documents = sources.read_found(path)
     _refuse_own(path, folder)
     project = _find_project(folder)
     settings = project.settings if project else Settings()
     cap = settings.runtime.relay.max_relay_tokens
     plan = adoption.plan_adoption(
         cap,
-        relay=found.parts.get(RELAY),
-        brief=found.parts.get(BRIEF),
-        state=found.parts.get(STATE),
-        resolved=found.parts.get(RESOLVED),
+        relay=documents.parts.get(RELAY),
+        brief=documents.parts.get(BRIEF),
+        state=documents.parts.get(STATE),
+        resolved=documents.parts.get(RESOLVED),
     )
     named = plan.state.agent if plan.state else ""
     name = _choose_name(folder, agent, named)
@@ -86,11 +88,11 @@ def adopt(
     if name not in config.list_agents(folder):
         did = [*add_agent(folder, name, harness, yes=True), *write_prompt(folder)]
     store = open_store(config.load_project(folder), say=print_note)
-    adopted = flow.adopt_documents(store, name, found, plan, cap=cap, take_over=take_over)
+    adopted = flow.adopt_documents(store, name, documents, plan, cap=cap, take_over=take_over)
     secrets = sum(
-        store.redaction.count(one, store.redaction.data(one)) for one in found.parts.values()
+        store.redaction.count(part, store.redaction.data(part)) for part in documents.parts.values()
     )
-    left = (*plan.left, *found.left)
+    left = (*plan.left, *documents.left)
     if as_json:
         print_json(
             {
@@ -108,7 +110,7 @@ def adopt(
     for line in did:
         echo(f"✓ {line}")
     if adopted.is_known:
-        echo(f"{name}: nothing to do: this was imported before, and has not changed since")
+        echo(f"{name}: nothing to do: already imported, and not changed since")
         return
     for line in adopted.took:
         echo(f"✓ imported {line}")
@@ -123,7 +125,7 @@ def adopt(
         )
     for line in left:
         echo(f"· left out {line}")
-    _print_next(name, found)
+    _print_next(name, documents)
 
 
 def _find_project(folder: Path) -> Project | None:
@@ -134,23 +136,23 @@ def _find_project(folder: Path) -> Project | None:
     return project
 
 
-def _choose_name(folder: Path, given: str | None, named: str) -> str:
-    """Return the agent that gets the files: the given, the named or the only agent."""
-    if given is not None:
-        return require_agent_name(given)
+def _choose_name(folder: Path, agent: str | None, named: str) -> str:
+    """Return the agent that gets the files: as given, as named in the files, or the only one."""
+    if agent is not None:
+        return require_agent_name(agent)
     if named:
         try:
             return require_agent_name(named)
         except UsageError as unfit:
             unfit.hint = f"name its agent: `rekindle adopt PATH AGENT` ({unfit.hint})"
             raise
-    known = config.list_agents(folder)
-    if len(known) > 1:
+    names = config.list_agents(folder)
+    if len(names) > 1:
         raise UsageError(
-            f"which agent? rekindle.yaml has {', '.join(known[:AGENTS_NAMED])}",
-            hint=f"name one: `rekindle adopt PATH {known[0]}`",
+            f"which agent? rekindle.yaml has {', '.join(names[:AGENTS_NAMED])}",
+            hint=f"name one: `rekindle adopt PATH {names[0]}`",
         )
-    return known[0] if known else require_agent_name(make_default_name(folder))
+    return names[0] if names else require_agent_name(make_default_name(folder))
 
 
 def _refuse_own(path: Path, folder: Path) -> None:
@@ -161,7 +163,7 @@ def _refuse_own(path: Path, folder: Path) -> None:
         )
 
 
-def _print_next(name: str, found: FoundDocuments) -> None:
-    if RELAY not in found.parts:
+def _print_next(name: str, documents: FoundDocuments) -> None:
+    if RELAY not in documents.parts:
         echo(f"Next: `rekindle relay set FILE -a {name}` gives the agent a next action.")
     echo(f"Next: check `rekindle status {name}`, then run `rekindle run {name}`.")

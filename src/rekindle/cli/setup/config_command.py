@@ -31,28 +31,35 @@ def config() -> None:
 @click.argument("key", required=False)
 @json_option
 def explain(key: str | None, as_json: bool) -> None:
-    """Show the value, unit, origin and meaning of KEY; without KEY, of every setting.
+    """Show the value, unit, origin and meaning of KEY, or of every setting.
 
-    The end of a key is enough, such as `max_relay_tokens`. No manifest is needed.
+    You can give just the end of a key, such as `max_relay_tokens`. The command works without a
+    manifest.
     """
     place = find_current_folder()
     project = configuration.load_project(place) if configuration.find_project(place) else None
     manifest, marked = (project.manifest, project.marked) if project else (None, None)
-    found = (
+    settings = (
         explanations.explain_setting(key, manifest, marked)
         if key
         else explanations.explain_settings(manifest, marked)
     )
     redaction = Redaction(tuple(manifest.redact.allow) if manifest else ())
-    found = [_redact(one, redaction) for one in found]
+    settings = [_redact_setting(setting, redaction) for setting in settings]
     if as_json:
-        print_json({"settings": [_make_json(one) for one in found]})
+        print_json({"settings": [_make_json(setting) for setting in settings]})
         return
-    for one in found:
-        changed = "" if one.value == one.default else f" (default {_render_value(one.default)})"
-        unit = f" {one.unit}" if one.unit and one.value is not None else ""
-        echo(style_text(one.key, bold=True), f" = {_render_value(one.value)}{unit}{changed}")
-        echo(f"  {one.meaning}  [{one.origin}]")
+    for setting in settings:
+        changed = (
+            ""
+            if setting.value == setting.default
+            else f" (default {_render_value(setting.default)})"
+        )
+        unit = f" {setting.unit}" if setting.unit and setting.value is not None else ""
+        echo(
+            style_text(setting.key, bold=True), f" = {_render_value(setting.value)}{unit}{changed}"
+        )
+        echo(f"  {setting.meaning}  [{setting.origin}]")
     if project:
         _print_unhonoured(project)
 
@@ -60,34 +67,34 @@ def explain(key: str | None, as_json: bool) -> None:
 def _print_unhonoured(project: Project) -> None:
     from rekindle.wiring.starting import start_notes  # noqa: PLC0415 - loads every harness
 
-    agents = project.manifest.agents
+    agents = project.declared_agents
     lines = [line for name in agents for line in start_notes.find_unhonoured(project, name)]
     for line in dict.fromkeys(lines):
         echo(f"Note: {line} (→ {start_notes.UNHONOURED_HINT})", err=True)
 
 
-@config.command(short_help="Print the JSON Schema of rekindle.yaml.")
+@config.command(short_help="Print the JSON Schema for rekindle.yaml.")
 def schema() -> None:
-    """Print the JSON Schema of rekindle.yaml, for editors and other tools."""
+    """Print the JSON Schema for rekindle.yaml, for editors and other tools."""
     print_bare_json(describe_manifest())
 
 
-def _redact(one: SettingExplanation, redaction: Redaction) -> SettingExplanation:
-    """Return an explanation without the secrets that `env:` may contain."""
-    if not isinstance(one.value, str | list | dict):
-        return one
-    value = msgspec.json.decode(redaction.json(msgspec.json.encode(one.value)))
-    return msgspec.structs.replace(one, value=value)
+def _redact_setting(setting: SettingExplanation, redaction: Redaction) -> SettingExplanation:
+    """Return an explanation, with secrets from `env:` redacted."""
+    if not isinstance(setting.value, str | list | dict):
+        return setting
+    value = msgspec.json.decode(redaction.json(msgspec.json.encode(setting.value)))
+    return msgspec.structs.replace(setting, value=value)
 
 
-def _make_json(one: SettingExplanation) -> dict[str, object]:
+def _make_json(setting: SettingExplanation) -> dict[str, object]:
     return {
-        "key": one.key,
-        "value": _to_plain(one.value),
-        "default": _to_plain(one.default),
-        "unit": one.unit,
-        "origin": one.origin,
-        "meaning": one.meaning,
+        "key": setting.key,
+        "value": _to_plain(setting.value),
+        "default": _to_plain(setting.default),
+        "unit": setting.unit,
+        "origin": setting.origin,
+        "meaning": setting.meaning,
     }
 
 
@@ -100,7 +107,7 @@ def _render_value(value: object) -> str:
         return "true" if value else "false"
     if isinstance(value, msgspec.Struct):
         pairs = ", ".join(
-            f"{key}: {one}" for key, one in msgspec.structs.asdict(value).items() if one
+            f"{key}: {field}" for key, field in msgspec.structs.asdict(value).items() if field
         )
         return f"{{{pairs}}}"
     if value is None:

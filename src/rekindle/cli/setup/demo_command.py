@@ -19,10 +19,10 @@ from rekindle.formats.counts import render_count
 
 @click.command()
 def demo() -> None:
-    """Watch an agent get killed and come back; it needs no key and no network.
+    """Watch an agent get killed and recover, without a key or a network.
 
-    The agent is a script; everything else works as with a real agent. The demo runs in a temporary
-    folder, which is removed at the end.
+    The agent is a script, but everything else works as it would with a real agent. The demo runs in
+    a temporary folder, which it removes afterwards.
     """
     with tempfile.TemporaryDirectory(prefix="rekindle-demo-") as folder:
         print_styled(

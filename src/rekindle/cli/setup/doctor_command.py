@@ -20,6 +20,7 @@ from rekindle.cli.output import (
     print_styled,
     style_text,
 )
+from rekindle.cli.reports.schedule_lines import list_schedule_warnings
 from rekindle.cli.setup.hook_selection import examine_all
 from rekindle.cli.trust_prompt import VARIABLE as TRUST_VARIABLE
 from rekindle.config import Project
@@ -34,12 +35,15 @@ from rekindle.policy.operator.build_row import (
     build_row,
     explain_safe_mode,
 )
+from rekindle.policy.sandbox.bubblewrap import PROGRAM
 from rekindle.policy.settings.runtime_settings import FleetSettings
 from rekindle.stores.files import FileStore
 from rekindle.stores.files.folder_check import FolderProblem
 from rekindle.system import clock
 from rekindle.system.notifications import Notifier
 from rekindle.system.processes.program_search import find_executable
+from rekindle.system.sandbox import probe
+from rekindle.wiring import open_snapshots
 from rekindle.wiring.access import (
     guarded_path,
     protected_paths,
@@ -49,6 +53,7 @@ from rekindle.wiring.open_store import (
     HARNESSES,
     open_store,
 )
+from rekindle.wiring.schedules.list_schedules import ScheduleRow, read_schedules
 from rekindle.wiring.starting.start_checks import find_obstacles
 from rekindle.wiring.starting.start_notes import (
     REACH_HINT,
@@ -57,7 +62,9 @@ from rekindle.wiring.starting.start_notes import (
     find_notes,
     find_unhonoured,
 )
+from rekindle.wiring.stored_workspaces import find_workspace_problems
 
+SANDBOX_USE = "runs agents with `sandbox: on`"
 OPTIONAL_PROGRAMS = {
     "git": "keeps an audit trail of the relays",
     "tmux": "shows each agent in a window",
@@ -71,24 +78,30 @@ OPTIONAL_PROGRAMS = {
 def doctor(fix: bool, take_over: bool, as_json: bool) -> None:
     """Check the setup, and print a fix for each problem.
 
-    The exit code is 0 if nothing is broken, and 8 otherwise; a missing optional program does not
+    The exit code is 0 if nothing is broken, and 8 otherwise. A missing optional program does not
     count as a problem.
     """
     if fix or take_over:
-        _fix(take_over=take_over)
+        _fix_agents(take_over=take_over)
     problems_of = _examine_all()
-    named = {find_program(one): f"for the harness {one.NAME}" for one in HARNESSES.working()}
+    named = {
+        find_program(harness): f"for the harness {harness.NAME}" for harness in HARNESSES.working()
+    }
     uses = {name: use for name, use in (OPTIONAL_PROGRAMS | named).items() if name}
     programs = {name: find_executable(name) is not None for name in uses}
-    broken = [one for problems in problems_of.values() for one in problems if not one.is_note]
+    obstacle = probe.find_obstacle()
+    programs[PROGRAM] = obstacle is None
+    broken = [
+        problem for problems in problems_of.values() for problem in problems if not problem.is_note
+    ]
     if as_json:
         print_json(
             {
                 "ok": not broken,
                 "agents": {
                     name: [
-                        {"what": one.what, "fix": one.fix, "broken": not one.is_note}
-                        for one in problems
+                        {"what": problem.what, "fix": problem.fix, "broken": not problem.is_note}
+                        for problem in problems
                     ]
                     for name, problems in problems_of.items()
                 },
@@ -97,8 +110,14 @@ def doctor(fix: bool, take_over: bool, as_json: bool) -> None:
         )
     else:
         _print_problems(
-            problems_of, {name: "" if there else uses[name] for name, there in programs.items()}
+            problems_of,
+            {name: "" if programs[name] else use for name, use in uses.items()},
         )
+        if obstacle is None:
+            echo(f"✓ {PROGRAM}")
+        else:
+            echo(f"· {obstacle.words} (optional: {SANDBOX_USE})")
+            echo(f"    → {obstacle.hint}")
     if broken:
         raise CheckFailedError(
             f"{render_count(len(broken), 'problem')} found", hint="follow the hint after each →"
@@ -106,45 +125,49 @@ def doctor(fix: bool, take_over: bool, as_json: bool) -> None:
 
 
 def _examine_all() -> dict[str, list[FolderProblem]]:
-    """Return the problems by agent; manifest problems are listed under the manifest's file name."""
+    """Return each agent's problems. Manifest problems are listed under the manifest's file name."""
     try:
         project = config.load_project(find_current_folder())
     except RekindleError as error:
-        # The file's name comes before each of its problems.
+        # The file name is printed before each problem, so remove it here.
         words = str(error).removeprefix(f"{MANIFEST_FILE}: ")
         return {MANIFEST_FILE: [FolderProblem(words, error.hint)]}
     store = open_store(project)
-    found: dict[str, list[FolderProblem]] = {MANIFEST_FILE: []}
+    problems_of: dict[str, list[FolderProblem]] = {MANIFEST_FILE: []}
     if not trust_checks.is_trusted(project.path):
         words = "you have not accepted this folder on this host: hooks and watchdogs ignore it"
         fix = "read rekindle.yaml, then accept it with `rekindle run` or `rekindle run --trust`"
         is_accepted_here = os.environ.get(TRUST_VARIABLE) == "1"
-        found[MANIFEST_FILE].append(FolderProblem(words, fix, is_note=is_accepted_here))
+        problems_of[MANIFEST_FILE].append(FolderProblem(words, fix, is_note=is_accepted_here))
     try:
         Notifier(project.manifest.notify).check()
     except RekindleError as error:
-        found[MANIFEST_FILE].append(FolderProblem(str(error), error.hint))
+        problems_of[MANIFEST_FILE].append(FolderProblem(str(error), error.hint))
     if project.settings.fleet is not None:
-        found |= _examine_fleet(project, project.settings.fleet)
-    for name in project.manifest.agents:
-        found.setdefault(name, []).extend(_examine_exposure(project, name))
+        problems_of |= _examine_fleet(project, project.settings.fleet)
+    for name in project.declared_agents:
+        problems_of.setdefault(name, []).extend(_examine_exposure(project, name))
         # On a fleet, the files on this host are not used.
         problems = store.inspect(name) if project.settings.fleet is None else []
+        if project.settings.fleet is None:
+            problems += find_workspace_problems(project, name)
         problems += _examine_settings(project, store, name)
         problems += _examine_start(project, store, name)
-        found[name] = [*found.get(name, ()), *problems]
-    for one in examine_all():
-        if one.is_broken:  # cannot clash: agent names never start with a dot
+        problems_of[name] = [*problems_of.get(name, ()), *problems]
+    for row in read_schedules(project) if project.settings.fleet is None else ():
+        problems_of.setdefault(row.name, []).extend(_examine_schedule(row))
+    for report in examine_all():
+        if report.is_broken:  # Agent names never start with a dot, so this key cannot clash.
             problems = [
-                FolderProblem(f"hooks for {one.place.level}: {what}", one.fix)
-                for what in one.problems
+                FolderProblem(f"hooks for {report.place.level}: {what}", report.fix)
+                for what in report.problems
             ]
-            found.setdefault(one.place.files.folder, []).extend(problems)
-    return found
+            problems_of.setdefault(report.place.files.folder, []).extend(problems)
+    return problems_of
 
 
 def _examine_settings(project: Project, store: FileStore, name: str) -> Iterator[FolderProblem]:
-    """Yield the settings that the operator has not accepted; they keep the agent from running."""
+    """Yield settings that keep the agent from running until the operator accepts them."""
     if trust_checks.is_unknown(project, name):
         fix = f"`rekindle run {name}` or `rekindle up {name}` shows and accepts them"
         yield FolderProblem(trust_checks.NEVER_ACCEPTED, fix, is_note=True)
@@ -164,7 +187,7 @@ def _examine_settings(project: Project, store: FileStore, name: str) -> Iterator
 
 
 def _examine_start(project: Project, store: FileStore, name: str) -> Iterator[FolderProblem]:
-    """Yield the reasons why `run` would refuse the agent, or would not start anything."""
+    """Yield reasons for `run` to refuse the agent or to start nothing."""
     on_this_host = project.settings.fleet is None
     for error in find_obstacles(project, name, on_this_host=on_this_host):
         yield FolderProblem(str(error), error.hint)
@@ -179,15 +202,24 @@ def _examine_start(project: Project, store: FileStore, name: str) -> Iterator[Fo
     if project.settings.fleet is not None or not store.exists(name):
         return
     with suppress(RekindleError):  # `store.inspect` reports damaged files
-        known = store.read(name).projection
-        if known.run.is_safe:
+        projection = store.read(name).projection
+        if projection.run.is_safe:
             around = RowInputs(clock.read_clock(), is_supervised=store.is_supervised(name))
-            row = build_row(known, around)
+            row = build_row(projection, around)
             stopped = ", and you have stopped it" if row.state == "stopped" else ""
-            if row.command != DOCTOR:  # otherwise, `store.inspect` reports the cause
+            if row.command != DOCTOR:  # Otherwise, `store.inspect` reports the cause.
                 yield FolderProblem(
-                    f"is in safe mode: {explain_safe_mode(known)}{stopped}", row.command
+                    f"is in safe mode: {explain_safe_mode(projection)}{stopped}", row.command
                 )
+
+
+def _examine_schedule(row: ScheduleRow) -> Iterator[FolderProblem]:
+    """Yield why a schedule does not start runs, and runs that were skipped or missed lately."""
+    if row.error:
+        yield FolderProblem(row.error, "`rekindle schedules` shows all schedules")
+    for words, hint in list_schedule_warnings(row, clock.read_clock(), clock.find_zone()):
+        fix = hint or f"`rekindle schedules {row.name}` shows the last runs"
+        yield FolderProblem(words, fix, is_note=True)
 
 
 def _examine_exposure(project: Project, name: str) -> list[FolderProblem]:
@@ -195,6 +227,7 @@ def _examine_exposure(project: Project, name: str) -> list[FolderProblem]:
         (protected_paths.explain_exposed(project, name), protected_paths.EXPOSED_HINT),
         (protected_paths.explain_temporary(project, name), protected_paths.TEMPORARY_HINT),
         (guarded_path.explain_path(project, name), guarded_path.PATH_HINT),
+        (open_snapshots.explain_mirror(project, name), open_snapshots.MIRROR_HINT),
     )
     return [FolderProblem(words, hint, is_note=True) for words, hint in notes if words]
 
@@ -208,8 +241,8 @@ def _examine_fleet(project: Project, fleet: FleetSettings) -> dict[str, list[Fol
         return {"fleet": [FolderProblem(str(error), error.hint)]}
 
     warnings = [
-        FolderProblem(one.what, one.fix, is_note=True)
-        for one in connection_check.find_fleet_warnings(fleet)
+        FolderProblem(warning.what, warning.fix, is_note=True)
+        for warning in connection_check.find_fleet_warnings(fleet)
     ]
     return {
         f"fleet {fleet.address}": [*fleet_checks.check_engine(store, fleet), *warnings],
@@ -217,14 +250,14 @@ def _examine_fleet(project: Project, fleet: FleetSettings) -> dict[str, list[Fol
         **{
             name: fleet_checks.check_definition(project, fleet, name)
             + fleet_checks.check_workspace(project, name)
-            for name in project.manifest.agents
+            for name in project.declared_agents
         },
     }
 
 
-def _fix(*, take_over: bool) -> None:
+def _fix_agents(*, take_over: bool) -> None:
     project, store = open_project("--fix")
-    for name in project.manifest.agents:
+    for name in project.declared_agents:
         try:
             _fix_agent(store, name, take_over=take_over)
         except RekindleError as error:
@@ -239,22 +272,22 @@ def _fix_agent(store: FileStore, name: str, *, take_over: bool) -> None:
     store.catch_up_audit(name)
 
 
-def _print_problems(found: dict[str, list[FolderProblem]], missing: dict[str, str]) -> None:
-    """Print the problems, then the optional programs, with the purpose of each missing one."""
+def _print_problems(problems_of: dict[str, list[FolderProblem]], missing: dict[str, str]) -> None:
+    """Print the problems, then the optional programs. Missing programs show their purpose."""
     noted: dict[FolderProblem, list[str]] = {}
-    for name, problems in found.items():
-        for one in problems:
-            if one.is_note:
-                noted.setdefault(one, []).append(name)
-    for name, problems in found.items():
+    for name, problems in problems_of.items():
+        for problem in problems:
+            if problem.is_note:
+                noted.setdefault(problem, []).append(name)
+    for name, problems in problems_of.items():
         if not problems:
             echo(f"✓ {name}")
-        for one in problems:
-            if one.is_note and one not in noted:
-                continue  # already printed with the first agent that has this problem
-            about = ", ".join(noted.pop(one)) if one.is_note else name
-            mark = style_text("·", dim=True) if one.is_note else style_text("✗", fg="red")
-            echo(mark, f" {about}: {one.what}")
-            echo(f"    → {one.fix}")
+        for problem in problems:
+            if problem.is_note and problem not in noted:
+                continue  # Already printed with the first agent that has this problem.
+            about = ", ".join(noted.pop(problem)) if problem.is_note else name
+            mark = style_text("·", dim=True) if problem.is_note else style_text("✗", fg="red")
+            echo(mark, f" {about}: {problem.what}")
+            echo(f"    → {problem.fix}")
     for name, use in missing.items():
         echo(f"· {name} is not installed (optional: {use})" if use else f"✓ {name}")

@@ -25,9 +25,9 @@ from rekindle.wiring.forget_project import (
 )
 
 _dry_run = click.option(
-    "--dry-run", is_flag=True, help="List what would be removed, but remove nothing."
+    "--dry-run", is_flag=True, help="List what would be removed, without removing it."
 )
-_yes = click.option("--yes", is_flag=True, help="Remove without asking first.")
+_yes = click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 _keep_history = click.option(
     "--keep-history",
     is_flag=True,
@@ -43,23 +43,25 @@ _keep_history = click.option(
 def forget(folder: Path, keep_history: bool, dry_run: bool, yes: bool) -> None:
     """Remove every trace of Rekindle for the project in FOLDER, even if FOLDER is already gone.
 
-    This removes hooks from the settings of agent CLIs, units, lines of your crontab, locks, the
-    record that you trust the folder, and .rekindle with the agents' logs, relays and transcripts.
-    Your files, rekindle.yaml and the branches of the audit trail stay. A crontab line that also
-    starts other commands is shown, not removed. The command refuses while an agent or the daemon is
-    running there.
+    This removes hooks from the settings of agent CLIs, service units, crontab lines, locks, the
+    trust record, snapshots, and .rekindle with the agents' logs, relays and transcripts. Your
+    files, rekindle.yaml and the audit trail's branches are not removed. An agent's own clone is
+    removed after all its work is saved on the agent's branch, which stays. A crontab line that
+    also starts other commands is shown but not removed. The command refuses to run while an agent
+    or the daemon is running there.
     """
     folder = (find_current_folder() / folder).resolve()
     names = RekindleFolder(folder).names()
     refuse_agent_of(folder, names, "rekindle forget")
     wiring.refuse_running(folder)
+    branches = _list_branches(folder, names)
     traces = list(wiring.find_traces(folder, keep_history=keep_history))
     if not traces:
         shown = to_one_line(render_path(folder))
         echo(f"No trace of {shown} is left. `rekindle status --all` lists your other projects.")
         return
-    if _remove(traces, dry_run=dry_run, yes=yes) and names:
-        _tell_left(_list_branches(folder, names))
+    if _remove_traces(traces, dry_run=dry_run, yes=yes) and (names or branches):
+        _tell_left(branches)
 
 
 @click.command()
@@ -69,8 +71,8 @@ def forget(folder: Path, keep_history: bool, dry_run: bool, yes: bool) -> None:
 def uninstall(keep_history: bool, dry_run: bool, yes: bool) -> None:
     """Remove every trace of Rekindle on this host: `forget` for all projects, then your user files.
 
-    This also removes your user hooks, the unit of the daemon for all projects, and your Rekindle
-    folder. Plugins and extensions made by `hooks export` stay where you put them.
+    This also removes your user hooks, the service unit for `rekindle daemon --all`, and your
+    Rekindle folder. Plugins and extensions from `hooks export` are not removed.
     """
     folders = trust_records.list_recorded()
     for folder in folders:
@@ -78,27 +80,29 @@ def uninstall(keep_history: bool, dry_run: bool, yes: bool) -> None:
     for folder in folders:
         wiring.refuse_running(folder)
     wiring.refuse_daemon()
-    traces = [
-        trace
-        for folder in folders
-        for trace in wiring.find_traces(folder, keep_history=keep_history)
-    ]
     branches = [
         branch
         for folder in folders
         for branch in _list_branches(folder, RekindleFolder(folder).names())
     ]
-    known = {trace.words for trace in traces}
-    traces += [one for one in wiring.find_user_traces() if one.words not in known]
-    if _remove(traces, dry_run=dry_run, yes=yes):
+    traces = [
+        trace
+        for folder in folders
+        for trace in wiring.find_traces(folder, keep_history=keep_history)
+    ]
+    descriptions = {trace.words for trace in traces}
+    traces += [trace for trace in wiring.find_user_traces() if trace.words not in descriptions]
+    if _remove_traces(traces, dry_run=dry_run, yes=yes):
         _tell_left(branches)
         echo("Next: remove the program, for instance with `uv tool uninstall rekindle-agents`.")
 
 
-def _remove(found: Sequence[InstalledTrace | Leftover], *, dry_run: bool, yes: bool) -> bool:
-    """List the traces, ask for confirmation, and remove them; return whether they were removed."""
-    traces = [one for one in found if isinstance(one, InstalledTrace)]
-    _show_leftovers(one for one in found if isinstance(one, Leftover))
+def _remove_traces(
+    listed: Sequence[InstalledTrace | Leftover], *, dry_run: bool, yes: bool
+) -> bool:
+    """List the traces, ask for confirmation and remove them. Return whether they were removed."""
+    traces = [trace for trace in listed if isinstance(trace, InstalledTrace)]
+    _show_leftovers(trace for trace in listed if isinstance(trace, Leftover))
     if dry_run or not yes:
         for trace in traces:
             echo(f"· {trace.words}")
@@ -133,9 +137,10 @@ def _show_leftovers(leftovers: Iterable[Leftover]) -> None:
 
 
 def _list_branches(folder: Path, names: Sequence[str]) -> list[str]:
-    """Return the branches of the audit trail, which only a git repository has."""
+    """Return the branches of the audit trail and of agents' own checkouts."""
     is_repository = any((above / ".git").exists() for above in (folder, *folder.parents))
-    return [make_branch_name(name) for name in names] if is_repository else []
+    relays = [make_branch_name(name) for name in names] if is_repository else []
+    return [*relays, *wiring.list_work_branches(folder)]
 
 
 def _tell_left(branches: Sequence[str]) -> None:

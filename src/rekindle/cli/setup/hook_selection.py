@@ -1,4 +1,4 @@
-"""Find the settings files for hooks that the command's options select."""
+"""Find the hook settings files that the command's options select."""
 
 import os
 from pathlib import Path
@@ -24,10 +24,9 @@ from rekindle.wiring.open_store import HARNESSES
 
 
 def examine_all() -> list[HookReport]:
-    """Examine the hooks at every level; outside a project, only at the user level.
+    """Examine the hooks at every level. Outside a project, examine only the user level.
 
-    Levels and folders without hooks are left out, except the first one for each CLI that an agent
-    uses.
+    Skip levels and folders without hooks, except the first one for each CLI that an agent uses.
     """
     folder = config.find_project(find_current_folder())
     used, selected = _list_used(folder), []
@@ -40,27 +39,28 @@ def examine_all() -> list[HookReport]:
                     for at in agent_dir_list.list_hook_folders(folder)
                 ]
             reports = [examine_hooks(place) for place in places]
-            there = [one for one in reports if one.state != "not installed"]
+            there = [report for report in reports if report.state != "not installed"]
             selected += there or (reports[:1] if cli in used else [])
     return selected
 
 
 def _list_used(folder: Path | None) -> list[Harness]:
-    """Return the CLIs that a project's agents use; if there are none, the first supported CLI."""
+    """Return the CLIs that a project's agents use, or the first supported CLI if there are none."""
     try:
         agents = config.load_project(folder).manifest.agents.values() if folder else ()
     except RekindleError:
-        agents = ()  # other commands report a broken manifest
+        agents = ()  # Other commands report a broken manifest.
     names = {ALIASES.get(agent.harness, agent.harness) for agent in agents}
     there = HARNESSES.working()
     return [cli for cli in there if cli.NAME in names] or there[:1]
 
 
 def select_agents(project: Project, harness: str | None) -> list[str]:
-    """Return the agents that use `harness`; if it is not given, all agents whose CLI has hooks."""
+    """Return the agents that use `harness`, or by default all agents whose CLI has hooks."""
     harness_of = {
         name: ALIASES.get(agent.harness, agent.harness)
         for name, agent in project.manifest.agents.items()
+        if name not in project.workers
     }
     if harness:
         return [name for name, own in harness_of.items() if own == harness]
@@ -70,7 +70,7 @@ def select_agents(project: Project, harness: str | None) -> list[str]:
 
 
 def find_location(level: HookLevel | None, harness: str | None, agent: str | None) -> HookLocation:
-    """Return the hook location that the options select; the agent is optional."""
+    """Return the hook location that the options select. The agent is optional."""
     if level == "user":
         folder = config.find_project(find_current_folder())
         return locate_hooks(_choose_harness(harness, _list_used(folder)), level, folder, os.environ)
@@ -84,7 +84,7 @@ def find_location(level: HookLevel | None, harness: str | None, agent: str | Non
 def find_agent_location(
     project: Project, name: str, level: HookLevel | None, harness: str | None
 ) -> HookLocation:
-    """Return the hook location of an agent, in the folder that the agent works in."""
+    """Return an agent's hook location, which is in its working folder."""
     own = HARNESSES.get(project.manifest.agents[name].harness)
     cli, folder = (
         _choose_harness(harness, [own] if own else []),
@@ -94,12 +94,10 @@ def find_agent_location(
     return locate_hooks(cli, level or choose_default_level(cli), project.path, os.environ, at)
 
 
-def _choose_harness(given: str | None, used: list[Harness]) -> Harness:
-    if given:
-        return HARNESSES[given]
+def _choose_harness(named: str | None, used: list[Harness]) -> Harness:
+    if named:
+        return HARNESSES[named]
     if len(used) == 1:
         return used[0]
     names = ", ".join(cli.NAME for cli in used) or ", ".join(HARNESSES)
-    raise UsageError(
-        "it is not clear which CLI's hooks you mean", hint=f"choose one with --harness: {names}"
-    )
+    raise UsageError("which CLI's hooks do you mean?", hint=f"choose one with --harness: {names}")

@@ -60,28 +60,28 @@ level_option = click.option(
 harness_option = click.option(
     "--harness",
     type=click.Choice(tuple(HARNESSES)),
-    help="CLI to change. Default: the one of the agent.",
+    help="CLI to change. Default: the agent's CLI.",
 )
 
 all_option = click.option(
-    "--all", "every", is_flag=True, help="Change the hooks of every agent of the project."
+    "--all", "every", is_flag=True, help="Change the hooks for every agent in the project."
 )
 
 
 class _AgentHooks(msgspec.Struct, frozen=True):
-    """Hooks in a settings file, and the agent for which they report sessions."""
+    """Hooks in a settings file, and the agent whose sessions they report."""
 
     place: HookLocation
     agent: str
-    """Name of the agent; empty if the hooks find the agent by the session's folder."""
+    """Agent name; empty if the hooks use the session's folder to find the agent."""
     done: HookChanges
 
 
 @click.group()
 def hooks() -> None:
-    """Have an agent CLI report starts, prompts, tool calls and exits to Rekindle.
+    """Let an agent CLI report starts, prompts, tool calls and exits to Rekindle.
 
-    The hooks are added to its settings; every other key and every other hook stays as it is.
+    Rekindle adds the hooks to the CLI's settings and leaves all other keys and hooks unchanged.
     """
 
 
@@ -100,10 +100,10 @@ def install(  # noqa: PLR0917 - one parameter per option
     trust: bool,
     as_json: bool,
 ) -> None:
-    """Add the hooks of AGENT to its CLI's settings, or update them.
+    """Add AGENT's hooks to its CLI's settings, or update them.
 
-    The settings are in the agent's working folder (`dir:`). With --all, hooks are installed for
-    every agent; hooks of another agent are never replaced.
+    The settings are in the agent's working folder (`dir:`). With --all, Rekindle installs hooks for
+    every agent. It never replaces another agent's hooks.
 
     \b
     claude-code
@@ -117,14 +117,14 @@ def install(  # noqa: PLR0917 - one parameter per option
       project  .gemini/settings.json
       user     .gemini/settings.json in $GEMINI_CLI_HOME or ~
 
-    User hooks find the project and the agent by the folder in which the CLI was started.
+    User hooks identify the project and the agent by the folder in which the CLI was started.
     """  # noqa: D301 - click keeps the lines after \b as they are
     is_named = agent and (is_typed("named") or is_typed("agent"))
     if level == "user":
         if is_named or every:
             raise UsageError(
                 "hooks for the user cannot be limited to an agent",
-                hint="leave AGENT, --agent and --all out",
+                hint="omit AGENT, --agent and --all",
             )
         place = find_location(level, harness, None)
         _print_installed(
@@ -170,26 +170,26 @@ def _print_installed(installed: list[_AgentHooks], *, every: bool = False, as_js
     if as_json:
         rows = [
             {
-                "agent": one.agent,
-                "harness": one.place.harness.NAME,
-                "level": one.place.level,
-                "settings": one.place.shown,
-                "changed": one.done.settings_changed or one.done.program_changed,
+                "agent": agent_hooks.agent,
+                "harness": agent_hooks.place.harness.NAME,
+                "level": agent_hooks.place.level,
+                "settings": agent_hooks.place.shown,
+                "changed": agent_hooks.done.settings_changed or agent_hooks.done.program_changed,
             }
-            for one in installed
+            for agent_hooks in installed
         ]
         print_json({"hooks": rows} if every else rows[0])
         return
-    for one in installed:
-        place, done = one.place, one.done
+    for agent_hooks in installed:
+        place, done = agent_hooks.place, agent_hooks.done
         if done.settings_changed:
             echo(f"✓ hooks installed in {place.shown}")
         elif done.program_changed:
             echo(f"✓ hooks updated in {place.shown}")
         else:
             echo(f"✓ hooks were already installed in {place.shown}")
-    changed = [one for one in installed if one.done.settings_changed]
-    for note in dict.fromkeys(note for one in changed for note in _list_notes(one)):
+    changed = [agent_hooks for agent_hooks in installed if agent_hooks.done.settings_changed]
+    for note in dict.fromkeys(note for agent_hooks in changed for note in _list_notes(agent_hooks)):
         echo(f"· {note}")
     if installed:
         place = installed[0].place
@@ -200,16 +200,16 @@ def _print_installed(installed: list[_AgentHooks], *, every: bool = False, as_js
         echo(f"Next: start `{program}` {where}; `rekindle status` shows when it was last active.")
 
 
-def _list_notes(one: _AgentHooks) -> Iterator[str]:
-    if one.place.level == "local" and one.done.settings_made:
+def _list_notes(agent_hooks: _AgentHooks) -> Iterator[str]:
+    if agent_hooks.place.level == "local" and agent_hooks.done.settings_made:
         yield "the file contains the path of this machine's Python: keep it out of git"
-    if one.place.level == "project":
+    if agent_hooks.place.level == "project":
         yield (
             "the file contains the path of this machine's Python: on another machine, install the "
             "hooks again"
         )
-    if one.place.files.trust:
-        yield one.place.files.trust
+    if agent_hooks.place.files.trust:
+        yield agent_hooks.place.files.trust
 
 
 @hooks.command()
@@ -221,18 +221,18 @@ def _list_notes(one: _AgentHooks) -> Iterator[str]:
 def uninstall(
     level: HookLevel | None, harness: str | None, agent: str | None, every: bool, as_json: bool
 ) -> None:
-    """Remove the hooks of AGENT from its CLI's settings.
+    """Remove AGENT's hooks from its CLI's settings.
 
-    With --all, the hooks of every agent of the project are removed, at every level except the
-    user's.
+    With --all, Rekindle removes the hooks for every agent in the project, at every level except the
+    user level.
     """
     if every:
         places = [
-            one.place
-            for one in examine_all()
-            if one.state != "not installed"
-            and one.place.level in {level or "local", level or "project"}
-            and harness in {None, one.place.harness.NAME}
+            report.place
+            for report in examine_all()
+            if report.state != "not installed"
+            and report.place.level in {level or "local", level or "project"}
+            and harness in {None, report.place.harness.NAME}
         ]
     else:
         places = [find_location(level, harness, agent)]
@@ -251,7 +251,7 @@ def uninstall(
 
 
 def _refuse_unaccepted(place: HookLocation) -> None:
-    """Refuse to change settings in a folder that the manifest names but the user did not accept."""
+    """Refuse to change settings outside the project in a folder that the user has not accepted."""
     if place.folder and place.folder not in agent_dir_list.list_hook_folders(place.home.parent):
         raise UnacceptedError(
             f"`dir:` {to_one_line(str(place.folder))}",
@@ -278,20 +278,20 @@ def _print_removed(place: HookLocation, done: HookChanges) -> None:
     help="CLI that the package is for.",
 )
 def export(folder: Path, harness: str) -> None:
-    """Write the hooks into FOLDER as a package that the CLI itself can install.
+    """Write the hooks to FOLDER as a package that the CLI can install itself.
 
     The package is a plugin for Claude Code, an extension for Gemini CLI, or a hooks file for Codex.
-    None of your settings are changed. The hooks report sessions for the only agent of the project
-    in which the CLI is started.
+    Your settings are not changed. The hooks report sessions for the only agent in the project in
+    which you start the CLI.
     """
-    made = export_hooks(HARNESSES[harness], folder)
-    for path in made:
+    paths = export_hooks(HARNESSES[harness], folder)
+    for path in paths:
         echo(f"✓ wrote {path}")
     files = HARNESSES[harness].HOOK_FILES
     if files and files.trust:
         echo(f"· {files.trust}")
     if files and files.taken_in:
-        echo(f"Next: {files.taken_in.format(folder=made[0].parent)}")
+        echo(f"Next: {files.taken_in.format(folder=paths[0].parent)}")
 
 
 @hooks.command()
@@ -299,40 +299,47 @@ def export(folder: Path, harness: str) -> None:
 def status(as_json: bool) -> None:
     """Show where hooks are installed, and whether they can run.
 
-    The exit code is 8 if any are broken; the command that fixes them is shown.
+    The exit code is 8 if any hooks are broken. The output shows the command that fixes them.
     """
     reports = examine_all()
     if as_json:
-        print_json({"hooks": [_make_json(one) for one in reports]})
+        print_json({"hooks": [_make_json(report) for report in reports]})
     else:
-        for one in reports:
-            _print_report(one)
+        for report in reports:
+            _print_report(report)
         if not reports:
             echo("The agents here have no CLI with hooks; `rekindle run` does not need hooks.")
-        elif all(one.state == "not installed" for one in reports):
+        elif all(report.state == "not installed" for report in reports):
             echo("Next: `rekindle hooks install`.")
-    if any(one.is_broken for one in reports):
-        fixes = [one.fix for one in reports if one.is_broken]
+    if any(report.is_broken for report in reports):
+        fixes = [report.fix for report in reports if report.is_broken]
         are_commands = all(fix.startswith("rekindle ") for fix in fixes)
         hint = "run the command after each →" if are_commands else "follow the hint after each →"
         raise CheckFailedError("some hooks are broken", hint=hint)
 
 
-def _make_json(one: HookReport) -> dict[str, Any]:
+def _make_json(report: HookReport) -> dict[str, Any]:
     return {
-        "harness": one.place.harness.NAME,
-        "level": one.place.level,
-        "settings": one.place.shown,
-        "state": one.state,
-        "problems": one.problems,
-        "fix": one.fix,
+        "harness": report.place.harness.NAME,
+        "level": report.place.level,
+        "settings": report.place.shown,
+        "state": report.state,
+        "problems": report.problems,
+        "fix": report.fix,
     }
 
 
-def _print_report(one: HookReport) -> None:
-    mark = style_text("✗", fg="red") if one.is_broken else "✓" if one.state == "installed" else "·"
-    echo(mark, f" {one.place.harness.NAME}, {one.place.level}: {one.state}  ({one.place.shown})")
-    for problem in one.problems:
+def _print_report(report: HookReport) -> None:
+    mark = (
+        style_text("✗", fg="red")
+        if report.is_broken
+        else "✓"
+        if report.state == "installed"
+        else "·"
+    )
+    place = report.place
+    echo(mark, f" {place.harness.NAME}, {place.level}: {report.state}  ({place.shown})")
+    for problem in report.problems:
         echo(f"    {problem}")
-    if one.is_broken:
-        echo(f"    → {one.fix}")
+    if report.is_broken:
+        echo(f"    → {report.fix}")

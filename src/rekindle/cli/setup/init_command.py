@@ -73,30 +73,34 @@ _CHANGE_INSTEAD = {
     "until": f"change its `until:` in {manifest.MANIFEST_FILE}",
     "command": f"change its `command:` in {manifest.MANIFEST_FILE}",
 }
-"""Hint for each option that is only for a new agent."""
+"""Hint for each option that applies only to a new agent."""
 
 
 @click.command()
 @click.argument("named", required=False, metavar="[AGENT]")
-@click.option("-a", "--agent", metavar="NAME", help="The agent; the same as AGENT.")
+@click.option(
+    "-a", "--agent", metavar="NAME", help=("Name of the agent, as an alternative to AGENT.")
+)
 @click.option(
     "--harness",
     metavar="NAME",
-    help=f"CLI of the agent: {', '.join(BUILT_IN)}, or a plugin's name.",
+    help=f"The agent's CLI: {', '.join(BUILT_IN)}, or a plugin's name.",
 )
 @click.option(
     "--tools",
     type=click.Choice(list(PERMISSION_LEVELS)),
-    help="What the agent may do: only read; edit this folder; or edit and run commands. Default"
-    f" without a terminal or with --yes: {DEFAULT_LEVEL}.",
+    help=(
+        "What the agent may do: read files, edit this folder, or edit and run commands. "
+        f"Default without a terminal or with --yes: {DEFAULT_LEVEL}."
+    ),
 )
-@click.option("--task", metavar="TEXT", help="Its task, to write into PROMPT.md.")
+@click.option("--task", metavar="TEXT", help="The agent's task, which is written to PROMPT.md.")
 @click.option(
     "--until",
     metavar="COMMAND",
-    help="Command line that verifies a reported DONE; default: the project's tests, if found.",
+    help="Command that checks whether the work is done. Default: the project's tests, if found.",
 )
-@click.option("--command", metavar="COMMAND", help="Command line of your own agent program.")
+@click.option("--command", metavar="COMMAND", help="Command that runs your own agent program.")
 @click.option("--yes", is_flag=True, help="Use the defaults without asking.")
 @json_option
 def init(
@@ -111,36 +115,38 @@ def init(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Set up AGENT in this folder; without AGENT, its name is that of the folder.
+    """Set up AGENT in this folder. The default name is the folder's name.
 
-    This writes rekindle.yaml (a few lines; every other key has a default), the agent's folder in
-    .rekindle, and PROMPT.md if there is none. `until:` is set to the command that tests the
-    project, if its files name one. Run `rekindle init AGENT` again to add another agent.
+    This writes a short rekindle.yaml, the agent's folder in .rekindle, and PROMPT.md if there is
+    none. If Rekindle finds the project's test command, it uses it for `until:`. Run `rekindle init
+    AGENT` again to add another agent.
     """
     agent = choose_named(named, agent)
     folder = config.find_project(find_current_folder()) or find_current_folder()
     is_new_folder = not has_anything_to_trust(folder)
     trusted = is_new_folder or is_trusted(folder)
-    known = config.list_agents(folder)
+    names = config.list_agents(folder)
     accepts = trusted and _is_accepted(folder)
     if accepts:
-        refuse_agent_of(folder, known, "rekindle init")
-    is_there = bool(known) and agent is None
-    name = known[0] if is_there else _choose_name(folder, agent, yes=yes)
-    given = {"tools": tools, "task": task, "until": until, "command": command}
-    _refuse_unusable(folder, name, given, is_known=name in known)
+        refuse_agent_of(folder, names, "rekindle init")
+    is_there = bool(names) and agent is None
+    name = names[0] if is_there else _choose_name(folder, agent, yes=yes)
+    options = {"tools": tools, "task": task, "until": until, "command": command}
+    _refuse_unusable(folder, name, options, is_known=name in names)
     if is_there:
-        did = [f"{manifest.MANIFEST_FILE} already exists, with {', '.join(known)}"]
+        did = [f"{manifest.MANIFEST_FILE} already exists, with {', '.join(names)}"]
     else:
         chosen = _choose_entry(harness or (command and "command"), yes=yes, tools=tools)
-        # While the prompt was open, a manifest that the user has not seen may have been created.
+        # Another process may have created a manifest while the prompt was open.
         is_new_folder = is_new_folder and not has_anything_to_trust(folder)
         did = _write_manifest(folder, name, *chosen, until=until, command=command)
     did += write_prompt(folder, task)
     write_summarizer(folder)
     write_schema(folder)
     project = config.load_project(folder)
-    _accept(project, name, is_new_folder=is_new_folder, is_added=accepts and name not in known)
+    _accept_agent(
+        project, name, is_new_folder=is_new_folder, is_added=accepts and name not in names
+    )
     stands = project.manifest.agents[name].harness
     store = open_store(project, say=print_note)
     is_new = not store.exists(name)
@@ -167,10 +173,10 @@ def init(
 
 
 def _refuse_unusable(
-    folder: Path, name: str, given: Mapping[str, str | None], *, is_known: bool
+    folder: Path, name: str, options: Mapping[str, str | None], *, is_known: bool
 ) -> None:
-    """Refuse options that would have no effect, before anything is written."""
-    for option, value in given.items():
+    """Before anything is written, refuse options that would have no effect."""
+    for option, value in options.items():
         if value is not None and not value.strip():
             raise UsageError(f"--{option} is empty", hint="leave it out, or give it a text")
         if value is not None and is_known:
@@ -179,14 +185,14 @@ def _refuse_unusable(
                 hint=_CHANGE_INSTEAD[option],
             )
     prompt = AgentDefaults().prompt
-    if given["task"] is not None and not _is_untouched(folder / prompt):
+    if options["task"] is not None and not _is_untouched(folder / prompt):
         raise UsageError(
             f"{prompt} has a task already", hint=f"edit {prompt}, or leave --task out to keep it"
         )
 
 
 def _is_untouched(prompt: Path) -> bool:
-    """Return whether a prompt file is missing, blank, or as `init` writes it."""
+    """Return whether a prompt file is missing, blank, or unchanged since `init` wrote it."""
     if not prompt.exists():
         return True
     with translate_os_errors(prompt):
@@ -195,7 +201,7 @@ def _is_untouched(prompt: Path) -> bool:
 
 
 def _explain_shared_task(project: config.Project, name: str) -> str:
-    """Return a note that other agents use the same prompt file, or "" if none does."""
+    """Return a note that other agents use the same prompt file, or "" if there are none."""
     prompts = {
         agent: entry.prompt or AgentDefaults().prompt
         for agent, entry in project.manifest.agents.items()
@@ -209,7 +215,7 @@ def _explain_shared_task(project: config.Project, name: str) -> str:
 
 
 def _render_task_step(project: config.Project, name: str) -> str:
-    """Return what the operator has to do before `run`, or "" if the agent already has a task."""
+    """Return the step that the operator must take before `run`, or "" if the agent has a task."""
     with suppress(RekindleError):
         read_task(project, name)
         return ""
@@ -217,8 +223,10 @@ def _render_task_step(project: config.Project, name: str) -> str:
     return f"write the agent's task into {prompt}, then "
 
 
-def _accept(project: config.Project, name: str, *, is_new_folder: bool, is_added: bool) -> None:
-    """Trust the folder if this command created all of it; otherwise accept the new agent."""
+def _accept_agent(
+    project: config.Project, name: str, *, is_new_folder: bool, is_added: bool
+) -> None:
+    """Trust the folder if this command created all of it. Otherwise, accept the new agent."""
     if is_new_folder:
         accept_project(project)
     elif is_added and is_trusted(project.path):
@@ -228,17 +236,19 @@ def _accept(project: config.Project, name: str, *, is_new_folder: bool, is_added
 def _is_accepted(folder: Path) -> bool:
     """Return whether there is no manifest yet, or the operator has accepted one of its agents.
 
-    Otherwise the first `run` accepts the new agent, and prints its settings together with the
-    shared ones.
+    Otherwise, the first `run` prints the new agent's settings and the shared ones, and accepts
+    them.
     """
     if not (folder / manifest.MANIFEST_FILE).exists():
         return True
     project = config.load_project(folder)
-    return any(not explain_unaccepted(project, name) for name in project.manifest.agents)
+    return any(not explain_unaccepted(project, name) for name in project.declared_agents)
 
 
 def _choose_name(folder: Path, agent: str | None, *, yes: bool) -> str:
-    return require_agent_name(agent or _ask("Agent's name", make_default_name(folder), yes=yes))
+    return require_agent_name(
+        agent or _ask_user("Agent's name", make_default_name(folder), yes=yes)
+    )
 
 
 def add_agent(
@@ -251,7 +261,7 @@ def add_agent(
 def _choose_entry(
     harness: str | None, *, yes: bool, tools: PermissionLevel | None
 ) -> tuple[str, PermissionLevel]:
-    """Return the CLI and the permissions of a new agent, from the options or from prompts."""
+    """Return a new agent's CLI and permissions, from the options or by asking the user."""
     chosen = _require_harness(harness or _ask_for_harness(yes=yes))
     if tools and not HARNESSES[chosen].CAN.permits_tools:
         raise UsageError(
@@ -262,26 +272,28 @@ def _choose_entry(
 
 
 def _ask_for_tools(harness: str, *, yes: bool) -> PermissionLevel:
-    """Ask for the permission level at the terminal; without a terminal, return the default."""
+    """Ask for the permission level. Without a terminal, return the default."""
     if yes or not sys.stdin.isatty() or not HARNESSES[harness].CAN.permits_tools:
         return DEFAULT_LEVEL
     levels = ", ".join(f"{name}: {row.words}" for name, row in PERMISSION_LEVELS.items())
-    answer = _ask(
+    answer = _ask_user(
         f"What may the agent do ({levels})", DEFAULT_LEVEL, yes=yes, choices=PERMISSION_LEVELS
     )
     return cast("PermissionLevel", answer)
 
 
 def _ask_for_harness(*, yes: bool) -> str:
-    """Ask which CLI to use; the default is the first one installed, including CLIs from plugins."""
+    """Ask which CLI to use. The default is the first one installed, including CLIs from plugins."""
     installed = [
-        one.NAME for one in HARNESSES.working() if program_search.find_executable(find_program(one))
+        candidate.NAME
+        for candidate in HARNESSES.working()
+        if program_search.find_executable(find_program(candidate))
     ]
     listed = f", installed: {', '.join(installed)}" if installed else ""
     first, *_ = [*installed, *BUILT_IN]
     if yes and not installed:
         echo(f"· no agent CLI is on the PATH: using {first}; --harness chooses another", err=True)
-    return _ask(f"Harness ({', '.join(HARNESSES)}{listed})", first, yes=yes)
+    return _ask_user(f"Harness ({', '.join(HARNESSES)}{listed})", first, yes=yes)
 
 
 def _require_harness(name: str) -> str:
@@ -313,7 +325,7 @@ def _write_manifest(
     if permissions:
         more = (f"persona: {persona}", *more)
 
-    def changed(text: str) -> str:
+    def add_entries(text: str) -> str:
         if text.strip() and name in manifest.parse(text).agents:
             return text
         added = (
@@ -328,7 +340,7 @@ def _write_manifest(
             else added
         )
 
-    before, after = config.rewrite_manifest(folder, changed)
+    before, after = config.rewrite_manifest(folder, add_entries)
     if before == after:
         return [f"agent {name} is already in {manifest.MANIFEST_FILE}"]
     did = [
@@ -356,8 +368,8 @@ def _propose_until(folder: Path) -> tuple[str, ...]:
     return render_until_lines(propose_until(files))
 
 
-def _ask(question: str, default: str, *, yes: bool, choices: Collection[str] = ()) -> str:
-    """Ask the user, with the choices if there are any; with `yes`, return the default."""
+def _ask_user(question: str, default: str, *, yes: bool, choices: Collection[str] = ()) -> str:
+    """Prompt the user, and list the choices if there are any. With `yes`, return the default."""
     if yes:
         return default
     kind = click.Choice(list(choices)) if choices else None
@@ -365,7 +377,7 @@ def _ask(question: str, default: str, *, yes: bool, choices: Collection[str] = (
         answer: str = click.prompt(question, default=default, type=kind, show_choices=False)
     except click.Abort as gone:
         if isinstance(gone.__context__, KeyboardInterrupt):
-            echo(err=True)  # end the prompt's line
+            echo(err=True)  # End the prompt's line.
             raise
         raise UsageError(
             "the question was not answered", hint="answer it, or use the defaults with --yes"

@@ -1,4 +1,4 @@
-"""The files that `init` and `adopt` write beside the manifest, and the agent's default name."""
+"""Files that `init` and `adopt` write next to the manifest, and the agent's default name."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ _PROMPT_MODE = 0o644
 
 
 def write_prompt(folder: Path, task: str | None = None) -> list[str]:
-    """Write the task, or a file to fill in unless it exists; return a line if it was written."""
+    """Write the task, or a template if there is no file yet. Return a message if it was written."""
     path = folder / AgentDefaults().prompt
     if task is not None:
         durable_files.replace_file(path, f"{task.strip()}\n".encode(), mode=_PROMPT_MODE)
@@ -39,7 +39,7 @@ def write_summarizer(folder: Path) -> None:
 
 
 def write_schema(folder: Path) -> None:
-    """Write the JSON Schema that the manifest names, unless this version's schema is there."""
+    """Write the JSON Schema that the manifest refers to, unless it is up to date."""
     path = RekindleFolder(folder).schema
     schema = render_schema()
     if durable_files.read_bytes(path) != schema:

@@ -41,17 +41,19 @@ _CANNOT_TELL = "Not tested: whether the disk keeps confirmed writes after a powe
     metavar="NUMBER",
     default=0.5,
     show_default=True,
-    help="Duration of the test in minutes.",
+    help="Test duration in minutes.",
 )
 @click.option(
-    "--seed", type=options.Number(0, _LARGEST_SEED), help="Seed of an earlier run, to repeat it."
+    "--seed",
+    type=options.Number(0, _LARGEST_SEED),
+    help="Seed from an earlier run, to repeat that run.",
 )
 @options.json_option
 def torture(folder: str | None, minutes: float, seed: int | None, as_json: bool) -> None:
-    """Test whether a file system gives the guarantees that Rekindle needs.
+    """Test whether a file system provides the guarantees that Rekindle needs.
 
-    FOLDER is where you want to keep your agents; the default is this project's .rekindle, or the
-    current folder. The test runs in a temporary folder below it, which is removed at the end.
+    FOLDER is where you want to keep your agents. The default is this project's .rekindle, or the
+    current folder. The test runs in a temporary folder inside FOLDER and removes it afterwards.
     """
     place = Path(folder) if folder is not None else _choose_folder()
     chosen = random.randrange(_LARGEST_SEED) if seed is None else seed  # noqa: S311 - not a secret
@@ -74,7 +76,7 @@ def torture(folder: str | None, minutes: float, seed: int | None, as_json: bool)
             errno=full.errno,
             hint="free some space, then try again",
         ) from full
-    held = not any(one.broken for one in results)
+    held = not any(result.broken for result in results)
     if as_json:
         print_json({"folder": str(place), "seed": chosen, "held": held, "findings": results})
     if not held:
@@ -110,7 +112,7 @@ def _list_findings(place: Path, seconds: float, seed: int) -> Generator[PromiseR
 def _print_finding(finding: PromiseResult) -> None:
     if finding.broken:
         print_styled(f"✗ {finding.promise}: {finding.broken}", fg="red")
-        echo(f"  It means that {finding.means}.")
+        echo(f"  This means that {finding.means}.")
     else:
         echo(f"✓ {finding.promise}: {finding.tried}")
 

@@ -1,1 +1,1 @@
-"""Messages of git commits that Rekindle writes: the audit trail and pushed work."""
+"""Git commit messages for the audit trail and for pushed work."""

@@ -1,4 +1,4 @@
-"""A revision: one committed relay, recorded as a commit of the audit trail.
+"""A revision: one committed relay, recorded as a commit in the audit trail.
 
 The subject is the Next Action; the last paragraph identifies the event in the log:
 
@@ -25,7 +25,7 @@ _LAST_PARAGRAPH = re.compile(
 
 
 class AuditRevision(msgspec.Struct, frozen=True):
-    """The log event that a commit of the audit trail records."""
+    """The log event that an audit trail commit records."""
 
     seq: int
     gen: int
@@ -37,7 +37,7 @@ class AuditRevision(msgspec.Struct, frozen=True):
 
 def render(event: RelayCommitted) -> str:
     subject = to_one_line(event.headline) or "A relay without a Next Action"
-    # The relay's author chose this text; on one line, it cannot be mistaken for a trailer.
+    # The relay's author chose this text. On one line, it cannot be mistaken for a trailer.
     by = to_one_line(event.by, AUTHOR_CHARACTERS)
     return (
         f"{subject}\n\n"
@@ -49,6 +49,6 @@ def render(event: RelayCommitted) -> str:
 
 
 def parse(message: str) -> AuditRevision | None:
-    """Return the revision that a commit's message describes, or None for a foreign commit."""
+    """Return the revision in a commit message, or None if Rekindle did not write the commit."""
     match = _LAST_PARAGRAPH.search(message)
     return AuditRevision(int(match[1]), int(match[2]), match[3]) if match else None

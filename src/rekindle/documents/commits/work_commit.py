@@ -1,6 +1,7 @@
-"""Snapshots of a fleet agent's workspace on the work branch of its remote.
+"""Snapshots of a fleet agent's workspace on its remote's work branch.
 
-Each push is a commit whose tree is the work tree at that time. Its message names the origin:
+Each push is a commit whose tree is the work tree at that time. Its message says where the work came
+from:
 
     The workspace of trades
 
@@ -71,13 +72,13 @@ def render(snapshot: WorkSnapshot) -> str:
 
 
 def parse(message: str) -> WorkSnapshot | None:
-    """Return the snapshot that a commit's message describes, or None for a foreign commit."""
+    """Return the snapshot in a commit message, or None if Rekindle did not write the commit."""
     match = _LAST_PARAGRAPH.search(message)
     return match and WorkSnapshot(match[1], int(match[2]), match[3], match[4], match[5])
 
 
 def strip_user(url: str) -> str:
-    """Return a remote's URL without credentials; an ssh user is kept, as part of the address."""
+    """Return a remote's URL without credentials. An ssh user is kept, as part of the address."""
     scheme = url.partition("://")[0]
     if scheme == "file":
         return url
@@ -85,5 +86,5 @@ def strip_user(url: str) -> str:
 
 
 def strip_login(text: str) -> str:
-    """Return a text with the user, password or token removed from each URL in it."""
+    """Remove the user, password or token from each URL in a text."""
     return _QUERY.sub(r"\1", _LOGIN.sub("", text))

@@ -1,9 +1,9 @@
-"""Events: the facts of an agent's life, each on one line of JSON.
+"""Events: what happens to an agent, one JSON line each.
 
 The union `AnyEvent` is closed: it lists every kind. Each kind has an explicit tag, which commands
 print and programs read, and a summary for the reference; the import fails if either is missing. A
-log written by a later Rekindle with the same schema may have kinds that this version does not know.
-They are read as `UnknownEvent`, change nothing, and stay in the log.
+log written by a later Rekindle with the same schema may contain kinds that this version does not
+know. They are read as `UnknownEvent`, have no effect, and stay in the log.
 
 The log assigns `seq`, `gen` and `at` when it accepts an event; in the inbox they have no value.
 """
@@ -54,6 +54,7 @@ from rekindle.documents.events.operator_events import (
     QuestionAnswered,
     QuestionAsked,
     RestartRequested,
+    WorkRewound,
 )
 from rekindle.documents.events.ownership_events import (
     AgentCreated,
@@ -67,15 +68,18 @@ from rekindle.documents.events.run_events import (
     CycleEnded,
     CycleStarted,
     HangDetected,
+    HostRefused,
     LaunchEnded,
     LaunchStarted,
     ReviewMade,
     RunEnded,
     RunStarted,
     SafeModeEntered,
+    SnapshotTaken,
     SpendRecorded,
     WaitStarted,
     WorkSigns,
+    WorkspaceCreated,
 )
 from rekindle.documents.events.session_events import (
     Heartbeat,
@@ -117,6 +121,7 @@ __all__ = [
     "HandoffTriggered",
     "HangDetected",
     "Heartbeat",
+    "HostRefused",
     "InboxRejected",
     "LaunchEnded",
     "LaunchStarted",
@@ -140,6 +145,7 @@ __all__ = [
     "SessionEnded",
     "SessionLost",
     "SessionStarted",
+    "SnapshotTaken",
     "SourceAdopted",
     "SpendRecorded",
     "StateAdopted",
@@ -148,7 +154,9 @@ __all__ = [
     "WaitStarted",
     "WindowMeasured",
     "WindowSizeReported",
+    "WorkRewound",
     "WorkSigns",
+    "WorkspaceCreated",
     "WorkspacePushFailed",
     "WorkspacePushed",
     "parse",
@@ -163,16 +171,16 @@ OPERATOR_COMMANDS = (
     QuestionAnswered,
     HandoffRequested,
 )
-"""The operator's commands; records of these kinds count only if they come from outside the
+"""The operator's commands. Records of these kinds count only if they come from outside the
 workspace.
 """
 
 HOOK_REPORTS = (SessionStarted, SessionEnded, PromptSubmitted, SessionCompacted, Heartbeat)
-"""Events of a session that the CLI's hooks report."""
+"""Session events that the CLI's hooks report."""
 
 SUBMITTED_EVENTS = (*HOOK_REPORTS, LoopAdded, LoopResolved, RelayProposed, *OPERATOR_COMMANDS)
-"""Events that hooks and commands may put into an inbox. All others are recorded only by the writer
-of the log.
+"""Events that hooks and commands may write to an inbox. All other events are recorded only by the
+log's writer.
 """
 
 AnyEvent = (
@@ -192,6 +200,9 @@ AnyEvent = (
     | CycleEnded
     | LaunchStarted
     | LaunchEnded
+    | SnapshotTaken
+    | WorkRewound
+    | WorkspaceCreated
     | CallRefused
     | DesiredSet
     | RestartRequested
@@ -203,6 +214,7 @@ AnyEvent = (
     | SafeModeEntered
     | WaitStarted
     | HangDetected
+    | HostRefused
     | WindowSizeReported
     | WindowMeasured
     | HandoffRequested
@@ -231,10 +243,10 @@ _TAG = re.compile(r"[a-z_]+(\.[a-z_]+)*")
 
 
 def _require_rows(kinds: tuple[type[Event], ...]) -> None:
-    """Raise TypeError for a kind without its own tag or summary, or one missing from AnyEvent."""
+    """Raise TypeError for a kind that lacks a tag or summary, or is missing from AnyEvent."""
     for kind in kinds:
         if not _TAG.fullmatch(str(kind.__struct_config__.tag)) or not vars(kind).get("summary"):
-            raise TypeError(f"event {kind.__name__}: needs a `tag=` and a `summary` of its own")
+            raise TypeError(f"event {kind.__name__}: needs its own `tag=` and `summary`")
     if unlisted := [kind.__name__ for kind in _find_innermost(Event) if kind not in kinds]:
         raise TypeError(f"events {', '.join(unlisted)}: not in AnyEvent")
 
@@ -260,9 +272,9 @@ _EARLIER_KINDS = {
     "window.learnt": "window.reported",
     "workspace.kept": "workspace.push_failed",
 }
-"""Kinds by their earlier names, which logs written before the rename have."""
+"""Current kinds by the earlier names that old logs still contain."""
 _EARLIER_FIELDS = {"run.ended": {"outcome": "why"}, "brief.made": {"told": "covered"}}
-"""Fields of a kind by their earlier names."""
+"""Current fields of a kind by their earlier names."""
 
 
 def parse(line: bytes) -> AnyEvent | UnknownEvent:
@@ -286,7 +298,7 @@ def parse(line: bytes) -> AnyEvent | UnknownEvent:
 def parse_untrusted(line: bytes) -> AnyEvent | UnknownEvent:
     """Parse the event in an inbox record, and keep its unknown fields.
 
-    A record cannot claim a position in the log: `seq`, `gen` and `at` are reset.
+    A record cannot choose its position in the log: `seq`, `gen` and `at` are reset.
     """
     event = parse(line)
     if isinstance(event, UnknownEvent):
@@ -296,7 +308,7 @@ def parse_untrusted(line: bytes) -> AnyEvent | UnknownEvent:
 
 
 def render(event: Event) -> bytes:
-    """Return the event as a line without its newline; the fields of all events come first."""
+    """Render the event as a line without a newline, with the common fields first."""
     fields = msgspec.to_builtins(event)
     fields["v"] = event.v
     head = {key: fields.pop(key) for key in _ORDER if key in fields}
@@ -305,13 +317,13 @@ def render(event: Event) -> bytes:
 
 
 def _select_unknown(event: Event, fields: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields that the event's kind does not define; they must not override its own."""
+    """Return the fields that the event's kind does not define."""
     names = {field.encode_name for field in msgspec.structs.fields(event)} | {"kind"}
     return {key: value for key, value in fields.items() if key not in names}
 
 
 def _translate_earlier(line: bytes) -> bytes | None:
-    """Return the line with the current names of its kind and fields, or None if it has them."""
+    """Return the line with the current names of its kind and fields, or None if nothing changes."""
     with suppress(DocumentError):
         raw = json_codec.decode_object(line, "event", schema=SCHEMA)
         kind = str(raw.get("kind"))
@@ -338,7 +350,7 @@ def _parse_unknown(line: bytes, error: Exception) -> UnknownEvent:
 
 
 def _require_time(ts: datetime) -> None:
-    """Require a time zone, and a year that leaves room for earlier and later times."""
+    """Require a time zone, and a year that is not too close to datetime's limits."""
     if ts.tzinfo is None:
         raise DocumentError("event", "has a time without a time zone")
     if not _EARLIEST <= ts.year <= _LATEST:

@@ -13,9 +13,9 @@ class LoopAdded(Event, frozen=True, kw_only=True, tag="loop.added"):
     summary = "An open loop was added, reworded or reopened."
     id: str
     text: str
-    """Text of the loop."""
+    """Loop text."""
     added: str = ""
-    """Day on which the loop was first seen, if that was before this event."""
+    """Day on which the loop was first seen, if earlier than this event."""
 
 
 class LoopResolved(Event, frozen=True, kw_only=True, tag="loop.resolved"):
@@ -25,10 +25,10 @@ class LoopResolved(Event, frozen=True, kw_only=True, tag="loop.resolved"):
 
 
 class LoopCorrection(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Event with a new text for a loop, which is neither opened nor closed.
+    """Event that changes a loop's text without opening or closing the loop.
 
-    Its time is just after the event that it corrects, so that a resolution still counts that the
-    editor of the file did not see.
+    Its time is just after the event that it corrects, so a later resolution still counts even if
+    the person who edited the file did not see it.
     """
 
     ts: datetime
@@ -40,7 +40,7 @@ class LoopCorrection(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class StateAdopted(Event, frozen=True, kw_only=True, tag="state.adopted"):
-    summary = "A person edited state.json; the additions were adopted, and nothing was dropped."
+    summary = "A person edited state.json. Rekindle adopted the additions and removed nothing."
     open_loops: tuple[OpenLoop, ...] = ()
     """Loops that were added or changed."""
     resolved: tuple[Resolution, ...] = ()
@@ -52,37 +52,37 @@ class StateAdopted(Event, frozen=True, kw_only=True, tag="state.adopted"):
     extra: dict[str, Any] = {}
     """Fields that Rekindle does not know."""
     last_active: datetime | None = None
-    """Time of the last activity in the edited file."""
+    """Time of the last activity, as given in the edited file."""
 
 
 class SourceAdopted(Event, frozen=True, kw_only=True, tag="source.adopted"):
-    summary = "The files of another loop were adopted; the same files are not adopted twice."
+    summary = "Another tool's files were adopted; the same files are never adopted twice."
     source: str
     """Path from which the files were adopted."""
     sha256: str
-    """Hash of everything that was found at the source."""
+    """Hash of all content found at the source."""
 
 
 class RelayProposed(Event, frozen=True, kw_only=True, tag="relay.proposed"):
-    summary = "A relay was submitted; it stays in the inbox until the writer commits it."
+    summary = "A relay was submitted. It stays in the inbox until the writer commits it."
     text: str
-    """Text of the relay."""
+    """Relay text."""
     by: str
-    """Author of the relay."""
+    """Who wrote the relay."""
 
 
 class DocumentCommitted(Event, frozen=True, kw_only=True):
-    """New content of a document, which is current from this event on."""
+    """New content of a document, from this event on."""
 
     document: ClassVar[str]
     sha256: str
     """Hash of the document's content."""
     previous: str = ""
-    """Hash of the previous content, for rolling forward after a crash."""
+    """Hash of the previous content, used to roll forward after a crash."""
     path: str
     """Archive path of the content, relative to the agent's folder."""
     by: str
-    """Author: person, agent, agent-edit (an edit of a relay file that the agent can write; a person
+    """Author: person, agent, agent-edit (an edit to a relay file that the agent can write; a person
     may have made it), summarizer or machine.
     """
     tokens: int = 0
@@ -104,7 +104,9 @@ class CheckpointCommitted(DocumentCommitted, frozen=True, kw_only=True, tag="che
     summary = "A checkpoint became the current one."
     document = "checkpoint"
     session: str = ""
-    """Id of a person's own session that continues from the checkpoint; otherwise empty."""
+    """Id of the person's own session that continues from the checkpoint, or empty for other
+    checkpoints.
+    """
 
 
 class BriefCommitted(DocumentCommitted, frozen=True, kw_only=True, tag="brief.committed"):
@@ -113,7 +115,7 @@ class BriefCommitted(DocumentCommitted, frozen=True, kw_only=True, tag="brief.co
 
 
 class BriefedPosition(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The position in an archived transcript up to which briefs have covered it."""
+    """The position up to which briefs cover an archived transcript."""
 
     at: int = 0
     """Byte offset of the first part that is not covered yet."""
@@ -124,26 +126,27 @@ class BriefedPosition(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class BriefMade(Event, frozen=True, kw_only=True, tag="brief.made"):
-    summary = "A brief was written; it covers everything up to here, and the state has its results."
+    summary = "A brief was written. It covers everything up to this event and updates the state."
     morning: str
     """Date of the morning that the brief is for."""
     closes: bool = False
-    """Whether the brief was written when due and is the last one for its morning."""
+    """Whether this scheduled brief is the last one for its morning."""
     covered: dict[str, BriefedPosition] = {}
-    """Position up to which each transcript is covered, if it has grown since the previous brief."""
+    """Position that the brief reaches in each transcript that grew since the previous brief."""
     turns: int = 0
     """Number of turns that the brief covers."""
     left_out: int = 0
     """Number of old turns that did not fit into the summarizer's input."""
     failed: int = 0
-    """Number of consecutive briefs for which no model was available.
-
-    The next brief covers their turns.
+    """Number of consecutive briefs for which no model was available. The next brief also covers
+    their turns.
     """
     unusable: int = 0
     """Number of consecutive briefs for which the model's answer was unusable."""
     claimed: dict[str, str] = {}
-    """Loops reported as resolved, with the reason; they stay open, as no turn confirms it."""
+    """Loops that were reported as resolved, with the reason. They stay open because no turn
+    confirms the report.
+    """
     numbers: dict[str, str] = {}
     """Numbers that the brief added to the state."""
     last_active: datetime | None = None
@@ -153,16 +156,16 @@ class BriefMade(Event, frozen=True, kw_only=True, tag="brief.made"):
 
 
 class DocumentRejected(Event, frozen=True, kw_only=True, tag="document.rejected"):
-    summary = "An edit made a document unusable; the edit was set aside."
+    summary = "An edit made a document unusable. Rekindle set the edit aside."
     document: str
-    """Name of the document."""
+    """Document name."""
     path: str
     """Path of the rejected content, relative to the agent's folder."""
     reason: str
 
 
 class InboxRejected(Event, frozen=True, kw_only=True, tag="inbox.rejected"):
-    summary = "A record of the inbox was torn or unreadable, and was skipped."
+    summary = "An inbox record was incomplete or unreadable, and was skipped."
     bytes: int
     """Size of the record in bytes."""
     reason: str

@@ -1,4 +1,4 @@
-"""The base class of all events, and events of unknown kinds."""
+"""The base class for all events, and events of unknown kinds."""
 
 from datetime import datetime
 from typing import Any, ClassVar
@@ -14,12 +14,12 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", omit_de
     seq: int = 0
     """Position in the log, starting at 1."""
     gen: int = 0
-    """Generation of the writer. The log refuses late events of an older generation."""
+    """Generation of the writer. The log refuses late events from an older generation."""
     at: str = ""
-    """`segment:offset` of the end of the inbox record, so that no record is folded twice."""
+    """`segment:offset` of the inbox record's end. It prevents a record from being folded twice."""
 
     more: dict[str, Any] = {}
-    """Unknown fields of an inbox record; the log keeps them beside the known ones."""
+    """Unknown fields from an inbox record. The log stores them next to the known ones."""
 
     summary: ClassVar[str] = ""
 

@@ -1,48 +1,52 @@
-"""Events about a session's window and about handoffs to a fresh session."""
+"""Events about a session's context window and about handoffs to a fresh session."""
 
 from rekindle.documents.events.event import Event
 
 
 class WindowSizeReported(Event, frozen=True, kw_only=True, tag="window.reported"):
-    summary = "A CLI reported the size of its model's window."
+    summary = "A CLI reported the size of its model's context window."
     harness: str
     model: str
     window: int
 
 
 class WindowMeasured(Event, frozen=True, kw_only=True, tag="window.measured"):
-    summary = "The fill of a running session's window was measured."
+    summary = "Rekindle measured the context-window usage of a running session."
     launch: str
     tokens: int
-    """Number of tokens in the window."""
+    """Number of tokens in the context window."""
     window: int | None = None
-    """Size of the window in tokens; None if unknown."""
+    """Context-window size in tokens, or None if unknown."""
     known: str = "unknown"
-    """Source of the window's fill: reported, exact, estimated or unknown."""
+    """Where the context-window usage comes from: reported, exact, estimated or unknown."""
 
 
 class HandoffTriggered(Event, frozen=True, kw_only=True, tag="handoff.triggered"):
-    summary = "A session was stopped between two turns; a fresh one continues from a checkpoint."
+    summary = (
+        "A session was stopped between two turns. A fresh session continues from a checkpoint."
+    )
     launch: str
     cycle: int
     session: str
     by: str
-    """Cause of the handoff: threshold for a full window, person for a request by the operator."""
+    """What caused the handoff: threshold for a full context window, or person for an operator's
+    request.
+    """
     tokens: int | None = None
-    """Number of tokens in the window."""
+    """Number of tokens in the context window."""
     window: int | None = None
     known: str = "unknown"
-    """Source of the window's fill: reported, exact, estimated or unknown."""
+    """Where the context-window usage comes from: reported, exact, estimated or unknown."""
     threshold: int | None = None
-    """Fill of the window, in percent, at which a handoff is due."""
+    """Context-window usage, in percent, at which a handoff is due."""
     first: int | None = None
-    """Number of tokens in the window after the session's first turn."""
+    """Number of tokens in the context window after the session's first turn."""
     work: str = ""
-    """Fingerprint of the work in git and of the loops; empty if unknown."""
+    """Fingerprint of the loops and the work in git, or empty if unknown."""
 
 
 class HandoffResumed(Event, frozen=True, kw_only=True, tag="handoff.resumed"):
-    summary = "A fresh session starts with the checkpoint of the previous one."
+    summary = "A fresh session starts with the previous session's checkpoint."
     launch: str
     cycle: int
     count: int
@@ -52,25 +56,25 @@ class HandoffResumed(Event, frozen=True, kw_only=True, tag="handoff.resumed"):
 
 
 class HandoffFailed(Event, frozen=True, kw_only=True, tag="handoff.failed"):
-    summary = "A handoff failed, or no model could write its checkpoint; the work continues."
+    summary = "A handoff failed, or no model could write its checkpoint. The work continues."
     launch: str
     words: str
 
 
 class HandoffHalted(Event, frozen=True, kw_only=True, tag="handoff.halted"):
-    summary = "A handoff would not help: everything is saved, and a person is needed."
+    summary = "Another handoff would not help. All work is saved, and a person must decide."
     cycle: int
     words: str
 
 
 class SummaryMade(Event, frozen=True, kw_only=True, tag="summary.made"):
-    summary = "Turns of a session were summarized, by a model or without one."
+    summary = "A session's turns were summarized, with or without a model."
     document: str
-    """Document for which the summary was made: checkpoint, relay or brief."""
+    """Document that the summary was written for: checkpoint, relay or brief."""
     how: str
     """headless if a model wrote the summary, mechanical otherwise."""
     words: str = ""
-    """Reason why no model wrote the summary."""
+    """Why no model wrote the summary."""
     turns: int = 0
     """Number of turns that were summarized."""
     usd: float = 0.0
@@ -78,9 +82,9 @@ class SummaryMade(Event, frozen=True, kw_only=True, tag="summary.made"):
     tokens: int = 0
     """Number of tokens that the request used."""
     seconds: float = 0.0
-    """Seconds that an agent waited for the summary and the collection of its input."""
+    """Seconds that the agent waited for the summary, including the time to collect its input."""
     run_usd: float | None = None
     run_tokens: int | None = None
-    """Number of tokens that the run has used so far; None if a person requested the summary."""
+    """Number of tokens that the run has used so far, or None if a person requested the summary."""
     unpriced: int = 0
-    """Number of launches of the run whose cost is unknown."""
+    """Number of launches in this run whose cost is unknown."""

@@ -1,4 +1,4 @@
-"""The operator's commands, and questions to a person."""
+"""Operator commands, and questions for a person."""
 
 from datetime import datetime
 from typing import Any, Literal
@@ -7,53 +7,53 @@ from rekindle.documents.events.event import Event
 
 
 class DesiredSet(Event, frozen=True, kw_only=True, tag="desired.set"):
-    summary = "The operator decided whether the agent should run; this overrides every marker."
+    summary = "The operator decided whether the agent should run, regardless of any marker file."
     desired: Literal["running", "stopped"]
-    """State in which the operator wants the agent to be."""
+    """Desired state of the agent."""
     cycles: int | None = None
-    """Maximum number of cycles of the run, 0 for no limit; None leaves the limit unchanged."""
+    """Maximum number of cycles in the run; 0 for no limit, None to leave the limit unchanged."""
     unbounded: bool | None = None
-    """Whether the run continues without progress (`--budget none`); None for no change."""
+    """Whether the run continues without progress (`--budget none`), or None for no change."""
+    due: datetime | None = None
+    """Due time of the schedule that starts the run, or None if the operator starts it."""
 
 
 class RestartRequested(Event, frozen=True, kw_only=True, tag="restart.requested"):
-    summary = "The operator asked for another start now, whatever had prevented it."
+    summary = "The operator asked to start the agent now, even if it was paused or waiting."
     fresh: bool = False
     """Whether to start a fresh session instead of resuming the current one."""
     once: bool = False
-    """Whether the restart is for one run only; earlier cycles still count against the agent."""
+    """Whether the restart applies to one run only. Earlier cycles still count against the agent."""
 
 
 class PersonAnswered(Event, frozen=True, kw_only=True, tag="person.answered"):
-    summary = "A person answered the agent; the next cycle receives the answer."
+    summary = "A person answered the agent. The next cycle receives the answer."
     text: str
-    """Text of the answer."""
+    """Answer text."""
     asked: str = ""
     """Question or event that the agent was waiting for."""
 
 
 class QuestionAsked(Event, frozen=True, kw_only=True, tag="question.asked"):
-    summary = "A person is asked for a decision; the first answer counts."
+    summary = "The agent asked a person for a decision. The first answer counts."
     question: str
-    """Id of the question, made from the agent's name and `number`."""
+    """Question id, built from the agent's name and `number`."""
     number: int
-    """Number of the question within the agent, starting at 1; numbers are never reused."""
+    """The question's number for this agent, starting at 1. Numbers are never reused."""
     about: str
-    """Reason why the agent needs a person: permission, or the reason for safe mode or for the end
-    of a run.
-    """
+    """Why the agent needs a person: permission, or why it entered safe mode or its run ended."""
     text: str = ""
     """The question, in one sentence."""
     request: dict[str, Any] = {}
     """The exact request: the refused call with its arguments, or the cap that was reached."""
     choices: tuple[str, ...]
-    """Possible answers; TEXT stands for any text, AMOUNT for a number."""
+    """Possible answers. TEXT stands for any text, AMOUNT for a number."""
     default: str
-    """Choice that applies at the deadline."""
+    """Choice to apply if the deadline passes without an answer."""
     deadline: datetime | None = None
-    """Time at which the default applies; None for no deadline."""
+    """Time at which the default applies, or None for no deadline."""
     launch: str = ""
-    """Id of the launch that the question is about; empty if it is not about a launch."""
+    """Id of the launch that the question is about, or empty if it is not about a launch."""
 
 
 AnswerEffect = Literal["restart", "continue", "stop", "finish", "note"]
@@ -63,25 +63,37 @@ inform the agent.
 
 
 class QuestionAnswered(Event, frozen=True, kw_only=True, tag="question.answered"):
-    summary = "A question was answered, by a person or by its deadline."
+    summary = "A person answered a question, or its deadline passed."
     question: str
     effect: AnswerEffect
-    """Effect of the answer on the agent."""
+    """The answer's effect on the agent."""
     choice: str = ""
-    """Choice that was selected; empty if the answer is `text`."""
+    """The selected choice, or empty if the answer is `text`."""
     text: str = ""
-    """Message for the next cycle; empty if there is none."""
+    """Message for the next cycle, or empty if there is none."""
     asked: str = ""
     """The question, repeated for the next cycle."""
     budget: dict[str, float] = {}
-    """Caps that the answer sets for this run, by `usd`, `tokens` or `hours`."""
+    """Limits that the answer sets for this run, by `usd`, `tokens` or `hours`."""
     by: str = ""
-    """Name of the user who answered; empty if the deadline passed."""
+    """User who answered, or empty if the deadline passed."""
     host: str = ""
     origin: str = ""
-    """Origin of the answer: terminal, command or deadline."""
+    """Where the answer came from: terminal, command or deadline."""
     refused: str = ""
-    """Reason why the answer does not count; empty if it counts."""
+    """Why the answer does not count, or empty if it does."""
+
+
+class WorkRewound(Event, frozen=True, kw_only=True, tag="work.rewound"):
+    summary = "The operator rewound the work tree to a snapshot. The next session starts fresh."
+    snapshot: str
+    """Name of the snapshot that was restored."""
+    commit: str
+    """Commit that holds the snapshot."""
+    occasion: str
+    """Description of when the snapshot was taken, such as `cycle 3, start`."""
+    saved: str
+    """Name of the snapshot that was taken before the rewind."""
 
 
 class HandoffRequested(Event, frozen=True, kw_only=True, tag="handoff.requested"):

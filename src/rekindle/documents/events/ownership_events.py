@@ -11,32 +11,32 @@ class AgentCreated(Event, frozen=True, kw_only=True, tag="agent.created"):
 
 
 class AgentReceived(Event, frozen=True, kw_only=True, tag="agent.received"):
-    summary = "The log received the state of an agent from elsewhere, and continues from it."
+    summary = "The agent's state was imported from another store, and the log continues from there."
     known: dict[str, Any]
-    """Projection of all events up to and including this one."""
+    """State derived from all events up to and including this one."""
 
 
 class OwnerChanged(Event, frozen=True, kw_only=True, tag="owner.changed"):
-    summary = "A host took over the agent; from here on, the log refuses older generations."
+    summary = "A host took over the agent. From now on, the log refuses older generations."
     host: str
     previous: str
     """Name of the previous owner's host."""
     left: str = ""
-    """Reason why the latest work was not pushed from the previous host; empty if it was pushed."""
+    """Why the previous host did not push its latest work, or empty if it did."""
 
 
 class WorkspacePushed(Event, frozen=True, kw_only=True, tag="workspace.pushed"):
-    summary = "The agent's workspace was pushed; another host can continue from it."
+    summary = "The agent's workspace was pushed, so another host can continue from it."
     revision: str
     """Commit that holds the work tree, including uncommitted changes."""
     head: str = ""
-    """Commit that was checked out; empty if there was no commit yet."""
+    """Commit that was checked out, or empty if there was none yet."""
     branch: str = ""
-    """Branch that was checked out; empty if none was."""
+    """Branch that was checked out, or empty for a detached HEAD."""
     claim: int = 0
-    """Generation for which the host had claimed the work branch."""
+    """Generation for which the host claimed the work branch."""
 
 
 class WorkspacePushFailed(Event, frozen=True, kw_only=True, tag="workspace.push_failed"):
-    summary = "The agent's workspace could not be pushed; it exists only on its host."
+    summary = "The agent's workspace could not be pushed. It exists only on its host."
     words: str

@@ -8,7 +8,7 @@ from rekindle.documents.events.event import Event
 
 
 class WorkSigns(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Signs of work since a launch or a cycle began; input to `policy.progress.work_progress`."""
+    """Signs of work since the start of a launch or cycle, used to detect progress."""
 
     commits: int = 0
     artefacts: tuple[str, ...] = ()
@@ -17,77 +17,80 @@ class WorkSigns(msgspec.Struct, frozen=True, omit_defaults=True):
     """Number of loops that were resolved."""
     decisions: int = 0
     asks_else: bool = False
-    """Whether the relay asks for something different from the previous relay."""
+    """Whether the relay's request differs from the previous relay's."""
 
 
 class RunStarted(Event, frozen=True, kw_only=True, tag="run.started"):
-    summary = "A run started: its spending and its crashes are counted from here."
+    summary = "A run started. Its spending and crashes are counted from this event on."
     cycle: int = 0
     """Number of the last cycle before the run."""
 
 
 class RunEnded(Event, frozen=True, kw_only=True, tag="run.ended"):
-    summary = "A run is over: the agent starts again only at the operator's request."
+    summary = "A run is over. The agent starts again only if the operator requests it."
     why: str
-    """Reason for the end, such as `claimed` or `cycles`; `exit-codes.md` lists its outcome."""
+    """Why the run ended, such as `claimed` or `cycles`. `exit-codes.md` lists the outcomes."""
     words: str = ""
 
 
 class CycleStarted(Event, frozen=True, kw_only=True, tag="cycle.started"):
-    summary = "A cycle started: the agent reads the relay, then works."
+    summary = "A cycle started. The agent first reads the relay and then works."
     cycle: int
     relay: str = ""
-    """Archive path of the relay that the cycle started with; empty if there was none."""
+    """Archive path of the relay that the cycle started with, or empty if there was none."""
     head: str = ""
-    """Commit that was checked out in the agent's folder; empty if unknown."""
+    """Commit that was checked out in the agent's folder, or empty if unknown."""
 
 
 class CycleEnded(Event, frozen=True, kw_only=True, tag="cycle.ended"):
-    summary = "A cycle ended: its results were committed and compared with the previous ones."
+    summary = "A cycle ended. Its results were committed and compared with the previous ones."
     cycle: int
     words: str = ""
     """Reason for the verdict."""
     how: str = ""
-    """Origin of the cycle's relay: draft, edit, summary or carried; empty if there is no relay."""
+    """Where the cycle's relay came from: draft, edit, summary or carried. Empty if there is no
+    relay.
+    """
     relay: str = ""
     """Archive path of the relay that the cycle ended with."""
     verdict: str = ""
-    """Verdict: progress, stalled, treadmill, waiting or unusable; empty if there was nothing to
+    """Verdict: progress, stalled, treadmill, waiting or unusable. Empty if there was nothing to
     compare.
     """
     about: str = ""
-    """The request that was repeated, or what the agent is waiting for."""
+    """Request that was repeated, or the event that the agent is waiting for."""
     is_equal: bool = False
-    """Whether the request was repeated word for word, not only in similar words."""
+    """Whether the request was repeated word for word, rather than in similar words."""
     did: str = ""
-    """Work of the cycle, on one line."""
+    """One-line description of what the cycle did."""
     evidence: str = ""
-    """Evidence of work apart from the relay, as text."""
+    """Evidence of work other than the relay, as text."""
     topic: str = ""
-    """Topic of the relay, without counts and dates; empty if it has none."""
+    """The relay's topic without counts and dates, or empty if it has none."""
     owed: str = ""
-    """Result that the stage required and the cycle did not deliver; empty if nothing is missing."""
+    """Result that the stage required but the cycle did not deliver, or empty if nothing is missing.
+    """
     redebated: str = ""
     """Earlier decisions that the relay reopens, one per line."""
     until: str = ""
-    """Result of the `until` command, `passed` or `failed`; empty if there is no such command."""
+    """Result of the `until` command, `passed` or `failed`, or empty if there is no such command."""
     until_words: str = ""
-    """Reason why the `until` command failed, with the end of its output."""
+    """Why the `until` command failed, with the end of its output."""
     claimed: bool = False
     """Whether the relay reports that the work is done."""
     review: str = ""
-    """Verdict of the reviewer, `passed`, `failed` or `unavailable`; empty without a review."""
+    """The reviewer's verdict: `passed`, `failed` or `unavailable`; empty if there was no review."""
     review_words: str = ""
-    """Work that is missing according to the reviewer, or the reason why there is no answer."""
+    """What is missing according to the reviewer, or why there is no answer."""
     seconds: float = 0.0
     signs: WorkSigns | None = None
     """Signs of work since the cycle began."""
 
 
 class LaunchStarted(Event, frozen=True, kw_only=True, tag="launch.started"):
-    summary = "A process of a session is about to be started."
+    summary = "Rekindle is about to start a process for a session."
     launch: str
-    """Id of the launch, which is in the environment of every process that it starts."""
+    """Launch id. Every process in the launch has it in its environment."""
     cycle: int
     session: str
     harness: str
@@ -95,36 +98,36 @@ class LaunchStarted(Event, frozen=True, kw_only=True, tag="launch.started"):
     recovery: bool = False
     """Whether this is a fresh session that takes over from an interrupted one."""
     why: str = ""
-    """Reason for a fresh session, although an earlier one could have been resumed."""
+    """Why Rekindle started a fresh session even though it could have resumed an earlier one."""
     boot: str = ""
-    """Boot id of the host; together with `uptime`, it rules out older processes."""
+    """The host's boot id. Together with `uptime`, it rules out older processes."""
     uptime: float = 0.0
-    """Time from the boot of the host to the launch, in seconds."""
+    """Time from the host's boot to the launch, in seconds."""
     head: str = ""
-    """Commit that was checked out; empty if unknown."""
+    """Commit that was checked out, or empty if unknown."""
 
 
 class LaunchEnded(Event, frozen=True, kw_only=True, tag="launch.ended"):
-    summary = "A process of a session ended, along with the processes that it left behind."
+    summary = "A session's process ended, along with the processes that it left behind."
     launch: str
     cycle: int
     session: str
     exit: str
-    """Kind of exit: clean, crash, resume-failed, limit, …; lost if the supervisor died before the
-    exit.
+    """Kind of exit, such as clean, crash, resume-failed or limit. It is lost if the supervisor died
+    before the exit.
     """
     resumes: bool = False
     started: bool = True
     """Whether the program could be started."""
     opened: bool = False
-    """Whether the program began to work on its session."""
+    """Whether the program started working on its session."""
     words: str = ""
     hint: str = ""
-    """The CLI's own sentence about the end of a usage limit; empty for other exits."""
+    """The CLI's own message about when a usage limit resets; empty for other exits."""
     resets_at: int | None = None
-    """End of a usage limit in seconds since 1970; None if unknown."""
+    """When a usage limit resets, in seconds since 1970; None if unknown."""
     code: int | None = None
-    """Exit code; a negative number is a signal; None if unknown."""
+    """Exit code, or None if unknown. A negative number is a signal."""
     refused: int = 0
     """Number of tool calls that the CLI refused."""
     swept: int = 0
@@ -136,21 +139,46 @@ class LaunchEnded(Event, frozen=True, kw_only=True, tag="launch.ended"):
     usd: float | None = None
     """Cost that the CLI reported, in dollars."""
     tokens: int | None = None
-    """Number of tokens in the window at the end."""
+    """Number of tokens in the context window at the end."""
     window: int | None = None
     known: str = ""
-    """Source of the window's fill: reported, exact, estimated or unknown."""
+    """Where the context-window usage comes from: reported, exact, estimated or unknown."""
     run_usd: float = 0.0
     run_tokens: int = 0
     """Number of tokens that the whole run has used so far."""
     unpriced: int = 0
-    """Number of launches of the run whose cost is unknown."""
+    """Number of launches in this run whose cost is unknown."""
     billed: bool | None = None
-    """Whether the account is billed per token; None if the CLI does not show it."""
+    """Whether the account is billed per token, or None if the CLI does not show it."""
     signs: WorkSigns | None = None
-    """Signs of work since the launch, or since the last progress if seen; None if unknown."""
+    """Signs of work since the launch or the last observed progress, or None if unknown."""
     fruitless: float | None = None
-    """Seconds from the launch's last progress to its end; None if there was no progress."""
+    """Seconds from the launch's last progress to its end, or None if there was no progress."""
+
+
+class WorkspaceCreated(Event, frozen=True, kw_only=True, tag="workspace.created"):
+    summary = "Rekindle created the agent's own clone or work tree."
+    folder: str
+    """Folder in which the agent works."""
+    branch: str
+    """Branch that is checked out there."""
+    base: str
+    """Commit that the work starts from."""
+
+
+class SnapshotTaken(Event, frozen=True, kw_only=True, tag="snapshot.taken"):
+    summary = "Rekindle took a snapshot of the work tree. `rekindle rewind` can return to it."
+    snapshot: str
+    """Name of the snapshot, such as `trades/12`."""
+    commit: str
+    """Commit that holds the snapshot."""
+    reason: str
+    """When it was taken: at the start or end of a cycle, at a resume or at a handoff."""
+    cycle: int
+    launch: str = ""
+    """Id of the cycle's last launch before the snapshot, or empty if there was none."""
+    left_out: int = 0
+    """Number of files left out of the snapshot because they are too large."""
 
 
 class CallRefused(Event, frozen=True, kw_only=True, tag="call.refused"):
@@ -159,13 +187,13 @@ class CallRefused(Event, frozen=True, kw_only=True, tag="call.refused"):
     cycle: int
     tool: str
     about: str = ""
-    """Input of the tool, on one line."""
+    """The tool's input, on one line."""
     permission: str = ""
-    """Name under which a persona permits the tool; empty if the name is `tool`."""
+    """The tool's name in a persona's permissions, or empty if it is the same as `tool`."""
     denied: bool = False
-    """Whether the persona's `deny` or the protection of Rekindle's files refused the call."""
+    """Whether the persona's `deny` rules or the protection of Rekindle's files refused the call."""
     of_run: int
-    """Number of refused calls in the whole run so far."""
+    """Number of calls refused so far in the whole run."""
 
 
 class SafeModeEntered(Event, frozen=True, kw_only=True, tag="safe_mode.entered"):
@@ -186,20 +214,27 @@ class HangDetected(Event, frozen=True, kw_only=True, tag="hang.detected"):
     launch: str
     words: str
     ended: bool = False
-    """Whether the supervisor ended the process; otherwise it only reported the hang."""
+    """Whether the supervisor stopped the process. False if it only reported the hang."""
+
+
+class HostRefused(Event, frozen=True, kw_only=True, tag="host.refused"):
+    summary = "A sandbox refused a connection to a host that the manifest does not allow."
+    launch: str
+    host: str
+    """Name and port of the host."""
 
 
 class ReviewMade(Event, frozen=True, kw_only=True, tag="review.made"):
-    summary = "Another persona checked whether the work is done, before the run was allowed to end."
+    summary = "Another persona checked whether the work is done before the run was allowed to end."
     cycle: int
     persona: str = ""
     """Name of the reviewing persona."""
     verdict: str = ""
     """`passed`, `failed`, or `unavailable` if there is no answer."""
     words: str = ""
-    """Work that is missing according to the reviewer, or the reason why there is no answer."""
+    """What is missing according to the reviewer, or why there is no answer."""
     usd: float | None = None
-    """Cost of the review in dollars; None if unknown."""
+    """The review's cost in dollars, or None if unknown."""
     tokens: int = 0
     """Number of tokens that the review used."""
     seconds: float = 0.0
@@ -207,11 +242,11 @@ class ReviewMade(Event, frozen=True, kw_only=True, tag="review.made"):
     run_tokens: int = 0
     """Number of tokens that the run has used so far, including this review."""
     unpriced: int = 0
-    """Number of launches of the run whose cost is unknown."""
+    """Number of launches in this run whose cost is unknown."""
 
 
 class SpendRecorded(Event, frozen=True, kw_only=True, tag="spend.recorded"):
-    summary = "The run's spending so far was recorded, including the turns of the running process."
+    summary = "The run's spending so far was recorded, including the current process's turns."
     launch: str
     tokens: int
     """Number of tokens that the run has used so far."""

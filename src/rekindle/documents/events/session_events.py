@@ -8,27 +8,29 @@ class SessionStarted(Event, frozen=True, kw_only=True, tag="session.started"):
     session: str
     harness: str
     source: str = ""
-    """Cause of the start: startup, resume, clear, compact or fork."""
+    """How the session started: startup, resume, clear, compact or fork."""
     launch: str = ""
-    """Id of the launch that the session belongs to; empty for a person's own session."""
+    """Id of the launch that the session belongs to, or empty for a person's own session."""
     process: str = ""
     """Identity of the session's process: pid, start time and boot id."""
     transcript: str = ""
-    """Path of the session's transcript."""
+    """Path to the session's transcript."""
     visitor: bool = False
-    """Whether this is a person's own session beside a supervised one; Rekindle leaves it alone."""
+    """Whether this is a person's own session alongside a supervised one. Rekindle ignores such a
+    session.
+    """
 
 
 class SessionLost(Event, frozen=True, kw_only=True, tag="session.lost"):
-    summary = "A session's process ended without a report; a later session was told."
+    summary = "A session's process ended without a report. A later session was told about this."
     session: str
 
 
 class SessionEnded(Event, frozen=True, kw_only=True, tag="session.ended"):
-    summary = "A session reported its end; a killed session never does."
+    summary = "A session reported that it ended. A killed session never reports this."
     session: str
     reason: str = ""
-    """Reason for the end that the CLI reports."""
+    """Why the session ended, according to the CLI."""
     visitor: bool = False
 
 
@@ -36,9 +38,9 @@ class PromptSubmitted(Event, frozen=True, kw_only=True, tag="prompt.submitted"):
     summary = "A prompt was submitted to the session."
     session: str
     text: str
-    """Text of the prompt."""
+    """Prompt text."""
     call: str = ""
-    """Id of the prompt, used to drop the second report of a hook that is installed twice."""
+    """Prompt id, used to drop duplicate reports if a hook is installed twice."""
     visitor: bool = False
 
 
@@ -46,16 +48,16 @@ class SessionCompacted(Event, frozen=True, kw_only=True, tag="session.compacted"
     summary = "A CLI is about to compact a session's context."
     session: str
     trigger: str = ""
-    """Cause of the compaction according to the CLI: auto or manual."""
+    """What triggered the compaction, according to the CLI: auto or manual."""
     visitor: bool = False
 
 
 class Heartbeat(Event, frozen=True, kw_only=True, tag="heartbeat"):
-    summary = "A session showed a sign of life: a tool call ended."
+    summary = "A session completed a tool call, so it is alive."
     session: str = ""
     tool: str = ""
     call: str = ""
-    """Id of the tool call, used to drop the second report of a hook that is installed twice."""
+    """Tool call id, used to drop duplicate reports if a hook is installed twice."""
     visitor: bool = False
 
 
@@ -63,7 +65,7 @@ class PrimerGiven(Event, frozen=True, kw_only=True, tag="primer.given"):
     summary = "A session received the state of the work."
     session: str
     source: str
-    """Cause of the session's start."""
+    """How the session started."""
     characters: int
     """Length of the primer in characters."""
     recovery: bool = False

@@ -1,9 +1,9 @@
-"""An inbox record of a hook: a few words written by Rekindle, then the CLI's unchanged payload.
+"""A hook's inbox record: a few words written by Rekindle, then the CLI's unchanged payload.
 
     hook claude-code PostToolUse 4f1c - 1794709671134562890 - {"session_id":…}
 
-The hook writes it without a JSON encoder; a harness parses the payload. A payload that was cut in
-the middle is no longer valid JSON, but the fields at its two ends can still be read.
+The hook writes the record without a JSON encoder, and a harness parses the payload. A payload that
+was cut in the middle is no longer valid JSON, but the fields at its two ends can still be read.
 """
 
 import re
@@ -20,7 +20,7 @@ _NONE = "-"
 PREFIX = b"1 hook "
 """Version and kind at the start of a hook's record."""
 VISITOR = "visitor"
-"""Value that marks a person's own session beside a supervised one, in place of a launch id."""
+"""Value used instead of a launch id for a person's own session next to a supervised one."""
 
 
 class HookRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,18 +29,18 @@ class HookRecord(msgspec.Struct, frozen=True, kw_only=True):
     source: str = ""
     """Cause of the event, if the CLI distinguishes several: startup, resume, …"""
     launch: str = ""
-    """Id of the launch that the session belongs to; empty for a person's own session."""
+    """Id of the launch that the session belongs to, or empty for a person's own session."""
     visitor: bool = False
-    """Whether the session is a person's own, beside a supervised one."""
+    """Whether this is a person's own session next to a supervised one."""
     process: str = ""
     """Identity of the session's process; empty if the hook did not record it."""
     ts: datetime
     cut: int = 0
-    """Full size in bytes of a payload that was cut; 0 if it is complete."""
+    """Original size in bytes of a truncated payload; 0 if the payload is complete."""
     payload: bytes
 
     def fields(self) -> dict[str, Any]:
-        """Return the payload's fields; if the payload was cut, its complete text fields."""
+        """Return the payload's fields, or only its complete text fields if the payload was cut."""
         if not self.cut:
             payload = json_codec.decode_foreign(self.payload, "hook payload")
             if not isinstance(payload, dict):
@@ -51,7 +51,7 @@ class HookRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse(line: bytes) -> HookRecord:
-    """Parse an inbox line from which the version and the word `hook` were removed."""
+    """Parse an inbox line without its leading version and the word `hook`."""
     words = line.split(b" ", _WORDS - 1)
     if len(words) < _WORDS:
         raise DocumentError("hook record", "is torn")

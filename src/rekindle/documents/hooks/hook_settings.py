@@ -1,9 +1,9 @@
-"""Rekindle's hooks in a CLI's settings: functions that add, find and remove them in a text.
+"""Add, find and remove Rekindle's hooks in the text of a CLI's settings.
 
     {"hooks": {"SessionEnd": [{"hooks": [{"type": "command", "command": "…", "timeout": 10}]}]}}
 
-Claude Code has them in its settings, Codex in a separate file of the same form. The file belongs to
-the user: everything except Rekindle's entries keeps its bytes and its position.
+Claude Code keeps hooks in its settings, Codex in a separate file with the same format. The file
+belongs to the user: everything except Rekindle's entries keeps its bytes and its position.
 """
 
 import json
@@ -23,10 +23,10 @@ from rekindle.formats.json_edit import (
 )
 
 HOOK_PROGRAM = "hook.pyc"
-"""Name of the hook program in a workspace; in other places, the name also has a content hash."""
+"""Name of the hook program in a workspace. Elsewhere, the name includes a content hash."""
 _PROGRAM = re.compile(r"(?:.*/)?hook(?:-[0-9a-f]{32})?\.pyc", re.DOTALL)
 EMPTY_SETTINGS = "{}\n"
-"""Content that is assumed for a missing or empty file."""
+"""Content used for a missing or empty file."""
 _LONG_NUMBER = 300
 _COMMENTED = frozenset({".gemini"})
 """Folder names of the CLIs whose settings may contain comments."""
@@ -35,16 +35,16 @@ HookEntries = Mapping[str, Sequence[Mapping[str, Any]]]
 
 
 class HookFiles(msgspec.Struct, frozen=True, kw_only=True):
-    """The files in which a CLI looks for hooks."""
+    """Files in which a CLI looks for hooks."""
 
     program: str
-    """Command with which a person starts the CLI."""
+    """Command that a person uses to start the CLI."""
     folder: str
-    """Name of the CLI's settings folder, in a project and in a home."""
+    """Name of the CLI's settings folder, both in a project and in the home folder."""
     moved_by: str = ""
-    """Environment variable with another path for the settings folder in the home."""
+    """Environment variable that overrides the path of the user's settings folder."""
     home_moved_by: str = ""
-    """Environment variable with another path for the home."""
+    """Environment variable that overrides the path of the home folder."""
     local: str = ""
     """Name of the file for one person in one project; empty if the CLI has none."""
     project: str
@@ -56,14 +56,19 @@ class HookFiles(msgspec.Struct, frozen=True, kw_only=True):
     packed: str = "hooks/hooks.json"
     """Path of the hooks in a package that the CLI can install."""
     package: str = ""
-    """File that a folder needs to be an installable package; empty if the hook file is enough."""
+    """File that makes a folder an installable package; empty if the hook file is enough."""
     taken_in: str = ""
-    """Command or step with which a person installs the package."""
+    """Command or step that installs the package."""
 
     @property
     def comments(self) -> bool:
         """Return whether the CLI's settings may contain comments, which other CLIs cannot parse."""
         return self.folder in _COMMENTED
+
+    def find_own_folder(self, environment: Mapping[str, str], home: str) -> str:
+        """Return the path of the CLI's own folder, which a variable can override."""
+        moved, above = environment.get(self.moved_by), environment.get(self.home_moved_by)
+        return moved or f"{above or home}/{self.folder}"
 
 
 class HookInstallation(msgspec.Struct, frozen=True):
@@ -79,21 +84,21 @@ class HookInstallation(msgspec.Struct, frozen=True):
 
 
 class HookObstacle(msgspec.Struct, frozen=True):
-    """A reason why a CLI does not run correctly installed hooks, and how to fix it."""
+    """Why a CLI does not run hooks that are installed correctly, and how to fix that."""
 
     why: str
     fix: str
 
 
 class HookCommand(msgspec.Struct, frozen=True):
-    """A command line of a hook that this or an earlier version of Rekindle installed."""
+    """The command line of a hook installed by this or an earlier version of Rekindle."""
 
     python: str
     program: str
     harness: str
     event: str
     folder: str
-    """Folder of the agent; empty if the hook finds the folder itself."""
+    """The agent's folder; empty if the hook finds it on its own."""
 
 
 class InstalledHook(msgspec.Struct, frozen=True):
@@ -124,7 +129,7 @@ def parse_hook_command(line: object) -> HookCommand | None:
 
 
 def find_installed(text: str, document: str, *, comments: bool = False) -> list[InstalledHook]:
-    """Return all of Rekindle's hooks in the order in which the file has them."""
+    """Return all of Rekindle's hooks, in file order."""
     text = json_edit.blank_comments(text) if comments else text
     return [
         InstalledHook(event, matcher, hook, command)
@@ -135,7 +140,7 @@ def find_installed(text: str, document: str, *, comments: bool = False) -> list[
 
 
 def add_hooks(text: str, hooks: HookEntries, document: str, *, comments: bool = False) -> str:
-    """Return the text with Rekindle's hooks added after all others; it must not have any yet."""
+    """Add Rekindle's hooks after all others. The text must not contain Rekindle's hooks yet."""
     text = text if text.strip("\ufeff \t\r\n") else EMPTY_SETTINGS
     bare = json_edit.blank_comments(text) if comments else text
     root = _parse_root(bare, document)
@@ -145,7 +150,7 @@ def add_hooks(text: str, hooks: HookEntries, document: str, *, comments: bool = 
         return json_edit.apply_edits(
             text, [json_edit.append_members(text, style, root, [("hooks", hooks)], 0)]
         )
-    _require(below, "object", "hooks", text, document)
+    _require_kind(below, "object", "hooks", text, document)
     edits = []
     new = [(event, entries) for event, entries in hooks.items() if below.get(event) is None]
     if new:
@@ -153,7 +158,7 @@ def add_hooks(text: str, hooks: HookEntries, document: str, *, comments: bool = 
     for event, entries in hooks.items():
         present = below.get(event)
         if present is not None:
-            _require(present, "array", f"hooks.{event}", text, document)
+            _require_kind(present, "array", f"hooks.{event}", text, document)
             edits.append(
                 json_edit.append_members(
                     text, style, present, [("", entry) for entry in entries], 2
@@ -163,9 +168,9 @@ def add_hooks(text: str, hooks: HookEntries, document: str, *, comments: bool = 
 
 
 def remove_hooks(text: str, document: str, before: str = "", *, comments: bool = False) -> str:
-    """Return the text without Rekindle's hooks and without the containers that become empty.
+    """Remove Rekindle's hooks, and containers that become empty.
 
-    A container stays if it was already in `before`, the text before the installation.
+    Keep a container that was already in `before`, the text before the installation.
     """
     bare = json_edit.blank_comments(text) if comments else text
     root = _parse_root(bare, document)
@@ -200,7 +205,7 @@ def is_empty_file(text: str, document: str, *, comments: bool = False) -> bool:
 
 
 def list_wanted(hooks: HookEntries) -> list[tuple[str, str, dict[str, Any]]]:
-    """Return the event, matcher and hook of each entry, in the form of `find_installed`."""
+    """Return the event, matcher and hook of each entry, in the format of `find_installed`."""
     return [
         (event, entry.get("matcher", ""), dict(hook))
         for event, entries in hooks.items()
@@ -249,7 +254,7 @@ def _list_events(root: JsonNode) -> Iterator[tuple[str, JsonNode]]:
 
 
 def _read_previous(before: str) -> dict[str, Any] | None:
-    """Return the value of `hooks` in an earlier text of the file, or None if there was none."""
+    """Return the value of `hooks` in an earlier version of the file, or None if there was none."""
     try:
         hooks = json.loads(before.removeprefix("\ufeff")).get("hooks")
     except (ValueError, AttributeError, RecursionError):
@@ -261,11 +266,11 @@ def _parse_root(text: str, document: str) -> JsonNode:
     if not text.strip("\ufeff \t\r\n"):
         return json_edit.parse(EMPTY_SETTINGS, document)
     root = json_edit.parse(text, document)
-    _require(root, "object", "it", text, document)
+    _require_kind(root, "object", "it", text, document)
     return root
 
 
-def _require(node: JsonNode, kind: str, name: str, text: str, document: str) -> None:
+def _require_kind(node: JsonNode, kind: str, name: str, text: str, document: str) -> None:
     if node.kind != kind:
         line = json_edit.find_line(text, node.start)
         raise DocumentError(
@@ -276,7 +281,7 @@ def _require(node: JsonNode, kind: str, name: str, text: str, document: str) -> 
 
 
 def _read_value(text: str, node: JsonNode) -> Any:
-    # A number with thousands of digits is kept as a text here, because it is not an error.
+    # A number with thousands of digits is not an error, so it is kept as text.
     return json.loads(text[node.start : node.end], parse_int=_parse_number)
 
 

@@ -1,1 +1,1 @@
-"""Documents about one process of a session: its command, its output and its exit."""
+"""Documents about one process that runs a session: its command, output and exit."""

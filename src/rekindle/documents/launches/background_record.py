@@ -1,4 +1,4 @@
-"""The record of an agent's processes that the next supervisor cannot find by their mark."""
+"""Record of an agent's processes that a new supervisor could not otherwise recognize."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -7,12 +7,12 @@ import msgspec
 
 from rekindle.formats import validation
 
-_ENDED = "These background processes of the previous session no longer run:"
+_ENDED = "These background processes of the previous session are no longer running:"
 
 
 class RecordedProcess(msgspec.Struct, frozen=True):
     process: str
-    """Pid, start time, boot id and namespace, which together identify one process permanently."""
+    """Pid, start time, boot id and namespace. Together, they identify a process permanently."""
     command: str
     """Command line, redacted and on one line."""
     since: datetime
@@ -38,7 +38,7 @@ class BackgroundRecord(msgspec.Struct, frozen=True):
 
 
 def render_ended_list(commands: Sequence[str]) -> str:
-    """Return a list of processes that ended with a session, quoted because an agent named them."""
+    """List the processes that ended with a session. Their names are quoted: an agent chose them."""
     from rekindle.documents.summaries.summary import make_quotation  # noqa: PLC0415 - every start would pay
 
     return "\n".join(
@@ -47,12 +47,12 @@ def render_ended_list(commands: Sequence[str]) -> str:
 
 
 def render_ended_notice(commands: Sequence[str]) -> str:
-    """Return the notice about ended processes for the next session; empty if there were none."""
+    """Return the notice for the next session about ended processes, or "" if there were none."""
     return f"{_ENDED}\n{render_ended_list(commands)}" if commands else ""
 
 
 def parse(data: bytes | None) -> BackgroundRecord:
-    """Parse a record; return an empty one if the data is missing or invalid."""
+    """Parse a record, or return an empty one if the data is missing or invalid."""
     try:
         return validation.decode_json(data, BackgroundRecord) if data else BackgroundRecord()
     except msgspec.MsgspecError:

@@ -1,8 +1,8 @@
-"""A launch: one process of a session, from its specification to its exit.
+"""A launch: one process that runs a session, from its specification to its exit.
 
 A harness turns a `LaunchSpec` into a `ProgramCommand`, the program's output into `OutputItem`s, and
-a `ProcessResult` into a `LaunchExit`. These types use Rekindle's terms; the terms of a CLI stay in
-its harness.
+a `ProcessResult` into a `LaunchExit`. These types use Rekindle's terms; a CLI's own terms are used
+only in its harness.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ import msgspec
 from rekindle.documents.manifest import Persona
 
 LAUNCH_VARIABLE = "REKINDLE_LAUNCH"
-"""Environment variable that marks every process of a launch; `hook` repeats its name."""
+"""Environment variable that marks every process in a launch. `hook` repeats its name."""
 FOLDER = "REKINDLE_FOLDER"
 """Environment variable with the folder of the launch's agent."""
 
@@ -40,12 +40,12 @@ class LaunchSpec(msgspec.Struct, frozen=True, kw_only=True):
     """The specification of a launch, in a fresh or a resumed session."""
 
     session: str
-    """Id of the session; empty for a new session if the CLI assigns the ids."""
+    """Id of the session; empty for a new session if the CLI assigns the id."""
     resumes: bool = False
     hook: tuple[str, ...] = ()
     """Program that the CLI's hooks start; empty if there are no hooks."""
     scratch: str = ""
-    """Folder for files of this launch; the agent cannot write there."""
+    """Folder for this launch's files. The agent cannot write to it."""
     persona: Persona = Persona()
     instructions: str = ""
     """Text of the persona's system prompt."""
@@ -60,27 +60,27 @@ class LaunchSpec(msgspec.Struct, frozen=True, kw_only=True):
     folder: str = ""
     """Working directory."""
     path: str = ""
-    """PATH for the agent's commands, if it differs from the CLI's own; empty if it does not."""
+    """PATH for the agent's commands; empty if it is the same as the CLI's own."""
     interactive: bool = False
-    """Whether the program is started in a terminal, for a person."""
+    """Whether the program is started in a person's terminal."""
     prompt: str = ""
-    """First prompt of a launch in a terminal, whose standard input belongs to the person."""
+    """First prompt for a launch in a terminal, where standard input belongs to the person."""
 
 
 class ProgramCommand(msgspec.Struct, frozen=True):
-    """A program to start; it reads the prompt from standard input, unless that is a terminal."""
+    """A program to start. It reads the prompt from standard input, unless that is a terminal."""
 
     argv: tuple[str, ...]
     environment: dict[str, str] = {}
     """Environment variables to add."""
     files: dict[str, str] = {}
-    """Contents, by name, of files that are created in the scratch folder before the start."""
+    """Files to create in the scratch folder before the start: their contents by name."""
     asked: str = ""
-    """Standard input of a program that reads a protocol message instead of a prompt."""
+    """Standard input for a program that reads a protocol message instead of a prompt."""
 
 
 class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
-    """The capabilities of a CLI; Rekindle works around or does without a missing one."""
+    """Capabilities of a CLI. Rekindle works around missing ones, or does without them."""
 
     hooks: bool = True
     """Whether the CLI reports events through hooks while it is running."""
@@ -105,17 +105,17 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     temperature: bool = False
     """Whether the caller can set the model's temperature (`Persona.temperature`)."""
     questions: bool = True
-    """Whether the CLI answers a question without a session, and so can write summaries."""
+    """Whether the CLI can answer a question without a session, as summaries require."""
 
 
 class WindowUsage(msgspec.Struct, frozen=True):
-    """The fill of a session's window, and the source of the numbers."""
+    """Usage of a session's window, and the source of the numbers."""
 
     tokens: int
     window: int | None
     known: UsageSource
-    """Source of the numbers; `unknown` if the size of the window is unknown, so that no decision
-    may use them.
+    """Source of the numbers. If the window's size is unknown, the source is `unknown`, and no
+    decision may use the numbers.
     """
     model: str = ""
     written: int = 0
@@ -127,7 +127,7 @@ class WindowUsage(msgspec.Struct, frozen=True):
         return self.tokens * 100 / self.window if self.window and self.known != "unknown" else None
 
     def within(self, windows: Mapping[str, int]) -> "WindowUsage":
-        """Return the usage with the window size that `windows` has for its model, if any."""
+        """Return the usage, with the window size that `windows` lists for its model, if any."""
         window = windows.get(self.model)
         if not window:
             return self
@@ -135,60 +135,56 @@ class WindowUsage(msgspec.Struct, frozen=True):
 
 
 class Brake(msgspec.Struct, frozen=True, kw_only=True):
-    """The way to stop a CLI between two turns without interrupting a tool call.
+    """Way to stop a CLI between two turns without interrupting a tool call.
 
-    Rekindle's hook stops it, because the CLI waits for the hook and does nothing else meanwhile.
-    The hook reads the fill of the window from the last line of the transcript that reports it.
-    These fields describe such a line, so that the hook needs no knowledge of any CLI.
+    Rekindle's hook can stop the CLI safely, because the CLI does nothing else while it waits for
+    the hook. The hook reads the window's usage from the last transcript line that reports it. These
+    fields describe such a line, so the hook itself does not depend on a particular CLI.
     """
 
     event: str
     """Hook event that fires between two turns."""
     signs: tuple[str, ...]
-    """Texts that every transcript line with the window's usage contains."""
+    """Texts that occur in every transcript line with the window's usage."""
     after: str
-    """Text in a line with the window's usage after which the counts begin."""
+    """Text in a line with the window's usage that comes before the counts."""
     counts: tuple[str, ...]
     """Keys whose numbers add up to the number of used tokens."""
     window: str = ""
     """Key of the window's size on the line with the counts; empty if the line does not have it."""
     models: tuple[str, ...] = ()
-    """Keys of the requested model, of which the first one present counts; empty if the CLI has only
-    one model.
+    """Possible keys for the requested model. The first one present counts. Empty if the CLI has
+    only one model.
     """
     answer: str = ""
-    """Output of the hook that stops the CLI; empty if the hook delays the next call instead."""
+    """Hook output that stops the CLI; empty if the hook delays the next call instead."""
     below: str = ""
     """Key that only a sub-agent's payload has; empty if a sub-agent has its own transcript."""
     call: str = ""
-    """Key of the finished calls in the payload, because the transcript may be behind."""
+    """Payload key that lists the finished calls, because the transcript may lag behind."""
     calls: tuple[str, ...] = ()
-    """Text before the id of a call that starts, then text before the id of one that has ended.
-
-    They are used for an event that may also fire during a turn, when a person submits a prompt.
+    """Text before the id of a starting call, and text before the id of a finished call. They are
+    used for an event that may also fire during a turn, when a person submits a prompt.
     """
     asides: str = ""
-    """Folder, next to the transcript, with the transcripts of background sub-agents."""
+    """Folder next to the transcript that contains the background sub-agents' transcripts."""
     settled: str = ""
-    """Text that follows the counts when the turn's calls have finished; empty if the event implies
-    it.
-    """
+    """Text after the counts if the turn's calls have finished; empty if the event implies it."""
     void: str = ""
     """Start of a line that invalidates everything before it."""
     is_kept: bool = False
-    """Whether the transcript is complete when the hook is called, so that nothing is lost if the
-    CLI is ended at once.
+    """Whether the transcript is complete when the hook is called, in which case nothing is lost if
+    the CLI is stopped immediately.
     """
     beside: tuple[str, ...] = ()
-    """Text in a sub-agent's transcript at the start of a turn, then text at its end.
-
-    They are used for sub-agents that work in parallel to the main thread; a session must not be
-    stopped while one is working. Empty if the main thread waits for all of its sub-agents.
+    """Text at the start of a turn in a sub-agent's transcript, and text at its end. They are used
+    for sub-agents that work in parallel to the main thread, because a session must not be stopped
+    while one of them is working. Empty if the main thread waits for all of its sub-agents.
     """
 
 
 class SessionOpened(msgspec.Struct, frozen=True):
-    """A report of the session that the program works in."""
+    """Report that names the session that the program is using."""
 
     session: str
     model: str = ""
@@ -196,7 +192,7 @@ class SessionOpened(msgspec.Struct, frozen=True):
     window: int | None = None
     """Size of the window in tokens, if the model's name alone determines it."""
     billed: bool | None = None
-    """Whether the account is billed per token; None if the CLI does not show it."""
+    """Whether the account is billed per token, or None if the CLI does not show it."""
 
 
 class AssistantText(msgspec.Struct, frozen=True):
@@ -204,17 +200,17 @@ class AssistantText(msgspec.Struct, frozen=True):
 
 
 class ToolCallStarted(msgspec.Struct, frozen=True):
-    """A report that a tool call has started."""
+    """Report that a tool call has started."""
 
     tool: str
     call: str
     about: str = ""
-    """Input of the tool, on one line."""
+    """The tool's input, on one line."""
     arguments: dict[str, Any] = {}
 
 
 class ToolCallFinished(msgspec.Struct, frozen=True):
-    """A report that a tool call has ended, with or without success."""
+    """Report that a tool call has ended, with or without success."""
 
     call: str
     refused: bool = False
@@ -225,19 +221,18 @@ class RefusedCall(msgspec.Struct, frozen=True):
     """A tool call that the CLI refused because no rule permits it."""
 
     tool: str = ""
-    """Name of the tool; empty, like `about`, if `call` is the id of a call that was reported
-    before.
+    """Tool name. It is empty, like `about`, if `call` is the id of a call that was reported before.
     """
     about: str = ""
-    """Input of the tool, on one line."""
+    """The tool's input, on one line."""
     arguments: dict[str, Any] = {}
     call: str = ""
     permission: str = ""
-    """Name under which a persona permits the tool; empty if the name is `tool`."""
+    """The tool's name in a persona's permissions, or empty if it is the same as `tool`."""
 
 
 class UsageReport(msgspec.Struct, frozen=True):
-    """The usage of one turn; the model's name may be short, unlike that in `SessionOpened`."""
+    """Usage of one turn. The model's name may be a short form, unlike in `SessionOpened`."""
 
     usage: WindowUsage
     turn: str = ""
@@ -245,42 +240,42 @@ class UsageReport(msgspec.Struct, frozen=True):
 
 
 class RetryReport(msgspec.Struct, frozen=True):
-    """A report that the CLI is retrying a refused request by itself."""
+    """Report that the CLI is retrying a refused request."""
 
     status: int | None
     seconds: float
 
 
 class WarningReport(msgspec.Struct, frozen=True):
-    """A problem that the CLI reported; the CLI may continue afterwards."""
+    """A problem that the CLI reported. The CLI may continue afterwards."""
 
     text: str
 
 
 class LimitReport(msgspec.Struct, frozen=True):
-    """A usage limit that was reached; `resets_at` is its end in seconds since 1970, if reported."""
+    """Report that a usage limit was reached. `resets_at` is in seconds since 1970, if known."""
 
     resets_at: int | None
 
 
 class CompactionReport(msgspec.Struct, frozen=True):
-    """A report that the CLI replaced the conversation with a summary."""
+    """Report that the CLI replaced the conversation with a summary."""
 
     before: int | None
     after: int | None
 
 
 class FinalReport(msgspec.Struct, frozen=True):
-    """The program's own report of its result."""
+    """The program's report of its final result."""
 
     session: str
     ok: bool
     reason: str = ""
-    """Reason for the end, in the CLI's own term."""
+    """The CLI's name for the reason it ended."""
     text: str = ""
     errors: tuple[str, ...] = ()
     status: int | None = None
-    """HTTP status with which the API refused a request, if it did."""
+    """HTTP status with which the API refused a request, if any."""
     usd: float | None = None
     tokens: int | None = None
     """Number of tokens read and written in all turns, if the CLI reports them only at the end."""
@@ -302,11 +297,11 @@ OutputItem = (
     | FinalReport
 )
 SpokenItem = AssistantText | ToolCallStarted | WarningReport
-"""Items that may explain an exit if they are the last ones before it."""
+"""Items that may explain an exit if they come last."""
 
 
 class ProcessResult(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that is known about a process when it exits."""
+    """Everything known about a process when it exits."""
 
     code: int
     """Exit code; a negative number is the signal that ended the process."""
@@ -318,9 +313,9 @@ class ProcessResult(msgspec.Struct, frozen=True, kw_only=True):
     finished: FinalReport | None = None
     refused: LimitReport | None = None
     errors: str = ""
-    """Last part of the standard error."""
+    """Last part of standard error."""
     last: tuple[SpokenItem, ...] = ()
-    """Last texts, tool calls and warnings of the process, in order."""
+    """The process's last texts, tool calls and warnings, in order."""
     stopped: bool = False
     """Whether Rekindle stopped the process at the operator's request."""
     interactive: bool = False
@@ -328,17 +323,17 @@ class ProcessResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BackgroundProcess(msgspec.Struct, frozen=True):
-    """A process of a launch that its supervisor may have to find again without the mark."""
+    """One of a launch's processes, which the supervisor may have to find again without its mark."""
 
     process: str
-    """Pid, start time, boot id and namespace, which together identify one process permanently."""
+    """Pid, start time, boot id and namespace, which together identify a process permanently."""
     command: str
     is_kept: bool
-    """Whether the process matches a pattern of `keep:` and outlives the launch."""
+    """Whether the process matches a `keep:` pattern and outlives the launch."""
 
 
 class SweptProcesses(msgspec.Struct, frozen=True):
-    """The processes that a launch left running and that the supervisor ended."""
+    """Processes that a launch left running and that the supervisor stopped."""
 
     processes: int = 0
     commands: tuple[str, ...] = ()
@@ -346,7 +341,7 @@ class SweptProcesses(msgspec.Struct, frozen=True):
 
 
 class ProcessVitals(msgspec.Struct, frozen=True, kw_only=True):
-    """The operating system's view of a running launch, independent of its output."""
+    """What the operating system measures for a running launch, regardless of its output."""
 
     stopped: bool
     """Whether the process is suspended, for example by Ctrl-Z."""
@@ -355,10 +350,9 @@ class ProcessVitals(msgspec.Struct, frozen=True, kw_only=True):
     tools: int
     """Number of other processes that have the launch's mark or descend from its process."""
     tools_cpu_seconds: float
-    """CPU time of the other processes in seconds, including processes that have ended and were
-    waited for, if the system counts them.
-
-    The number decreases when a process ends for which no process of the launch waited.
+    """CPU time of the other processes in seconds. If the system counts them, this includes
+    processes that have ended and were waited for. The number decreases when a process ends and the
+    launch has not waited for it.
     """
     moved_bytes: int = 0
     """Number of bytes that the launch's own process has read and written; 0 if not counted."""
@@ -369,8 +363,8 @@ class ProcessVitals(msgspec.Struct, frozen=True, kw_only=True):
 class LaunchExit(msgspec.Struct, frozen=True):
     kind: ExitKind
     words: str = ""
-    """Description of the exit for people, on one line."""
+    """One-line description of the exit for people."""
     hint: str = ""
-    """The CLI's own sentence about the end of a usage limit; empty for other exits."""
+    """The CLI's own message about when a usage limit resets; empty for other exits."""
     resets_at: int | None = None
-    """End of a usage limit in seconds since 1970, if the CLI reports it as a number."""
+    """When a usage limit resets, in seconds since 1970, if the CLI reports it as a number."""

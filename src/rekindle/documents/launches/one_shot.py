@@ -1,4 +1,4 @@
-"""One-shot questions: a CLI process answers once and exits, outside any session.
+"""One-shot questions, which a CLI process answers once, outside any session, before it exits.
 
 A harness turns a `OneShotQuestion` into a command, and the program's output into a `OneShotAnswer`.
 """
@@ -12,7 +12,7 @@ ONE_SHOT_VARIABLE = "REKINDLE_ONE_SHOT"
 
 
 class OneShotQuestion(msgspec.Struct, frozen=True, kw_only=True):
-    """A question for a program, without tools, hooks or a stored session.
+    """A question for a program that runs without tools, hooks or a stored session.
 
     The program reads the prompt from standard input.
     """
@@ -20,18 +20,20 @@ class OneShotQuestion(msgspec.Struct, frozen=True, kw_only=True):
     program: tuple[str, ...] = ()
     """Program to start instead of the CLI's default program."""
     scratch: str
-    """Folder for the files of this question. It is also the working directory if the persona may
-    not read.
+    """Folder for this question's files. It is also the working directory if the persona may not
+    read.
 
     A CLI may follow instruction files in its working directory, and may read files that the prompt
     names after an @.
     """
     persona: Persona = Persona()
-    """Permissions, at most to read. The system prompt is in `instructions`, not in a file."""
+    """Permissions. They allow reading at most. The system prompt is in `instructions`, not in a
+    file.
+    """
     instructions: str = ""
     """Text of the system prompt; empty for the CLI's default."""
     schema: str = ""
-    """JSON schema of the answer, for a CLI that can enforce one."""
+    """JSON schema for the answer, if the CLI can enforce one."""
     usd_left: float | None = None
     """Maximum cost of the answer in dollars; None for no limit."""
 

@@ -1,4 +1,4 @@
-"""One row per agent: the source of `status`, `--json`, the morning page and notifications."""
+"""One row per agent, used by `status`, `--json`, the morning page and notifications."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -14,7 +14,7 @@ FigureSource = Literal["reported", "estimated", "unknown"]
 
 
 class StateRow(NamedTuple):
-    """The way in which agents in one state appear on every screen."""
+    """How agents in a given state look on every screen."""
 
     light: str
     """Colour on a light page."""
@@ -23,7 +23,7 @@ class StateRow(NamedTuple):
     colour: str | None = None
     """Colour in a terminal; None for the terminal's default."""
     needs_person: bool = False
-    """Whether the agent waits for something that only a person can do."""
+    """Whether the agent is waiting for something that only a person can do."""
     plural: str = ""
     """Label for several agents, if it differs from the label for one."""
 
@@ -36,7 +36,7 @@ STATES: dict[AgentState, StateRow] = {
     "stopped": StateRow("#55554f", "#b4b4aa"),
     "done": StateRow("#1a6b3c", "#6fd49a"),
 }
-"""Rows in the order in which a summary counts them. The import fails if a state has no row."""
+"""Rows in the order that summaries use. The import fails if a state has no row."""
 require_rows(STATES, AgentState)
 
 
@@ -44,24 +44,24 @@ class Figure(msgspec.Struct, frozen=True):
     """A number and its source."""
 
     value: float | None = None
-    """The number; null if it is unknown."""
+    """The number, or null if it is unknown."""
     source: FigureSource = "unknown"
     """Source of the number: `reported`, `estimated` or `unknown`."""
 
 
 class WindowFigures(msgspec.Struct, frozen=True):
-    """Usage of the last session's context window."""
+    """Context-window usage in the last session."""
 
     tokens: Figure = Figure()
-    """Number of tokens in the window of the last session."""
+    """Number of tokens in the last session's window."""
     size: int | None = None
-    """Size of the window in tokens, or null if it is unknown."""
+    """Context-window size in tokens, or null if it is unknown."""
     percent: Figure = Figure()
-    """Usage of the window in percent."""
+    """Context-window usage in percent."""
 
 
 class SpendFigures(msgspec.Struct, frozen=True):
-    """Spending of the run, and its caps."""
+    """The run's spending and its limits."""
 
     usd: Figure = Figure()
     """Amount that the run has spent, in dollars."""
@@ -70,54 +70,56 @@ class SpendFigures(msgspec.Struct, frozen=True):
     unpriced: int = 0
     """Number of launches whose cost is unknown."""
     usd_cap: float | None = None
-    """Maximum amount that the run may spend, in dollars, or null without a cap."""
+    """Maximum amount that the run may spend, in dollars, or null for no limit."""
     tokens_cap: int | None = None
-    """Maximum number of tokens that the run may use, or null without a cap."""
+    """Maximum number of tokens that the run may use, or null for no limit."""
 
 
 class AgentRow(msgspec.Struct, frozen=True, kw_only=True):
-    """The state of an agent as every screen shows it; the JSON reference quotes the field docs."""
+    """The state of an agent, as every screen shows it. The JSON reference quotes the field docs."""
 
     agent: str
-    """Name of the agent."""
+    """Agent name."""
     harness: str = ""
     """Name of the agent's harness, or empty."""
     at: int = 0
-    """Position in the log of the last event that the row includes."""
+    """Log position of the last event that this entry includes."""
     state: AgentState
     """`running`, `waiting`, `needs you`, `stopped`, `done` or `broken`."""
     outcome: str | None = None
-    """Outcome of a run that is over, paused or waiting; otherwise null."""
+    """Outcome of the run if it is over, paused or waiting; otherwise null."""
     reason: str = ""
     """Reason for the state, as text."""
     command: str = ""
-    """Next command for the operator, with `"TEXT"` for a text; empty if none is needed."""
+    """Next command for the operator, with `"TEXT"` as a placeholder; empty if none is needed."""
     others: tuple[str, ...] = ()
-    """Answers to the agent's question other than the one in `command`."""
+    """Other possible answers to the agent's question, besides the one in `command`."""
     next_action: str = ""
     """Next action from the agent's relay, on one line."""
     cycle: int = 0
-    """Number of the agent's last cycle."""
+    """Number of the last cycle."""
     cycles_done: int = 0
-    """Number of cycles of the run that have ended."""
+    """Number of the run's cycles that have ended."""
     cycles_of: int | None = None
-    """Maximum number of cycles of the run, or null without a limit."""
+    """Maximum number of cycles in the run, or null for no limit."""
     window: WindowFigures = WindowFigures()
-    """Usage of the last session's context window."""
+    """Context-window usage in the last session."""
     spend: SpendFigures = SpendFigures()
-    """Spending of the run, and its caps."""
+    """The run's spending and its limits."""
     open_loops: int = 0
     """Number of open loops."""
     stale_loops: int = 0
-    """Number of open loops that are stale."""
+    """Number of stale open loops."""
     refused: int = 0
-    """Number of the run's tool calls that the CLI refused."""
+    """Number of tool calls that the CLI refused during this run."""
     open_questions: int = 0
-    """Number of questions that a person can answer now, including those that block nothing."""
+    """Number of questions that a person can answer now, including those that do not block the
+    agent.
+    """
     last_active: datetime | None = None
-    """Time of the agent's last sign of life, or null."""
+    """When the agent last showed a sign of life, or null if it never did."""
     label: str = ""
-    """Text that is shown to people as the state: the run's outcome, if it has one."""
+    """State as shown to people: the run's outcome, or `state` if it has none."""
 
     def __post_init__(self) -> None:
         if not self.label:
@@ -130,31 +132,35 @@ class AgentRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def render_spend(spends: Iterable[SpendFigures]) -> str:
-    """Return the runs' total spending in dollars and tokens; empty if all of it is unknown."""
+    """Return the runs' total spending in dollars and tokens, or "" if all of it is unknown."""
     spends = list(spends)
     usd = render_usd(spend.usd for spend in spends)
     return ", ".join(filter(None, (usd, render_tokens(spend.tokens for spend in spends))))
 
 
 def render_usd(figures: Iterable[Figure]) -> str:
-    """Return the sum of the known dollar amounts; empty if none is known."""
+    """Return the sum of the known dollar amounts, or "" if none is known."""
     costs = [figure for figure in figures if figure.value is not None]
-    return f"{mark_estimate(*costs)}${_add(costs):.2f}" if costs else ""
+    return f"{mark_estimate(*costs)}${_sum_figures(costs):.2f}" if costs else ""
 
 
 def render_tokens(figures: Iterable[Figure], cap: int | None = None) -> str:
-    """Return the sum of the known token counts and its cap; empty without tokens and cap."""
+    """Return the sum of the known token counts and its cap, or "" if there is neither."""
     counts = [figure for figure in figures if figure.value]
     limit = f" of {cap:,}" if cap else ""
-    return f"{mark_estimate(*counts)}{_add(counts):,.0f}{limit} tokens" if counts or cap else ""
+    return (
+        f"{mark_estimate(*counts)}{_sum_figures(counts):,.0f}{limit} tokens"
+        if counts or cap
+        else ""
+    )
 
 
 def mark_estimate(*figures: Figure) -> str:
-    """Return the prefix of a number: `~` if one of its figures is an estimate."""
+    """Return a number's prefix, which is `~` if one of its figures is an estimate."""
     return "~" if any(figure.source == "estimated" for figure in figures) else ""
 
 
-def _add(figures: Iterable[Figure]) -> float:
+def _sum_figures(figures: Iterable[Figure]) -> float:
     return sum(figure.value or 0 for figure in figures)
 
 

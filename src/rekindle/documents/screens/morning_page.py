@@ -19,7 +19,7 @@ from rekindle.formats.counts import render_count
 
 _CODE = re.compile(r"`([^`]+)`")
 EARLIER = "earlier"
-"""Text in the time column of the line that counts the hidden events."""
+"""Text for the time column in the line that counts the hidden events."""
 _MORE_LOOPS = re.compile(r"and \d+ more: rekindle ")
 
 
@@ -47,7 +47,7 @@ class MorningEntry(msgspec.Struct, frozen=True, kw_only=True):
     agent: str
     state: AgentState
     why: str
-    """Reason why the agent stopped, or its current work."""
+    """Why the agent stopped, or what it is working on."""
     done: tuple[str, ...] = ()
     next: str = ""
     asks: tuple[PersonRequest, ...] = ()
@@ -56,7 +56,7 @@ class MorningEntry(msgspec.Struct, frozen=True, kw_only=True):
     loops: str = ""
     """Number of open loops, as text."""
     open_loops: tuple[str, ...] = ()
-    """Texts of the open loops that are not the subject of a request."""
+    """Texts of open loops that no request is about."""
     refused: str = ""
     """Number of the agent's refused tool calls, as text."""
     cost: str = ""
@@ -87,7 +87,7 @@ def render_headline(page: MorningPage) -> str:
 
 
 def merge(pages: Mapping[str, MorningPage]) -> MorningPage:
-    """Return one page for several projects, with the folder of each.
+    """Return one page for several projects, with each project's folder.
 
     Commands work only in a project's folder, so each command starts with `cd`.
     """
@@ -120,7 +120,7 @@ def merge(pages: Mapping[str, MorningPage]) -> MorningPage:
 
 
 def _lead_to(text: str, folder: str) -> str:
-    """Return one of Rekindle's texts, with a `cd` to the project's folder before its command."""
+    """In one of Rekindle's texts, put a `cd` to the project's folder before the command."""
     return text.replace(": rekindle ", f": cd {shlex.quote(folder)} && rekindle ", 1)
 
 
@@ -169,7 +169,7 @@ def _render_request(ask: PersonRequest) -> str:
 
 
 def render_html(page: MorningPage) -> str:
-    """Return the page as one HTML file, light or dark, without scripts or external resources."""
+    """Render the page as one HTML file, light or dark, without scripts or external resources."""
     articles = "\n".join(map(_render_article, page.entries)) or "<p>No agents yet.</p>"
     title = f"{page.project} — {page.written}"
     return f"""\
@@ -212,7 +212,7 @@ def _render_article(entry: MorningEntry) -> str:
         _render_facts(entry),
     ]
     return (
-        f'<article class="{_class(entry.state)}">\n'
+        f'<article class="{_make_class(entry.state)}">\n'
         + "\n".join(filter(None, parts))
         + "\n</article>"
     )
@@ -243,7 +243,7 @@ def _render_request_html(ask: PersonRequest) -> str:
 
 
 def _render_words(text: str) -> str:
-    """Return text as HTML with its own writing direction, and with `…` as code."""
+    """Render text as HTML with its own writing direction, and with `…` as code."""
     marked = _CODE.sub(r"<code>\1</code>", escape(text))
     return f"<bdi>{marked}</bdi>"
 
@@ -259,7 +259,7 @@ def _render_facts(entry: MorningEntry) -> str:
     return f"<dl>\n{rows}</dl>" if rows else ""
 
 
-def _class(state: str) -> str:
+def _make_class(state: str) -> str:
     return state.replace(" ", "-")
 
 
@@ -313,9 +313,11 @@ dt { color: var(--faint); }
 dd { margin: 0; min-width: 0; }
 @media print { body { background: none; } }
 """
-_LIGHT = " ".join(f"--{_class(state)}: {row.light};" for state, row in STATES.items())
-_DARK = " ".join(f"--{_class(state)}: {row.dark};" for state, row in STATES.items())
-_MOODS = "\n".join(f".{_class(state)} {{ --mood: var(--{_class(state)}); }}" for state in STATES)
+_LIGHT = " ".join(f"--{_make_class(state)}: {row.light};" for state, row in STATES.items())
+_DARK = " ".join(f"--{_make_class(state)}: {row.dark};" for state, row in STATES.items())
+_MOODS = "\n".join(
+    f".{_make_class(state)} {{ --mood: var(--{_make_class(state)}); }}" for state in STATES
+)
 _STATE_STYLE = f"""\
 :root {{ {_LIGHT} }}
 @media (prefers-color-scheme: dark) {{ :root {{ {_DARK} }} }}

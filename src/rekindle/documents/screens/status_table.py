@@ -33,32 +33,32 @@ _THOUSANDS = ((1_000_000, "M"), (1_000, "k"))
 
 
 class TableLine(NamedTuple):
-    """A line of the table, with the state of its agent; the state is empty for other lines."""
+    """A table line and its agent's state. The state is empty for lines without an agent."""
 
     text: str
     state: str = ""
 
 
 class Group(NamedTuple):
-    """The agents of one project, in a table of several projects."""
+    """One project's agents, in a table of several projects."""
 
     project: str
     rows: Sequence[AgentRow]
     marked: Collection[str] = ()
     """Agents for which `rekindle status AGENT` shows a warning."""
     way: str = ""
-    """Text before each command that changes to the project's folder."""
+    """Command prefix that changes to the project's folder."""
     hint: str = ""
-    """How to fix a project that cannot be read; in that case, its only row is not an agent."""
+    """How to fix a project that cannot be read. In that case, its only row is not an agent."""
 
 
 def render_table(
     rows: Sequence[AgentRow], now: datetime, columns: int, marked: Collection[str] = ()
 ) -> list[TableLine]:
-    """Return the lines for a terminal of `columns` columns, agents that need a person first.
+    """Return the lines for a terminal with `columns` columns. Agents that need a person come first.
 
-    `marked` names the agents for which `rekindle status AGENT` shows a warning. A command is never
-    cut; a long one is wrapped.
+    `marked` names the agents for which `rekindle status AGENT` shows a warning. Long commands are
+    wrapped, never cut.
     """
     group = Group("", rows, marked)
     table = _render_lines(_HEADER, [group], now, columns)
@@ -70,7 +70,7 @@ def render_table(
 
 
 def render_projects(groups: Sequence[Group], now: datetime, columns: int) -> list[TableLine]:
-    """Return one table of several projects, agents that need a person first."""
+    """Return one table for several projects. Agents that need a person come first."""
     agents = [row for group in groups if not group.hint for row in group.rows]
     unread = sum(1 for group in groups if group.hint)
     summary = f"{render_count(len(groups), 'project')}, {summarize_rows(agents)}"
@@ -98,12 +98,12 @@ def _render_lines(
 ) -> list[TableLine]:
     """Return the header and a line for each agent."""
     placed = [(group, row) for group in groups for row in group.rows]
-    placed.sort(key=lambda one: not needs_person(one[1]))
-    whole = [header]
+    placed.sort(key=lambda row: not needs_person(row[1]))
+    rows = [header]
     for group, row in placed:
         cells = _render_cells(row, now, is_marked=row.agent in group.marked)
-        whole.append((_one_line(group.project), *cells) if _PROJECT in header else cells)
-    cells_that_fit, widths = _fit_columns(whole, columns)
+        rows.append((_one_line(group.project), *cells) if _PROJECT in header else cells)
+    cells_that_fit, widths = _fit_columns(rows, columns)
     texts = [_join_cells(line, widths, columns) for line in cells_that_fit]
     lines = [TableLine(text, row.state) for text, (_, row) in zip(texts[1:], placed, strict=True)]
     return [TableLine(texts[0]), *lines]
@@ -115,7 +115,7 @@ def needs_person(row: AgentRow) -> bool:
 
 
 def summarize_rows(rows: Iterable[AgentRow]) -> str:
-    """Return the number of agents with each outcome or state, and the spending of their runs."""
+    """Return the number of agents with each outcome or state, and what their runs spent."""
     rows = list(rows)
     order = [*STATES]
     labels = Counter(row.label for row in sorted(rows, key=lambda row: order.index(row.state)))
@@ -130,9 +130,9 @@ def summarize_rows(rows: Iterable[AgentRow]) -> str:
 
 
 def name_folders(paths: Sequence[str]) -> list[str]:
-    """Return, for each path, its shortest ending that differs from the endings of the others."""
+    """Return each path's shortest ending that no other path shares."""
 
-    def name(path: str) -> str:
+    def find_short_name(path: str) -> str:
         parts = path.split("/")
         tails = ("/".join(parts[-count:]) for count in range(1, len(parts)))
         others = [f"/{other}" for other in paths if other != path]
@@ -145,18 +145,18 @@ def name_folders(paths: Sequence[str]) -> list[str]:
             path,
         )
 
-    return [name(path) for path in paths]
+    return [find_short_name(path) for path in paths]
 
 
 def display_width(text: str) -> int:
-    """Return the number of terminal columns of a text: two for a wide letter, none for a mark."""
+    """Return a text's width in terminal columns. A wide letter takes two, a combining mark none."""
     if text.isascii():
         return len(text)
     return sum(map(_measure_letter, text))
 
 
 def cut_to_width(text: str, columns: int) -> str:
-    """Return the text; if it is wider than the given number of columns, cut it and append “…”."""
+    """Cut a text to the given number of columns. If it was too wide, it ends with “…”."""
     if display_width(text) <= columns:
         return text
     used = accumulate(map(_measure_letter, text), initial=1)
@@ -220,9 +220,9 @@ def _render_number(number: float) -> str:
 def _fit_columns(
     cells: Sequence[tuple[str, ...]], columns: int
 ) -> tuple[Sequence[tuple[str, ...]], list[int]]:
-    """Return the cells that fit, and their widths; text columns share the remaining width.
+    """Return the cells that fit, and their widths. Text columns share the remaining width.
 
-    If there is not enough room, the window column is left out first, then the next action.
+    If there is not enough room, the window column is dropped first, then the next action.
     """
     widths = _measure_columns(cells, columns)
     for name in (_WINDOW, _NEXT):
@@ -269,7 +269,7 @@ def _make_question_terms(group: Group) -> list[AgentRow]:
 
 
 def _render_next_step(group: Group, columns: int) -> list[TableLine]:
-    """Return the command that the operator should run next, on as many lines as it needs."""
+    """Return the operator's next command, on as many lines as it needs."""
     asking, way = _make_question_terms(group), group.way
     if group.hint:
         texts = [f"→ {_one_line(group.project)}: {_one_line(group.hint)}"]

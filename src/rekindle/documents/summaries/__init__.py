@@ -1,1 +1,1 @@
-"""Answers from a summarizer, parsed and rendered."""
+"""Parse and render a summarizer's answers."""

@@ -39,13 +39,13 @@ from rekindle.thresholds.texts import (
 
 STATE_MARKER = "===STATE_JSON==="
 SECTIONS = (BriefLabel.CHANGED, BriefLabel.NEXT, BriefLabel.RISK)
-"""Sections that the model writes as text; open loops and numbers have their own forms."""
+"""Sections that the model writes as text. Open loops and numbers have their own formats."""
 OPEN, RESOLVED, NUMBERS = "open_loops", "resolved", "numbers"
 _FORMS = {OPEN: ("id", "text"), RESOLVED: ("id", "reason"), NUMBERS: ("name", "value")}
 
 
 class LoopStatement(msgspec.Struct, frozen=True):
-    """A claim about a loop: the text of an open loop, or the reason why a loop is resolved."""
+    """A claim about a loop: the text of an open loop, or the reason for resolving it."""
 
     id: str
     text: str
@@ -55,7 +55,7 @@ class LoopStatement(msgspec.Struct, frozen=True):
 class DaySummary(msgspec.Struct, frozen=True):
     changed: tuple[SummaryItem, ...] = ()
     next: tuple[SummaryItem, ...] = ()
-    """Next action, as at most one item."""
+    """Next action: one item at most."""
     risk: tuple[SummaryItem, ...] = ()
     open: tuple[LoopStatement, ...] = ()
     resolved: tuple[LoopStatement, ...] = ()
@@ -63,11 +63,13 @@ class DaySummary(msgspec.Struct, frozen=True):
 
 
 def make_schema() -> str:
-    """Return the JSON schema of the answer, for a CLI that can enforce a schema."""
+    """Return the answer's JSON schema, for a CLI that can enforce one."""
     counts = {name: 1 if name is BriefLabel.NEXT else SUMMARY_ITEMS for name in SECTIONS}
-    whole = {str(name): _make_list_schema({"text"}, number) for name, number in counts.items()}
-    whole |= {name: _make_list_schema(set(form), SUMMARY_ITEMS) for name, form in _FORMS.items()}
-    return json_codec.encode(make_object_schema(whole), "schema").decode()
+    properties = {str(name): _make_list_schema({"text"}, number) for name, number in counts.items()}
+    properties |= {
+        name: _make_list_schema(set(form), SUMMARY_ITEMS) for name, form in _FORMS.items()
+    }
+    return json_codec.encode(make_object_schema(properties), "schema").decode()
 
 
 def _make_list_schema(fields: set[str], most: int) -> dict[str, Any]:
@@ -133,14 +135,14 @@ def _split_at_marker(text: str) -> tuple[str, str, str]:
         line, is_prose = lines[place]
         if is_prose and line.strip() == STATE_MARKER:
             before, behind = (
-                "".join(one for one, _ in part) for part in (lines[:place], lines[place + 1 :])
+                "".join(line for line, _ in part) for part in (lines[:place], lines[place + 1 :])
             )
             return before, STATE_MARKER, behind
     return text, "", ""
 
 
 def _parse_marked(words: str, state: str, turns: frozenset[int]) -> DaySummary:
-    """Parse the Phoenix form leniently, because tools with that form have no numbered turns."""
+    """Parse the Phoenix format leniently, because tools that use it have no numbered turns."""
     answer = decode_answer(extract_json(state))
     opened = [_read_loosely(item, "text", turns) for item in _require_list(answer, OPEN)]
     resolved = [_read_loosely(item, "reason", turns) for item in _require_list(answer, RESOLVED)]
@@ -181,7 +183,7 @@ def _read_loosely(item: object, key: str, turns: frozenset[int]) -> LoopStatemen
 
 
 def _read_loose_numbers(source: object) -> dict[str, str]:
-    """Return numbers in the form that state.json has, with every value as text."""
+    """Return numbers in the format of state.json, with every value as text."""
     if isinstance(source, list):
         pairs = [(item.get("name"), item.get("value")) for item in source if isinstance(item, dict)]
     elif isinstance(source, dict):

@@ -1,7 +1,7 @@
-"""A summary: a summarizer's account of turns, by section, with the source turns of each line.
+"""A summary: a summarizer's account of turns, by section, with each line's source turns.
 
-It is not a document yet. Each item is one line, so that it cannot contain a heading, a fence or a
-marker of the document into which it is inserted.
+It is not a document yet. Each item is a single line, so it cannot contain a heading, a fence or a
+marker from the document that it is inserted into.
 """
 
 import re
@@ -29,7 +29,7 @@ SECTIONS: dict[SummaryKind, tuple[str, ...]] = {
     "brief": tuple(BriefLabel),
 }
 FROM_GIT = {CheckpointSection.MODIFIED_FILES}
-"""Sections whose content comes from git and not from a model."""
+"""Sections whose content comes from git instead of a model."""
 MAY_BE_EMPTY = frozenset(
     {RelayField.METRICS, RelayField.OPEN_QUESTIONS, RelayField.ACTIVE_PROJECTS, *BriefLabel}
 )
@@ -47,7 +47,7 @@ _EARLIER = re.compile(r"\A((?:the|a) [\w -]{1,30}), turn \d+: “")
 class SummaryItem(msgspec.Struct, frozen=True):
     text: str
     turns: tuple[int, ...] = ()
-    """Numbers of the turns on which the item is based."""
+    """Numbers of the turns that support the item."""
 
 
 class Summary(msgspec.Struct, frozen=True):
@@ -68,7 +68,7 @@ def make_schema(kind: SummaryKind) -> str:
 
 
 def make_object_schema(properties: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the JSON schema of an object with exactly these properties."""
+    """Return a JSON schema for an object with exactly these properties."""
     return {
         "type": "object",
         "properties": properties,
@@ -84,17 +84,18 @@ def _make_list_schema(item: dict[str, Any], name: str) -> dict[str, Any]:
 class AnswerFault(StrEnum):
     """Reasons to refuse an answer. The model receives exactly these texts.
 
-    An answer may repeat words of the transcript, which must not reach the model as Rekindle's own.
+    An answer may repeat words from the transcript, which must not reach the model as if Rekindle
+    had written them.
     """
 
     NOT_JSON = "is not valid JSON"
     NOT_AN_OBJECT = "is not a JSON object"
     TWICE = "has a key twice"
-    UNKNOWN = "has sections that were not asked for"
-    LACKING = "lacks sections that were asked for"
+    UNKNOWN = "has sections that were not requested"
+    LACKING = "lacks sections that were requested"
     NO_LIST = "has a section that is not a list"
     TOO_MANY = f"has a section with more than {SUMMARY_ITEMS} items"
-    NOT_ONE = "has several items where one was asked for"
+    NOT_ONE = "has more than one item in a section that allows only one"
     NO_ITEM = "has an item that is not a text with its turns"
     NO_TURN = "has an item that names no existing turn"
     EMPTY = "has an empty section that must not be empty"
@@ -126,7 +127,7 @@ def require_valid(fault: AnswerFault, *, is_valid: bool) -> None:
 
 
 def extract_json(text: str) -> bytes:
-    """Return the answer without a fence that encloses all of it; nothing else is removed."""
+    """Remove a fence that encloses the whole answer, and nothing else."""
     bare = text.strip()
     if bare.startswith("```") and bare.endswith("```"):
         bare = bare.partition("\n")[2].removesuffix("```")
@@ -172,53 +173,53 @@ def read_turns(named: object, turns: frozenset[int]) -> tuple[int, ...]:
 
 
 def make_line(text: str, limit: int = ITEM_CHARACTERS) -> str:
-    """Return a text as one plain line, without markers and without a bullet."""
+    """Return a text as one plain line, without markers or a bullet."""
     bare = to_one_line(strip_invisible(text), limit)
-    return _BULLET.sub("", _MARKER.sub(lambda found: found[0].strip("= "), bare))
+    return _BULLET.sub("", _MARKER.sub(lambda match: match[0].strip("= "), bare))
 
 
 def make_quotation(whose: str, text: str, limit: int = ITEM_CHARACTERS) -> str:
-    """Return a speaker's words as a one-line quotation that no text inside it can end."""
+    """Return a speaker's words as a one-line quotation. The words cannot close the quotation."""
     words = make_line(text, min(limit, ITEM_CHARACTERS - len(whose) - len(": “”")))
     words = words.replace("“", "'").replace("”", "'")
     return f"{whose}: “{words}”"
 
 
 def strip_quotation(text: str) -> str:
-    """Return the words of a quotation without its source; any other text is returned unchanged."""
+    """Return the words of a quotation without its source, or any other text unchanged."""
     match = _QUOTED.match(text)
     return match[2] if match else text
 
 
 def find_quoted_source(text: str) -> str:
-    """Return the source that a quotation names; empty if the text is not a quotation."""
+    """Return the source that a quotation names, or "" if the text is not a quotation."""
     match = _QUOTED.match(text)
     return match[1] if match else ""
 
 
 def render_code(path: str) -> str:
-    """Return a file's name, which may be any text, as inline code."""
+    """Return a file name, which may be any text, as inline code."""
     return f"`{make_line(path).replace('`', '´')}`"
 
 
 def list_carried_items(text: str) -> tuple[str, ...]:
-    """Return a section's items that an earlier session left over, without their turn numbers.
+    """Return a section's items from an earlier session, without their turn numbers.
 
-    The numbers belong to the earlier session and mean nothing in the next one.
+    The numbers refer to the earlier session and mean nothing in the next one.
     """
-    whole = (make_line(line, WHOLE_CHARACTERS) for line in text.splitlines())
-    bare = (make_line(_TURNS.sub("", line)) for line in whole)
+    lines = (make_line(line, WHOLE_CHARACTERS) for line in text.splitlines())
+    bare = (make_line(_TURNS.sub("", line)) for line in lines)
     items = (_EARLIER.sub(r"\1, before: “", line) for line in bare)
     return tuple(item for item in items if item and item != "none")
 
 
 def render_bullets(items: tuple[SummaryItem, ...]) -> str:
-    """Return the items of a section, one bullet each, with their source turns."""
+    """Return a section's items as bullets, each with its source turns."""
     return "\n".join(f"- {item.text}{_render_turn_range(item.turns)}" for item in items)
 
 
 def render_sections(summary: Summary, more: Mapping[str, str]) -> dict[str, str]:
-    """Return the text of each section; `more` adds sections that a model does not write."""
+    """Return the text of each section. `more` adds sections that the model does not write."""
     texts = {name: render_bullets(items) for name, items in summary.sections.items()} | dict(more)
     return {name: texts[name] for name in SECTIONS[summary.kind] if texts.get(name)}
 

@@ -1,1 +1,1 @@
-"""Transcripts of sessions as turns, in one form for every CLI."""
+"""Session transcripts as turns, in one format for all CLIs."""

@@ -65,8 +65,8 @@ class _OpenTurn:
     def __init__(
         self, begins: TranscriptCursor, who: Speaker, first: Passage, grew: Callable[[int], None]
     ) -> None:
-        """Start a turn; `grew` is called with each change in the turn's size, in characters."""
-        self.begins, self.who, self._grew = begins, who, grew
+        """Start a turn. `grew` is called with each change in the turn's size, in characters."""
+        self.begins, self.who, self._add_size = begins, who, grew
         self.message, self.at, self.thread = first.message, first.at, first.thread
         self.compacted = isinstance(first.what, CompactionReport)
         self.may_repeat = first.repeats_message
@@ -83,7 +83,7 @@ class _OpenTurn:
 
     def _report_growth(self, by: int) -> None:
         self._size += by
-        self._grew(by)
+        self._add_size(by)
 
     def say(self, text: str) -> None:
         limit = TEXT_CHARACTERS + MARGIN_CHARACTERS
@@ -132,11 +132,11 @@ class TurnBuilder:
         self._compaction = cursor.compaction
         self._open: deque[_OpenTurn] = deque()
         self._answers: dict[str, _OpenTurn] = {}
-        """Last answer of each thread that is still open."""
+        """Each thread's last open answer."""
         self._size = 0
 
     def take(self, passages: Iterable[Passage], offset: int) -> Iterator[Turn]:
-        """Add the passages of the line at `offset`, and yield the turns that are then finished."""
+        """Add the passages from the line at `offset`, and yield the turns that this finishes."""
         for passage in passages:
             self._add_passage(passage, offset)
         while self._open and (self._open[0].over or self._is_too_large()):
@@ -152,7 +152,7 @@ class TurnBuilder:
         return (turn.made() for turn in self._open)
 
     def cursor(self, offset: int) -> TranscriptCursor:
-        """Return the position from which to continue after all lines before `offset`."""
+        """Return the position to continue from once all lines before `offset` were added."""
         if self._open:
             return self._open[0].begins
         return TranscriptCursor(offset, self._number, self._compaction)
@@ -179,7 +179,7 @@ class TurnBuilder:
 
     def _begin_turn(self, who: Speaker, passage: Passage, offset: int) -> _OpenTurn:
         begins = TranscriptCursor(offset, self._number, self._compaction)
-        turn = _OpenTurn(begins, who, passage, self._grew)
+        turn = _OpenTurn(begins, who, passage, self._add_size)
         self._number += 1
         self._open.append(turn)
         return turn
@@ -194,7 +194,7 @@ class TurnBuilder:
     def _is_too_large(self) -> bool:
         return len(self._open) > OPEN_KEPT or self._size > OPEN_CHARACTERS
 
-    def _grew(self, by: int) -> None:
+    def _add_size(self, by: int) -> None:
         self._size += by
 
     def _close_answer(self, thread: str) -> None:
@@ -233,7 +233,7 @@ class TurnBuilder:
 
 
 def _continues_answer(last: _OpenTurn, passage: Passage) -> bool:
-    """Return whether a passage belongs to the answer of the previous passage."""
+    """Return whether a passage belongs to the same answer as the previous one."""
     if last.over:
         return False
     if passage.message:

@@ -1,8 +1,8 @@
-"""The normal form of a transcript: turns, independent of the CLI that wrote it.
+"""Turns: the form of a transcript that does not depend on the CLI that wrote it.
 
 A harness splits each line of its CLI's transcript into passages. `TurnBuilder` assembles them into
-turns: a person's prompts, the agent's answers and tool calls, and actions of the CLI itself. Turns
-are numbered from 1, and their numbers stay the same however often a transcript is read.
+turns: a person's prompts, the agent's answers and tool calls, and the CLI's own actions. Turns are
+numbered from 1, and reading a transcript again gives the same numbers.
 """
 
 from collections.abc import Callable
@@ -44,7 +44,7 @@ class PromptText(msgspec.Struct, frozen=True):
 
 
 class ToolResult(msgspec.Struct, frozen=True):
-    """The result of a tool call; its text and its success may be in separate passages."""
+    """The result of a tool call. Its text and whether it succeeded may be in separate passages."""
 
     call: str
     ok: bool | None = None
@@ -77,7 +77,7 @@ class Passage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SubagentTranscripts(msgspec.Struct, frozen=True):
-    """The location of the transcripts of a session's sub-agents."""
+    """Location of the transcripts from a session's sub-agents."""
 
     folder: str
     name: str = "*.jsonl"
@@ -87,8 +87,9 @@ class SubagentTranscripts(msgspec.Struct, frozen=True):
     sign: str = ""
     """Text in the first line of each transcript, if the pattern also matches other files."""
     begins: Callable[[bytes], bytes] | None = None
-    """For transcripts that start with a copy of the session's transcript: a function that gets the
-    first line and returns a text in the first line after the copy; empty if there is no copy.
+    """For transcripts that start with a copy of the session's transcript: a function that takes the
+    first line and returns a text in the first line after the copy. It returns "" if there is no
+    copy.
     """
 
 
@@ -115,7 +116,7 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Whether the CLI replaced everything before this turn with a summary."""
 
     def without_secrets(self, redacted: Callable[[str], str]) -> "Turn":
-        """Return the turn for the archive: first redacted, then shortened."""
+        """Return the turn for the archive: redacted, then shortened."""
         calls = [
             msgspec.structs.replace(
                 call,
@@ -135,12 +136,12 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class TranscriptCursor(msgspec.Struct, frozen=True):
-    """The position from which to continue: the start of the first unfinished turn."""
+    """The position to continue reading from: the start of the first unfinished turn."""
 
     offset: int = 0
     number: int = 1
     compaction: str = ""
-    """Id of the last compaction, because a CLI may report a compaction again."""
+    """Id of the last compaction, needed because a CLI may report the same compaction again."""
 
 
 def cut_end(text: str, limit: int) -> str:
@@ -157,7 +158,7 @@ def _shorten_shown(shown: str, redacted: Callable[[str], str]) -> str:
 
 
 def cut_middle(text: str, limit: int) -> str:
-    """Return a text; if it is too long, return its start and a larger part of its end."""
+    """Shorten a text that is too long. Keep its start and a larger part of its end."""
     if len(text) <= limit:
         return text
     head = int(limit * SHOWN_HEAD_SHARE)
@@ -176,7 +177,7 @@ def limit_tool_output(turn: Turn, shown: int) -> Turn:
 
 
 def render(turn: Turn) -> str:
-    """Return a turn as text for people and models: a heading, then its text and tool calls."""
+    """Render a turn as text for people and models: a heading, then its text and tool calls."""
     lines = [f"[{turn.number}] {_render_minute(turn.at)}{render_heading(turn)}"]
     if turn.compacted:
         lines.append("    the conversation so far was compacted")
@@ -189,21 +190,21 @@ def render(turn: Turn) -> str:
 
 
 def render_heading(turn: Turn) -> str:
-    """Return the speaker of a turn and its size."""
+    """Return a turn's speaker and size."""
     speaker = f"sub-agent {turn.thread}" if turn.thread else turn.who
     sizes = f" ({turn.model or 'model'}: {turn.read:,} read, {turn.written:,} written)"
     return f"{speaker}{sizes if turn.read else ''}"
 
 
 def render_thread_name(thread: str) -> str:
-    """Return a sub-agent's name in a safe form, because a CLI's file may have any text there."""
+    """Return a sub-agent's name in a safe form, because a CLI's file may contain any text."""
     if not thread or STABLE_ID.match(thread):
         return thread
     return f"thread-{hash_bytes(thread.encode('utf-8', 'replace'))[:8]}"
 
 
 def normalize_time(at: str) -> str:
-    """Return a CLI's time in UTC; empty if it is not a time."""
+    """Convert a CLI's time to UTC, or return "" if it is not a time."""
     try:
         time = datetime.fromisoformat(at)
         aware = time if time.tzinfo else time.replace(tzinfo=UTC)
@@ -213,6 +214,6 @@ def normalize_time(at: str) -> str:
 
 
 def _render_minute(at: str) -> str:
-    """Return the minute of a CLI's time; empty if it is not a time."""
+    """Return a CLI's time to the minute, or "" if it is not a time."""
     day, _, time = at.partition("T")
     return f"{day} {time[:5]} " if time else ""

@@ -1,1 +1,1 @@
-"""The workflow of one agent on the engine, and the orders it sends to hosts."""
+"""An agent's workflow on the engine, and its orders to hosts."""

@@ -1,4 +1,4 @@
-"""Decide an agent's next move in its workflow, with patches for histories of older versions."""
+"""Decide an agent's next step in its workflow, with patches for histories from older versions."""
 
 from datetime import datetime
 
@@ -18,29 +18,29 @@ with workflow.unsafe.imports_passed_through():
     )
 
 QUESTIONS_PATCH = "questions"
-"""Name of the patch since which the workflow asks a person questions; older histories have none."""
+"""Name of the patch that introduced questions for a person. Older histories do not contain it."""
 _PACED_HANDOFFS = "paced-handoffs"
-"""Name of the patch since which launches after handoffs are paced; before, they started at once."""
+"""Name of the patch that added a pause before a launch that follows a handoff."""
 _RESUMES = "failed-resumes"
-"""Name of the patch since which a resume that the CLI refused does not count as a crash."""
+"""Name of the patch that stopped counting a refused resume as a crash."""
 
 
 def decide(registered: RegisteredAgent, now: datetime) -> runs.Move:
-    """Return the agent's next move, deciding like the version that started its history."""
-    known, limits = registered.projection, registered.definition.limits
+    """Return the agent's next step by the rules of the version that started its history."""
+    projection, limits = registered.projection, registered.definition.limits
     # Check a patch only when it matters, because each check adds a marker to the history.
-    counts = has_failed_resume(known) and not workflow.patched(_RESUMES)
-    move = decide_move(known, limits, now, resumes_count=counts)
+    counts = has_failed_resume(projection) and not workflow.patched(_RESUMES)
+    move = decide_move(projection, limits, now, resumes_count=counts)
     is_paced = isinstance(move, WaitUntil) and move.why == idle.IDLE_REASON
-    last = select_open_launches(known)[-1:]
+    last = select_open_launches(projection)[-1:]
     if is_paced and last and last[0].exit == HANDOFF_EXIT:
         paces = workflow.patched(_PACED_HANDOFFS)
-        return decide_move(known, limits, now, paces_handoffs=paces, resumes_count=counts)
+        return decide_move(projection, limits, now, paces_handoffs=paces, resumes_count=counts)
     return move
 
 
 def add_question(registered: RegisteredAgent, event: events.AnyEvent) -> list[events.AnyEvent]:
-    """Return the event, followed by a question if the event needs a person."""
+    """Return the event, followed by a question if a person must decide."""
     if not workflow.patched(QUESTIONS_PATCH):
         return [event]
     return questions.add_questions(registered.projection, [event], make_question_terms(registered))

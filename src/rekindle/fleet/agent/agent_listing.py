@@ -1,4 +1,4 @@
-"""Show an agent in the engine's list of workflows, which is not encrypted."""
+"""Show an agent in the engine's workflow list, which is not encrypted."""
 
 from temporalio import workflow
 from temporalio.common import SearchAttributeKey
@@ -11,13 +11,13 @@ HOST_ATTRIBUTE = SearchAttributeKey.for_keyword("RekindleHost")
 POOL_ATTRIBUTE = SearchAttributeKey.for_keyword("RekindlePool")
 CYCLE_ATTRIBUTE = SearchAttributeKey.for_int("RekindleCycle")
 _REASONS = "listed-reasons"
-"""Name of the patch since which the engine's list shows why a run is over or paused."""
+"""Name of the patch that shows in the engine's list why a run finished or paused."""
 REASON_MEMO = "rekindle_reason"
-"""Memo key for the reason, as STATE:WHY; valid only while RekindleState has the same state."""
+"""Memo key for the reason, as STATE:WHY. Valid only while RekindleState has the same state."""
 
 
 class AgentListing:
-    """The attributes of one agent in the engine's list."""
+    """One agent's attributes in the engine's list."""
 
     def __init__(self) -> None:
         self._shown: tuple[str, str, str] = ("", "", "")
@@ -39,7 +39,7 @@ class AgentListing:
         )
 
     def show_reason(self, registered: RegisteredAgent, state: str) -> None:
-        """Show in the engine's list why a run is over or paused, without any text of the agent."""
+        """Show in the engine's list why a run finished or paused, without any agent text."""
         run = registered.projection.run
         why = {"over": run.ended.why, "safe": run.safe.why}.get(state, "")
         reason = f"{state}:{why}"

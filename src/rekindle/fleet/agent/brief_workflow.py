@@ -1,4 +1,4 @@
-"""The workflow that a schedule starts when an agent's brief is due."""
+"""Workflow that a schedule starts when an agent's brief is due."""
 
 from temporalio import workflow
 

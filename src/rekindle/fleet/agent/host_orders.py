@@ -1,21 +1,21 @@
-"""Orders that an agent's workflow sends to hosts, their results, and the task queues used."""
+"""Orders that an agent's workflow sends to hosts, with their results and task queues."""
 
 import msgspec
 
 DECISION_QUEUE = "rekindle"
-"""Task queue of the workflows, which every worker polls."""
+"""Task queue for the workflows, which every worker polls."""
 FENCED = "Fenced"
 """Error type for a request whose lease is no longer valid."""
 CUT = "Cut"
-"""Error type for a cycle that a host ended because it could not reach the engine for too long."""
+"""Error type for a cycle that a host ended because it lost contact with the engine."""
 FULL = "Full"
-"""Error type for a host without a free slot for an agent."""
+"""Error type for a host that has no free slot."""
 UNFIT = "Unfit"
 """Error type for a commit or command that the workflow can never accept."""
 
 
 class HostOrder(msgspec.Struct, frozen=True):
-    """An order to a host: the agent, the generation of its lease, and the workflow to report to."""
+    """Order for a host: the agent, its lease's generation, and the workflow to report to."""
 
     workflow: str
     agent: str
@@ -23,11 +23,11 @@ class HostOrder(msgspec.Struct, frozen=True):
 
 
 class HostResult(msgspec.Struct, frozen=True):
-    """The result of an order, sent when the host returns the lease."""
+    """An order's result, sent when the host returns the lease."""
 
     seq: int
     is_leaving: bool = False
-    """Whether the host is shutting down, so that another host has to continue."""
+    """Whether the host is shutting down, in which case another host must continue."""
 
 
 def make_pool_queue(pool: str) -> str:

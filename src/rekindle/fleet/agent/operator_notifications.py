@@ -1,4 +1,4 @@
-"""Notify the operator from an agent's workflow, through a host of the pool."""
+"""Notify the operator from an agent's workflow, through a host in the pool."""
 
 import asyncio
 from datetime import timedelta
@@ -32,10 +32,10 @@ class OperatorNotices:
         *,
         is_supervised: bool = False,
     ) -> None:
-        """Notify the operator of the agent's state, with the text of its status row."""
-        known, now = registered.projection, workflow.now()
-        row = build_row(known, RowInputs(now=now, is_supervised=is_supervised))
-        is_asked = questions.find_blocking_question(known, now) is not None
+        """Notify the operator of the agent's state, using the text of its status row."""
+        projection, now = registered.projection, workflow.now()
+        row = build_row(projection, RowInputs(now=now, is_supervised=is_supervised))
+        is_asked = questions.find_blocking_question(projection, now) is not None
         self.notify(
             registered, what, f"{row.reason}\n→ {row.next_step}" if is_asked else row.reason
         )
@@ -43,7 +43,7 @@ class OperatorNotices:
     def notify(
         self, registered: RegisteredAgent, what: StopReason | NotificationKind, words: str
     ) -> None:
-        """Have a host of the pool notify the operator, if the manifest has an address.
+        """Let a host in the pool notify the operator if the manifest contains an address.
 
         The workflow does not wait for the result, because the notification service may be down.
         """

@@ -38,7 +38,7 @@ def start_on_host(
     host: str,
     cancelled: ActivityCancellationType = _WHEN_IT_HAS_ENDED,
 ) -> workflow.ActivityHandle[Any]:
-    """Start a long-running activity on a host, which keeps the lease until the activity ends."""
+    """Start a long-running activity on a host. The host keeps the lease until the activity ends."""
     definition = registered.definition
     return workflow.start_activity(
         activity,
@@ -56,7 +56,7 @@ def start_on_host(
 def start_beside(
     registered: RegisteredAgent, activity: str, host: str
 ) -> workflow.ActivityHandle[Any]:
-    """Start a short activity on the host that has the lease; retry if the host does not answer."""
+    """Start a short activity on the host that has the lease. Retry if the host does not answer."""
     most = timedelta(seconds=FLEET_WORD_SECONDS)
     return workflow.start_activity(
         activity,
@@ -70,7 +70,7 @@ def start_beside(
 def start_offer(
     registered: RegisteredAgent, shunned: Sequence[str]
 ) -> workflow.ActivityHandle[str]:
-    """Ask the hosts of the pool for a free slot; the result is the first host to offer one."""
+    """Ask the hosts in the pool for a free slot, and return the first host that offers one."""
     return workflow.start_activity(
         "offer",
         args=[make_order(registered), shunned],
@@ -89,14 +89,14 @@ def make_order(registered: RegisteredAgent) -> HostOrder:
 
 
 def is_work_unpushed(registered: RegisteredAgent) -> bool:
-    """Return whether the agent's work was never pushed, so that it exists only on its host."""
-    known = registered.projection
-    is_pushed = bool(registered.definition.remote) and known.workspace is not None
-    return bool(known.attempts) and not is_pushed
+    """Return whether the agent's work exists only on its host because it was never pushed."""
+    projection = registered.projection
+    is_pushed = bool(registered.definition.remote) and projection.workspace is not None
+    return bool(projection.attempts) and not is_pushed
 
 
 def may_move(registered: RegisteredAgent, error: ActivityError, pool: str) -> bool:
-    """Return whether any host of the pool may continue, because the last one is gone or failed.
+    """Return whether any host in the pool may continue because the last host is gone or failed.
 
     If the agent's work exists only on the last host, the agent waits for that host, unless the host
     stopped sending heartbeats.
@@ -108,10 +108,10 @@ def may_move(registered: RegisteredAgent, error: ActivityError, pool: str) -> bo
 
 
 def _find_start_timeout(registered: RegisteredAgent, activity: str) -> float:
-    """Return how many seconds a host has to start an activity.
+    """Return the timeout for a host to start an activity, in seconds.
 
-    If the agent's work exists only on that host, this is at least the heartbeat timeout. Briefs get
-    more time, because many agents' briefs are due at the same time, and a busy host is not gone.
+    If the agent's work exists only on that host, the timeout is at least the heartbeat timeout.
+    Briefs get more time: many of them are due at the same time, and a busy host is not a dead one.
     """
     least = FLEET_BRIEF_SECONDS if activity == "write_brief" else FLEET_HOST_SECONDS
     heartbeat = registered.definition.heartbeat_seconds

@@ -1,8 +1,8 @@
-"""The workflow of one agent of a fleet: it stores the agent and decides its next step.
+"""Workflow for one agent on a fleet, which stores the agent and decides its next step.
 
-The workflow exists as long as the agent. Replaying its history must produce the same commands, so
-all input comes through updates, signals and activities, every decision is made by `policy`, and the
-engine supplies the time.
+The workflow exists for as long as the agent does. Replaying its history must produce the same
+commands. Therefore all input comes through updates, signals and activities, every decision is made
+by `policy`, and the engine supplies the time.
 """
 
 import contextlib
@@ -29,9 +29,11 @@ from rekindle.fleet.agent.start_activities import (
     start_offer,
     start_on_host,
 )
+from rekindle.fleet.agent.worker_reports import WorkerReports
 
 with workflow.unsafe.imports_passed_through():
-    # All of these modules are pure. Any module missing here would be imported again for each agent.
+    # All of these modules are pure. A module that is missing here would be imported again for each
+    # agent.
     import msgspec
 
     from rekindle.documents import events
@@ -65,11 +67,11 @@ _MOMENT = timedelta(seconds=FLEET_QUEUED_SECONDS)
 @workflow.defn(name="Agent")
 class AgentWorkflow:
     @workflow.init
-    def __init__(self, kept: RegisteredAgent) -> None:
-        self._registered = kept
+    def __init__(self, registered: RegisteredAgent) -> None:
+        self._registered = registered
         self._is_removed = False
         self._has_news = False
-        """Whether the operator gave a command that the host has not received yet."""
+        """Whether the operator has given a command that the host has not received yet."""
         self._is_brief_due = False
         self._messages = 0
         """Number of messages received, such as commands and definitions."""
@@ -77,18 +79,19 @@ class AgentWorkflow:
         """Number of messages that had been received at the last decision."""
         self._failures = 0
         self._fenced = 0
-        """Number of consecutive leases reported as lost although no other host has a lease."""
+        """Number of consecutive leases reported as lost even though no other host has one."""
         self._shunned: set[str] = set()
-        """Hosts that failed since the agent last made progress; other hosts are tried first."""
+        """Hosts that failed since the agent last made progress. Other hosts are tried first."""
         self._listing = AgentListing()
         self._notices = OperatorNotices()
+        self._reports = WorkerReports()
 
     @workflow.run
-    async def run(self, kept: RegisteredAgent) -> RegisteredAgent:  # noqa: ARG002 - taken by __init__
+    async def run(self, registered: RegisteredAgent) -> RegisteredAgent:  # noqa: ARG002 - taken by __init__
         while not self._is_removed:
             if self._is_history_long() and not self._is_brief_due:
                 await workflow.wait_condition(workflow.all_handlers_finished)
-                if not self._is_brief_due:  # a new workflow run would forget a due brief
+                if not self._is_brief_due:  # A new workflow run would forget a due brief
                     workflow.continue_as_new(agent_registry.compact_agent(self._registered))
             if self._is_brief_due:
                 await self._write_brief()
@@ -98,7 +101,7 @@ class AgentWorkflow:
         return agent_registry.drop_answers(self._registered)
 
     def _is_history_long(self) -> bool:
-        """Return whether the history is too long, using only values that a replay repeats."""
+        """Return whether the history is too long, using only values that a replay reproduces."""
         info = workflow.info()
         is_long = info.get_current_history_length() > self._registered.most_events
         return is_long or info.is_continue_as_new_suggested()
@@ -118,7 +121,7 @@ class AgentWorkflow:
             not launch.exit for launch in select_open_launches(projection)
         ):
             # The launch's host is gone. The next host first records how the launch ended.
-            await self._work()
+            await self._continue_on_host()
             return
         match decide(self._registered, now):
             case StopRun() as move:
@@ -130,7 +133,7 @@ class AgentWorkflow:
             case WaitUntil() as move:
                 await self._wait_for_move(move)
             case _:
-                await self._work()
+                await self._continue_on_host()
 
     async def _wait_in_safe_mode(self, move: EnterSafeMode) -> None:
         projection, now = self._registered.projection, workflow.now()
@@ -150,8 +153,8 @@ class AgentWorkflow:
                 projection, make_question_terms(self._registered)
             ):
                 self._append_events(again)
-        asked = questions.find_blocking_question(self._registered.projection, now)
-        deadline = asked.deadline if asked else None
+        question = questions.find_blocking_question(self._registered.projection, now)
+        deadline = question.deadline if question else None
         await self._wait_for_news("safe", deadline - now if deadline else None)
 
     async def _wait_for_move(self, move: WaitUntil) -> None:
@@ -168,9 +171,10 @@ class AgentWorkflow:
         await self._wait_for_news("waiting", move.until - workflow.now())
 
     async def _wait_for_news(self, state: str, most: timedelta | None = None) -> None:
-        """Wait for a message newer than the last decision, at most for the given time."""
+        """Wait for a message that is newer than the last decision, up to the given time."""
         self._listing.show(self._registered, state, self._registered.host)
         self._listing.show_reason(self._registered, state)
+        await self._reports.send(self._registered)
         if most is not None and most <= timedelta(0):
             return
         with contextlib.suppress(TimeoutError):
@@ -178,8 +182,8 @@ class AgentWorkflow:
                 lambda: self._messages != self._decided_messages, timeout=most
             )
 
-    async def _work(self) -> None:
-        """Have a host continue: the one with the workspace, or else any host of the pool."""
+    async def _continue_on_host(self) -> None:
+        """Let a host continue: the one with the workspace, or else any host in the pool."""
         host = self._registered.host or await self._find_host()
         if not host:
             return
@@ -208,7 +212,7 @@ class AgentWorkflow:
             self._shunned.clear()
 
     async def _find_host(self) -> str:
-        """Return a host of the pool with a free slot, or "" if a message arrived meanwhile.
+        """Return a host in the pool with a free slot, or "" if a message arrived first.
 
         The offer has a short timeout, because the engine may send it to a host that is frozen or
         cut off but whose last poll is still open.
@@ -229,9 +233,9 @@ class AgentWorkflow:
         return host
 
     async def _watch_cycle(self, cycle: workflow.ActivityHandle[HostResult], host: str) -> None:
-        """Forward commands to the host until its cycle ends, and have a due brief written.
+        """Forward commands and due briefs to the host until its cycle ends.
 
-        The end of the cycle is noticed at once, even while a command or brief is in progress,
+        The end of the cycle is noticed immediately, even while a command or brief is in progress,
         because the host may be gone.
         """
         beside: workflow.ActivityHandle[Any] | None = None
@@ -270,7 +274,7 @@ class AgentWorkflow:
             await self._await_beside(beside)
 
     async def _await_beside(self, beside: workflow.ActivityHandle[Any]) -> None:
-        """Wait for a side task; if it fails, the host gets the commands with its next commit."""
+        """Wait for a side task. If it fails, the host gets the commands with its next commit."""
         try:
             await beside
         except ActivityError as error:
@@ -281,7 +285,7 @@ class AgentWorkflow:
             workflow.logger.info("%s failed: %s", error.activity_type, error.cause)
 
     async def _write_brief(self) -> None:
-        """Have a host write the brief of an agent that is not running, under a separate lease."""
+        """Let a host write a brief for an agent that is not running, under a separate lease."""
         self._is_brief_due = False
         self._decided_messages = self._messages
         host = self._registered.host or await self._find_host()
@@ -291,31 +295,31 @@ class AgentWorkflow:
         pool = self._registered.definition.pool
         self._registered = agent_registry.grant_lease(self._registered)
         await self._await_beside(start_on_host(self._registered, "write_brief", host))
-        # If the brief is still due, the host was gone.
+        # If the brief is still due, the host is gone.
         is_gone = self._is_brief_due or self._registered.definition.pool != pool
         self._registered = agent_registry.release_lease(self._registered, is_gone=is_gone)
 
     async def _handle_lost_lease(self, error: ActivityError, host: str, before: int) -> None:
-        """Handle a lease that ended early; `before` is the last event number at its start."""
+        """Handle a lease that ended early. `before` is the last event number at its start."""
         if self._is_removed or is_cancelled_exception(error):
             return
-        cause, known = error.cause, self._registered.projection
+        cause, projection = error.cause, self._registered.projection
         kind = cause.type if isinstance(cause, ApplicationError) else ""
-        is_idle = known.seq <= max(before, known.moved.seq)
+        is_idle = projection.seq <= max(before, projection.moved.seq)
         self._fenced = self._fenced + 1 if kind == FENCED and is_idle else 0
         if isinstance(cause, TimedOutError):
             await self._wait_for_news("queued", timedelta(0))
         elif kind == FULL and self._registered.host:
             await self._wait_for_news("queued", timedelta(seconds=FLEET_SLOT_SECONDS))
         elif kind in {FULL, CUT} or (kind == FENCED and self._fenced <= 1):
-            # The host that still has the agent needs a moment to release it.
+            # The host that still has the agent needs some time to release it.
             await self._wait_for_news("queued", _MOMENT)
         else:
             self._shunned.add(host)
             await self._handle_failed_start(str(cause))
 
     async def _handle_failed_start(self, words: str) -> None:
-        """Wait after no host could start a cycle, with doubling pauses and finally in safe mode."""
+        """Wait after a failed start, longer each time, and finally enter safe mode."""
         restart = self._registered.definition.limits.runtime.restart
         self._failures += 1
         if self._failures >= (restart.max_crashes or PROBED_CRASHES):
@@ -329,28 +333,28 @@ class AgentWorkflow:
         self._registered = agent_registry.append_events(self._registered, *new)
 
     @workflow.update
-    def take_up(self, asked: LeaseRequest) -> OpenLease:
+    def take_up(self, request: LeaseRequest) -> OpenLease:
         self._registered, answer = agent_registry.open_lease(
-            self._registered, asked, workflow.now()
+            self._registered, request, workflow.now()
         )
-        self._listing.show(self._registered, "running", asked.host)
+        self._listing.show(self._registered, "running", request.host)
         return answer
 
     @take_up.validator
-    def _may_take_up(self, asked: LeaseRequest) -> None:
-        self._require_lease(asked.generation)
+    def _may_take_up(self, request: LeaseRequest) -> None:
+        self._require_lease(request.generation)
 
     @workflow.update
-    def commit(self, asked: CommitRequest) -> CommitResult:
-        self._registered, answer = agent_registry.commit_events(self._registered, asked)
+    def commit(self, request: CommitRequest) -> CommitResult:
+        self._registered, answer = agent_registry.commit_events(self._registered, request)
         return answer
 
     @commit.validator
-    def _may_commit(self, asked: CommitRequest) -> None:
-        if asked.id in self._registered.answered:
+    def _may_commit(self, request: CommitRequest) -> None:
+        if request.id in self._registered.answered:
             return
-        self._require_lease(asked.generation)
-        if why := agent_registry.explain_unfit_commit(self._registered, asked):
+        self._require_lease(request.generation)
+        if why := agent_registry.explain_unfit_commit(self._registered, request):
             raise ApplicationError(why, type=UNFIT, non_retryable=True)
 
     @workflow.update
@@ -368,7 +372,7 @@ class AgentWorkflow:
     @workflow.update
     def define(self, definition: AgentDefinition) -> None:
         if definition.pool != self._registered.definition.pool:
-            # If a cycle is running, it has to end on its host first.
+            # A running cycle must end on its host first.
             host = self._registered.host if self._registered.is_leased else ""
             self._registered = msgspec.structs.replace(self._registered, host=host)
         self._registered = msgspec.structs.replace(self._registered, definition=definition)

@@ -24,23 +24,35 @@ from rekindle.wiring.open_store import read_named_file
 
 
 def define_agent(project: Project, fleet: FleetSettings, name: str) -> AgentDefinition:
-    """Return everything a host needs to run an agent; hosts do not read the project itself."""
+    """Return everything that a host needs to run an agent, since hosts do not read the project."""
     entry = project.manifest.agents[name]
     if entry.mode == "stay":
         raise ManifestError(
-            f"agent {name}: `mode: stay` needs a person at a terminal, which a fleet does not have",
+            f"agent {name}: `mode: stay` needs a person at a terminal, which does not exist on a "
+            "fleet",
             line=project.marked.line(("agents", name, "mode")),
             hint="omit `mode:`, or run the agent on your own host, in a project without `fleet:`",
         )
+    return _define(project, fleet, entry)
+
+
+def define_shared(project: Project, fleet: FleetSettings) -> AgentDefinition:
+    """Return what all workers of a pipeline share: the files and limits of an empty entry."""
+    return _define(project, fleet, None)
+
+
+def _define(project: Project, fleet: FleetSettings, entry: AgentEntry | None) -> AgentDefinition:
     _require_no_secrets(project)
-    remote = find_remote(project.path / (entry.dir or AgentDefaults().dir))
+    folder = AgentDefaults().dir if entry is None or not entry.dir else entry.dir
+    remote = find_remote(project.path / folder)
+    handover = entry.handover if entry else None
     return AgentDefinition(
         manifest=read_manifest_text(project.path),
         files=_redact_files(project, _read_files(project, entry)),
         limits=AgentLimits(
             runtime=project.settings.runtime,
-            budget=entry.budget,
-            threshold=window_rule.find_threshold(entry.handover, project.settings.runtime.relay),
+            budget=entry.budget if entry else None,
+            threshold=window_rule.find_threshold(handover, project.settings.runtime.relay),
         ),
         pool=fleet.pool,
         heartbeat_seconds=float(fleet.heartbeat_timeout),
@@ -82,13 +94,13 @@ def publish_workspace(
 
 
 def _list_engine_files(fleet: FleetSettings) -> list[str]:
-    """Return the files with credentials and keys for the engine; each host has its own copies."""
+    """Return the files with the engine's credentials and keys. Each host has its own copies."""
     tls = fleet.tls if isinstance(fleet.tls, TlsSettings) else TlsSettings()
     return [file for file in (tls.ca, tls.cert, tls.key, *fleet.codec.key_files) if file]
 
 
 def _require_no_secrets(project: Project) -> None:
-    """Raise ManifestError if the manifest contains a secret, which the engine would store."""
+    """Raise ManifestError if the manifest contains a secret, because the engine would store it."""
     for number, address in enumerate(project.manifest.notify):
         if not notify_addresses.has_only_variables(address):
             raise ManifestError(
@@ -99,7 +111,7 @@ def _require_no_secrets(project: Project) -> None:
                 "`notify: [$ALERTS]`",
             )
     before = read_manifest_text(project.path).splitlines()
-    after = _make_redaction(project).text("\n".join(before)).splitlines()
+    after = make_redaction(project).text("\n".join(before)).splitlines()
     for number, (line, cleaned) in enumerate(zip_longest(before, after), 1):
         if line != cleaned:
             raise ManifestError(
@@ -112,24 +124,24 @@ def _require_no_secrets(project: Project) -> None:
 
 
 def find_files_with_secrets(project: Project, name: str) -> list[str]:
-    """Return the files whose secrets are removed before hosts of the fleet get them."""
+    """Return the files whose secrets are removed before hosts get them."""
     texts = _read_files(project, project.manifest.agents[name])
     return [file for file, text in _redact_files(project, texts).items() if texts[file] != text]
 
 
 def _redact_files(project: Project, texts: dict[str, str]) -> dict[str, str]:
-    return {file: _make_redaction(project).text(text) for file, text in texts.items()}
+    return {file: make_redaction(project).text(text) for file, text in texts.items()}
 
 
-def _make_redaction(project: Project) -> Redaction:
+def make_redaction(project: Project) -> Redaction:
     return Redaction(tuple(project.manifest.redact.allow))
 
 
-def _read_files(project: Project, entry: AgentEntry) -> dict[str, str]:
+def _read_files(project: Project, entry: AgentEntry | None) -> dict[str, str]:
     personas = (persona.system_prompt_file for persona in project.manifest.personas.values())
     named = {
-        "prompt": entry.prompt or AgentDefaults().prompt,
-        "rules": entry.rules,
+        "prompt": (entry.prompt or AgentDefaults().prompt) if entry else None,
+        "rules": entry.rules if entry else None,
         **{f"personas {number}": file for number, file in enumerate(personas)},
     }
     files = {}

@@ -47,15 +47,12 @@ def check_briefs(project: Project) -> list[FolderProblem]:
     brief = project.settings.runtime.brief
     if brief.zone or brief.at == NEVER:
         return []
-    what = (
-        f"briefs are written at {brief.at} {SCHEDULE_ZONE}, because a fleet has no time zone of "
-        "its own"
-    )
+    what = f"briefs are written at {brief.at} {SCHEDULE_ZONE}, because a fleet has no time zone"
     return [FolderProblem(what, "set `runtime: {brief: {zone: Europe/Zurich}}`", is_note=True)]
 
 
 def check_definition(project: Project, fleet: FleetSettings, name: str) -> list[FolderProblem]:
-    """Return problems that keep an agent off the fleet, and files with secrets to remove."""
+    """Return problems that keep an agent off the fleet, and files that contain secrets."""
     try:
         define_agent(project, fleet, name)
         files = find_files_with_secrets(project, name)
@@ -100,7 +97,7 @@ async def _check_connection(client: Client, fleet: FleetSettings) -> list[Folder
 
 
 async def _check_encryption(client: Client, fleet: FleetSettings) -> list[FolderProblem]:
-    """Return hosts without the key and agents in plain text; otherwise suggest strict mode."""
+    """Return hosts that lack the key and agents in plain text, or a suggestion to use `strict`."""
     codec = client.data_converter.payload_codec
     if not isinstance(codec, EncryptingCodec) or not codec.known:
         return []

@@ -1,4 +1,4 @@
-"""Access to a fleet's agents for commands; the counterpart of a single host's file store."""
+"""Store that gives commands access to a fleet's agents, like the file store on a single host."""
 
 import asyncio
 import time
@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 class FleetStore:
-    """A connection for a single command; every call asks the engine, and nothing is cached."""
+    """Connection to the engine for a single command. Every call queries the engine."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class FleetStore:
 
     @property
     def agents(self) -> AgentClient:
-        """Return the client, which connects on first use."""
+        """Return the client. It connects on first use."""
         if self._agents is None:
             connecting = connect(self._fleet, self._project.path, self._environ)
             self._agents = AgentClient(self.wait_for(connecting))
@@ -72,14 +72,14 @@ class FleetStore:
         return self.wait_for(self.agents.is_there(agent))
 
     def create(self, agent: str) -> None:
-        """Raise NotOnFleetError if the agent is missing; only `run` and `import` can create one."""
+        """Raise NotOnFleetError if the agent is missing. Only `run` and `import` create agents."""
         self.kept(agent)
 
     def kept(self, agent: str) -> RegisteredAgent:
         return self.wait_for(self.agents.kept(agent))
 
     def listed(self, only: Sequence[str] = ()) -> dict[str, ListedAgent]:
-        """Return all agents, or `only` the named ones, with one request that needs no worker."""
+        """Return all agents, or `only` the named ones, in a single request that needs no worker."""
         agents = self.agents
 
         async def read_list() -> dict[str, ListedAgent]:
@@ -98,7 +98,7 @@ class FleetStore:
         return True
 
     def is_supervised(self, agent: str) -> bool:
-        """Return whether a host is running the agent, or will do so without another command."""
+        """Return whether a host is running the agent, or will run it without another command."""
         return self.is_kept_alive(self.kept(agent))
 
     @staticmethod
@@ -116,7 +116,7 @@ class FleetStore:
         """Do nothing, because the files on a host are copies that people do not edit."""
 
     def prepare_start(self, agent: str, *, fresh: bool = False) -> None:
-        """Send the current manifest to the fleet; `fresh` has no effect here."""
+        """Send the current manifest to the fleet. `fresh` has no effect here."""
         del fresh
         self._update_definition(self.kept(agent))
 
@@ -124,7 +124,7 @@ class FleetStore:
         return iter(reversed(_make_entries(self.kept(agent))))
 
     def entries_since(self, agent: str, offset: int) -> Iterator[LogEntry]:
-        """Return the log entries after `offset`, which is an event number on a fleet."""
+        """Return the log entries after `offset`. On a fleet, the offset is an event number."""
         return (entry for entry in _make_entries(self.kept(agent)) if entry.event.seq > offset)
 
     def run(self, agent: str, cycles: int, *, unbounded: bool = False) -> RegisteredAgent | None:
@@ -133,11 +133,11 @@ class FleetStore:
         With `unbounded`, the agent is not paused for lack of progress.
         """
         if not self.exists(agent):
-            wanted = runs.make_desired_event(
+            desired = runs.make_desired_event(
                 runs.RunState(), "running", clock.read_clock(), cycles, unbounded=unbounded
             )
             definition = define_agent(self._project, self._fleet, agent)
-            new_events = [*self.publish(agent), wanted]
+            new_events = [*self.publish(agent), desired]
             try:
                 self.wait_for(self.agents.begin(agent, definition, new_events=new_events))
             except OwnershipError:
@@ -154,7 +154,7 @@ class FleetStore:
         return registered
 
     def has_host(self) -> bool:
-        """Return whether a host of the pool has a free slot; True if the engine does not answer."""
+        """Return whether a host in the pool has a free slot; True if the engine does not answer."""
         try:
             return self._runner.run(
                 queue_pollers.has_host(self.agents.client, self._fleet.pool, _GLANCE)
@@ -167,7 +167,7 @@ class FleetStore:
         return publish_workspace(self._project, self._fleet, agent, generation, self._say)
 
     def write_brief(self, agent: str, patience: float) -> bytes | None:
-        """Have a host write a brief; return None if none appears within `patience` seconds."""
+        """Let a host write a brief. Return None if no brief is ready after `patience` seconds."""
         before = self.kept(agent)
         self.wait_for(self.agents.ask_for_brief(agent))
         deadline = time.monotonic() + patience
@@ -177,7 +177,7 @@ class FleetStore:
             if _find_brief_seq(now) != _find_brief_seq(before):
                 return self.document(agent, "brief")
             if now.generation > before.generation and not now.is_leased:
-                break  # a host has checked, and there was nothing to report
+                break  # A host has checked, and there was nothing to report
         return None
 
     def keep_schedule(self, agent: str) -> None:
@@ -186,11 +186,11 @@ class FleetStore:
         self.wait_for(schedules.update_schedule(self.agents.client, agent, workflow, brief))
 
     def _update_definition(self, registered: RegisteredAgent) -> None:
-        wanted = define_agent(self._project, self._fleet, registered.agent)
-        if agent_registry.hash_definition(wanted) != agent_registry.hash_definition(
+        definition = define_agent(self._project, self._fleet, registered.agent)
+        if agent_registry.hash_definition(definition) != agent_registry.hash_definition(
             registered.definition
         ):
-            self.wait_for(self.agents.define(registered.agent, wanted))
+            self.wait_for(self.agents.define(registered.agent, definition))
         self.keep_schedule(registered.agent)
 
 

@@ -32,16 +32,16 @@ class AgentMover:
         self._owner = f"{ownership.FLEET_PREFIX}{fleet.namespace}"
 
     def has_moved_to_fleet(self, agent: str) -> bool:
-        """Return whether the agent's folder on this host is marked as belonging to this fleet."""
+        """Return whether the agent's folder on this host is marked as moved to this fleet."""
         owner = ownership.read_owner(self._files.folder(agent))
         return owner is not None and owner.host == self._owner
 
     def send(self, agent: str) -> bool:
-        """Send an agent with its recorded state to the fleet, or return False if already there.
+        """Move an agent with its state to the fleet, or return False if it is already there.
 
-        The folder is marked as the fleet's before the fleet has the agent. If the command is killed
-        in between, no host runs the agent, and the same command finishes the move. In the opposite
-        order, two hosts could run the agent.
+        The folder is marked as moved before the fleet has the agent. If the command is killed
+        between these steps, no host runs the agent, and repeating the command finishes the move. In
+        the opposite order, two hosts could run the agent.
         """
         definition = define_agent(self._project, self._fleet, agent)
         is_there = self._there.exists(agent)
@@ -54,15 +54,15 @@ class AgentMover:
                 hint="rename the agent in rekindle.yaml",
             )
         with self._files.supervising(agent):
-            known, previous = self._release_to_fleet(agent)
-            documents = _read_documents(self._files.folder(agent), known)
+            projection, previous = self._release_to_fleet(agent)
+            documents = _read_documents(self._files.folder(agent), projection)
             owner = ownership.read_owner(self._files.folder(agent))
             generation = owner.gen if owner else 0
             try:
                 begin = self._there.agents.begin(
                     agent,
                     definition,
-                    known=prune_projection(known),
+                    projection=prune_projection(projection),
                     documents=documents,
                     new_events=self._there.publish(agent, generation),
                     generation=generation,
@@ -71,7 +71,7 @@ class AgentMover:
             except RekindleError as error:
                 is_refused = isinstance(error, EngineError) and error.cause == "refused"
                 if is_refused or isinstance(error, OwnershipError | WorkspaceError):
-                    self._transfer_folder(agent, previous, known.gen)
+                    self._transfer_folder(agent, previous, projection.gen)
                 raise
         self._there.keep_schedule(agent)
         return True
@@ -86,23 +86,23 @@ class AgentMover:
                 hint=f"move {self._files.folder(agent).path} away, then repeat the command",
             )
         there = self._there
-        kept = there.wait_for(there.agents.remove(agent))
+        registered = there.wait_for(there.agents.remove(agent))
         there.wait_for(schedules.drop_schedule(there.agents.client, agent))
-        documents = {name: text.encode() for name, text in kept.documents.items()}
+        documents = {name: text.encode() for name, text in registered.documents.items()}
         self._files.root.make()
         self._files.open_private(agent)
         with self._files.supervising(agent):
             replica.receive_agent(
-                self._files.folder(agent), kept.projection, documents, clock.read_clock()
+                self._files.folder(agent), registered.projection, documents, clock.read_clock()
             )
-            # Use a generation above every lease, so that an unopened lease cannot become valid
+            # Use a higher generation than any lease, so that an unopened lease cannot become valid
             # later.
-            self._transfer_folder(agent, host.identify_host(), kept.generation)
+            self._transfer_folder(agent, host.identify_host(), registered.generation)
         self._files.create(agent)
-        return kept
+        return registered
 
     def _release_to_fleet(self, agent: str) -> tuple[Projection, str]:
-        """Mark the folder as the fleet's to block local writers; return its state and owner."""
+        """Mark the folder as moved to block local writers, and return its state and owner."""
         folder = self._files.folder(agent)
         if self.has_moved_to_fleet(agent):  # an earlier move was interrupted
             return self._files.read(agent).committed, self._owner
@@ -121,11 +121,11 @@ class AgentMover:
             ownership.transfer_ownership(folder, owner, at_least)
 
 
-def _read_documents(folder: AgentFolder, known: Projection) -> dict[str, str]:
-    """Return the documents that a host may need; for an old relay, only its verdict is needed."""
-    in_force = {document.path for document in known.documents.values()}
+def _read_documents(folder: AgentFolder, projection: Projection) -> dict[str, str]:
+    """Return the documents that a host may need. Old relays are needed only for their verdict."""
+    in_force = {document.path for document in projection.documents.values()}
     documents = {}
-    for name in agent_registry.list_needed_documents(known):
+    for name in agent_registry.list_needed_documents(projection):
         data = durable_files.read_bytes(folder.path / name)
         if data is not None:
             documents[name] = data.decode("utf-8", "replace")

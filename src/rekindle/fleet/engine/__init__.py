@@ -1,1 +1,1 @@
-"""The connection to the engine: client, encryption, schedules, queues."""
+"""Connection to the engine: client, encryption, schedules, queues."""

@@ -1,4 +1,4 @@
-"""Client for the agents of a fleet: start them, read them, and send them commands."""
+"""Client for a fleet's agents: start and read them, and send them commands."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -45,6 +45,7 @@ from rekindle.system import clock
 from rekindle.thresholds.fleet_limits import FLEET_TRIES
 
 _MOST = timedelta(seconds=FLEET_RPC_SECONDS)
+_CONTINUED = WorkflowExecutionStatus.CONTINUED_AS_NEW
 _ANSWER = timedelta(seconds=FLEET_ANSWER_SECONDS)
 ALL_AGENTS = 'WorkflowType="Agent" AND ExecutionStatus="Running"'
 """Query that selects all agents in the engine's list of workflows."""
@@ -52,7 +53,7 @@ T = TypeVar("T")
 
 
 class ListedAgent(msgspec.Struct, frozen=True):
-    """An agent in the engine's list, which is not encrypted and contains no text of the agent."""
+    """Entry for an agent in the engine's list. It is not encrypted and contains no agent text."""
 
     agent: str
     state: str
@@ -60,7 +61,7 @@ class ListedAgent(msgspec.Struct, frozen=True):
     pool: str
     cycle: int
     why: str = ""
-    """Reason why the run is over or paused; empty if the list does not give one."""
+    """Why the run is over or paused; empty if the list does not contain a reason."""
 
 
 class AgentClient:
@@ -68,7 +69,7 @@ class AgentClient:
         self.client = client
 
     async def is_there(self, agent: str) -> bool:
-        """Return whether the agent is on the fleet; this needs the engine, but no worker."""
+        """Return whether the agent is on the fleet. This needs the engine, but no worker."""
         try:
             described = await self._get_handle(agent).describe(rpc_timeout=_MOST)
         except RPCError as failed:
@@ -82,12 +83,12 @@ class AgentClient:
         agent: str,
         definition: AgentDefinition,
         *,
-        known: Projection | None = None,
+        projection: Projection | None = None,
         documents: Mapping[str, str] | None = None,
         new_events: Sequence[AnyEvent] = (),
         generation: int = 0,
     ) -> None:
-        """Register an agent on the fleet, from its projection `known` and `new_events`.
+        """Register an agent on the fleet, starting from `projection` and `new_events`.
 
         No worker has to be running. Lease numbers start above both the projection's generation and
         `generation`, so that a lease from an earlier stay on the fleet never becomes valid again.
@@ -99,9 +100,9 @@ class AgentClient:
         registered = RegisteredAgent(
             agent=agent,
             definition=definition,
-            projection=known or Projection(agent=agent),
+            projection=projection or Projection(agent=agent),
             documents=dict(documents or {}),
-            generation=max(known.gen if known else 0, generation),
+            generation=max(projection.gen if projection else 0, generation),
         )
         if not registered.projection.seq:
             registered = agent_registry.append_events(
@@ -114,7 +115,7 @@ class AgentClient:
                 registered,
                 id=self.workflow(agent),
                 task_queue=DECISION_QUEUE,
-                # A frozen worker must not keep the agent waiting.
+                # A frozen worker must not make the agent wait.
                 task_timeout=timedelta(seconds=FLEET_TASK_SECONDS),
                 id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
                 rpc_timeout=_MOST,
@@ -128,12 +129,21 @@ class AgentClient:
             raise self._translate_error(agent, failed) from failed
 
     async def kept(self, agent: str) -> RegisteredAgent:
-        with self._translate_errors(agent):
-            return await self._get_handle(agent).query(
-                AgentWorkflow.kept,
-                reject_condition=QueryRejectCondition.NOT_OPEN,
-                rpc_timeout=_ANSWER,
-            )
+        """Return an agent's state."""
+        handle = self._get_handle(agent)
+        for tries_left in reversed(range(FLEET_TRIES)):
+            with self._translate_errors(agent):
+                try:
+                    return await handle.query(
+                        AgentWorkflow.kept,
+                        reject_condition=QueryRejectCondition.NOT_OPEN,
+                        rpc_timeout=_ANSWER,
+                    )
+                except WorkflowQueryRejectedError as closed:
+                    # The query reached the old run while the workflow continued as a new one.
+                    if not (tries_left and closed.status == _CONTINUED):
+                        raise
+        raise _make_unanswered_error(agent)
 
     async def say(self, agent: str, *records: Event) -> int:
         """Send the operator's commands, and return the event number of the last one."""
@@ -157,8 +167,8 @@ class AgentClient:
     async def remove(self, agent: str) -> RegisteredAgent:
         """Remove an agent from the fleet, and return its state.
 
-        If the agent was already removed, return its state at that time, so that a command that was
-        killed halfway can be repeated.
+        If the agent was already removed, return its state at that time, so that an interrupted
+        command can be repeated.
         """
         handle = self._get_handle(agent)
         if await self.is_there(agent):
@@ -169,7 +179,7 @@ class AgentClient:
             return await handle.result()
 
     async def listed(self, only: Sequence[str] = ()) -> AsyncIterator[ListedAgent]:
-        """Yield all agents, or `only` the named ones; the list may be a second out of date."""
+        """Yield all agents, or `only` the named ones. The list may be a second out of date."""
         query = ALL_AGENTS
         if only:
             ids = ", ".join(f'"{self.workflow(agent)}"' for agent in only)
@@ -196,7 +206,7 @@ class AgentClient:
         return self.client.get_workflow_handle_for(AgentWorkflow.run, self.workflow(agent))
 
     async def _send_update(self, agent: str, ask: Callable[[], Awaitable[T]]) -> T:
-        """Send an update, again if the engine dropped it, and return the workflow's answer."""
+        """Send an update and return the workflow's answer. Resend it if the engine dropped it."""
         for tries_left in reversed(range(FLEET_TRIES)):
             with self._translate_errors(agent):
                 try:

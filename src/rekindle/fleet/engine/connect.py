@@ -32,13 +32,13 @@ _NOT_LET_IN = re.compile(r"Unauthenticated|PermissionDenied")
 _WHY = re.compile(
     r"InvalidCertificate\((?P<certificate>\w+)|AlertReceived\((?P<alert>\w+)|(?P<key>PrivateKey\w+)"
 )
-"""Pattern for the TLS library's name for the problem; the rest of its message is noise."""
+"""Pattern for the problem in the TLS library's message. The rest of the message is noise."""
 
 
 async def connect(fleet: FleetSettings, folder: Path, environ: Mapping[str, str]) -> Client:
-    """Return a client that has reached the engine and found the namespace.
+    """Connect to the engine, check the namespace, and return the client.
 
-    Paths in the manifest are relative to the project folder, `folder`.
+    Paths in the manifest are relative to `folder`, the project folder.
     """
     encrypting = encryption_keys.load_keys(fleet.codec, folder, environ)
     api_key = encryption_keys.read_secret(fleet.api_key, environ) if fleet.api_key else None
@@ -48,12 +48,12 @@ async def connect(fleet: FleetSettings, folder: Path, environ: Mapping[str, str]
                 fleet.address,
                 namespace=fleet.namespace,
                 api_key=api_key,
-                # With None, the SDK would enable TLS if there is an API key.
+                # With None, the SDK would enable TLS whenever there is an API key.
                 tls=_make_tls(fleet, folder),
                 data_converter=make_data_converter(encrypting, strict=fleet.codec.strict),
                 runtime=_make_quiet_runtime(),
-                # Histories and lists of pollers show the identity: the host, its version and its
-                # keys.
+                # The identity shows the host, its version and its keys in histories and lists of
+                # pollers.
                 identity=_make_identity(encrypting),
                 connect_timeout=timedelta(seconds=CONNECT_SECONDS),
             )
@@ -68,7 +68,7 @@ async def connect(fleet: FleetSettings, folder: Path, environ: Mapping[str, str]
 async def connect_when_up(
     fleet: FleetSettings, folder: Path, environ: Mapping[str, str], say: Callable[[str], None]
 ) -> Client:
-    """Connect, waiting while the engine is down, because a host may start before the engine."""
+    """Connect. While the engine is down, wait, because a host may start before the engine."""
     is_told = False
     while True:
         try:
@@ -90,7 +90,7 @@ def _make_identity(encrypting: Sequence[encryption_keys.EncryptionKey]) -> str:
 
 @cache
 def _make_quiet_runtime() -> Runtime:
-    """Return a runtime that logs only errors; other messages are meant for the SDK's authors."""
+    """Return a runtime that logs only errors. The other messages are meant for SDK developers."""
     only = TelemetryFilter(core_level="ERROR", other_level="ERROR")
     return Runtime(telemetry=TelemetryConfig(logging=LoggingConfig(filter=only)))
 

@@ -1,4 +1,4 @@
-"""Run the engine's own development server on this host, for trying it out and for tests."""
+"""Run the engine's development server on this host, for trials and tests."""
 
 import os
 import shutil
@@ -20,14 +20,16 @@ SEARCH_ATTRIBUTES = {
     "RekindlePool": "Keyword",
     "RekindleCycle": "Int",
 }
-"""Search attributes of agents in the engine: names and numbers only, as they are not encrypted."""
+"""Search attributes for agents in the engine. They contain only names and numbers, because they are
+not encrypted.
+"""
 
 
 class DevServer(msgspec.Struct, frozen=True):
     port: int
     ui_port: int
     database: Path | None
-    """File for the server's data; None to keep the data in memory only."""
+    """File for the server's data, or None to keep the data in memory."""
     namespace: str
 
     def argv(self, program: str) -> list[str]:
@@ -42,7 +44,7 @@ class DevServer(msgspec.Struct, frozen=True):
         return argv
 
     def require_ports(self) -> None:
-        """Raise EngineError if a port is taken; the server itself would not say which one."""
+        """Raise EngineError if a port is in use, because the server's error would not name it."""
         for port, option in ((self.port, "--port"), (self.ui_port, "--ui-port")):
             if _is_taken(port):
                 raise EngineError(
@@ -53,7 +55,7 @@ class DevServer(msgspec.Struct, frozen=True):
                 )
 
     def become(self, program: str, environ: Mapping[str, str]) -> NoReturn:
-        """Replace this process with the server, so that signals to this process end the server.
+        """Replace this process with the server, so that signals reach the server.
 
         The server's environment contains no secrets, and only this user can read its files.
         """

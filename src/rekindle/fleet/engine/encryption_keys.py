@@ -1,4 +1,4 @@
-"""Read and generate the keys for encrypting documents in the engine."""
+"""Read and generate the keys that encrypt documents in the engine."""
 
 import base64
 import binascii
@@ -24,7 +24,7 @@ class EncryptionKey(msgspec.Struct, frozen=True):
 
     @property
     def id(self) -> str:
-        """Return a public id, stored with each payload, that reveals nothing about the key."""
+        """Return the key's public id, stored with each payload. It does not reveal the key."""
         return hashlib.sha256(b"rekindle key\0" + self.secret).hexdigest()[:12]
 
     def __repr__(self) -> str:
@@ -38,7 +38,7 @@ def generate_key() -> str:
 def load_keys(
     codec: CodecSettings, folder: Path, environ: Mapping[str, str]
 ) -> list[EncryptionKey]:
-    """Return the keys named in the manifest, in the same order; the first key encrypts."""
+    """Return the keys that the manifest names, in the same order. The first key encrypts."""
     texts = {word: read_secret(word, environ) for word in codec.keys}
     for name in codec.key_files:
         texts[name] = durable_files.read_user_file(folder / name, TEXT_BYTES).decode(

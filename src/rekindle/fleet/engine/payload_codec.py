@@ -1,4 +1,4 @@
-"""Encrypt payloads, so that the engine stores and shows documents it cannot read.
+"""Encrypt payloads so that the engine cannot read the documents that it stores.
 
 The cipher is AES-256-GCM with a random nonce for each payload. The whole payload is encrypted,
 including its type. The key id, which is stored next to the payload, and the workflow are
@@ -30,18 +30,18 @@ from rekindle.fleet.engine.encryption_keys import EncryptionKey
 
 ENCODING = b"binary/encrypted"
 REFUSED_ENCODING = b"rekindle/refused"
-"""Encoding of the payload that `decode` returns instead of a refused one."""
+"""Encoding of the payload that replaces a refused one in `decode`."""
 _KEY_ID = "rekindle-key"
 _NONCE_BYTES = 12
 _SCHEDULED = re.compile(r"-\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$", re.ASCII)
-"""Pattern for the time that the engine appends to the id of a workflow started by a schedule."""
+"""Pattern for the time that the engine appends to the id of a scheduled workflow."""
 
 
 class EncryptingCodec(PayloadCodec, WithSerializationContext):
-    """Encrypts with the first key and decrypts with any, so keys can change while agents run."""
+    """Encrypts with the first key and decrypts with any key, so keys can be rotated."""
 
     def __init__(self, keys: Sequence[EncryptionKey], *, strict: bool = True) -> None:
-        """Create a codec; without keys, nothing is encrypted.
+        """Create a codec. Without keys, nothing is encrypted.
 
         With keys and `strict`, plain text is refused.
         """
@@ -56,7 +56,7 @@ class EncryptingCodec(PayloadCodec, WithSerializationContext):
         return self._ciphers.keys()
 
     def with_context(self, context: SerializationContext) -> Self:
-        """Return a codec for the payloads of one workflow and its activities."""
+        """Return a codec for the payloads from one workflow and its activities."""
         bound = copy.copy(self)
         if isinstance(context, WorkflowSerializationContext | ActivitySerializationContext):
             workflow = _SCHEDULED.sub("", context.workflow_id or "")
@@ -64,7 +64,11 @@ class EncryptingCodec(PayloadCodec, WithSerializationContext):
         return bound
 
     async def encode(self, payloads: Sequence[Payload]) -> list[Payload]:
-        return [self._encrypt(payload) for payload in payloads] if self._first else list(payloads)
+        return (
+            [self._encrypt_payload(payload) for payload in payloads]
+            if self._first
+            else list(payloads)
+        )
 
     async def decode(self, payloads: Sequence[Payload]) -> list[Payload]:
         return [self._decrypt_or_refuse(payload) for payload in payloads]
@@ -72,11 +76,11 @@ class EncryptingCodec(PayloadCodec, WithSerializationContext):
     def _decrypt_or_refuse(self, payload: Payload) -> Payload:
         """Return the decrypted payload, or a refusal that raises an error when it is converted.
 
-        An error raised here would make the workflow's task fail repeatedly. Raised during
-        conversion, it rejects a forged update or drops a forged signal, and the agent continues.
+        An error here would make the workflow's task fail repeatedly. An error during conversion
+        rejects a forged update or drops a forged signal, and the agent continues.
         """
         try:
-            return self._decrypt(payload)
+            return self._decrypt_payload(payload)
         except CodecKeyError as error:
             return _make_refusal("key", error.wanted, *self._ciphers)
         except PlainTextError as error:
@@ -84,7 +88,7 @@ class EncryptingCodec(PayloadCodec, WithSerializationContext):
         except DocumentError:
             return _make_refusal("changed")
 
-    def _encrypt(self, payload: Payload) -> Payload:
+    def _encrypt_payload(self, payload: Payload) -> Payload:
         nonce = secrets.token_bytes(_NONCE_BYTES)
         sealed = self._ciphers[self._first].encrypt(
             nonce, payload.SerializeToString(), self._make_authenticated_data(self._first)
@@ -93,19 +97,19 @@ class EncryptingCodec(PayloadCodec, WithSerializationContext):
             metadata={"encoding": ENCODING, _KEY_ID: self._first.encode()}, data=nonce + sealed
         )
 
-    def _decrypt(self, payload: Payload) -> Payload:
-        wanted = find_key_id(payload)
-        if wanted is None:
+    def _decrypt_payload(self, payload: Payload) -> Payload:
+        key_id = find_key_id(payload)
+        if key_id is None:
             if self.is_strict:
                 raise PlainTextError(self._workflow)
             return payload
-        cipher = self._ciphers.get(wanted)
+        cipher = self._ciphers.get(key_id)
         if cipher is None:
-            raise CodecKeyError(wanted, self._ciphers)
+            raise CodecKeyError(key_id, self._ciphers)
         nonce, sealed = payload.data[:_NONCE_BYTES], payload.data[_NONCE_BYTES:]
         try:
             return Payload.FromString(
-                cipher.decrypt(nonce, sealed, self._make_authenticated_data(wanted))
+                cipher.decrypt(nonce, sealed, self._make_authenticated_data(key_id))
             )
         except (InvalidTag, ValueError, DecodeError) as changed:
             raise _make_changed_error() from changed
@@ -141,7 +145,7 @@ def _make_changed_error() -> DocumentError:
 
 
 def find_key_id(payload: Payload) -> str | None:
-    """Return the id of the key that a payload is encrypted with, or None if it is plain text."""
+    """Return the id of the key that encrypts a payload, or None for plain text."""
     if payload.metadata.get("encoding") != ENCODING:
         return None
     return payload.metadata.get(_KEY_ID, b"").decode("ascii", "replace")

@@ -1,4 +1,4 @@
-"""Convert Rekindle's structs to JSON for the engine; the SDK's converters handle other values."""
+"""Convert Rekindle's structs to JSON for the engine. The SDK's converters handle other values."""
 
 from collections.abc import Sequence
 from typing import Any, get_args
@@ -71,7 +71,7 @@ class StructConverter(CompositePayloadConverter):
 
 
 def make_data_converter(keys: Sequence[EncryptionKey], *, strict: bool = True) -> DataConverter:
-    """Return a converter that, if there are keys, encrypts all documents and errors it sends.
+    """Return a converter that encrypts all documents and errors if there are keys.
 
     With `strict`, the converter also refuses plain text from the engine.
     """

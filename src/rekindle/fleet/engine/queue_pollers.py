@@ -1,4 +1,4 @@
-"""Find out which workers are polling the engine's task queues."""
+"""Find the workers that poll the engine's task queues."""
 
 from datetime import UTC, timedelta
 
@@ -36,7 +36,7 @@ async def has_worker(client: Client, most: timedelta) -> bool:
 
 
 async def has_host(client: Client, pool: str, most: timedelta) -> bool:
-    """Return whether a host of the pool has a free slot; a host without one does not poll."""
+    """Return whether a host in the pool has a free slot. A host without one does not poll."""
     running = TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY
     return bool(await _list_pollers(client, make_pool_queue(pool), running, most))
 
@@ -51,7 +51,7 @@ async def _list_pollers(
         ),
         timeout=most,
     )
-    # The engine still lists pollers for minutes after they have stopped.
+    # The engine lists pollers for minutes after they have stopped.
     since = clock.read_clock() - _POLL
     return [
         poller.identity

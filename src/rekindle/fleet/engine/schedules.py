@@ -28,7 +28,7 @@ from rekindle.policy.settings.runtime_settings import (
 from rekindle.thresholds.fleet_limits import FLEET_BRIEF_CATCH_UP_DAYS
 
 SCHEDULE_ZONE = "UTC"
-"""Time zone used if the manifest names none, because the engine has no time zone."""
+"""Default time zone, because the engine has no time zone."""
 _CATCH_UP = timedelta(days=FLEET_BRIEF_CATCH_UP_DAYS)
 _MOST = timedelta(seconds=FLEET_RPC_SECONDS)
 
@@ -42,12 +42,12 @@ async def update_schedule(client: Client, agent: str, workflow: str, brief: Brie
     if brief.at == NEVER:
         await drop_schedule(client, agent)
         return
-    wanted = _make_schedule(make_schedule_name(client, agent), workflow, brief)
+    schedule = _make_schedule(make_schedule_name(client, agent), workflow, brief)
     try:
-        await client.create_schedule(make_schedule_name(client, agent), wanted, rpc_timeout=_MOST)
+        await client.create_schedule(make_schedule_name(client, agent), schedule, rpc_timeout=_MOST)
     except ScheduleAlreadyRunningError:
         await client.get_schedule_handle(make_schedule_name(client, agent)).update(
-            lambda current: _make_update(current, wanted), rpc_timeout=_MOST
+            lambda current: _make_update(current, schedule), rpc_timeout=_MOST
         )
 
 
@@ -61,9 +61,9 @@ async def drop_schedule(client: Client, agent: str) -> None:
             raise
 
 
-def _make_update(current: ScheduleUpdateInput, wanted: Schedule) -> ScheduleUpdate | None:
-    """Return the update, or None if nothing changed, because the engine stores every update."""
-    return None if current.description.schedule.spec == wanted.spec else ScheduleUpdate(wanted)
+def _make_update(current: ScheduleUpdateInput, schedule: Schedule) -> ScheduleUpdate | None:
+    """Return the update, or None if nothing changed. The engine would store every update."""
+    return None if current.description.schedule.spec == schedule.spec else ScheduleUpdate(schedule)
 
 
 def _make_schedule(name: str, workflow: str, brief: BriefSettings) -> Schedule:

@@ -1,1 +1,1 @@
-"""A host of the fleet: its worker, its processes, and its copy of an agent's folder."""
+"""A fleet host: its worker, its processes, and its copy of an agent's folder."""

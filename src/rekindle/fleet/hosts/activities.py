@@ -1,4 +1,4 @@
-"""The activities that a host performs for the workflows of a fleet."""
+"""Activities that a host performs for a fleet's workflows."""
 
 import asyncio
 import contextlib
@@ -50,11 +50,11 @@ from rekindle.system.notifications import Notifier
 
 
 class CycleSlots(CustomSlotSupplier):
-    """Limits how many cycles this host runs at once, across both of its queues.
+    """Limits how many cycles this host runs at the same time, across both of its queues.
 
-    Polling takes no slot. Otherwise polling the pool's queue would occupy a slot that the host's
-    own agents are waiting for. An offered slot is reserved for a while. Two agents may still
-    compete for the last slot; the second one then returns to the pool.
+    Polling takes no slot. Otherwise, polling the pool's queue would occupy a slot that the host's
+    own agents need. An offered slot is reserved for a while. Two agents may still compete for the
+    last slot; the second one then returns to the pool.
     """
 
     def __init__(self, most: int) -> None:
@@ -122,10 +122,10 @@ class Activities:
 
     @activity.defn
     async def offer(self, order: HostOrder, shunned: Sequence[str]) -> str:  # noqa: ARG002 - it has to be decrypted
-        """Return this host's name, and reserve a slot unless the host is in `shunned`.
+        """Reserve a slot and return this host's name, unless the host is in `shunned`.
 
         A host receives this order only if it has a free slot. The order's content is not used, but
-        a host that lacks the fleet's key fails to decrypt it, and so cannot make an offer.
+        a host without the fleet's key fails to decrypt it, and so cannot make an offer.
         """
         if self._host not in shunned:
             self.slots.promise()
@@ -142,15 +142,15 @@ class Activities:
 
     @activity.defn
     async def hear(self, order: HostOrder) -> None:
-        """Pass the operator's command to the process that is running the agent."""
+        """Send the operator's command to the process that runs the agent."""
         running = self._running.get(order.workflow)
         loop = asyncio.get_running_loop()
 
-        def ask(asked: EngineRequest) -> EngineAnswer:
-            asking = self._engine.ask(order, asked, FLEET_WORD_SECONDS)
+        def ask_engine(request: EngineRequest) -> EngineAnswer:
+            asking = self._engine.ask(order, request, FLEET_WORD_SECONDS)
             return asyncio.run_coroutine_threadsafe(asking, loop).result()
 
-        register = EngineRegister(order.agent, order.generation, ask)
+        register = EngineRegister(order.agent, order.generation, ask_engine)
         try:
             is_to_end = await asyncio.to_thread(self._catch_up, order, register)
         except RekindleError as error:
@@ -168,22 +168,22 @@ class Activities:
     @activity.defn
     async def notify(self, order: HostOrder, what: str, words: str) -> None:
         handle = self._engine.client.get_workflow_handle_for(AgentWorkflow.run, order.workflow)
-        kept = await handle.query(AgentWorkflow.kept)
+        registered = await handle.query(AgentWorkflow.kept)
         # Name the agent's host if there is one, or else the host that sends the notification.
-        host = kept.host or self._host
+        host = registered.host or self._host
         failures = await asyncio.to_thread(
-            _send_notification, kept.definition, order, what, words, host
+            _send_notification, registered.definition, order, what, words, host
         )
         if failures:
             raise ApplicationError("; ".join(failures))
 
     async def _watch_cycle(self, work: HostWork, order: HostOrder) -> HostResult:
-        """Serve the requests of a process until the process exits or the lease is lost."""
+        """Serve a process's requests until the process exits or the lease is lost."""
         self._engine.heard()
         process = self._fork_server.begin(work, order, self._find_folder(order))
         if work is host_cycle.run_cycle:
             self._running[order.workflow] = process
-        # Use the agent's own timeout, because the engine reassigns the agent after it.
+        # Use the agent's own timeout, after which the engine reassigns the agent.
         timeout = activity.info().heartbeat_timeout or timedelta(days=FLEET_LEASE_DAYS)
         patience, beaten = timeout.total_seconds(), -math.inf
         serving = asyncio.create_task(self._serve_requests(process, order, patience))
@@ -213,8 +213,8 @@ class Activities:
             if self._running.get(order.workflow) is process:
                 del self._running[order.workflow]
             # A host that was frozen is cancelled twice. Without the shield, the second cancellation
-            # would leave a process running, and a reader registered for its file descriptor, whose
-            # number the pipe of a later process may get.
+            # would leave a process running, with a reader on its file descriptor. A later process's
+            # pipe may get the same descriptor number.
             ending = asyncio.create_task(self._end_process(order, process, serving, leaving))
             self._ending.add(ending)
             ending.add_done_callback(self._ending.discard)
@@ -224,10 +224,10 @@ class Activities:
         self, process: HostProcess, order: HostOrder, patience: float
     ) -> HostResult | ProcessFailure:
         while True:
-            asked = await process.receive()
-            if isinstance(asked, HostResult | ProcessFailure):
-                return asked
-            process.send(await self._engine.ask(order, asked, patience))
+            message = await process.receive()
+            if isinstance(message, HostResult | ProcessFailure):
+                return message
+            process.send(await self._engine.ask(order, message, patience))
 
     def _check_result(self, order: HostOrder, result: HostResult | ProcessFailure) -> HostResult:
         if isinstance(result, ProcessFailure):
@@ -238,7 +238,7 @@ class Activities:
         return result
 
     def _catch_up(self, order: HostOrder, register: EngineRegister) -> bool:
-        """Catch up with the log; return whether a stop or a restart requires the session to end."""
+        """Catch up with the log. Return whether a stop or a restart requires the session to end."""
         place = self._find_folder(order)
         definition = place.definition()
         if definition is None:
@@ -246,9 +246,9 @@ class Activities:
         store = place.store(place.project(definition), register)
         with store.writer(order.agent, wait=STOP_SECONDS) as writer:
             writer.catch_up()
-            known = writer.projection
-        last = max((launch.seq for launch in known.attempts.values()), default=0)
-        return known.run.desired == "stopped" or known.run.restarted > last
+            projection = writer.projection
+        last = max((launch.seq for launch in projection.attempts.values()), default=0)
+        return projection.run.desired == "stopped" or projection.run.restarted > last
 
     async def _end_process(
         self, order: HostOrder, process: HostProcess, *tasks: asyncio.Task[Any]
@@ -269,7 +269,7 @@ def _send_notification(
     """Send a notification as a local supervisor would, and return the errors."""
     parsed = manifest.parse(definition.manifest)
     redaction = Redaction(tuple(parsed.redact.allow))
-    # Definitions from older versions name no project, so use the fleet's namespace instead.
+    # Definitions from older versions do not name a project, so use the fleet's namespace instead.
     project = definition.project or order.workflow.rpartition("/")[0]
     notice = make_notice(order.agent, parse_notification(what), words, project=project, host=host)
     return Notifier(parsed.notify, redaction).send(notice.title, notice.body, notice.severity)

@@ -1,10 +1,9 @@
-"""Check that this process may be a host: it can decrypt the agents, and the engine can list them.
+"""Check that this process can be a host: it can decrypt the agents, and the engine can list them.
 
 Every worker makes decisions for all agents in its namespace. A worker without their key would fail
-every task it is given, and without the search attributes no agent gets past its first task. Either
-would block all agents without any message. A host checks only the agent that was started last, and
-more agents if the host refuses plain text. `rekindle doctor` checks all agents, and the keys of all
-hosts.
+every task, and without the search attributes no agent gets past its first task. Either problem
+would block all agents silently. A host checks only the agent that was started last, or more agents
+if the host refuses plain text. `rekindle doctor` checks all agents, and the keys of all hosts.
 """
 
 import contextlib
@@ -33,7 +32,7 @@ _MOST = timedelta(seconds=FLEET_RPC_SECONDS)
 async def require_admission(client: Client) -> None:
     """Raise an error if this host must not run agents.
 
-    If the engine does not answer a check, the check passes, because some hosts lack the permission
+    If the engine does not answer a check, the check passes, because some hosts have no permission
     to ask.
 
     Raises:
@@ -47,9 +46,9 @@ async def require_admission(client: Client) -> None:
 
 async def find_missing_attributes(client: Client) -> dict[str, str]:
     """Return the search attributes that are missing or have the wrong type, with their types."""
-    asked = ListSearchAttributesRequest(namespace=client.namespace)
-    known = await client.operator_service.list_search_attributes(asked, timeout=_MOST)
-    there = known.custom_attributes
+    request = ListSearchAttributesRequest(namespace=client.namespace)
+    attributes = await client.operator_service.list_search_attributes(request, timeout=_MOST)
+    there = attributes.custom_attributes
     return {
         name: kind
         for name, kind in SEARCH_ATTRIBUTES.items()
@@ -58,7 +57,7 @@ async def find_missing_attributes(client: Client) -> dict[str, str]:
 
 
 def render_make_command(client: Client, missing: dict[str, str]) -> str:
-    """Return the command that creates the attributes; every name needs its own --type."""
+    """Return the command that creates the attributes. Every name needs its own --type."""
     options = " ".join(f"--name {name} --type {kind}" for name, kind in missing.items())
     return f"`temporal operator search-attribute create --namespace {client.namespace} {options}`"
 
@@ -75,11 +74,11 @@ async def _require_key(client: Client) -> None:
         return
     most = FLEET_ADMISSION_AGENTS if codec.is_strict else 1
     with contextlib.suppress(RPCError):
-        async for agent, wanted in _list_agent_keys(client, most):
-            if wanted is None and codec.is_strict:
+        async for agent, key_id in _list_agent_keys(client, most):
+            if key_id is None and codec.is_strict:
                 raise PlainTextError(agent)
-            if wanted is not None and wanted not in codec.known:
-                raise CodecKeyError(wanted, codec.known)
+            if key_id is not None and key_id not in codec.known:
+                raise CodecKeyError(key_id, codec.known)
 
 
 async def _list_agent_keys(
@@ -105,11 +104,11 @@ async def _list_agent_keys(
 
 
 async def _require_attributes(client: Client) -> None:
-    """Create the search attributes; raise EngineError if any are still missing."""
+    """Create the search attributes, and raise EngineError if any are still missing."""
     kinds = {name: _find_value_type(kind) for name, kind in SEARCH_ATTRIBUTES.items()}
-    asked = AddSearchAttributesRequest(namespace=client.namespace, search_attributes=kinds)
+    request = AddSearchAttributesRequest(namespace=client.namespace, search_attributes=kinds)
     with contextlib.suppress(RPCError):
-        await client.operator_service.add_search_attributes(asked, timeout=_MOST)
+        await client.operator_service.add_search_attributes(request, timeout=_MOST)
     with contextlib.suppress(RPCError):
         if missing := await find_missing_attributes(client):
             raise _make_error(client, missing)

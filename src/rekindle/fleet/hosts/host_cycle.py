@@ -1,4 +1,4 @@
-"""Run one cycle of a fleet agent in a separate process, with the same flow as on a laptop.
+"""Run a fleet agent's cycle in a separate process, using the same flow as on a single host.
 
 The process commits events through its worker, and exits when the worker does. It has no threads,
 because a process that forks to start programs must not have any.
@@ -28,32 +28,32 @@ from rekindle.wiring import supervisor_setup as wiring
 
 
 def run_cycle(order: HostOrder, place: HostFolder, line: Connection) -> None:
-    """Run one cycle, or as much of it as is possible without waiting."""
+    """Run one cycle, or as much of it as possible without waiting."""
     _prepare_process()
 
-    def run() -> HostResult:
-        # Take the lock before anything is copied to this host, because the process of the previous
-        # lease may still be ending.
+    def run_steps() -> HostResult:
+        # Take the lock before copying anything to this host, because the previous lease's process
+        # may still be shutting down.
         with place.supervising(STOP_SECONDS) as is_alone:
             if not is_alone:
                 raise SupervisedError(order.agent)
             return _run_steps(HostedAgent(order, place, line), order, interruption)
 
     with Interruption() as interruption:
-        _send_result(line, run)
+        _send_result(line, run_steps)
 
 
 def write_brief(order: HostOrder, place: HostFolder, line: Connection) -> None:
     _prepare_process()
 
-    def write() -> HostResult:
+    def write_new_brief() -> HostResult:
         with place.supervising(0) as is_alone:
             here = HostedAgent(order, place, line, beside=not is_alone)
-        store = here.open_replica()  # a brief does not change the work
+        store = here.open_replica()  # A brief does not change the work
         brief_setup.make_brief_writer(here.project, store, order.agent, by_hand=False).write()
         return HostResult(store.read(order.agent).committed.seq)
 
-    _send_result(line, write)
+    _send_result(line, write_new_brief)
 
 
 def _run_steps(here: HostedAgent, order: HostOrder, interruption: Interruption) -> HostResult:
@@ -67,7 +67,7 @@ def _run_steps(here: HostedAgent, order: HostOrder, interruption: Interruption) 
         interruption,
         fold_every=FLEET_FOLD_SECONDS,
     )
-    # If a launch has no recorded end, the engine could not know which wait applies.
+    # Until the launch's end is recorded, the engine cannot know which wait applies.
     is_first = all(launch.exit for launch in select_open_launches(steps.log.known()))
     steps.cycle.settle()
     try:
@@ -79,30 +79,30 @@ def _run_steps(here: HostedAgent, order: HostOrder, interruption: Interruption) 
 
 
 def _run_step(steps: SupervisorSteps, *, is_first: bool) -> bool:
-    """Take one step; return False if the cycle ended or the engine has to decide the next step."""
-    known = steps.log.known()
-    move = steps.decide(known)
+    """Take one step. Return False if the cycle ended or the engine must decide the next step."""
+    projection = steps.log.known()
+    move = steps.decide(projection)
     if is_first and isinstance(move, WaitUntil):
         # The engine waited before it granted the lease, so this host's clock must be slow.
-        move = choose_session(select_open_launches(known))
+        move = choose_session(select_open_launches(projection))
     match move:
         case StartFresh() | ResumeSession() as step:
-            steps.launch(step, known)
+            steps.launch(step, projection)
             return True
         case HandOff():
             halts = steps.hand_off_session(
-                select_cycle_launches(known.attempts, known.current_cycle)
+                select_cycle_launches(projection.attempts, projection.current_cycle)
             )
             if halts is not None:
-                steps.enter_safe_mode(known.current_cycle, halts)
+                steps.enter_safe_mode(projection.current_cycle, halts)
             return halts is None
         case CloseCycle():
-            steps.end(known.current_cycle)
+            steps.end(projection.current_cycle)
     return False
 
 
 def _send_result(line: Connection, work: Callable[[], HostResult]) -> None:
-    """Send the result to the worker; if the worker is gone, the engine notices by itself."""
+    """Send the result to the worker. If the worker is gone, the engine detects that itself."""
     try:
         result: HostResult | ProcessFailure = work()
     except RekindleError as error:
@@ -118,8 +118,8 @@ def _send_result(line: Connection, work: Callable[[], HostResult]) -> None:
 def _prepare_process() -> None:
     """Leave the worker's process group, and exit when the worker does.
 
-    Keys pressed at the worker's terminal must not reach the agent. The parent of this process is
-    the fork server, not the worker, and the fork server runs as long as any of its children.
+    Keys pressed in the worker's terminal must not reach the agent. The parent of this process is
+    not the worker but the fork server, which runs as long as any of its children does.
     """
     os.setpgid(0, 0)
     worker = multiprocessing.parent_process()

@@ -1,4 +1,4 @@
-"""The folder of an agent on a fleet host: its definition, its replica and its workspace."""
+"""An agent's folder on a fleet host: its definition, its replica and its workspace."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -32,10 +32,12 @@ from rekindle.system.processes.child_processes import HostProcesses
 from rekindle.wiring.open_store import HARNESSES
 
 _WORK = "work"
+INPUTS = "outputs"
+"""Folder beside the clone with the outputs of a pipeline's earlier steps."""
 
 
 class HostFolder(msgspec.Struct, frozen=True):
-    """An agent's folder on a host; everything in the folder can be recreated at any time."""
+    """An agent's folder on a host. Everything in it can be recreated at any time."""
 
     path: Path
     agent: str
@@ -45,6 +47,11 @@ class HostFolder(msgspec.Struct, frozen=True):
     def work(self) -> Path:
         """Return the clone that the agent works in, or a plain folder if there is no remote."""
         return self.path / _WORK
+
+    @property
+    def inputs(self) -> Path:
+        """Return the folder with the outputs of a pipeline's earlier steps."""
+        return self.path / INPUTS
 
     def definition(self) -> AgentDefinition | None:
         data = durable_files.read_bytes(self._definition_file)
@@ -63,18 +70,19 @@ class HostFolder(msgspec.Struct, frozen=True):
         self._definition_file.unlink(missing_ok=True)
         for name, text in ({MANIFEST_FILE: definition.manifest} | definition.files).items():
             path = self.path / require_relative(name)
-            # For a file in the workspace, the agent may have replaced a parent folder with a link.
+            # The agent may have replaced a workspace file's parent folder with a link.
             inside_folder.make_folder(self.path, str(path.relative_to(self.path)))
             durable_files.replace_file(path, text.encode(), root=self.path)
         durable_files.replace_file(self._definition_file, validation.encode_json(definition))
 
     def project(self, definition: AgentDefinition) -> Project:
-        """Return the project as it is on this host, with the clone as the agent's folder."""
+        """Return the project on this host, with the clone as the agent's folder."""
         project = config.load_project(self.path)
         folder = str(PurePosixPath(_WORK) / definition.within)
         entry = msgspec.structs.replace(project.manifest.agents[self.agent], dir=folder)
         manifest = msgspec.structs.replace(project.manifest, agents={self.agent: entry})
-        return msgspec.structs.replace(project, manifest=manifest)
+        workers = {self.agent: self.inputs} if definition.worker else {}
+        return msgspec.structs.replace(project, manifest=manifest, workers=workers)
 
     def store(self, project: Project, register: EventRegister) -> FileStore:
         """Return the replica's store, which commits its events through `register`."""
@@ -89,7 +97,7 @@ class HostFolder(msgspec.Struct, frozen=True):
         )
 
     def require_own_workspace(self, definition: AgentDefinition) -> None:
-        """Raise UnsafePathError if a link would lead the agent's next session to another folder."""
+        """Raise UnsafePathError if a link would move the agent's next session to another folder."""
         durable_files.refuse_link(self.work)
         folder = self.work / definition.within
         if not folder.resolve().is_relative_to(self.work.resolve()):
@@ -101,7 +109,7 @@ class HostFolder(msgspec.Struct, frozen=True):
     def supervising(self, wait: float) -> Iterator[bool]:
         """Hold the agent's supervisor lock, whether or not its replica exists yet.
 
-        Yields False if another process holds the lock.
+        Yield False if another process holds the lock.
         """
         durable_files.make_folder(self.path)
         root = RekindleFolder(self.path)
@@ -116,10 +124,10 @@ class HostFolder(msgspec.Struct, frozen=True):
         if not store.exists(self.agent):
             return 0, ""
         try:
-            known = store.read(self.agent).committed
+            projection = store.read(self.agent).committed
         except LogMissingError:
-            return 0, ""  # killed while receiving the replica, so receive it again
-        return known.seq, hash_projection(known)
+            return 0, ""  # the process was killed while receiving the replica, so receive it again
+        return projection.seq, hash_projection(projection)
 
     def receive(self, store: FileStore, state: ReplicaState) -> None:
         store.root.make()
@@ -132,17 +140,17 @@ class HostFolder(msgspec.Struct, frozen=True):
         """End the processes of a cycle that was interrupted on this host.
 
         The log cannot be used to find them: another host records the launch as lost before this
-        host learns of it.
+        host learns of the loss.
         """
         folder = RekindleFolder(self.path).agent(self.agent)
         if not folder.exists():
             return
         try:
-            known = view.read_view(folder, {}, Redaction()).committed
+            projection = view.read_view(folder, {}, Redaction()).committed
         except LogMissingError:
             return
         background_processes.end_all_processes(
-            self.path, self.agent, HostProcesses(), known.attempts, patience=ORPHAN_SECONDS
+            self.path, self.agent, HostProcesses(), projection.attempts, patience=ORPHAN_SECONDS
         )
 
     @property
@@ -151,7 +159,7 @@ class HostFolder(msgspec.Struct, frozen=True):
 
 
 def require_relative(name: str) -> PurePosixPath:
-    """Return the path, or raise ManifestError if it leads out of the folder."""
+    """Return the path, or raise ManifestError if it is outside the folder."""
     path = PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts:
         raise ManifestError(

@@ -19,19 +19,19 @@ from rekindle.policy.settings.runtime_settings import FLEET_COMMIT_BYTES
 
 
 class LeaseRefusal(msgspec.Struct, frozen=True):
-    """Answer that the lease is no longer valid."""
+    """Answer for a lease that is no longer valid."""
 
     words: str
 
 
 class UnfitRequest(msgspec.Struct, frozen=True):
-    """Answer that the engine would never accept this request from any host."""
+    """Answer for a request that the engine would never accept from any host."""
 
     words: str
 
 
 class EngineCutOff(msgspec.Struct, frozen=True):
-    """Answer that the engine was unreachable for so long that another host has the agent by now."""
+    """Answer after an outage so long that another host has the agent."""
 
     words: str
 
@@ -42,7 +42,7 @@ EngineAsker = Callable[[EngineRequest], EngineAnswer]
 
 
 class ProcessFailure(msgspec.Struct, frozen=True):
-    """The reason why a process could not do its work."""
+    """Reason why a process could not do its work."""
 
     words: str
     hint: str = ""
@@ -57,10 +57,10 @@ class EngineRegister:
         self._agent, self._generation, self._ask = agent, generation, ask
 
     def take_up(self, host: str, seq: int, held: str, defined: str) -> OpenLease:
-        asked = LeaseRequest(
+        request = LeaseRequest(
             generation=self._generation, host=host, seq=seq, held=held, defined=defined
         )
-        answer = self._answered(asked)
+        answer = self._request_answer(request)
         if not isinstance(answer, OpenLease):
             raise _make_strange_error(answer)
         return answer
@@ -70,26 +70,26 @@ class EngineRegister:
     ) -> Sequence[bytes]:
         lines: list[bytes] = []
         for piece in _split_lines([events.render(event).decode() for event in new]):
-            lines += self._commit(known + len(lines), piece, documents)
+            lines += self._commit_piece(known + len(lines), piece, documents)
         return lines
 
-    def _commit(
-        self, known: int, lines: tuple[str, ...], documents: Mapping[str, bytes]
+    def _commit_piece(
+        self, last_seq: int, lines: tuple[str, ...], documents: Mapping[str, bytes]
     ) -> list[bytes]:
-        asked = CommitRequest(
+        request = CommitRequest(
             id=uuid.uuid4().hex,
             generation=self._generation,
-            known=known,
+            known=last_seq,
             lines=lines,
             documents={path: data.decode() for path, data in documents.items()},
         )
-        answer = self._answered(asked)
+        answer = self._request_answer(request)
         if not isinstance(answer, CommitResult):
             raise _make_strange_error(answer)
         return [line.encode() for line in answer.lines]
 
-    def _answered(self, asked: EngineRequest) -> EngineAnswer:
-        answer = self._ask(asked)
+    def _request_answer(self, request: EngineRequest) -> EngineAnswer:
+        answer = self._ask(request)
         match answer:
             case LeaseRefusal() | EngineCutOff():
                 raise OwnershipError(
@@ -103,7 +103,10 @@ class EngineRegister:
 
 
 def _split_lines(lines: list[str]) -> Iterator[tuple[str, ...]]:
-    """Yield pieces that fit into one commit; hook reports may pile up while the engine is down."""
+    """Yield pieces that each fit into a commit.
+
+    Hook reports may accumulate while the engine is down.
+    """
     piece: list[str] = []
     size = 0
     for line in lines:
@@ -116,17 +119,17 @@ def _split_lines(lines: list[str]) -> Iterator[tuple[str, ...]]:
 
 
 def make_asker(line: Connection) -> EngineAsker:
-    """Return a function that sends requests over a pipe; if the pipe breaks, the lease is lost."""
+    """Return a function that sends requests over a pipe. If the pipe breaks, the lease is lost."""
 
-    def ask(asked: EngineRequest) -> EngineAnswer:
+    def ask_worker(request: EngineRequest) -> EngineAnswer:
         try:
-            line.send(asked)
+            line.send(request)
             answer: EngineAnswer = line.recv()
         except (OSError, EOFError) as gone:
             return EngineCutOff(f"the worker has exited ({gone})")
         return answer
 
-    return ask
+    return ask_worker
 
 
 def _make_strange_error(answer: EngineAnswer) -> EngineError:

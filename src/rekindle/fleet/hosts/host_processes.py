@@ -50,10 +50,10 @@ _AGAIN = {
     RPCStatusCode.INTERNAL,
     RPCStatusCode.UNKNOWN,
 }
-"""Status codes of errors that may go away on a retry."""
+"""Status codes of errors that a retry may resolve."""
 _SHARED = (
     "rekindle.fleet.hosts.host_cycle",
-    # The module above imports these lazily, but every cycle needs them.
+    # Other modules import these lazily, but every cycle needs them.
     "ctypes",
     "encodings.utf_8_sig",
     "rekindle.policy.fleet.connection_check",
@@ -66,7 +66,7 @@ _SHARED = (
 
 
 class ForkServer:
-    """Forks processes from one without threads, because forking a threaded process can hang."""
+    """Forks processes from a process without threads, because forking a threaded one can hang."""
 
     def __init__(self) -> None:
         self._context: ForkServerContext = multiprocessing.get_context("forkserver")
@@ -81,7 +81,7 @@ class ForkServer:
 
 
 class HostProcess:
-    """A process that runs a cycle and sends requests to the worker."""
+    """Process that runs a cycle and sends requests to the worker."""
 
     def __init__(self, process: ForkServerProcess, line: Connection) -> None:
         self._process, self._line = process, line
@@ -91,7 +91,7 @@ class HostProcess:
         self._loop.add_reader(line.fileno(), self._heard.set)
 
     async def receive(self) -> EngineRequest | HostResult | ProcessFailure:
-        """Return the process's next request or result, or a failure if it exited without one."""
+        """Return the process's next request or result, or a failure if it exited without either."""
         try:
             # The event loop may report the pipe as readable again while it is being read. A
             # blocking read would then block the whole host until the next request.
@@ -111,25 +111,25 @@ class HostProcess:
             self._line.send(answer)
 
     def ask_to_end(self) -> None:
-        """Ask the process to end the agent's session, report the end, and return the lease.
+        """Tell the process to end the agent's session, report the end, and return the lease.
 
-        The signal is sent only once, because a second one would end the process at once.
+        The signal is sent only once, because a second one would end the process immediately.
         """
         if not self._is_asked_to_end:
             self._is_asked_to_end = True
             self._send_signal(signal.SIGTERM)
 
     async def end(self) -> bool:
-        """End the process at once; it ends the processes that it started.
+        """Immediately end the process and everything that it started.
 
-        Returns False if the process had to be killed, so that its own processes may still be
+        Return False if the process had to be killed, in which case its child processes may still be
         running.
         """
         self._loop.remove_reader(self._line.fileno())
-        self._line.close()  # requests fail from now on as if the lease were lost
+        self._line.close()  # from now on, requests fail as if the lease were lost
         ended = asyncio.Event()
         self._loop.add_reader(self._process.sentinel, ended.set)
-        # A second signal means "at once". Two signals sent together would arrive as one, and a
+        # A second signal means "immediately". Two signals sent together would arrive as one, and a
         # different signal might be ignored, as SIGHUP is under nohup.
         for patience in (FLEET_SIGNAL_SECONDS, STOP_SECONDS):
             self._send_signal(signal.SIGTERM)
@@ -149,7 +149,7 @@ class HostProcess:
 
 
 class EngineClient:
-    """Sends requests to workflows, and retries until they are answered."""
+    """Sends requests to workflows, retrying until they are answered."""
 
     def __init__(self, client: Client) -> None:
         self.client = client
@@ -162,8 +162,8 @@ class EngineClient:
     async def is_cut(self, patience: float) -> bool:
         """Return whether the engine was silent for so long that another host has the agents.
 
-        The silence is checked before the engine is probed again: a host that was frozen has lost
-        its agents even if the engine answers now. One probe serves all agents on a host.
+        The silence is checked before the engine is probed again, because a host that was frozen has
+        lost its agents even if the engine answers now. One probe serves all agents on a host.
         """
         if self._was_silent(patience):
             return True
@@ -178,15 +178,15 @@ class EngineClient:
     def _was_silent(self, patience: float) -> bool:
         return time.monotonic() - self._answered > patience
 
-    async def ask(self, order: HostOrder, asked: EngineRequest, patience: float) -> EngineAnswer:
-        """Send a request to the agent's workflow, and retry until there is an answer.
+    async def ask(self, order: HostOrder, request: EngineRequest, patience: float) -> EngineAnswer:
+        """Send a request to the agent's workflow, retrying until it answers.
 
         After `patience` seconds without any answer from the engine, return EngineCutOff, because
         another host has the agent by then.
         """
         while True:
             try:
-                return await self._send_request(order.workflow, asked)
+                return await self._send_request(order.workflow, request)
             except WorkflowUpdateFailedError as refused:
                 if not is_overlooked(refused):
                     return _make_refusal(refused)
@@ -201,18 +201,18 @@ class EngineClient:
                     return EngineCutOff(f"no answer from the engine for {patience:g} s")
             await asyncio.sleep(FLEET_ASK_AGAIN_SECONDS)
 
-    async def _send_request(self, workflow: str, asked: EngineRequest) -> EngineAnswer:
+    async def _send_request(self, workflow: str, request: EngineRequest) -> EngineAnswer:
         handle = self.client.get_workflow_handle_for(AgentWorkflow.run, workflow)
         most = timedelta(seconds=FLEET_RPC_SECONDS)
-        if isinstance(asked, LeaseRequest):
-            return await handle.execute_update(AgentWorkflow.take_up, asked, rpc_timeout=most)
+        if isinstance(request, LeaseRequest):
+            return await handle.execute_update(AgentWorkflow.take_up, request, rpc_timeout=most)
         return await handle.execute_update(
-            AgentWorkflow.commit, asked, id=asked.id, rpc_timeout=most
+            AgentWorkflow.commit, request, id=request.id, rpc_timeout=most
         )
 
 
 def _is_cancelled() -> bool:
-    """Return whether this task is being cancelled, which the SDK reports as a different error."""
+    """Return whether this task is being cancelled. The SDK reports this as a different error."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 

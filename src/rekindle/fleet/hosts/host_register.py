@@ -21,13 +21,13 @@ _HANDOVER_EVENTS = (
     events.CheckpointCommitted,
     events.CycleEnded,
 )
-"""Events after which another host may continue without repeating the earlier work."""
+"""Events after which another host may continue without repeating earlier work."""
 
 
 class HostRegister:
-    """Commits events together with the pushed work and the relay draft that belong to them.
+    """Commits events together with their pushed work and relay draft.
 
-    After some events another host may continue, and would lose work without these.
+    After some events, another host may continue, and would otherwise lose work.
     """
 
     def __init__(
@@ -49,13 +49,13 @@ class HostRegister:
         self, known: int, new: Sequence[AnyEvent], documents: Mapping[str, bytes]
     ) -> Sequence[bytes]:
         is_due = any(isinstance(event, _HANDOVER_EVENTS) for event in new)
-        pushed = self._push(known) if is_due else ()
+        pushed = self._push_work(known) if is_due else ()
         ended = [event.cycle for event in new if isinstance(event, events.LaunchEnded)]
         drafts = self._read_draft(ended[-1]) if ended else {}
         return self._register.commit(known, (*pushed, *new), {**documents, **drafts})
 
     def _read_draft(self, cycle: int) -> dict[str, bytes]:
-        """Return the unchecked relay draft that the agent wrote for the next cycle."""
+        """Return the agent's relay draft for the next cycle. It has not been checked yet."""
         path = self._folder.draft
         try:
             status = path.lstat()
@@ -64,8 +64,8 @@ class HostRegister:
             text = path.read_bytes().decode("utf-8", "replace")
         except OSError:
             return {}
-        # Limit the size in bytes, as the engine does. If the engine refused the commit, the end of
-        # the launch would be lost too.
+        # Limit the size in bytes, as the engine does. If the engine refused the commit, the
+        # launch's end would be lost too.
         data = self._redaction.text(text).encode()
         return (
             {agent_registry.make_draft_name(cycle): data}
@@ -73,22 +73,24 @@ class HostRegister:
             else {}
         )
 
-    def _push(self, known: int) -> tuple[AnyEvent, ...]:
+    def _push_work(self, last_seq: int) -> tuple[AnyEvent, ...]:
         if self._workspace is None:
             return ()
         try:
             pushed = self._workspace.push()
         except StalePushError as stale:
-            return (self._reclaim_branch(self._workspace, known, stale),)
+            return (self._reclaim_branch(self._workspace, last_seq, stale),)
         except WorkspaceError as error:
             return (self._make_push_failure(str(error)),)
         return (make_pushed_event(pushed, self._claim),) if pushed else ()
 
-    def _reclaim_branch(self, workspace: WorkBranch, known: int, stale: StalePushError) -> AnyEvent:
-        """Take back a branch that a person moved; raise an error if a successor has the lease."""
+    def _reclaim_branch(
+        self, workspace: WorkBranch, last_seq: int, stale: StalePushError
+    ) -> AnyEvent:
+        """Reclaim a branch that a person moved; raise an error if another host has the lease."""
         # This commit fails if another host has the agent by now. In that case, nothing may be
         # pushed.
-        self._register.commit(known, (), {})
+        self._register.commit(last_seq, (), {})
         branch = make_work_ref(stale.agent).removeprefix("refs/heads/")
         how = f"moved to {stale.found[:12]}" if stale.found else "removed"
         changed = f"the branch {branch} was {how} outside Rekindle"
@@ -105,7 +107,7 @@ class HostRegister:
         return make_pushed_event(pushed, self._claim)
 
     def _make_push_failure(self, words: str) -> AnyEvent:
-        """Report a failed push, and return its event; the next push will include the work."""
+        """Report a failed push and return its event. The next push includes the work."""
         self._tell(TroubleReport(words))
         return events.WorkspacePushFailed(ts=clock.read_clock(), words=words)
 

@@ -13,6 +13,7 @@ from rekindle.fleet.agent.host_orders import HostOrder
 from rekindle.fleet.hosts.host_folder import HostFolder
 from rekindle.fleet.hosts.host_messages import EngineRegister, make_asker
 from rekindle.fleet.hosts.host_register import HostRegister, make_pushed_event
+from rekindle.fleet.hosts.step_inputs import bring_inputs
 from rekindle.fleet.hosts.work_branch import WorkBranch
 from rekindle.flows.supervisor_ports import REPORT_KINDS, SupervisorReport, TroubleReport
 from rekindle.policy.fleet.agent_registry import AgentDefinition
@@ -26,10 +27,10 @@ from rekindle.thresholds.fleet_limits import FLEET_OUTPUT_BYTES
 
 
 class HostedAgent:
-    """An agent on this host whose lease was opened here.
+    """An agent on this host, with a lease that was opened here.
 
     The caller holds the agent's supervisor lock, because the replica may be replaced. With
-    `beside`, a cycle is already running, and the replica is only brought up to date.
+    `beside`, a cycle is already running, and the replica is only updated.
     """
 
     def __init__(
@@ -61,7 +62,7 @@ class HostedAgent:
             store = self._place.store(self._place.project(before), self.register)
             seq, held = self._place.read_replica_state(store)
         opened = self.register.take_up(self._place.host, seq, held, self._place.hash_definition())
-        # From here on, run at a lower priority than the worker and agents that still wait for a
+        # From here on, run at a lower priority than the worker and the agents that still wait for a
         # host. If a busy agent delayed the worker's heartbeats, this host would appear dead.
         os.nice(FLEET_NICE)
         definition = opened.definition or before
@@ -93,12 +94,14 @@ class HostedAgent:
         if not self.definition.remote:
             self._place.work.mkdir(parents=True, exist_ok=True)
             return store
-        known = plain.read(self._order.agent).committed
-        claim, last = _find_claim(known), known.workspace
+        projection = plain.read(self._order.agent).committed
+        claim, last = _find_claim(projection), projection.workspace
         if not (claim and last and self._open_work_branch(claim).has(last.revision)):
             claim = self._order.generation
-            self._bring_workspace(self._open_work_branch(claim), known, plain)
+            self._bring_workspace(self._open_work_branch(claim), projection, plain)
         own.push_to(self._open_work_branch(claim), claim)
+        if self.definition.worker is not None:
+            bring_inputs(self._place, self.definition.remote, self.definition.worker.inputs)
         return store
 
     def require_own_workspace(self) -> None:
@@ -113,10 +116,12 @@ class HostedAgent:
             host=self._place.host,
         )
 
-    def _bring_workspace(self, workspace: WorkBranch, known: Projection, store: FileStore) -> None:
-        """Restore the pushed workspace, and claim its branch so that other hosts cannot push."""
-        last = known.workspace
-        if last is None and self._has_worked_on_host(known) and workspace.has_files():
+    def _bring_workspace(
+        self, workspace: WorkBranch, projection: Projection, store: FileStore
+    ) -> None:
+        """Restore the pushed workspace, and claim its branch to block pushes from other hosts."""
+        last = projection.workspace
+        if last is None and self._has_worked_on_host(projection) and workspace.has_files():
             # The remote was added after the agent had worked here, so its files must not be
             # replaced.
             brought = workspace.adopt()
@@ -128,30 +133,30 @@ class HostedAgent:
         with store.writer(self._order.agent, wait=STOP_SECONDS) as writer:
             writer.append(make_pushed_event(brought, self._order.generation))
 
-    def _has_worked_on_host(self, known: Projection) -> bool:
-        """Return whether the agent has worked on this host before, in its current folder."""
-        launched = any(launch.seq > known.moved.seq for launch in known.attempts.values())
+    def _has_worked_on_host(self, projection: Projection) -> bool:
+        """Return whether the agent has already worked in its current folder on this host."""
+        launched = any(launch.seq > projection.moved.seq for launch in projection.attempts.values())
         return launched and not self.definition.within
 
 
 def make_tell(place: HostFolder, agent: str) -> Callable[[SupervisorReport], None]:
-    """Return a function that appends reports to the output file of a background supervisor."""
+    """Return a function that appends reports to a background supervisor's output file."""
     path = RekindleFolder(place.path).agent(agent).output
 
-    def tell(report: SupervisorReport) -> None:
+    def append_report(report: SupervisorReport) -> None:
         header = {"ts": clock.read_clock(), "report": REPORT_KINDS[type(report)]}
         line = msgspec.json.encode(header | msgspec.to_builtins(report)) + b"\n"
-        with suppress(OSError, RekindleError):  # the file is only for people to read
+        with suppress(OSError, RekindleError):  # only people read this file
             fd = durable_files.open_plain(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
             with os.fdopen(fd, "ab") as file:
                 if file.tell() > FLEET_OUTPUT_BYTES:
                     file.truncate(0)
                 file.write(line)
 
-    return tell
+    return append_report
 
 
-def _find_claim(known: Projection) -> int:
-    """Return the generation for which this host claimed the agent's branch, or 0 if it did not."""
-    last = known.workspace
-    return last.claim if last is not None and last.seq > known.moved.seq else 0
+def _find_claim(projection: Projection) -> int:
+    """Return the generation for which this host claimed the agent's branch, or 0."""
+    last = projection.workspace
+    return last.claim if last is not None and last.seq > projection.moved.seq else 0

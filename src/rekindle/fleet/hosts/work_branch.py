@@ -2,7 +2,7 @@
 
 Each push is a snapshot on the branch `rekindle/<agent>/work`, made with git's --force-with-lease on
 the previous snapshot. A host that takes over the agent first claims the branch with its own commit.
-From then on, git refuses pushes from the previous owner; this is the fence.
+From then on, git refuses pushes from the previous owner.
 
 Submodules and nested repositories are pushed only as a commit id, and LFS files as they are on
 disk.
@@ -28,11 +28,11 @@ from rekindle.system.git.tree_snapshot import (
 )
 
 _BRANCH = "main"
-"""Name of the agent's branch if the remote does not name a default branch."""
+"""Name of the agent's branch if the remote has no default branch."""
 
 
 class WorkBranch:
-    """The workspace of one agent on one host, for one generation."""
+    """One agent's workspace on one host, for one generation."""
 
     def __init__(
         self, folder: Path, *, remote: str, agent: str, generation: int, host: str
@@ -44,15 +44,14 @@ class WorkBranch:
         self._remote = RemoteRepository(remote, document.make_work_ref(agent))
         self._ours = f"refs/rekindle/{agent}"
         self.left: list[str] = []
-        """Refs under which `bring` saved files and commits of this host that were never pushed."""
+        """Refs under which `bring` saved this host's unpushed files and commits."""
         self.uncommitted = 0
         """Number of files pushed by `publish` that differ from the person's last commit."""
 
     def has(self, revision: str) -> bool:
-        """Return whether the folder has this generation's claim, and the revision or a later one.
+        """Return whether the folder has this generation's claim, and this revision or a later one.
 
-        A host may come back under the same name with an empty disk, or with an old copy of its
-        disk.
+        A host may return under the same name with an empty disk or an old copy of its disk.
         """
         if not (self._folder / ".git").exists():
             return False
@@ -69,29 +68,30 @@ class WorkBranch:
         branch. If the process is killed at any point, a second call completes the work.
         """
         look = self._remote.look if pushed else self._remote.look_up_default
-        seen = look()
+        remote = look()
         self._remote.clone(self._folder)
         copy = WorkingCopy(self._folder)
         copy.sweep()
         for attempt in range(WORKSPACE_TRIES):
-            self._fetch(copy, seen)
+            self._fetch_missing(copy, remote)
             if pushed and not copy.has(pushed.revision):
                 # A person moved the branch. The remote may still have the revision.
                 self._remote.fetch(copy, pushed.revision)
-            # On the first attempt, the branch may be from an earlier stay with a higher generation.
-            if seen.work and (pushed or attempt):
-                self._refuse_successor(copy, seen.work)
-            tree, position = self._arrange_folder(copy, seen, pushed)
-            parents = (position.head, pushed.revision if pushed else "", seen.work)
+            # On the first attempt, the branch may be from an earlier stay on the fleet, with a
+            # higher generation.
+            if remote.work and (pushed or attempt):
+                self._refuse_successor(copy, remote.work)
+            tree, position = self._arrange_folder(copy, remote, pushed)
+            parents = (position.head, pushed.revision if pushed else "", remote.work)
             claim = self._commit_snapshot(copy, tree, position, parents)
-            if self._remote.push(copy, claim.revision, seen.work):
+            if self._remote.push(copy, claim.revision, remote.work):
                 copy.move(f"{self._ours}/pushed", claim.revision)
                 return claim
-            seen = look()  # the previous owner pushed again
-        raise StalePushError(self._agent, self._generation, seen.work)
+            remote = look()  # the previous owner pushed again
+        raise StalePushError(self._agent, self._generation, remote.work)
 
     def publish(self, never: Iterable[str] = ()) -> PushedWork:
-        """Push a person's folder as it is, for the first host; the folder itself is not changed.
+        """Push a person's folder, as it is, for the first host. The folder is not changed.
 
         An existing branch from an earlier stay becomes a parent commit. An error is raised if a
         path in `never`, relative to the repository, would be pushed.
@@ -111,11 +111,11 @@ class WorkBranch:
                 )
         self.uncommitted = copy.count_differing(position.head, tree)
         for _ in range(WORKSPACE_TRIES):
-            seen = self._remote.look()
-            if seen.work and not copy.has(seen.work):
+            remote = self._remote.look()
+            if remote.work and not copy.has(remote.work):
                 self._remote.fetch(copy, document.make_work_ref(self._agent))
-            pushed = self._commit_snapshot(copy, tree, position, (position.head, seen.work))
-            if self._remote.push(copy, pushed.revision, seen.work):
+            pushed = self._commit_snapshot(copy, tree, position, (position.head, remote.work))
+            if self._remote.push(copy, pushed.revision, remote.work):
                 return pushed
         raise StalePushError(self._agent, self._generation, self._remote.look().work)
 
@@ -135,11 +135,11 @@ class WorkBranch:
             if self._remote.push(copy, pushed.revision, expected):
                 copy.move(f"{self._ours}/pushed", pushed.revision)
                 return pushed
-            # The branch may contain our own last push, whose answer was lost. Then continue from
-            # it.
-            seen = self._remote.look()
-            self._fetch(copy, seen)
-            expected = seen.work
+            # The branch may contain our last push, whose answer was lost. In that case, continue
+            # from it.
+            remote = self._remote.look()
+            self._fetch_missing(copy, remote)
+            expected = remote.work
             snapshot = document.parse(copy.message(expected)) if expected else None
             if not (snapshot and self._is_ours(snapshot)):
                 break
@@ -159,14 +159,14 @@ class WorkBranch:
 
         A folder without a repository is turned into one, with nothing checked out.
         """
-        seen = self._remote.look()
+        remote = self._remote.look()
         self._remote.clone(self._folder)
         copy = WorkingCopy(self._folder)
         copy.sweep()
         position = copy.read_head()
-        if not copy.has_index and position.head == seen.head:
-            # This is a fresh clone. With its HEAD, it would look as if the agent had removed all
-            # files of the remote.
+        if not copy.has_index and position.head == remote.head:
+            # This is a fresh clone. With its HEAD, the agent would seem to have removed all of the
+            # remote's files.
             position = HeadPosition("", position.branch or _BRANCH)
             copy.set_head(position)
         return self._claim_with(copy, position)
@@ -178,20 +178,19 @@ class WorkBranch:
         return False
 
     def _claim_with(self, copy: WorkingCopy, position: HeadPosition, last: str = "") -> PushedWork:
-        """Push the work tree on top of the branch, unless a successor has claimed the branch.
+        """Push the work tree on top of the branch, unless another host has claimed the branch.
 
-        Without a `last` push from this host, the branch may be from an earlier stay on the first
-        attempt.
+        Without a `last` push from this host, the branch may be from an earlier stay on the fleet.
         """
         with copy.capture() as captured:
             tree = captured.tree
         for attempt in range(WORKSPACE_TRIES):
-            seen = self._remote.look()
-            self._fetch(copy, seen)
-            if seen.work and (last or attempt):
-                self._refuse_successor(copy, seen.work)
-            pushed = self._commit_snapshot(copy, tree, position, (position.head, last, seen.work))
-            if self._remote.push(copy, pushed.revision, seen.work):
+            remote = self._remote.look()
+            self._fetch_missing(copy, remote)
+            if remote.work and (last or attempt):
+                self._refuse_successor(copy, remote.work)
+            pushed = self._commit_snapshot(copy, tree, position, (position.head, last, remote.work))
+            if self._remote.push(copy, pushed.revision, remote.work):
                 copy.move(f"{self._ours}/pushed", pushed.revision)
                 return pushed
         raise WorkspaceError(
@@ -223,11 +222,11 @@ class WorkBranch:
         snapshot = document.parse(last.message) if last else None
         return last if snapshot and self._is_ours(snapshot) else None
 
-    def _fetch(self, copy: WorkingCopy, seen: RemoteState) -> None:
+    def _fetch_missing(self, copy: WorkingCopy, remote: RemoteState) -> None:
         """Fetch the remote's commits that are missing here."""
-        default = f"refs/heads/{seen.branch}" if seen.branch else "HEAD"
-        wanted = {seen.work: document.make_work_ref(self._agent), seen.head: default}
-        missing = [ref for oid, ref in wanted.items() if oid and not copy.has(oid)]
+        default = f"refs/heads/{remote.branch}" if remote.branch else "HEAD"
+        refs = {remote.work: document.make_work_ref(self._agent), remote.head: default}
+        missing = [ref for oid, ref in refs.items() if oid and not copy.has(oid)]
         if missing:
             self._remote.fetch(copy, *missing)
 
@@ -238,30 +237,30 @@ class WorkBranch:
         raise StalePushError(self._agent, self._generation, revision)
 
     def _arrange_folder(
-        self, copy: WorkingCopy, seen: RemoteState, pushed: PushedWork | None
+        self, copy: WorkingCopy, remote: RemoteState, pushed: PushedWork | None
     ) -> tuple[str, HeadPosition]:
         """Make the folder match the pushed work, changing only files that differ."""
         here = copy.read_head()
         with copy.capture() as captured:
-            source = pushed.revision if pushed else seen.head
+            source = pushed.revision if pushed else remote.head
             if not source:
                 return captured.tree, here  # the remote is empty, so use the local files
-            wanted = (
+            target = (
                 HeadPosition(pushed.head, pushed.branch)
                 if pushed
-                else HeadPosition(seen.head, seen.branch)
+                else HeadPosition(remote.head, remote.branch)
             )
             tree = copy.find_tree(source)
             captured.cover(tree)
-            if (here, captured.tree) == (wanted, tree):
-                return tree, wanted
+            if (here, captured.tree) == (target, tree):
+                return tree, target
             self._retain_leftovers(
-                copy, here, captured, wanted=wanted, tree=tree, safe=(source, seen.work)
+                copy, here, captured, target=target, tree=tree, safe=(source, remote.work)
             )
-            captured.put(tree, wanted.head)
-        copy.set_head(wanted)
+            captured.put(tree, target.head)
+        copy.set_head(target)
         copy.refresh()
-        return tree, wanted
+        return tree, target
 
     def _retain_leftovers(
         self,
@@ -269,14 +268,14 @@ class WorkBranch:
         here: HeadPosition,
         captured: CapturedTree,
         *,
-        wanted: HeadPosition,
+        target: HeadPosition,
         tree: str,
         safe: tuple[str, ...],
     ) -> None:
-        """Save unpushed files and commits of an earlier stay under a ref before replacing them."""
+        """Save unpushed files and commits from an earlier stay under a ref, then replace them."""
         last = copy.find_ref(f"{self._ours}/pushed")
         was_pushed = last and last.tree == captured.tree and copy.is_kept((last.oid,), by=safe)
-        tip = copy.find_ref(f"refs/heads/{wanted.branch}") if wanted.branch else None
+        tip = copy.find_ref(f"refs/heads/{target.branch}") if target.branch else None
         commits = (here.head, tip.oid if tip else "")
         is_lost = captured.would_lose_files(tree) and not was_pushed
         if not is_lost and copy.is_kept(commits, by=safe):

@@ -1,4 +1,4 @@
-"""Run a host of a fleet, whose workers poll for decisions and for agents to run."""
+"""Run a fleet host. Its workers poll for decisions and for agents to run."""
 
 import asyncio
 import contextlib
@@ -19,6 +19,9 @@ from rekindle.fleet.agent.workflow import AgentWorkflow
 from rekindle.fleet.hosts import host_admission
 from rekindle.fleet.hosts.activities import Activities, CycleSlots
 from rekindle.fleet.hosts.host_processes import EngineClient
+from rekindle.fleet.pipelines.pipeline_activities import PipelineActivities
+from rekindle.fleet.pipelines.pipeline_tasks import make_pipeline_queue
+from rekindle.fleet.pipelines.pipeline_workflow import PipelineWorkflow
 from rekindle.formats.counts import render_count
 from rekindle.policy.settings.runtime_settings import (
     FLEET_LEAVE_SECONDS,
@@ -30,6 +33,7 @@ from rekindle.thresholds.fleet_limits import (
     FLEET_ACTIVITY_POLLS,
     FLEET_BESIDE,
     FLEET_DECISION_POLLS,
+    FLEET_PIPELINE_TASKS,
     FLEET_THROTTLE_SECONDS,
 )
 
@@ -57,6 +61,8 @@ async def run_host(
         await host_admission.require_admission(client)
         own = Activities(EngineClient(client), CycleSlots(slots), root, host, say)
         workers = _make_workers(client, own, host=host, pool=pool, slots=slots)
+        pipelines = PipelineActivities(client, root, host)
+        workers.insert(1, make_pipeline_worker(client, pipelines, pool))
         ended = asyncio.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, ended.set)
@@ -71,17 +77,18 @@ async def run_host(
 
 
 def make_deciding_worker(client: Client, *workflows: type) -> Worker:
-    """Return the worker that makes the workflows' decisions, for any agent."""
+    """Return the worker that makes the decisions for all agents' workflows."""
     return Worker(
         client,
         task_queue=DECISION_QUEUE,
         workflows=workflows,
-        # The sandbox would double the cost of loading an agent, and when a host dies, all its
-        # agents are loaded at once. The tests run `workflow.py` in the sandbox, which detects any
-        # use of clocks and randomness. In policy and documents, import rules exclude both.
+        # The sandbox would double the cost of loading an agent, and when a host dies, all of its
+        # agents are loaded at the same time. The tests run `workflow.py` in the sandbox, which
+        # detects any use of clocks or randomness. Import rules exclude both from policy and
+        # documents.
         workflow_runner=UnsandboxedWorkflowRunner(),
-        # A task already polled by a frozen worker is delayed. So use only one poll at a time for
-        # agents that are not in this worker's cache.
+        # A task that a frozen worker has polled is delayed. Therefore, use only one poll at a time
+        # for agents that are not in this worker's cache.
         max_concurrent_workflow_task_polls=FLEET_DECISION_POLLS,
         nonsticky_to_sticky_poll_ratio=1 / FLEET_DECISION_POLLS,
         # More concurrent tasks would only delay each other, because they share one processor.
@@ -91,11 +98,38 @@ def make_deciding_worker(client: Client, *workflows: type) -> Worker:
     )
 
 
+def make_pipeline_worker(client: Client, own: PipelineActivities, pool: str) -> Worker:
+    """Return the worker that decides for the pipelines of a pool, and does their tasks."""
+    return Worker(
+        client,
+        task_queue=make_pipeline_queue(pool),
+        workflows=[PipelineWorkflow],
+        activities=[
+            own.begin_worker,
+            own.check_worker,
+            own.stop_worker,
+            own.find_items,
+            own.merge_commits,
+            own.ask_person,
+            own.find_merge,
+            own.end_run,
+        ],
+        workflow_runner=UnsandboxedWorkflowRunner(),
+        max_concurrent_activities=FLEET_PIPELINE_TASKS,
+        max_concurrent_activity_task_polls=1,
+        max_concurrent_workflow_task_polls=FLEET_PIPELINE_TASKS,
+        nonsticky_to_sticky_poll_ratio=1 / FLEET_PIPELINE_TASKS,
+        sticky_queue_schedule_to_start_timeout=timedelta(seconds=FLEET_STICKY_SECONDS),
+        max_heartbeat_throttle_interval=_AT_ONCE,
+        default_heartbeat_throttle_interval=_AT_ONCE,
+    )
+
+
 def _make_workers(
     client: Client, own: Activities, *, host: str, pool: str, slots: int
 ) -> list[Worker]:
     """Return the workers for decisions, for this host's own queue and for the pool's queue."""
-    # Rekindle reports an agent's problem on one line; the SDK would log a traceback.
+    # Rekindle reports an agent's problem on one line. The SDK would log a traceback.
     logging.getLogger("temporalio").setLevel(logging.ERROR)
     # The SDK warns if an activity had already ended when it was cancelled.
     warnings.filterwarnings("ignore", "Cannot find activity to cancel", UserWarning)
@@ -115,7 +149,7 @@ def _make_workers(
             activities=[own.run_cycle, own.write_brief, own.hear, own.give_back],
             max_concurrent_activities=slots + FLEET_BESIDE,
             max_concurrent_activity_task_polls=FLEET_ACTIVITY_POLLS,
-            # Do not throttle: `activities` sends heartbeats at each agent's own interval.
+            # Do not throttle, because `activities` sends heartbeats at each agent's own interval.
             max_heartbeat_throttle_interval=_AT_ONCE,
             default_heartbeat_throttle_interval=_AT_ONCE,
             graceful_shutdown_timeout=leave,

@@ -1,1 +1,1 @@
-"""Write the brief of one agent, and build the morning page for all agents."""
+"""Write agents' briefs, and build the morning page."""

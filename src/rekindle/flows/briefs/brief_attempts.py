@@ -1,4 +1,4 @@
-"""Record failed attempts to write a brief, so that all processes wait before retrying."""
+"""Count failed attempts to write a brief, so that every process backs off before it retries."""
 
 from contextlib import suppress
 from datetime import datetime
@@ -12,7 +12,7 @@ from rekindle.system.files import durable_files
 
 
 class BriefAttempts(msgspec.Struct, frozen=True):
-    """The failed attempts to write the next brief."""
+    """Failed attempts to write the next brief."""
 
     seq: int = 0
     """Event number of the previous brief."""

@@ -1,4 +1,4 @@
-"""Collect the material for a brief: the new turns, the work in git, and a summarizer's answer."""
+"""Collect the material for a brief: new turns, work in git, and a model's summary."""
 
 import secrets
 from collections.abc import Callable
@@ -33,31 +33,31 @@ from rekindle.summarizers.mechanical_summary import TurnDigest
 
 
 class BriefPorts(msgspec.Struct, frozen=True, kw_only=True):
-    """The ports and settings that a brief writer needs."""
+    """Functions and settings that a brief writer needs."""
 
     ask: Callable[[SummaryRequest], OneShotAnswer] | None
-    """Function that asks the summarizer's model; None if no summarizer is configured."""
+    """Asks the summarizer's model; None if no summarizer is configured."""
     words: str = ""
     """Extra instructions for the summarizer's model."""
     archive: Callable[[], None]
-    """Function that archives the new parts of the session transcripts."""
+    """Archives the new parts of the session transcripts."""
     work: Callable[[datetime | None], GitWork]
-    """Function that returns the work since a given time, according to git."""
+    """Returns the work since a given time, according to git."""
     clock: Callable[[], datetime]
     zone: tzinfo
     runtime: RuntimeSettings
     task: str = ""
-    """The task that the supervisor gives to every session."""
+    """Task that the supervisor gives to each session."""
     asks: bool = True
-    """Whether the supervisor writes the sessions' prompts; False if a person does."""
+    """Whether the supervisor writes the prompts; False if the user types them."""
     nonce: Callable[[], str] = lambda: secrets.token_hex(16)
 
 
 class BriefMaterial(msgspec.Struct, frozen=True, kw_only=True):
-    """The new turns, and the summarizer's answer about them."""
+    """New turns, and the summarizer's result for them."""
 
     projection: Projection
-    """The projection at the time when the material was collected."""
+    """Projection at the time of collection."""
     now: datetime
     due: DueBrief | None
     unreported: UnreportedTurns
@@ -68,7 +68,7 @@ class BriefMaterial(msgspec.Struct, frozen=True, kw_only=True):
     asked: bool = False
     words: str = ""
     is_unusable: bool = False
-    """Whether the summarizer's answer was unusable."""
+    """Whether the model gave an answer that could not be used."""
     left_out: int = 0
     usd: float = 0.0
     tokens: int = 0
@@ -81,14 +81,12 @@ class BriefMaterial(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MaterialCollector:
-    """Collects the material for one agent's briefs."""
-
     def __init__(self, store: FileStore, agent: str, ports: BriefPorts) -> None:
         self._store, self._agent, self._ports = store, agent, ports
 
     def collect(self, due: DueBrief | None) -> BriefMaterial:
-        """Return the new turns, and the work that git shows since the first new turn."""
-        # The next brief will report events after this time.
+        """Return the new turns, and the work in git since the first of them."""
+        # Read the clock first, because the next brief starts at this time.
         now = self._ports.clock()
         projection = self._store.read(self._agent).projection
         archive = TranscriptArchive(self._store.folder(self._agent).transcripts)
@@ -113,27 +111,27 @@ class MaterialCollector:
         )
 
     def ask_model(self, material: BriefMaterial) -> BriefMaterial:
-        """Ask about each piece of the turns, newest first, until a piece gets no answer.
+        """Ask the model about the turns in pieces, newest first, and stop if a piece fails.
 
-        Turns that exceed a brief's cost cap are left out and counted. Without a summarizer or
-        turns, return the material unchanged.
+        Turns beyond the cost cap are left out and counted. Without a summarizer or new turns, the
+        material is returned unchanged.
         """
         ask = self._ports.ask
         if ask is None or not material.turns:
             return material
         try:
-            asked = self._build_requests(material)
+            batch = self._build_requests(material)
         except OverBudgetError as error:
             return msgspec.structs.replace(material, asked=True, words=str(error))
         summaries: list[DaySummary] = []
-        usd, tokens, words, left_out, is_unusable = 0.0, 0, "", asked.left_out, False
-        cap, whole = self._ports.runtime.relay.summarizer_max_usd, self._ports.runtime.brief
-        for request in reversed(asked.requests):
-            if usd >= whole.max_usd:
+        usd, tokens, words, left_out, is_unusable = 0.0, 0, "", batch.left_out, False
+        cap, brief_limits = self._ports.runtime.relay.summarizer_max_usd, self._ports.runtime.brief
+        for request in reversed(batch.requests):
+            if usd >= brief_limits.max_usd:
                 left_out += len(request.turns)
                 continue
-            # An answer may cost up to its own cap, but not more than the brief's remaining budget.
-            before = max(0.0, cap - (whole.max_usd - usd))
+            # Each request has its own cap, and must also fit into the brief's remaining budget.
+            before = max(0.0, cap - (brief_limits.max_usd - usd))
             capped = msgspec.structs.replace(request, spent=before)
             reply = ask_twice(ask, capped, partial(days.parse, turns=request.numbers))
             usd, tokens, words = usd + reply.usd, tokens + reply.tokens, reply.words
@@ -168,12 +166,12 @@ class MaterialCollector:
         )
 
     def _count_room(self) -> int:
-        """Return how many characters of turns fit into the requests for one brief."""
+        """Return how many characters of turns fit into one brief's requests in total."""
         cap = self._ports.runtime.relay.summarizer_max_input_tokens
         return cap * BRIEF_PIECES * BRIEF_TURN_CHARACTERS
 
 
-def _select_supervised(known: Projection) -> frozenset[str]:
-    """Return the recorded sessions that a supervisor started."""
-    launched = {launch.session for launch in known.attempts.values()}
-    return frozenset(launched | {name for name, life in known.lives.items() if life.launch})
+def _select_supervised(projection: Projection) -> frozenset[str]:
+    """Return the sessions that a supervisor started."""
+    launched = {launch.session for launch in projection.attempts.values()}
+    return frozenset(launched | {name for name, life in projection.lives.items() if life.launch})

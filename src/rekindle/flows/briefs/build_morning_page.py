@@ -1,4 +1,4 @@
-"""Build the morning page from the store: results, stop reasons and open requests."""
+"""Build the morning page: what each agent did, why it stopped, and what it needs."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta, tzinfo
@@ -33,7 +33,7 @@ from rekindle.thresholds.screens import MORNING_LOOPS, MORNING_MOMENTS
 
 _DAY = timedelta(days=1)
 _BACKDATED_EVENTS = (events.LoopAdded, events.LoopResolved, events.StateAdopted)
-"""Events that may be recorded long after they occurred."""
+"""Events that can be recorded long after they happened."""
 
 
 class MorningPageBuilder:
@@ -61,7 +61,7 @@ class MorningPageBuilder:
         )
 
     def _find_start(self) -> datetime:
-        """Return the start of the reported period: one day before the last morning."""
+        """Return the start of the reported period, which is one day before the last morning."""
         at = self._runtime.brief.at
         last = brief_schedule.resolve_time_of_day(
             self._now.astimezone(self._zone).date(), at, self._zone
@@ -70,7 +70,7 @@ class MorningPageBuilder:
         return (last - _DAY).astimezone(self._zone)
 
     def _build_entry(self, row: AgentRow) -> MorningEntry:
-        """Return an agent's entry. An agent that cannot be read must not hide the other agents."""
+        """Build an agent's entry. If the agent cannot be read, the entry says so."""
         agent = row.agent
         try:
             if self._store.exists(agent):
@@ -85,7 +85,7 @@ class MorningPageBuilder:
         state = self._store.read(agent).projection
         brief = parse_brief(self._store.document(agent, "brief"))
         written = state.briefed.ts or (state.documents["brief"].ts if brief else None)
-        # Finished work has no next step, even if its last relay or brief names one.
+        # Finished work has no next step, even if the last relay or brief names one.
         following = (brief.content(BriefLabel.NEXT) if brief else "") or row.next_action
         following = "" if row.state == "done" else following
         spent = render_spend([row.spend])
@@ -107,14 +107,16 @@ class MorningPageBuilder:
             else f"none yet{f': rekindle brief {agent}' if state.lives or state.attempts else ''}",
         )
 
-    def _list_requests(self, row: AgentRow, known: Projection) -> Iterator[PersonRequest]:
-        """Yield the requests that need a person."""
+    def _list_requests(self, row: AgentRow, projection: Projection) -> Iterator[PersonRequest]:
+        """Yield the requests that need a person's attention."""
         agent = row.agent
-        # An agent that the operator stopped is not waiting for the operator.
-        is_over = known.run.is_over and row.state != "done" and known.run.desired != "stopped"
+        # An agent that the operator stopped does not need the operator.
+        is_over = (
+            projection.run.is_over and row.state != "done" and projection.run.desired != "stopped"
+        )
         if row.command and (STATES[row.state].needs_person or is_over):
             yield PersonRequest(row.reason, row.command, row.others)
-        for open_question in questions.list_open_questions(known, self._now):
+        for open_question in questions.list_open_questions(projection, self._now):
             command = answers.render_answer_command(open_question)
             if command != row.command:
                 yield PersonRequest(
@@ -122,25 +124,25 @@ class MorningPageBuilder:
                 )
         for question in self._list_questions(agent):
             yield PersonRequest(question)
-        for loop in open_loops.list_open_loops(known.loops, self._now, self._runtime.loops):
-            reason = known.briefed.claimed.get(loop.id)
+        for loop in open_loops.list_open_loops(projection.loops, self._now, self._runtime.loops):
+            reason = projection.briefed.claimed.get(loop.id)
             command = f"rekindle resolve {loop.id} REASON -a {agent}"
             if reason:
                 yield PersonRequest(f"{loop.id}: is it done? {reason}", command)
             elif loop.stale:
                 yield PersonRequest(f"{loop.id}: open since {loop.added}: {loop.text}", command)
 
-    def _open_loops(self, known: Projection) -> tuple[str, ...]:
-        """Return the open loops that do not need an answer from the operator, oldest first."""
+    def _open_loops(self, projection: Projection) -> tuple[str, ...]:
+        """Return the open loops that need no answer from the operator, oldest first."""
         loops = [
             f"{loop.id}: {loop.text}"
-            for loop in open_loops.list_open_loops(known.loops, self._now, self._runtime.loops)
-            if not loop.stale and not known.briefed.claimed.get(loop.id)
+            for loop in open_loops.list_open_loops(projection.loops, self._now, self._runtime.loops)
+            if not loop.stale and not projection.briefed.claimed.get(loop.id)
         ]
         more = len(loops) - MORNING_LOOPS
         shown = [to_one_line(text, HEADLINE_CHARACTERS * 2) for text in loops[:MORNING_LOOPS]]
         return (
-            (*shown, f"and {more} more: rekindle loops -a {known.agent}")
+            (*shown, f"and {more} more: rekindle loops -a {projection.agent}")
             if more > 0
             else tuple(shown)
         )

@@ -1,8 +1,8 @@
 """Read the turns in archived transcripts that no brief has reported yet.
 
-With each brief, the log records the position in every transcript up to which it was reported. Only
-the part after that position is read, and transcripts without new content are skipped. Prompts that
-Rekindle itself sent to a session do not count as a person's statements.
+For each brief, the log records how much of each transcript it covers. Only newer content is read,
+and unchanged transcripts are skipped. Prompts that Rekindle sent to a session do not count as
+statements by the user.
 """
 
 from collections import deque
@@ -25,7 +25,7 @@ _DAY_SECONDS = 86_400.0
 
 
 class UnreportedTurns:
-    """The newest unreported turns, at most `room` characters in total, numbered from the oldest."""
+    """The newest unreported turns, up to `room` characters, numbered from the oldest."""
 
     def __init__(
         self,
@@ -37,11 +37,11 @@ class UnreportedTurns:
     ) -> None:
         self._archive, self._ours = archive, ours or SupervisedSessions()
         self.positions: dict[str, BriefedPosition] = {}
-        """Positions up to which each transcript is now reported, by transcript."""
+        """How much of each transcript has been reported, by transcript name."""
         self.read_bytes = 0
         self.left_out = 0
         self.too_old: int
-        """Number of sessions that are too old to be included in the first brief."""
+        """Number of sessions that are too old for the first brief."""
         parts: list[deque[Turn]] = []
         horizon = _find_horizon(briefed, now)
         self._first = (
@@ -70,7 +70,7 @@ class UnreportedTurns:
         )
 
     def _drop_repeated_task(self, turns: Iterable[Turn]) -> Iterator[Turn]:
-        """Yield the turns, blanking every copy of the task except the first."""
+        """Yield the turns, with repetitions of the task blanked out."""
         is_reported = False
         for turn in turns:
             is_task = turn.who == "person" and turn.text == self._ours.task
@@ -81,11 +81,11 @@ class UnreportedTurns:
     def _read_newest(
         self, transcript: ArchivedTranscript, before: BriefedPosition, room: int
     ) -> tuple[deque[Turn], int]:
-        """Return the newest turns that fit, and the number of characters left."""
+        """Return the newest turns that fit, and how many characters are left."""
         start = before.at if before.at <= transcript.size else 0
         self.read_bytes += transcript.size - start
         turns: deque[Turn] = deque()
-        with suppress(StoreError):  # damaged transcript: report the turns before the damage
+        with suppress(StoreError):  # if the transcript is damaged, use the turns before the damage
             for turn in self._read_turns(transcript, start, before):
                 if self._first and "" < normalize_time(turn.at) < self._first:
                     self.left_out += 1
@@ -114,17 +114,16 @@ class UnreportedTurns:
 
 
 class SupervisedSessions(msgspec.Struct, frozen=True):
-    """The sessions that a supervisor started, and their task."""
+    """Sessions that a supervisor started, and their task."""
 
     sessions: frozenset[str] = frozenset()
     task: str = ""
 
 
 def _find_horizon(briefed: BriefState, now: datetime) -> float:
-    """Return the time before which transcripts need not be read.
+    """Return the time before which transcripts do not need to be read.
 
-    Before the first brief, this limits how much history is read. If the clock was set back,
-    everything is read.
+    The first brief looks back only a few days. If the clock was set back, everything is read.
     """
     if briefed.until is None:
         return now.timestamp() - BRIEF_FIRST_DAYS * _DAY_SECONDS
@@ -142,7 +141,7 @@ def _measure_turn(turn: Turn) -> int:
 
 
 def _merge_by_time(parts: Iterable[Iterable[Turn]]) -> list[Turn]:
-    """Return all turns sorted by time. A turn without a time stays after its predecessor."""
+    """Return all turns sorted by time. A turn without a time stays right after the previous one."""
     placed: list[tuple[str, int, Turn]] = []
     for turns in parts:
         at = ""

@@ -1,16 +1,15 @@
 """Write an agent's brief from the turns and changes since the last one.
 
-Only the new parts of the archived transcripts are read. A summarizer is asked about them, and its
-answer is checked against the turns. The brief, the loops, the numbers, the reported positions and
-the cost are then appended to the log in one write. A crash before that write changes nothing; after
-a crash following it, the next brief continues from the new positions.
+Only the new parts of the archived transcripts are read. A model summarizes them, and its answer is
+checked against the turns. The brief, the loops, the numbers, the positions and the cost are then
+appended to the log in a single write, so a crash leaves either all of them or none.
 
-If no model is available, or its answer is unusable, the loops stay unchanged, and the brief is
-assembled without a model and says so. The next brief then reads the same turns again. This is
-repeated without limit while no model answers, but only a few times if the answers are unusable.
+If no model is available, or its answer is unusable, the brief is written without a model and the
+loops stay unchanged. The next brief then covers the same turns again: without limit if no model
+answers, but only a few times if the answers are unusable.
 
-No model is asked until the agent's log is known to be writable. The cost is recorded even if the
-brief fails, and a failed brief is retried after a growing pause.
+The model is asked only after a check that the log is writable. Its cost is recorded even if the
+brief fails, and a failed brief is retried after a growing delay.
 """
 
 from collections.abc import Iterable, Iterator
@@ -47,18 +46,18 @@ class BriefResult(msgspec.Struct, frozen=True, kw_only=True):
     is_new: bool
     """Whether the brief differs from the previous one."""
     how: str = ""
-    """`headless` (by a model) or `mechanical` (without one); empty if there were no new turns."""
+    """`headless` (by a model) or `mechanical` (without one); empty if there are no new turns."""
     words: str = ""
-    """Why the brief was written without a model."""
+    """Why no model wrote the brief."""
     turns: int = 0
     left_out: int = 0
     read_bytes: int = 0
-    """Number of bytes read from the archived transcripts."""
+    """Bytes read from the archived transcripts."""
     opened: tuple[str, ...] = ()
     resolved: tuple[str, ...] = ()
     claimed: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
-    """Ids of loops that another tool resolved, but that this agent does not have."""
+    """Ids of loops that another tool resolved but this agent does not have."""
     usd: float = 0.0
     tokens: int = 0
 
@@ -71,7 +70,7 @@ class BriefWriter:
         self._attempts_file = store.folder(agent).brief_tried
 
     def due(self) -> DueBrief | None:
-        """Return the brief that is due on schedule or after the end of a session, or None."""
+        """Return the brief that is due (by schedule or because a session ended), or None."""
         projection, now = self._store.read(self._agent).projection, self._ports.clock()
         if read_attempts(self._attempts_file, projection.briefed.seq).is_resting(now):
             return None
@@ -86,13 +85,13 @@ class BriefWriter:
         )
 
     def write(self, due: DueBrief | None = None) -> BriefResult:
-        """Write a brief, which the operator requested if `due` is None.
+        """Write a brief. If `due` is None, the operator requested it.
 
         Raises:
           NotFoundError: The operator requested a brief, but nothing is recorded for the agent.
         """
         with self._hold_lock():
-            with suppress(BusyError):  # another process is archiving: use the archive as it is
+            with suppress(BusyError):  # another process is archiving, so use the archive as it is
                 self._ports.archive()
             material = self._material.collect(due)
             if due is None:
@@ -120,7 +119,7 @@ class BriefWriter:
         record_attempt(self._attempts_file, seq, self._ports.clock())
 
     def _record_lost_spending(self, material: BriefMaterial) -> None:
-        """Record the cost of an answer that did not lead to a brief."""
+        """Record the cost of an answer if the brief could not be written."""
         if not material.usd and not material.tokens:
             return
         with (
@@ -131,14 +130,19 @@ class BriefWriter:
                 writer.append(_make_spend_event(material))
 
     def _require_content(self, material: BriefMaterial) -> None:
-        """Raise NotFoundError if the brief is empty, because every new session would get it."""
-        seen = material.projection
-        content = seen.documents or seen.loops or seen.numbers or seen.run.refused_call_count()
+        """Raise NotFoundError if the brief would be empty: every new session would read it."""
+        projection = material.projection
+        content = (
+            projection.documents
+            or projection.loops
+            or projection.numbers
+            or projection.run.refused_call_count()
+        )
         if not (material.turns or material.unreported.positions or content):
             raise NotFoundError(
                 f"no session of {self._agent} has any turns yet",
-                hint=f"`rekindle run {self._agent}` starts a session; hooks report the sessions "
-                "that you start",
+                hint=f"start one with `rekindle run {self._agent}`, or install hooks to report "
+                "the sessions that you start yourself",
             )
 
     @contextmanager
@@ -151,27 +155,27 @@ class BriefWriter:
             yield
 
     def _commit_brief(self, writer: Writer, material: BriefMaterial) -> BriefResult:
-        """Apply the answer to the current projection, and commit loops and brief in one write."""
+        """Apply the model's answer, and commit the loops and the brief in one write."""
         closings, is_news = writer.rotate_resolutions()
         closed = tuple(_resolve_foreign(writer.projection, closings, material.now))
         unknown_ids = {
             closing.id for closing in closings if closing.id not in writer.projection.loops
         }
-        known = fold_events(writer.projection, closed)
+        projection = fold_events(writer.projection, closed)
         texts = SourceTexts(material.turns)
         settled = settle_loops(
-            known.loops, material.day, _make_sources(material, texts), material.now
+            projection.loops, material.day, _make_sources(material, texts), material.now
         )
-        brief_event = self._make_event(known, settled, material, texts)
-        after = fold_events(known, [*settled.events, brief_event])
+        brief_event = self._make_event(projection, settled, material, texts)
+        after = fold_events(projection, [*settled.events, brief_event])
         old = self._store.document(self._agent, "brief")
-        document = self._composer.compose(known, after, material, texts, parse_brief(old))
+        document = self._composer.compose(projection, after, material, texts, parse_brief(old))
         also: list[AnyEvent] = [*closed, *settled.events, brief_event]
         if material.asked:
             also.append(_make_spend_event(material))
         text = self._store.redaction.text(briefs.render(document))
         is_new = old != text.encode()
-        closes = brief_event.closes and known.briefed.closed.morning != brief_event.morning
+        closes = brief_event.closes and projection.briefed.closed.morning != brief_event.morning
         if is_new:
             by = "summarizer" if material.how == "headless" else "machine"
             writer.commit_brief(document, by=by, also=also)
@@ -182,7 +186,7 @@ class BriefWriter:
             text=text,
             is_new=is_new,
             how=material.how,
-            words="; ".join(explain_failures(known, material)),
+            words="; ".join(explain_failures(projection, material)),
             turns=len(material.turns),
             left_out=material.left_out,
             read_bytes=material.unreported.read_bytes,
@@ -195,17 +199,23 @@ class BriefWriter:
         )
 
     def _make_event(
-        self, known: Projection, settled: LoopChanges, material: BriefMaterial, texts: SourceTexts
+        self,
+        projection: Projection,
+        settled: LoopChanges,
+        material: BriefMaterial,
+        texts: SourceTexts,
     ) -> events.BriefMade:
         due, now, limits = material.due, material.now, self._ports.runtime.brief
-        # If no model was available, the next brief reports these turns again. If a model's answer
-        # was unusable, the turns are reported again only a limited number of times.
-        unusable = known.briefed.unusable + 1 if material.is_unusable else 0
-        fails = bool(material.words) and not is_given_up(known, material)
+        # If no model was available, the next brief covers these turns again. If the answer was
+        # unusable, this happens only a few times.
+        unusable = projection.briefed.unusable + 1 if material.is_unusable else 0
+        fails = bool(material.words) and not is_given_up(projection, material)
         open_ids = {
-            loop.id for loop in fold_events(known, settled.events).loops.values() if loop.is_open
+            loop.id
+            for loop in fold_events(projection, settled.events).loops.values()
+            if loop.is_open
         }
-        claimed = {**known.briefed.claimed, **settled.claimed}
+        claimed = {**projection.briefed.claimed, **settled.claimed}
         last = max((at for turn in material.turns if (at := parse_time(turn.at))), default=None)
         return events.BriefMade(
             ts=now,
@@ -216,14 +226,14 @@ class BriefWriter:
             covered={} if fails else material.unreported.positions,
             turns=len(material.turns),
             left_out=material.left_out,
-            failed=known.briefed.failed + 1 if fails else 0,
+            failed=projection.briefed.failed + 1 if fails else 0,
             unusable=unusable if fails else 0,
             claimed={key: reason for key, reason in claimed.items() if key in open_ids},
             numbers=policy.select_numbers(
-                known.numbers, material.day.numbers, material.turns, texts
+                projection.numbers, material.day.numbers, material.turns, texts
             ),
             last_active=min(last, now) if last else None,
-            resolved=known.seq,
+            resolved=projection.seq,
         )
 
 
@@ -251,16 +261,17 @@ def _list_loop_ids(
 
 
 def _resolve_foreign(
-    known: Projection, closings: Iterable[ResolvedLine], now: datetime
+    projection: Projection, closings: Iterable[ResolvedLine], now: datetime
 ) -> Iterator[events.LoopResolved]:
-    """Yield events for loops that other tools resolved, unless they were reopened later."""
+    """Yield events for loops that other tools resolved, unless they were reopened since."""
     for closing in closings:
-        loop = known.loops.get(closing.id)
+        loop = projection.loops.get(closing.id)
         when = min(closing.when or now, now)
         if loop is None or not loop.is_open:
             continue
         began = loop.opened_at
-        # Tools write whole seconds, so a loop opened in the same second counts as opened earlier.
+        # Other tools write whole seconds, so a loop may appear to have been resolved just before it
+        # was opened.
         if when > began or when == began.replace(microsecond=0):
             later = max(when, began + timedelta(microseconds=1))
             yield events.LoopResolved(ts=later, id=closing.id, reason=closing.reason)

@@ -1,4 +1,4 @@
-"""Read and extend an agent's log on behalf of its supervisor."""
+"""Let the supervisor read the agent's log and append to it."""
 
 from rekindle.documents import events
 from rekindle.errors import StoreError, TamperedLogError
@@ -9,21 +9,21 @@ from rekindle.policy.settings.runtime_settings import STOP_SECONDS
 
 
 class AgentLog:
-    """An agent's log, used only by the agent's supervisor."""
+    """One agent's log, as used by its supervisor."""
 
     def __init__(self, agent: AgentSpec, world: SupervisorPorts) -> None:
         self._agent, self._ports = agent.name, world
         self.person = QuestionAsker(agent, world)
 
     def known(self) -> Projection:
-        """Return the projection of the log, including events queued by other processes."""
+        """Return the current projection, including records that are still in the inbox."""
         seen = self._ports.store.read(self._agent)
         if seen.is_tampered:
             raise TamperedLogError(self._agent, seen.condition)
         if not seen.pending and seen.projection.run.command == seen.committed.run.command:
             return seen.committed
-        # A full disk must not block a stop command. A step that starts a process appends to the log
-        # first, so it fails at that point instead.
+        # A full disk must not block a stop command. Every step that starts a process appends to the
+        # log first, and fails there if the disk is full.
         with (
             self._ports.report_trouble(StoreError),
             self._ports.store.writer(self._agent, wait=STOP_SECONDS) as writer,
@@ -33,7 +33,7 @@ class AgentLog:
         return seen.projection
 
     def append(self, *new: events.AnyEvent) -> Projection:
-        """Append the events, with a question after each event that needs a person."""
+        """Append events, and add a question after each event that needs the operator."""
         with self._ports.store.writer(self._agent, wait=STOP_SECONDS) as writer:
             writer.fold()
             writer.append(*self.person.with_questions(writer.projection, new))

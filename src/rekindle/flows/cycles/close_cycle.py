@@ -1,9 +1,9 @@
 """Close a cycle: commit its relay, compare it with the previous one, and build the final event.
 
-The relay is the agent's draft, or its edit of the relay file. If there is neither, it is a summary
-of the session, or as a last resort the old relay with the observed work added. After a crash, the
-next supervisor starts over; the log position shows whether a relay was already committed, so none
-is committed twice.
+The relay is the agent's draft, or its edit of the relay file. If the agent wrote neither, the relay
+is a summary of the session or, as a last resort, the old relay plus the observed work. After a
+crash, the next supervisor starts again, and checks the log first so that a relay is never committed
+twice.
 """
 
 import stat
@@ -20,7 +20,7 @@ from rekindle.documents.transcripts.turns import Turn
 from rekindle.errors import CheckFailedError, DocumentError, ManifestError, SummaryError
 from rekindle.flows.cycles.judge_cycle import CycleJudge
 from rekindle.flows.cycles.own_relay import OwnRelay
-from rekindle.flows.cycles.until_command import UntilResult
+from rekindle.flows.launches.checked_command import CommandResult
 from rekindle.flows.supervisor_ports import AgentSpec, SupervisorPorts, TroubleReport
 from rekindle.flows.transcripts.session_turns import read_session_turns
 from rekindle.flows.transcripts.summarize_turns import (
@@ -40,24 +40,22 @@ from rekindle.summarizers.mechanical_summary import KnownWork, summarize_mechani
 from rekindle.system.files import durable_files
 
 RELAY_ORIGINS = {"agent": "draft", "summary": "summary", "carried": "carried"}
-"""Names of relay origins, by the author of the committed relay."""
+"""Relay origins, by the author of the committed relay."""
 _CONTINUE = "Continue the task."
 
 
 class CycleEndPorts(msgspec.Struct, frozen=True, kw_only=True):
-    """The ports used to close a cycle."""
+    """Functions needed to end a cycle."""
 
     summarizer: Callable[[], Summarizer]
     checkpointer: Callable[[], Summarizer]
-    """Function that returns the summarizer for checkpoints, which may use another persona."""
+    """Returns the summarizer for checkpoints, which may belong to another persona."""
     known: Callable[[str], KnownWork]
-    """Function that returns the work done since a commit, without reading a transcript."""
-    until: Callable[[], UntilResult]
-    """Function that runs the `until:` command, which checks whether the work is done."""
+    """Returns the work done since a commit, without reading any transcript."""
+    until: Callable[[], CommandResult]
+    """Runs the `until:` command, which checks whether the work is done."""
     review: Callable[[int, str, RunSpending], events.ReviewMade | None] = lambda *_: None
-    """Function that has another persona verify a reported end; it returns None if no review is set
-    up.
-    """
+    """Asks another persona to verify that the work is done; None if there is no reviewer."""
 
 
 class CycleCloser:
@@ -67,10 +65,10 @@ class CycleCloser:
         self._own = OwnRelay(agent, world)
 
     def end(self, number: int) -> events.CycleEnded:
-        """Commit the relay of a cycle, and return the final event, which is not in the log yet.
+        """Commit the cycle's relay, and return the final event for the caller to append.
 
-        The caller appends the event together with its consequences. Otherwise another supervisor
-        could take over between the two writes.
+        The caller appends the event and its consequences in one write. With two writes, another
+        supervisor could take over in between.
         """
         with self._store.writer(self._agent.name, wait=STOP_SECONDS) as writer:
             writer.fold()
@@ -83,13 +81,13 @@ class CycleCloser:
         relay = self._judge.read_current_relay(now)
         claimed = relay is not None and reports_all_done(relay)
         is_asked = claimed or not self._agent.until_claimed
-        until = self._ending.until() if is_asked else UntilResult()
+        until = self._ending.until() if is_asked else CommandResult()
         is_end = until.verdict == "passed" or (claimed and not until.verdict)
         review = self._review(number, now, relay) if is_end else LastReview()
         return self._judge.ended(number, now, how=how, until=until, claimed=claimed, review=review)
 
     def _review(self, number: int, now: Projection, relay: Relay | None) -> LastReview:
-        """Return the review of a reported end; use the one in the log if there is one."""
+        """Return the review of a reported end. If there already was one, read it from the log."""
         if now.reviewed.cycle == number and now.reviewed.seq > now.began.seq:
             return now.reviewed
         text = relays.render(relay) if relay else ""
@@ -103,13 +101,13 @@ class CycleCloser:
         return record_review(review)
 
     def _find_committed(self, writer: Writer) -> str:
-        """Return the origin of the relay already committed for this cycle, or "" if none."""
+        """Return the origin of the relay already committed for this cycle, or ""."""
         committed = writer.projection.documents.get("relay")
         is_ours = committed is not None and committed.seq > writer.projection.began.seq
         return RELAY_ORIGINS.get(committed.by, "") if committed and is_ours else ""
 
     def _commit_draft(self, writer: Writer) -> str:
-        """Commit the agent's relay and return its origin; move an invalid draft aside."""
+        """Commit the agent's draft and return its origin. Move an invalid draft aside."""
         path, committed = writer.folder.draft, writer.projection.documents.get("relay")
         is_new = committed is not None and committed.seq > writer.projection.began.seq
         draft = self._own.read_new() if self._agent.relay else self._read_draft(writer, path)
@@ -117,13 +115,13 @@ class CycleCloser:
             try:
                 relay = relays.parse(draft)
                 if committed and is_new and committed.is_said:
-                    # A person has set the next action meanwhile, and the agent's draft does not
-                    # include it.
+                    # The operator has set the next action in the meantime, so the agent's draft
+                    # does not have it yet.
                     relay = _with_directive(relay, self._judge.relay(committed.path))
                 writer.commit_relay(relay, by="agent")
             except (DocumentError, CheckFailedError) as error:
                 if self._agent.relay:
-                    # Copy the draft, so that it is kept next to the other rejected drafts.
+                    # Keep a copy next to the other rejected drafts.
                     durable_files.replace_file(path, draft)
                 self._reject_draft(writer, path, str(error))
             else:
@@ -133,24 +131,22 @@ class CycleCloser:
         return "edit" if is_new else ""
 
     def _read_draft(self, writer: Writer, path: Path) -> bytes | None:
-        """Return the draft, or None; move aside what is too large or not a regular file."""
+        """Return the draft, or None. Move it aside if it is too large or not a regular file."""
         try:
             status = path.lstat()
             if stat.S_ISREG(status.st_mode) and status.st_size <= RELAY_BYTES:
                 return durable_files.read_bytes(path)
         except FileNotFoundError:
             return None
-        self._reject_draft(
-            writer, path, "it is not a regular file, or too large for a relay", is_plain=False
-        )
+        self._reject_draft(writer, path, "it is too large or not a regular file", is_plain=False)
         return None
 
     def _reject_draft(self, writer: Writer, path: Path, why: str, *, is_plain: bool = True) -> None:
         writer.set_aside("relay", path, why, is_plain=is_plain)
-        self._ports.tell(TroubleReport(f"the relay draft cannot be used, and was set aside: {why}"))
+        self._ports.tell(TroubleReport(f"the relay draft was invalid and was set aside: {why}"))
 
     def _commit_summary(self, number: int, before: Projection) -> str:
-        """Commit a summary of the cycle, or else the old relay with the observed work."""
+        """Commit a summary of the cycle or, failing that, the old relay plus the observed work."""
         turns = self._read_turns(number, before)
         known = self._ending.known(before.began.head)
         result = self._make_summary(turns, known)
@@ -182,12 +178,12 @@ class CycleCloser:
         old = self._judge.relay(committed.path) if committed else None
         relay = old or relays.compose({RelayField.NEXT_ACTION: _CONTINUE})
         if reports_all_done(relay):
-            # An earlier cycle reported that the work is done; this cycle reported nothing.
+            # An earlier cycle reported that all work is done, but this one did not.
             relay = relay.with_content(RelayField.NEXT_ACTION, f"{_CONTINUE}\n\n")
         items = summarize_mechanically("relay", turns, known).sections[RelayField.WHAT_WE_DID]
         relay = relay.with_content(RelayField.WHAT_WE_DID, f"{summary.render_bullets(items)}\n\n")
         if answers := before.new_answers:
-            # No relay has used the answers yet, and the agent must not ask the questions again.
+            # No relay contains these answers yet. Without them, the agent would ask again.
             rendered = "\n".join(
                 primer.render_answer(answer.asked, answer.text) for answer in answers
             )
@@ -197,7 +193,7 @@ class CycleCloser:
         return relay
 
     def _read_turns(self, number: int, known: Projection) -> list[Turn]:
-        """Return the turns of the cycle's sessions since the cycle's last checkpoint."""
+        """Return this cycle's turns since its last checkpoint."""
         tried = sessions.select_cycle_launches(known.attempts, number).values()
         checkpoint = known.documents.get("checkpoint")
         since = checkpoint.seq if checkpoint else 0

@@ -1,4 +1,4 @@
-"""Run the launches of a cycle, and record the start and end of each in the log."""
+"""Run a cycle's launches, and record when each one starts and ends."""
 
 import secrets
 from contextlib import suppress
@@ -7,9 +7,11 @@ import msgspec
 
 from rekindle.documents import events, progress_file
 from rekindle.documents.launches.launch_types import LaunchExit, SweptProcesses
-from rekindle.errors import ProgramMissingError, RekindleError, StoreError
+from rekindle.errors import AgentError, ProgramMissingError, RekindleError, StoreError
 from rekindle.flows.cycles.agent_log import AgentLog
+from rekindle.flows.cycles.cycle_snapshots import CycleSnapshots
 from rekindle.flows.cycles.launch_prompt import LaunchPrompts
+from rekindle.flows.cycles.open_workspace import WorkspaceOpener
 from rekindle.flows.cycles.own_relay import OwnRelay
 from rekindle.flows.cycles.record_exit import ExitRecorder
 from rekindle.flows.cycles.window_sizes import WindowSizes
@@ -30,7 +32,7 @@ from rekindle.system.files import durable_files
 
 
 class CycleRunner:
-    """Runs the launches of one agent one by one; only the agent's supervisor uses it."""
+    """Runs one agent's launches, one at a time."""
 
     def __init__(self, agent: AgentSpec, world: SupervisorPorts, log: AgentLog) -> None:
         self._agent, self._ports, self._log = agent, world, log
@@ -38,10 +40,12 @@ class CycleRunner:
         self._prompts = LaunchPrompts(agent, world)
         self._background = BackgroundProcesses(agent, world)
         self._windows = WindowSizes(agent, world, log)
+        self.snapshots = CycleSnapshots(agent, world, log)
+        self._workspace = WorkspaceOpener(agent, world, log)
         self._exits = ExitRecorder(agent, world, log, self._windows, self._background)
 
     def settle(self) -> None:
-        """End the processes that a dead supervisor left running, before anything is launched."""
+        """Clean up after a supervisor that died: end its processes and record their exits."""
         projection = self._log.known()
         for mark, launch in projection.attempts.items():
             if launch.exit:
@@ -53,11 +57,11 @@ class CycleRunner:
             self._archive_transcripts()  # the dead supervisor may not have archived them
 
     def end_kept_processes(self) -> None:
-        """End the kept background processes, because the run is over or was stopped."""
+        """End the kept background processes after the run ends or is stopped."""
         self._background.end_kept_processes()
 
     def open(self) -> int:
-        """Return the number of the open cycle; start a cycle if none is open."""
+        """Return the number of the open cycle. Start a new cycle if none is open."""
         projection = self._log.known()
         number = projection.current_cycle
         if projection.is_cycle_open:
@@ -72,13 +76,13 @@ class CycleRunner:
             head=self._ports.head(),
         )
         if self._agent.drafts:
-            # The draft is left over from an earlier cycle. This cycle has to write a new one.
+            # Any draft found here is left over from an earlier cycle. This cycle writes its own.
             self._ports.store.folder(self._agent.name).archive_draft()
         self._log.append(started)
         return number
 
     def write_progress_file(self) -> None:
-        """Write the progress file for people; an error is reported, but does not end the run."""
+        """Write the progress file. A failure is reported, but does not stop the run."""
         if not self._agent.drafts:
             return
         projection = self._log.known()
@@ -126,8 +130,12 @@ class CycleRunner:
         agent = msgspec.structs.replace(self._agent, budget=cap)
         plan = self._prompts.make_launch_spec(step, cap, spent.usd, prompt)
         windows = self._windows.read(projection)
+        problem = self._workspace.open(is_first=not tried)
+        # A resume must be fast, so it relies on the snapshot from the start of the cycle.
+        if not tried:
+            self.snapshots.take(number, "start")
         if self._is_stopped_since(projection):
-            return  # the operator stopped the agent while the windows were measured
+            return  # the operator stopped the agent in the meantime
         launch = Launch(secrets.token_hex(8), agent, self._ports, plan, spent, windows=windows)
         launch.bound(measure_idle_work(projection), lifted=projection.run.bounds.lifted)
         origin = events.LaunchStarted(
@@ -143,8 +151,8 @@ class CycleRunner:
             uptime=self._ports.processes.uptime(),
             head=self._ports.head(),
         )
-        # Recorded before the process starts, so that a later supervisor that finds no end in the
-        # log can look for leftover processes.
+        # Record the launch before starting the process. If this supervisor dies, the next one finds
+        # the launch without an end and cleans up its processes.
         begun: list[events.AnyEvent] = [origin]
         if handed:
             begun.append(
@@ -157,38 +165,45 @@ class CycleRunner:
                 )
             )
         origin = msgspec.structs.replace(origin, seq=self._log.append(*begun).seq)
-        # Remove the request only now. After a crash before this line, the next session is fresh
-        # too.
+        # Remove the request only after the launch is recorded, so a crash cannot lose it.
         folder.remove(fresh)
         self._ports.tell(
             LaunchReport(number, origin.session, origin.resumes, origin.recovery, origin.why)
         )
         try:
-            exited = launch.run(prompt, origin, self._background)
+            exited = self._run(launch, prompt, origin, problem)
         except RekindleError as error:
-            # The agent's folder may have been lost during the run, but its processes must not
-            # outlive the supervisor.
+            # The agent's processes must not outlive the supervisor, even if its folder is gone.
             self._background.end(origin)
-            # Nothing was started, but a launch left open would look like a session to resume.
-            with suppress(StoreError):  # the next run finds the launch open and settles it
+            # Record an exit even if nothing was started. An open launch would look like a session
+            # to resume.
+            with suppress(StoreError):  # the next run will find the launch open and settle it
                 self._exits.record(
                     number, launch, LaunchExit("crash", str(error)), SweptProcesses(), started=False
                 )
             if isinstance(error, ProgramMissingError):
                 error.hint = error.hint or self._agent.harness.INSTALL
             raise
-        # End leftover processes before anything else is started.
+        # End leftover processes before starting anything else.
         swept = self._background.end(origin)
         self.last = exited = self._exits.record(number, launch, exited, swept)
         self._ports.tell(ExitReport(exited, swept.processes))
-        # After a handoff, the new session starts at once, and its launch archives both transcripts.
+        # After a handoff, the next launch follows immediately and archives both transcripts.
         if exited.kind != HANDOFF_EXIT:
             self._archive_transcripts()
+
+    def _run(
+        self, launch: Launch, prompt: str, origin: events.LaunchStarted, problem: AgentError | None
+    ) -> LaunchExit:
+        """Run the process, unless there is a problem with the agent's workspace."""
+        if problem is not None:
+            raise problem
+        return launch.run(prompt, origin, self._background)
 
     def _find_handed_checkpoint(
         self, known: Projection, step: StartFresh | ResumeSession, tried: list[LaunchRecord]
     ) -> str:
-        """Return the path of the checkpoint that a fresh session should continue from, or ""."""
+        """Return the path of the checkpoint for a fresh session to continue from, or ""."""
         checkpoint = known.documents.get("checkpoint")
         if not isinstance(step, StartFresh) or checkpoint is None or not tried:
             return ""
@@ -196,14 +211,14 @@ class CycleRunner:
         return checkpoint.path if is_handed and checkpoint.seq > tried[-1].ended_seq else ""
 
     def _is_stopped_since(self, known: Projection) -> bool:
-        """Return whether the operator has stopped the agent since the given projection was read."""
+        """Return whether the operator stopped the agent after the projection was read."""
         if self._ports.interrupted():
             return True
         now = self._log.known().run
         return now.command != known.run.command and now.desired == "stopped"
 
     def _archive_transcripts(self) -> None:
-        """Archive the transcripts; an error is reported, but does not end the run."""
+        """Archive the transcripts. A failure is reported, but does not stop the run."""
         if not self._ports.settings.runtime.archive.transcripts:
             return
         with self._ports.report_trouble():
@@ -212,14 +227,14 @@ class CycleRunner:
     def _can_resume(self, last: LaunchRecord) -> bool:
         """Return whether the last session belongs to this CLI and its transcript is intact.
 
-        A CLI that finds sessions by file name would accept a replaced transcript, or one truncated
-        by a power loss. If the transcript is missing, the CLI itself reports an error.
+        CLIs that look up sessions by file name would accept a replaced transcript, or one truncated
+        by a power loss. If the transcript is missing, the CLI reports that itself.
         """
         harness = self._agent.harness
         if not harness.CAN.resumes or last.harness != harness.NAME:
             return False
         if last.seq < self._log.known().moved.seq:
-            return False  # the session's transcript is on the previous host
+            return False  # the transcript is still on the previous host
         life = self._ports.store.read(self._agent.name).projection.lives.get(last.session)
         ends = (
             transcript_files.read_both_ends(life.transcript)

@@ -1,4 +1,4 @@
-"""Judge a finished cycle by comparing its relay with the previous one and the work done."""
+"""Judge a finished cycle from its relay, the previous relay and the work done."""
 
 import msgspec
 
@@ -6,8 +6,8 @@ from rekindle.documents import relay as relays
 from rekindle.documents.events import CycleEnded, WorkSigns
 from rekindle.documents.relay import Relay, RelayField
 from rekindle.errors import DocumentError
-from rekindle.flows.cycles.until_command import UntilResult
 from rekindle.flows.cycles.work_signs import count_commits, count_resolved, list_changed_files
+from rekindle.flows.launches.checked_command import CommandResult
 from rekindle.flows.supervisor_ports import AgentSpec, SupervisorPorts
 from rekindle.formats.identifiers import to_one_line
 from rekindle.policy.progress.artefacts import is_artefact
@@ -41,14 +41,14 @@ class CycleJudge:
         now: Projection,
         *,
         how: str,
-        until: UntilResult,
+        until: CommandResult,
         claimed: bool,
         review: LastReview,
     ) -> CycleEnded:
         """Return the event that ends a cycle.
 
-        `how` is the origin of the cycle's relay, and `until` the result of the `until:` command.
-        `claimed` means that the relay reports the work as done.
+        `how` is the relay's origin, `until` is the result of the `until:` command, and `claimed` is
+        whether the relay reports that the work is done.
         """
         committed = now.documents.get("relay")
         before, after = self.relay(now.began.relay), self.read_current_relay(now)
@@ -63,12 +63,11 @@ class CycleJudge:
         work = describe_work(signs, earlier)
         is_literal = self._ports.settings.runtime.stall.identical and _is_identical(before, after)
         if is_literal:
-            work = ""  # with `stall.identical`, an unchanged directive is a stall
+            work = ""  # `stall.identical` treats an unchanged directive as a stall
         names = [make_artefact_name(path) for path in files if is_artefact(path)]
         constant = set() if signs.commits else find_constant_artefacts(names, earlier)
         if how == "carried":
-            # The relay is the old one or was written by Rekindle, so only the work can show
-            # progress.
+            # The agent did not write this relay, so only its work can show progress.
             judged = _judge_by_work(before, after, work, signs)
         else:
             judged = self._judge_relays(number, now, before, after, work)
@@ -80,8 +79,8 @@ class CycleJudge:
                 StallKind.STALLED, ("the Next Action is unchanged",), about, is_equal=True
             )
         elif judged is not None and not tree.is_known:
-            # Without git, some work, such as removing a file, is not visible, so an unchanged relay
-            # is weaker evidence of a stall.
+            # Without git, some work (such as a removed file) is invisible, so an unchanged relay is
+            # weaker evidence of a stall.
             unseen = (*judged.reasons, "without git, some work is not visible")
             reasons = unseen if judged.is_stuck else judged.reasons
             judged = msgspec.structs.replace(judged, is_equal=False, reasons=reasons)
@@ -118,17 +117,17 @@ class CycleJudge:
         return self.relay(committed.path) if committed else None
 
     def relay(self, path: str) -> Relay | None:
-        """Return a relay from the archive, or None if it is missing or cannot be parsed."""
+        """Return a relay from the archive, or None if it is missing or invalid."""
         data = self._ports.store.archived(self._agent.name, path) if path else None
         try:
             return relays.parse(data.decode("utf-8", "replace")) if data else None
         except DocumentError:
-            return None  # an agent can write to the archive, so the file may be invalid
+            return None  # agents can write to the archive, so this file may be invalid
 
     def _collect_work(
         self, now: Projection, tree: GitStatus, new_decisions: int
     ) -> tuple[list[str], WorkSigns]:
-        """Return the files that changed since the cycle began, and all signs of work in it."""
+        """Return the files that changed since the cycle began, and the signs of work."""
         began = now.began
         files, committed = list_changed_files(tree, self._agent.folder, began.head, began.at)
         return files, WorkSigns(
@@ -146,18 +145,18 @@ class CycleJudge:
         after: Relay | None,
         work: str,
     ) -> StallVerdict | None:
-        """Return the verdict on the change between two relays, or None if there is no verdict."""
+        """Return the verdict on the change from one relay to the next, or None."""
         if after is None:
             return None
         if before is None:
-            # There is no earlier relay to compare with, but even a first cycle can wait for a
-            # person.
+            # Without an earlier relay there is nothing to compare, but a first cycle may already be
+            # waiting for a person.
             alone = compare_relays(after, after, work)
             return alone if alone.verdict == StallKind.WAITING else None
         verdict = compare_relays(before, after, work)
         if verdict.verdict != StallKind.PROGRESS or work:
             return verdict
-        # Alternating directives would look like progress in every cycle.
+        # If the agent alternates between two directives, each cycle would look like progress.
         for back in range(2, STALL_TURNS + 1):
             earlier = now.ended.get(number - back)
             then = self.relay(earlier.relay) if earlier else None
@@ -177,7 +176,7 @@ class CycleJudge:
         *,
         constant: set[str],
     ) -> str:
-        """Return which requirement of the topic's stage the cycle does not meet, or ""."""
+        """Return the requirement of the topic's stage that the cycle does not meet, or ""."""
         if not self._agent.converges or after is None:
             return ""
         stage = convergence.choose_next_stage(now.ended, topic)
@@ -186,7 +185,7 @@ class CycleJudge:
 
 
 def _is_identical(before: Relay | None, after: Relay | None) -> bool:
-    """Return whether two relays have the same directive, apart from whitespace."""
+    """Return whether two relays have the same directive, ignoring whitespace."""
     pair = [
         " ".join((relay.next_action or "").split()) if relay else "" for relay in (before, after)
     ]
@@ -194,7 +193,7 @@ def _is_identical(before: Relay | None, after: Relay | None) -> bool:
 
 
 def _asks_else(before: Relay | None, after: Relay | None, verdict: StallVerdict | None) -> bool:
-    """Return whether the relay asks for something new, regardless of the work done."""
+    """Return whether the relay has a new directive, regardless of the work done."""
     if after is None or after.next_action is None:
         return False
     if before is None:
@@ -206,7 +205,7 @@ def _asks_else(before: Relay | None, after: Relay | None, verdict: StallVerdict 
 def _judge_by_work(
     before: Relay | None, after: Relay | None, work: str, signs: WorkSigns
 ) -> StallVerdict | None:
-    """Return the verdict on a cycle without its own relay, or None if there is no verdict."""
+    """Judge a cycle without a relay by its work. Return None if the result is unclear."""
     if not work and (before is None or after is None):
         return None
     observation = (

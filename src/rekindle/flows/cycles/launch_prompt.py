@@ -1,4 +1,4 @@
-"""Compose the prompt and the specification for an agent's next launch."""
+"""Build the prompt and the launch specification for an agent's next session."""
 
 import uuid
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 from rekindle.documents import primer
 from rekindle.documents.launches.background_record import render_ended_notice
 from rekindle.documents.launches.launch_types import LaunchSpec
-from rekindle.documents.manifest import Budget
+from rekindle.documents.manifest_keys import Budget
 from rekindle.flows.priming.compose_primer import compose_primer
 from rekindle.flows.supervisor_ports import AgentSpec, SupervisorPorts
 from rekindle.policy.exits.session_choice import ResumeSession, StartFresh
@@ -21,7 +21,7 @@ class LaunchPrompts:
         self._agent, self._ports = agent, world
 
     def render_resume(self, tried: list[LaunchRecord]) -> str:
-        """Return the prompt for a resumed session, which lists the processes that were ended."""
+        """Return the prompt for a resumed session, listing the processes that were ended."""
         notice = render_ended_notice(tried[-1].swept) if tried else ""
         return f"{primer.RESUME_PROMPT}\n{notice}\n" if notice else primer.RESUME_PROMPT
 
@@ -36,8 +36,8 @@ class LaunchPrompts:
     ) -> str:
         """Return the prompt for a fresh session.
 
-        `handed` is the path of the checkpoint that the session continues from. `interrupting` is
-        the person's request that was interrupted when the last session was stopped.
+        `handed` is the path of the checkpoint to continue from. `interrupting` is the user request
+        that was interrupted when the previous session was stopped.
         """
         asked = ""
         if handed and self._agent.stays:
@@ -53,13 +53,14 @@ class LaunchPrompts:
             recovering=recovering,
             draft=self._find_draft_path(),
             converges=self._agent.converges,
+            branch=self._agent.branch,
         )
         return primer.render(composed)
 
     def make_launch_spec(
         self, step: StartFresh | ResumeSession, cap: Budget | None, spent: float, prompt: str
     ) -> LaunchSpec:
-        """Return the specification; `cap` is the budget, and `spent` the dollars spent so far."""
+        """Return the launch specification. `spent` is what the run has cost so far, in dollars."""
         own = str(uuid.uuid4()) if self._agent.harness.CAN.names_sessions else ""
         usd = cap.usd if cap else None
         return LaunchSpec(
@@ -75,10 +76,10 @@ class LaunchPrompts:
         )
 
     def _find_request(self, known: Projection, last: LaunchRecord, interrupting: str) -> str:
-        """Return the person's request that the last handoff interrupted, or "".
+        """Return the user request that the last handoff interrupted, or "".
 
-        The hook stores the complete request. If the supervisor has crashed since, the shortened
-        copy in the log is used.
+        The hook saves the full request. If the supervisor has crashed since then, only the
+        shortened copy in the log is left.
         """
         if interrupting:
             return primer.render_request(interrupting)
@@ -86,7 +87,7 @@ class LaunchPrompts:
         return primer.render_request(life.asked.text) if life is not None and life.asked else ""
 
     def _find_draft_path(self) -> str:
-        """Return the path where the agent writes its next relay, or "" if it does not write one."""
+        """Return the path for the agent's next relay draft, or "" if it does not write one."""
         is_asked = self._agent.drafts and self._agent.persona.writes and not self._agent.stays
         if is_asked and self._agent.relay:
             return str(Path(self._agent.project) / self._agent.relay)

@@ -1,10 +1,10 @@
-"""Maintain the relay file that `relay:` names inside the project.
+"""Keep a relay file inside the project up to date (the `relay:` setting).
 
-This is for agents whose instructions already name such a file. When a cycle begins, the committed
-relay is written to the file. When the cycle ends, the file's content becomes the agent's relay. An
-edit made between two cycles is adopted when the next cycle begins. The author of such an edit is
-unknown, because a process kept by `keep:` can write to the file too. Only an edit made before the
-agent's first launch is attributed to a person.
+Some agents already have instructions that name such a file. When a cycle begins, Rekindle writes
+the committed relay to the file. When the cycle ends, the file's content becomes the next relay.
+Edits made between two cycles are adopted when the next cycle begins. The author of such an edit is
+unknown, because a background process can also write the file; only edits made before the agent's
+first launch are attributed to a person.
 """
 
 from pathlib import Path
@@ -24,7 +24,7 @@ class OwnRelay:
         self._root, self._name = Path(agent.project), agent.relay
 
     def begin(self) -> None:
-        """Adopt any edit of the file, then write the current relay to it."""
+        """Adopt any edit to the file, then write the current relay to it."""
         if not self._name:
             return
         written = self.read_new()
@@ -35,30 +35,30 @@ class OwnRelay:
                     writer.commit_relay(relays.parse(written), by=by)
             except (DocumentError, CheckFailedError) as error:
                 self._ports.tell(TroubleReport(f"{self._name} cannot be used as a relay: {error}"))
-                return  # do not overwrite the edit
+                return  # keep the edit
         self.show()
 
     def show(self) -> None:
         """Write the committed relay to the file."""
         data = self._ports.store.document(self._agent.name, "relay")
         with self._ports.report_trouble():
-            # The CLI is given the file's path, so the file's folder has to exist.
+            # The CLI receives this path, so its folder has to exist.
             inside_folder.make_folder(self._root, self._name)
             if data is not None and data != inside_folder.read(self._root, self._name, RELAY_BYTES):
                 inside_folder.replace(self._root, self._name, data)
 
     def read_new(self) -> bytes | None:
-        """Return the file's content, or None if a committed relay has the same text."""
+        """Return the file's content, or None if it matches a committed relay."""
         data = None
         with self._ports.report_trouble():
             data = inside_folder.read(self._root, self._name, RELAY_BYTES)
         return None if data is None or not data.strip() or self._is_known(data) else data
 
     def _is_known(self, data: bytes) -> bool:
-        """Return whether the archive has this text, either unchanged or in its committed form.
+        """Return whether the archive contains this text, as written or in its committed form.
 
-        The names of archived documents end with a hash prefix of fixed length. Other files in the
-        archive may have been added by an agent.
+        Archived relays are recognized by the hash at the end of their names. An agent may have
+        added other files to the archive.
         """
         texts = [data]
         try:

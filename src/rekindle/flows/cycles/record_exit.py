@@ -1,4 +1,4 @@
-"""Record in the log how each launch ended: its exit, its cost and the signs of its work."""
+"""Record each launch's exit, cost and signs of work."""
 
 from datetime import datetime
 
@@ -40,9 +40,7 @@ class ExitRecorder:
         self._agent, self._ports, self._log = agent, world, log
         self._windows, self._background = windows, background
         self.interrupting_request = ""
-        """The person's request that was interrupted when the last session was stopped for a
-        handoff.
-        """
+        """The user request that was interrupted when the last session was stopped for a handoff."""
 
     def record(
         self,
@@ -53,17 +51,17 @@ class ExitRecorder:
         *,
         started: bool = True,
     ) -> LaunchExit:
-        """Record the exit of a launch and return it, corrected if permissions were missing."""
+        """Record a launch's exit, or a no-permission exit in its place, and return it."""
         watched, start = launch.watched, launch.start
         usage = launch.usage()
         final_windows = dict(watched.finished.windows) if watched.finished is not None else {}
         if usage is not None:
             usage = usage.within(launch.gauge.windows | final_windows)
         if self._agent.stays:
-            # The output goes to the person's screen, so the session is known only from the hooks.
+            # The terminal shows the output directly, so only the hooks report the session.
             watched.opened = self._find_opened_session(launch.mark)
         opened = watched.opened == (start.session or watched.opened) != ""
-        # A CLI that cannot resume never reports a session, but may have run nevertheless.
+        # A CLI without resume never reports a session, even if it ran.
         ran = launch.code is not None and not self._agent.harness.CAN.resumes
         spent = launch.meter.spent(ended=True)
         now = self._ports.clock()
@@ -85,7 +83,7 @@ class ExitRecorder:
         if is_useless:
             exited = make_refused_exit(self._agent, refused.missing)
         reported = frozenset(launch.watched.reported_refusals)
-        # In that case the agent enters safe mode, and the safe-mode question suffices.
+        # The agent will enter safe mode, which already asks a question.
         calls = () if is_useless else refused.missing
         asked = self._log.person.ask_about_refused_calls(self._log.known(), calls, launch.mark)
         self._log.person.report_refused_calls([*refused.missing, *refused.denied], asked, reported)
@@ -124,7 +122,7 @@ class ExitRecorder:
     def record_lost(
         self, mark: str, launch: LaunchRecord, known: Projection, swept: SweptProcesses
     ) -> LaunchExit:
-        """Record the end of a launch whose supervisor died, and return how it exited."""
+        """Record the exit of a launch whose supervisor died, and return that exit."""
         lost_exit = LaunchExit("crash", "its supervisor died before it exited")
         reported = self._find_opened_session(mark)
         spent = known.run.run_spending()
@@ -136,7 +134,7 @@ class ExitRecorder:
                 session=launch.session or reported,
                 exit=LOST_EXIT,
                 resumes=launch.resumes,
-                # Without launch hooks, it is unknown whether the session was opened.
+                # Without launch hooks, there is no way to tell whether the session was opened.
                 opened=bool(reported) or not self._agent.harness.CAN.launch_hooks,
                 words=lost_exit.words,
                 swept=swept.processes,
@@ -153,22 +151,22 @@ class ExitRecorder:
         return lost_exit
 
     def _read_signs(self, head: str, since: float) -> events.WorkSigns | None:
-        """Return the signs of work since the given commit and time, or None if they are unknown."""
+        """Return the signs of work since a commit and a time, or None if unknown."""
         projection = self._log.known()
         signs = add_resolved(self._ports.signs(head, since), projection, since)
         return name_series(signs, measure_idle_work(projection).signs) if signs else None
 
     def _is_unpriced(self) -> bool:
-        """Return whether the CLI's final report is the only source of a launch's cost."""
+        """Return whether only the CLI's final report would have shown a launch's cost."""
         return self._agent.harness.CAN.reports_money and not self._agent.prices
 
     def _find_opened_session(self, mark: str) -> str:
-        """Return the session that hooks reported for a launch, even if still in the inbox."""
+        """Return the session that hooks reported for a launch, including records in the inbox."""
         lives = self._ports.store.read(self._agent.name).projection.lives
         return sessions.find_launched_session(lives, mark)
 
     def _describe_work(self) -> str:
-        """Return a fingerprint of the visible work, or "" if it cannot be determined."""
+        """Return a fingerprint of the visible work, or "" if there is none."""
         seen = self._ports.work()
         closed = sum(not loop.is_open for loop in self._log.known().loops.values())
         return f"{seen}-{closed}" if seen else ""
@@ -176,14 +174,14 @@ class ExitRecorder:
     def _is_useless(
         self, launch: Launch, refused: RefusedCalls, signs: events.WorkSigns | None
     ) -> bool:
-        """Return whether calls were refused for lack of permission and no work was done."""
+        """Return whether the CLI refused calls and the launch made no progress."""
         if not refused.missing or launch.fruitless is not None:
             return False
         return not find_progress(signs, measure_idle_work(self._log.known()).signs)
 
 
 def _find_reset_time(exited: LaunchExit, now: datetime) -> int | None:
-    """Return when a usage limit ends; call this once, because the result depends on the clock."""
+    """Return when a usage limit resets. Call this only once: the result depends on the clock."""
     if exited.resets_at is not None or exited.kind != "limit":
         return exited.resets_at
     zone = now.astimezone().tzinfo
@@ -192,7 +190,7 @@ def _find_reset_time(exited: LaunchExit, now: datetime) -> int | None:
 
 
 def _measure_work(launch: LaunchRecord, last: LastActivity) -> float:
-    """Return how long a launch without a recorded end worked, up to its last sign of life."""
+    """Return how long a launch with no recorded end worked, up to its last activity."""
     if launch.began is None or last.seq < launch.seq:
         return 0.0
     return max(0.0, last.at - launch.began.timestamp())

@@ -1,4 +1,4 @@
-"""Have another persona verify an agent's report that it is done, before the run ends."""
+"""Ask another persona to verify that the work is done before the run ends."""
 
 import uuid
 from collections.abc import Callable
@@ -9,6 +9,7 @@ from rekindle.documents import events
 from rekindle.documents.launches.launch_types import LAUNCH_VARIABLE, LaunchSpec, ProgramCommand
 from rekindle.documents.launches.one_shot import ONE_SHOT_VARIABLE
 from rekindle.errors import AgentError, RekindleError, StoppedError
+from rekindle.flows.launches.sandboxed_start import start_program
 from rekindle.flows.launches.spend_meter import SpendMeter
 from rekindle.flows.operator.stop_check import StopCheck
 from rekindle.flows.supervisor_ports import AgentSpec, SupervisorPorts
@@ -29,14 +30,14 @@ from rekindle.thresholds.texts import (
 
 
 class EndReviewer:
-    """Verifies a reported end in a session in the agent's folder, without a draft or hooks."""
+    """Verifies a reported end in a separate session that has no hooks and writes no relay."""
 
     def __init__(self, reviewer: Callable[[], AgentSpec], world: SupervisorPorts) -> None:
         """Create a reviewer. `reviewer` returns the agent with the reviewing persona and CLI."""
         self._reviewer, self._ports = reviewer, world
 
     def make(self, number: int, relay: str, spent: RunSpending) -> events.ReviewMade:
-        """Return the review of a cycle. `spent` is the run's spending so far.
+        """Return the review of a cycle. `spent` is what the run has spent so far.
 
         Raises:
             StoppedError: The operator stopped the agent. The review is repeated later.
@@ -54,7 +55,7 @@ class EndReviewer:
             raise
         except RekindleError as error:
             words = str(error)
-        # Redact before truncating, because a truncated secret would not be recognized.
+        # Redact before truncating: a truncated secret may not be recognized.
         redacted = self._ports.store.redaction.text(words[: UNTIL_CHARACTERS + MARGIN_CHARACTERS])
         return events.ReviewMade(
             ts=self._ports.clock(),
@@ -72,8 +73,6 @@ class EndReviewer:
 
 
 class ReviewSession:
-    """One process of the reviewer's CLI."""
-
     def __init__(self, reviewer: AgentSpec, world: SupervisorPorts, spent: RunSpending) -> None:
         self.reviewer, self._ports, self._spent = reviewer, world, spent
         cap = reviewer.budget.usd if reviewer.budget else None
@@ -105,7 +104,7 @@ class ReviewSession:
         command = self._command()
         own = {
             LAUNCH_VARIABLE: mark,
-            ONE_SHOT_VARIABLE: "1",  # so that installed hooks ignore this session
+            ONE_SHOT_VARIABLE: "1",  # installed hooks ignore this session
             "REKINDLE_FOLDER": str(self._ports.store.folder(reviewer.name).path),
             "REKINDLE_AGENT": reviewer.name,
         }
@@ -114,9 +113,7 @@ class ReviewSession:
         if not reviewer.program:
             argv = program_search.resolve_command(argv, environment.get("PATH"))
         try:
-            child = processes.start(
-                argv, prompt=prompt, environment=environment, folder=reviewer.folder
-            )
+            child = start_program(processes, reviewer, argv, prompt=prompt, environment=environment)
             return child, self._read(child)
         finally:
             processes.end_launch_processes(mark, boot=boot, uptime=uptime, patience=STOP_SECONDS)
@@ -150,7 +147,7 @@ class ReviewSession:
                     size += len(line)
                     for seen in self.reviewer.harness.read_stream(line):
                         self.meter.take(seen)
-                # Closing the output ends the reviewer and everything it started.
+                # Closing the stream ends the reviewer and everything that it started.
                 if stops():
                     raise StoppedError
                 if world.elapsed() - began > REVIEW_SECONDS:

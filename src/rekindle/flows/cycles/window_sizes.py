@@ -13,9 +13,9 @@ class WindowSizes:
         self._agent, self._ports, self._log = agent, world, log
 
     def read(self, known: Projection) -> dict[str, int]:
-        """Return the window sizes of the CLI's models; ask the CLI once if none is recorded.
+        """Return the known window sizes. If there are none, ask the CLI once.
 
-        The CLI reports the sizes at the end of each launch, which keeps them up to date.
+        The CLI reports the sizes after each launch, which keeps them up to date.
         """
         harness = self._agent.harness
         recorded = known.windows.get(harness.NAME, {})
@@ -28,7 +28,7 @@ class WindowSizes:
         }
 
     def record(self, known: Projection, sizes: Mapping[str, int]) -> None:
-        """Record the window sizes that have changed."""
+        """Record window sizes that have changed."""
         recorded = known.windows.get(self._agent.harness.NAME, {})
         news = [
             events.WindowSizeReported(

@@ -1,4 +1,4 @@
-"""Find signs of work in an agent's folder, from git or, without git, from the file system."""
+"""Find signs of work in an agent's folder, using git if possible or file times otherwise."""
 
 from pathlib import Path
 
@@ -36,7 +36,7 @@ def list_changed_files(
 
 
 def count_commits(tree: GitStatus, head: str, committed: tuple[str, ...]) -> int:
-    """Return the number of commits, or 0 if they contain only logs and relays."""
+    """Return the number of commits, or 0 if they changed only logs and relays."""
     return len(tree.commits(head)) if any(map(is_artefact, committed)) else 0
 
 
@@ -48,7 +48,7 @@ def count_resolved(known: Projection, since: float) -> int:
 
 
 def add_resolved(signs: WorkSigns | None, known: Projection, since: float) -> WorkSigns | None:
-    """Return the signs, including the number of loops resolved since a Unix time."""
+    """Add to the signs the number of loops resolved since a Unix time."""
     resolved = count_resolved(known, since)
     if not resolved:
         return signs
@@ -59,5 +59,5 @@ def _is_newer(file: Path, since: float) -> bool:
     try:
         return file.lstat().st_mtime >= since
     except OSError:
-        # Removing a file updates the modification time of its folder.
+        # Removing a file changes its folder's modification time.
         return file.parent.is_dir() and file.parent.stat().st_mtime >= since

@@ -1,1 +1,1 @@
-"""Measure how full the context window is, and write the checkpoint for the next session."""
+"""Measure how full the context window is, and write checkpoints."""

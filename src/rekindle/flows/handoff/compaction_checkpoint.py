@@ -1,4 +1,4 @@
-"""Write a checkpoint of a session before its CLI compacts it."""
+"""Write a checkpoint before the CLI compacts a session."""
 
 from collections.abc import Callable, Iterator
 
@@ -21,13 +21,13 @@ from rekindle.summarizers.mechanical_summary import KnownWork
 
 
 class CompactionCheckpointer(msgspec.Struct, frozen=True):
-    """Writes the checkpoint without a model, because the CLI waits for it before compacting."""
+    """Writes the checkpoint without a model, because the CLI waits for it."""
 
     agent: str
     store: FileStore
     harness: Harness
     known: Callable[[str], KnownWork]
-    """Function that returns the work done since a commit."""
+    """Returns the work done since a commit."""
     task: str = ""
     stays: bool = False
 
@@ -52,8 +52,8 @@ class CompactionCheckpointer(msgspec.Struct, frozen=True):
         with self.store.writer(self.agent, wait=LOCK_WAIT_SECONDS) as writer:
             writer.fold()
             writer.append(make_summary_event(result, ts=writer.now()))
-            # If a person started the session, the checkpoint is only for that session. The person's
-            # next session is probably about something else.
+            # If the user started the session, the checkpoint is only for that session. The next one
+            # is probably about something else.
             only_session = "" if life.launch else compacted.session
             writer.commit_checkpoint(document, by="machine", session=only_session)
             writer.project()

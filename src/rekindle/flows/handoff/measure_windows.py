@@ -1,10 +1,11 @@
-"""Ask a CLI for the context-window sizes of its models, without using a model."""
+"""Ask a CLI for its models' context-window sizes without calling a model."""
 
 import time
 from collections.abc import Callable
 from contextlib import closing
 
 from rekindle.errors import RekindleError
+from rekindle.flows.launches.sandboxed_start import start_program
 from rekindle.flows.supervisor_ports import AgentSpec
 from rekindle.policy.settings.runtime_settings import MEASURE_SECONDS
 from rekindle.ports import Processes
@@ -18,22 +19,23 @@ def measure_windows(
     stops: Callable[[], bool] = bool,
     elapsed: Callable[[], float] = time.monotonic,
 ) -> dict[str, int]:
-    """Return window sizes in tokens by model; empty if unknown, which disables handoffs.
+    """Return each model's window size in tokens. If there are none, handoffs are disabled.
 
-    `processes` must not be attached to a terminal, because a person may be using the terminal.
+    `processes` must not be attached to a terminal that the user may be working in.
     """
     command = agent.harness.measure(agent.program)
     if command is None:
         return {}
     try:
-        child = processes.start(
+        child = start_program(
+            processes,
+            agent,
             command.argv if agent.program else program_search.resolve_command(command.argv),
             prompt=command.asked,
             environment={**agent.environment, **command.environment},
-            folder=agent.folder,
         )
     except RekindleError:
-        return {}  # the next launch reports the reason
+        return {}  # the next launch will report the reason
     began = elapsed()
     lines: list[bytes] = []
     with closing(child.follow(MEASURE_TICK_SECONDS)) as output:
@@ -41,5 +43,5 @@ def measure_windows(
             if line is not None and len(lines) < MEASURE_LINES:
                 lines.append(line)
             if stops() or elapsed() - began > MEASURE_SECONDS:
-                break  # closing the output ends the CLI and everything it started
+                break  # closing the stream ends the CLI and everything that it started
     return agent.harness.parse_window_sizes(lines)

@@ -1,4 +1,4 @@
-"""Measure how full a launch's context window is, and write the rule for when its hook stops it."""
+"""Measure how full the context window is, and tell the hook when to stop the CLI."""
 
 from collections.abc import Mapping
 from threading import Thread
@@ -18,20 +18,23 @@ from rekindle.system.files import durable_files
 
 
 class WindowGauge:
-    """Measures the context window of a launch; the hook reads the rule file after every turn."""
+    """Measures a launch's context window.
+
+    The rule for the hook is written to a file, which the hook reads after every turn.
+    """
 
     def __init__(
         self, agent: AgentSpec, world: SupervisorPorts, launch: str, windows: Mapping[str, int]
     ) -> None:
-        """Create a gauge. `windows` holds sizes in tokens by model, the latest reported last."""
+        """Create a gauge. `windows` maps models to window sizes, with the latest model last."""
         self._agent, self._ports, self.windows = agent, world, dict(windows)
         self._brake = agent.harness.brake(interactive=agent.stays)
-        brakes = world.store.folder(agent.name).brakes(agent.scratch)
+        brakes = world.store.folder(agent.name).brakes(agent.scratch, agent.marks)
         self._rule_file, self._mark = brakes.rule(launch), brakes.braked(launch)
         self._taken = brakes.taken(launch)
         self._measuring: Thread | None = None
         self._written: BrakeRule | None = None
-        # Until the CLI reports its model, assume the one that was reported last.
+        # Until the CLI reports its model, assume the latest one.
         self._window = [*windows.values()][-1] if windows else None
         self._known: UsageSource = "reported" if self._window else "unknown"
         self._transcript = ""
@@ -44,25 +47,25 @@ class WindowGauge:
 
     @property
     def stops_itself(self) -> bool:
-        """Return whether the CLI exits by itself after the hook's answer.
+        """Whether the CLI exits on its own after the hook's answer.
 
-        If not, the supervisor ends it.
+        If it does not, the supervisor ends it.
         """
         return bool(self._brake and self._brake.answer) and not self._agent.stays
 
     @property
     def is_kept(self) -> bool:
-        """Return whether the CLI has already saved all its work when the hook stops it."""
+        """Whether the CLI has saved all of its work when the hook stops it."""
         return bool(self._brake and self._brake.is_kept)
 
     @property
     def needs_transcript(self) -> bool:
-        """Return whether measuring needs a transcript whose path no hook has reported yet."""
+        """Whether a transcript is needed to measure the window, but its path is still unknown."""
         is_wanted = self._brake is not None and self._agent.threshold is not None
         return is_wanted and not self._transcript and self._agent.harness.CAN.hooks
 
     def is_handoff_blocked(self) -> bool:
-        """Return whether a handoff is due but the CLI cannot be stopped between turns."""
+        """Return whether a handoff is due, but the CLI cannot be stopped between turns."""
         return self._brake is None and window_rule.is_handoff_due(
             self._read_usage(), self._agent.threshold
         )
@@ -71,12 +74,11 @@ class WindowGauge:
         self._write_rule()
 
     def opened(self, seen: SessionOpened) -> None:
-        """Use the window of the model that the CLI reports before its first request."""
+        """Look up the window size of the model that the CLI reports when it starts."""
         learnt = self.windows.get(seen.model)
         is_held = self._brake and self._brake.models and self._agent.threshold is not None
         if is_held and seen.model and not learnt:
-            # The model is new. Ask the CLI for its window size in a thread, because that takes
-            # about a second.
+            # This model is new. Ask the CLI in a thread, because that takes about a second.
             self._measuring = Thread(target=self._update_limits, daemon=True)
             self._measuring.start()
         self._window = learnt or seen.window
@@ -92,7 +94,7 @@ class WindowGauge:
             self._write_rule()
 
     def ask(self) -> None:
-        """Request a stop at the next turn boundary, no matter how full the window is."""
+        """Request a stop after the current turn, regardless of window usage."""
         self._is_asked = True
         self._write_rule()
 
@@ -111,7 +113,7 @@ class WindowGauge:
         return f"its window is {percent:.0f} % full: stopped; a fresh session continues"
 
     def take(self) -> bool:
-        """Accept the hook's stop; return False if the hook has cancelled it meanwhile."""
+        """Accept the hook's stop. Return False if the hook has cancelled it."""
         try:
             self._mark.rename(self._taken)
         except FileNotFoundError:
@@ -119,23 +121,23 @@ class WindowGauge:
         return True
 
     def read_interrupting_request(self) -> str:
-        """Return the full text of the request that the stop interrupted, or "" if unknown."""
+        """Return the full text of the interrupted user request, or "" if unknown."""
         if self._brake is None:
             return ""
         _, _, payload = (durable_files.read_bytes(self._taken) or b"").partition(b"\n")
         try:
             prompt = msgspec.json.decode(payload, type=dict[str, Any]).get("prompt")
         except msgspec.DecodeError:
-            return ""  # the prompt is too long for the hook to store
+            return ""  # the prompt was too long for the hook to save
         return prompt if isinstance(prompt, str) else ""
 
     def cancel_stop(self) -> None:
-        """Cancel a stop that came too early; the hook stops the CLI at a later turn boundary."""
+        """Cancel a premature stop. The hook stops the CLI after a later turn instead."""
         for path in (self._mark, self._taken):
             path.unlink(missing_ok=True)
 
     def has_running_subagent(self, session: str) -> bool:
-        """Return whether a running subagent would be cut off by ending the launch."""
+        """Return whether ending the launch would interrupt a running subagent."""
         markers = [marker.encode() for marker in self._brake.beside] if self._brake else []
         subagents = self._agent.harness.asides(self._transcript, session)
         if not markers or not self._transcript or subagents is None:
@@ -146,7 +148,7 @@ class WindowGauge:
             )
             if is_new and subagents.sign in transcript_files.read_first_line(path):
                 begins, *ends = map(transcript_files.read_tail(path).rfind, markers)
-                # A finished subagent's transcript ends with an end marker.
+                # A finished subagent's transcript ends with a marker.
                 if max(ends) <= begins or max(ends) < 0:
                     return True
         return False
@@ -156,7 +158,7 @@ class WindowGauge:
             path.unlink(missing_ok=True)
 
     def trigger(self, launch: str, cycle: int, session: str) -> events.HandoffTriggered:
-        """Return the event that records why the launch was stopped."""
+        """Return the event that records why the launch was stopped for a handoff."""
         reading, first = self._read_stop_usage() or self._read_usage(), self._first_turn()
         return events.HandoffTriggered(
             ts=self._ports.clock(),
@@ -172,7 +174,7 @@ class WindowGauge:
         )
 
     def _read_stop_usage(self) -> WindowUsage | None:
-        """Return the usage at which the hook stopped the CLI; None if a handoff was requested."""
+        """Return the usage at which the hook stopped the CLI, or None for a requested handoff."""
         if self._brake is None:
             return None
         head, _, _ = (durable_files.read_bytes(self._taken) or b"").partition(b"\n")
@@ -180,13 +182,13 @@ class WindowGauge:
         used, size = (int(word) if word.isdecimal() else 0 for word in (*numbers, "0", "0")[:2])
         if not used:
             return None
-        # If transcript lines name the model, the last usage has the window size of that model.
+        # Transcripts that name the model also provide its window size.
         last = self._read_usage() if self._brake.models else None
         window, known = (last.window, last.known) if last else (self._window, self._known)
         return WindowUsage(used, size or window, "reported" if size else known)
 
     def measure(self, launch: str, before: WindowFill) -> events.WindowMeasured | None:
-        """Return an event if the window usage changed by at least one percent, or None."""
+        """Return an event if the window usage changed by a percent or more, else None."""
         reading = self._read_usage()
         if reading is None:
             return None
@@ -223,9 +225,9 @@ class WindowGauge:
             self._agent.threshold,
             self.windows,
             window=self._window,
-            # Needed to distinguish the session's transcript from those of its subagents.
+            # This distinguishes the session's transcript from those of its subagents.
             transcript=self._transcript,
-            asked=self._is_asked,
+            at_once=self._is_asked,
         )
         if rule == self._written:
             return

@@ -1,7 +1,7 @@
-"""Write a checkpoint of a stopped session, so that a fresh session can continue from it.
+"""Write a checkpoint of a stopped session for the next session to continue from.
 
-The log records that a session was stopped. The checkpoint counts as missing until one follows that
-event, so a crash in between only means that the work is repeated.
+The log records each stop. Until a checkpoint follows the stop in the log, it counts as missing and
+is written again. A crash therefore costs only some repeated work.
 """
 
 import msgspec
@@ -30,10 +30,10 @@ class CheckpointWriter:
         self._agent, self._ports, self._ending = agent, world, ending
 
     def write(self, launch: str, last: LaunchRecord) -> None:
-        """Write the checkpoint of the stopped session. `last` is the session's last launch.
+        """Write a checkpoint for the stopped session. `last` is the session's last launch.
 
-        Only the session's own turns are read. Earlier unfinished work is in the checkpoint that the
-        session started from, and is carried over.
+        Only the session's own turns are read. Earlier unfinished work is carried over from the
+        checkpoint that the session started from.
 
         Raises:
             OverBudgetError: The turns exceed the summarizer's input cap.
@@ -62,7 +62,7 @@ class CheckpointWriter:
         self._ports.tell(HandoffReport(result.how, result.words))
 
     def _make_summary(self, turns: list[Turn], known: KnownWork) -> tuple[SummaryResult, str]:
-        """Return the summary; if it had to be mechanical, also return the summarizer's error."""
+        """Return the summary, and the summarizer's error if no model could write it."""
         try:
             return self._ending.checkpointer().make("checkpoint", turns, known), ""
         except (OverBudgetError, StoppedError, StoreError):

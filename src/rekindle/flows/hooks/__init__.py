@@ -1,1 +1,1 @@
-"""Install, check and export the hooks of an agent CLI."""
+"""Install, check and export an agent CLI's hooks."""

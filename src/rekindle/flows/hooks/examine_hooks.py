@@ -1,4 +1,4 @@
-"""Check whether Rekindle's hooks are installed in a settings file and can run."""
+"""Check that Rekindle's hooks are installed in a settings file and can run."""
 
 import os
 import shlex
@@ -45,9 +45,9 @@ def examine_hooks(place: HookLocation) -> HookReport:
     how = ["--harness", place.harness.NAME, "--for", place.level]
     repair_command = shlex.join(["rekindle", "hooks", "install", *how, *_find_agents(installed)])
     problems = tuple(dict.fromkeys(_find_problems(installed)))
-    wanted = hook_settings.list_wanted(place.harness.hooks([], supervised=False))
+    entries = hook_settings.list_wanted(place.harness.hooks([], supervised=False))
     present = [(hook.event, hook.matcher) for hook in installed]
-    missing = [event for event, matcher, _ in wanted if (event, matcher) not in present]
+    missing = [event for event, matcher, _ in entries if (event, matcher) not in present]
     if missing:
         problems = (f"there is no hook for {', '.join(dict.fromkeys(missing))}", *problems)
     elif len(present) > len(set(present)):
@@ -60,13 +60,13 @@ def examine_hooks(place: HookLocation) -> HookReport:
 
 
 def _make_installation(place: HookLocation, text: str) -> HookInstallation:
-    """Return the files that the CLI checks before it runs a hook."""
+    """Return the installed files that the CLI checks before it runs a hook."""
     deciding = {}
     for name in place.files.deciding:
         with suppress(StoreError):
             data = durable_files.read_bytes(Path(os.path.realpath(place.own / name)))
             deciding[name] = (data or b"").decode("utf-8", "replace")
-    if place.files.comments:  # ignore settings that are commented out
+    if place.files.comments:  # skip settings that are commented out
         text = json_edit.blank_comments(text)
         deciding = {name: json_edit.blank_comments(content) for name, content in deciding.items()}
     folder = os.path.realpath(place.folder) if place.folder else ""

@@ -1,4 +1,4 @@
-"""Export the hooks as a package that a CLI can install without edits to its settings."""
+"""Export the hooks as a package that a CLI can install without editing its settings."""
 
 import sys
 from pathlib import Path
@@ -18,11 +18,11 @@ _DESCRIPTION = (
 
 
 _PACKED = ("hooks.json", "hooks/hooks.json")
-"""Possible paths of the hooks file in a package, for all CLIs."""
+"""Paths where a package may have its hooks file, for all CLIs."""
 
 
 def export_hooks(harness: Harness, folder: Path) -> list[Path]:
-    """Write the package, and return its files; the hooks find their agent when they run."""
+    """Write the package and return its files. The hooks find their agent at run time."""
     files = harness.HOOK_FILES
     if files is None:
         raise UsageError(f"{harness.NAME} has no hooks", hint="`rekindle run` does not need hooks")
@@ -31,34 +31,34 @@ def export_hooks(harness: Harness, folder: Path) -> list[Path]:
     hooks = harness.hooks(
         [python, "-I", "-S", str(hook_program.find_hook_path())], supervised=False
     )
-    wanted: dict[Path, bytes] = {
+    contents: dict[Path, bytes] = {
         folder / files.packed: json_codec.encode_pretty({"hooks": hooks}, "hooks.json"),
     }
     if files.package:
         about = {"name": "rekindle", "version": __version__, "description": _DESCRIPTION}
-        wanted[folder / files.package] = json_codec.encode_pretty(about, files.package)
+        contents[folder / files.package] = json_codec.encode_pretty(about, files.package)
     packed = _find_packed(folder)
     if others := packed - {harness.NAME}:
         raise UsageError(
             f"{to_one_line(str(folder))} already contains the hooks for {min(others)}",
             hint="choose a separate folder: each package is for one CLI",
         )
-    taken = [path for path in wanted if path.exists()]
-    if taken and not packed:
+    existing = [path for path in contents if path.exists()]
+    if existing and not packed:
         raise UsageError(
-            f"{to_one_line(str(taken[0]))} already exists and was not made by Rekindle",
+            f"{to_one_line(str(existing[0]))} already exists and was not made by Rekindle",
             hint="choose an empty folder, and pass it to the CLI afterwards",
         )
     hook_program.provide_program()
-    for path, data in wanted.items():
+    for path, data in contents.items():
         with translate_os_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
         durable_files.replace_file(path, data, mode=_MODE)
-    return list(wanted)
+    return list(contents)
 
 
 def _find_packed(folder: Path) -> set[str]:
-    """Return the harnesses for which the folder contains packaged hooks."""
+    """Return the names of the CLIs whose hooks the folder already contains."""
     names = set()
     for path in (folder / name for name in _PACKED):
         try:

@@ -1,4 +1,4 @@
-"""Find the settings files where a CLI looks for hooks, by level and folder."""
+"""Find the settings files in which a CLI looks for hooks."""
 
 import os
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ HOOK_LEVELS: tuple[HookLevel, ...] = get_args(HookLevel)
 
 
 class HookLocation(msgspec.Struct, frozen=True):
-    """A settings file, and the folder with Rekindle's record of its installed hooks."""
+    """A settings file, and the folder that records the hooks installed in it."""
 
     harness: Harness
     level: HookLevel
@@ -27,19 +27,20 @@ class HookLocation(msgspec.Struct, frozen=True):
     settings: Path
     home: Path
     own: Path
-    """The CLI's configuration folder, which holds the user's own settings."""
+    """The CLI's configuration folder, with the user's own settings."""
     folder: Path | None = None
-    """The folder whose sessions use these settings; None if all folders do."""
+    """Folder whose sessions use these settings; None for all folders."""
 
     @property
     def record(self) -> Path:
-        # A user may have several configuration folders, and a project may have several agents.
+        # Include both in the name: a user can have several configuration folders, and a project can
+        # have several agents.
         if self.level == "user":
             name = json_codec.hash_bytes(os.fsencode(self.settings))[:12]
         else:
             name = f"{self.harness.NAME}-{self.level}"
             if self.folder and self.folder.resolve() != self.home.parent.resolve():
-                # The path is relative, because a project may be moved.
+                # Use a relative path, because the project may be moved.
                 below = os.path.relpath(self.folder, self.home.parent)
                 name += f"-{json_codec.hash_bytes(os.fsencode(below))[:12]}"
         return self.home / f"hooks-{name}.json"
@@ -50,21 +51,20 @@ class HookLocation(msgspec.Struct, frozen=True):
 
     @property
     def target(self) -> Path:
-        """Return the actual settings file, with links resolved."""
-        # Path.resolve() would raise an error if the links form a loop.
+        """The actual settings file, with links resolved."""
+        # Path.resolve() fails if links form a loop.
         return Path(os.path.realpath(self.settings))
 
     @property
     def is_outside(self) -> bool:
-        """Return whether the project's settings file is a link to a file outside the project."""
+        """Whether the project's settings file is a link to a file outside the project."""
         return self.level != "user" and self.root_of(self.target) is None
 
     def root_of(self, target: Path) -> Path | None:
-        """Return the folder of the project or agent that contains the settings file, or None.
+        """Return the project or agent folder that contains the settings file, or None.
 
-        An agent or a cloned repository can create a link to a file elsewhere. None means that the
-        file is outside these folders, or that it holds the user's own settings, which may be a link
-        to any file.
+        A link created by an agent or a cloned repository may point anywhere. None means that the
+        file is outside these folders, or is the user's own settings file, which may be any link.
         """
         if self.level == "user":
             return None
@@ -74,7 +74,7 @@ class HookLocation(msgspec.Struct, frozen=True):
 
 
 def list_levels(harness: Harness) -> tuple[HookLevel, ...]:
-    """Return the settings levels of a CLI, starting with the one that affects the fewest people."""
+    """Return a CLI's settings levels, starting with the narrowest."""
     return tuple(level for level in HOOK_LEVELS if getattr(harness.HOOK_FILES, level, None))
 
 
@@ -98,7 +98,7 @@ def locate_hooks(
     environment: Mapping[str, str],
     folder: Path | None = None,
 ) -> HookLocation:
-    """Return the settings file for a level; `folder` is the agent's own folder, if it has one."""
+    """Return the settings file for a level. `folder` is the agent's own folder, if any."""
     files = harness.HOOK_FILES
     if files is None:
         raise _make_no_hooks_error(harness)
@@ -106,12 +106,10 @@ def locate_hooks(
     if not name:
         hint = f"use --for with one of: {', '.join(list_levels(harness))}"
         raise UsageError(f"{harness.NAME} has no {level} hooks", hint=hint)
-    moved, above = environment.get(files.moved_by), environment.get(files.home_moved_by)
-    own = Path(moved) if moved else Path(above or Path.home()) / files.folder
-    own = own.absolute()
+    own = Path(files.find_own_folder(environment, str(Path.home()))).absolute()
     if level == "user":
         data = environment.get("XDG_DATA_HOME", "")
-        # The XDG specification says to ignore relative paths.
+        # The XDG specification says that relative paths must be ignored.
         home = Path(data) if data.startswith("/") else Path.home() / ".local/share"
         return HookLocation(harness, level, files, own / name, home / "rekindle", own)
     if project is None:

@@ -1,10 +1,9 @@
 """Install and remove Rekindle's hooks in a CLI's settings files.
 
-For each settings file, a record holds its previous text and the hash of the text that Rekindle
-wrote. If the file still has that hash, uninstalling restores the previous bytes. If the file was
-changed since, only Rekindle's entries are removed. A project's record is in its `.rekindle` folder,
-where an agent can write, so the recorded text is used only if it equals the current file without
-Rekindle's entries.
+For each settings file, Rekindle records the previous text and a hash of the text that it wrote. If
+the file still has that hash, uninstalling restores the previous bytes. Otherwise only Rekindle's
+entries are removed. A project's record is in its `.rekindle` folder, where an agent can write, so
+the recorded text is used only if it equals the current file without Rekindle's entries.
 """
 
 import json
@@ -33,10 +32,10 @@ class _InstallRecord(msgspec.Struct, frozen=True):
     before: str
     existed: bool
     written: str
-    """Hash of the settings file as written by Rekindle."""
+    """Hash of the settings file as Rekindle wrote it."""
     made_folder: bool
     folder: str = ""
-    """The agent's folder relative to the project; empty if it is the project or outside it."""
+    """Agent's folder relative to the project; empty if it is the project or outside it."""
     v: int = _SCHEMA
 
 
@@ -87,9 +86,10 @@ def install_hooks(
 
 
 def list_recorded_folders(project: Path) -> list[Path]:
-    """Return the folders in the project with recorded hooks, even if `dir:` has changed since.
+    """Return the folders in the project that have recorded hooks.
 
-    An agent can write the records, so paths outside the project are ignored.
+    This includes folders used before `dir:` was changed. Paths outside the project are ignored,
+    because an agent can edit the records.
     """
     folders = []
     with translate_os_errors(project / agent_folder.REKINDLE_FOLDER):
@@ -104,7 +104,7 @@ def list_recorded_folders(project: Path) -> list[Path]:
 
 
 def _make_relative(place: HookLocation) -> str:
-    """Return the settings folder relative to the project, or "" if it is not inside the project."""
+    """Return the settings folder relative to the project, or "" if it is outside."""
     project = place.home.parent.resolve()
     folder = place.folder.resolve() if place.folder else project
     if folder == project or not folder.is_relative_to(project):
@@ -116,8 +116,8 @@ def _refuse_other(
     place: HookLocation, installed: list[InstalledHook], others: Collection[Path]
 ) -> None:
     named = {hook.command.folder for hook in installed}
-    if taken := [other for other in others if str(other) in named]:
-        name = taken[0].name
+    if other_agents := [other for other in others if str(other) in named]:
+        name = other_agents[0].name
         raise UsageError(
             f"{place.shown} already has the hooks of agent {name}",
             hint="give each agent its own folder (`dir:` in rekindle.yaml), or first run `rekindle "
@@ -126,7 +126,7 @@ def _refuse_other(
 
 
 def is_installed(place: HookLocation) -> bool:
-    """Return whether the file contains Rekindle's hooks, or a record says that it does."""
+    """Return whether the file contains Rekindle's hooks, or a record exists for it."""
     return (
         bool(settings_file.find_installed(place, settings_file.read_settings(place)[0]))
         or place.record.exists()
@@ -134,7 +134,7 @@ def is_installed(place: HookLocation) -> bool:
 
 
 def uninstall_hooks(place: HookLocation) -> HookChanges:
-    """Remove the hooks, keeping everything else in the file, including later changes."""
+    """Remove the hooks and keep everything else in the file, including later changes."""
     if not is_installed(place):
         return HookChanges(settings_changed=False)
     with settings_file.hold_lock(place):
@@ -161,7 +161,7 @@ def uninstall_hooks(place: HookLocation) -> HookChanges:
 
 
 def _build_hooks(place: HookLocation, folder: Path | None) -> HookEntries:
-    # The link is not resolved, because Python recognizes a virtual environment by the link's path.
+    # Do not resolve links: Python finds its virtual environment by the link's path.
     python = Path(sys.executable).absolute() if sys.executable else None
     words = [str(python), str(hook_program.find_hook_path()), str(folder or "")]
     if python is None or not python.is_file():
@@ -180,16 +180,16 @@ def _build_hooks(place: HookLocation, folder: Path | None) -> HookEntries:
 
 
 def _are_installed(installed: list[InstalledHook], hooks: HookEntries) -> bool:
-    """Return whether exactly these hooks are installed, ignoring those of other tools."""
+    """Return whether exactly these hooks are installed, ignoring other tools' hooks."""
     present = [(hook.event, hook.matcher, hook.hook) for hook in installed]
-    wanted = hook_settings.list_wanted(hooks)
-    return len(present) == len(wanted) and all(hook in present for hook in wanted)
+    expected = hook_settings.list_wanted(hooks)
+    return len(present) == len(expected) and all(hook in present for hook in expected)
 
 
 def _restore_text(
     place: HookLocation, text: str, current: bytes | None, record: _InstallRecord | None
 ) -> str:
-    """Return the settings without Rekindle's hooks: the recorded text if valid, else the file's."""
+    """Return the settings without Rekindle's hooks, from the record if it can be trusted."""
     before = record.before if record else ""
     comments = place.files.comments
     without = hook_settings.remove_hooks(text, place.shown, before, comments=comments)
@@ -198,7 +198,7 @@ def _restore_text(
 
 
 def _says_same(place: HookLocation, text: str, other: str) -> bool:
-    """Return whether two settings texts differ only in formatting."""
+    """Return whether two settings files differ only in formatting."""
     values = []
     for each in (text, other):
         bare = json_edit.blank_comments(each) if place.files.comments else each
@@ -220,4 +220,4 @@ def _decode_record(data: bytes | None, name: str) -> _InstallRecord | None:
         json_codec.decode_object(data, name, schema=_SCHEMA)
         return msgspec.json.decode(data, type=_InstallRecord)
     except (DocumentError, msgspec.MsgspecError):
-        return None  # Rekindle's entries can be recognized without a record
+        return None  # Rekindle's entries are recognizable even without a record

@@ -1,4 +1,4 @@
-"""Read, write and remove a CLI's settings file, without following links in a project."""
+"""Read, write and remove a CLI's settings file without following links in a project."""
 
 import os
 import shlex
@@ -25,7 +25,7 @@ _SHARED_FOLDER_MODE = 0o755
 
 
 def read_settings(place: HookLocation) -> tuple[str, bytes | None]:
-    """Return a settings file as text and as bytes; the bytes are None if the file is missing."""
+    """Return a settings file as text and bytes. The bytes are None if there is no file."""
     data = durable_files.read_bytes(place.target)
     try:
         return (data or b"").decode(), data
@@ -65,7 +65,7 @@ def write_settings(place: HookLocation, data: bytes) -> None:
     with translate_os_errors(target):
         mode = target.stat().st_mode & 0o777 if target.exists() else new
         if target.exists() and not os.access(target, os.W_OK):
-            # The folder's permissions allow replacing the file, but its owner made it read-only.
+            # The folder would allow replacing the file, but the owner made the file read-only.
             raise StoreError(
                 str(target), "is read-only", hint=f"chmod u+w {shlex.quote(str(target))}"
             )
@@ -73,7 +73,7 @@ def write_settings(place: HookLocation, data: bytes) -> None:
 
 
 def make_settings_folder(place: HookLocation) -> bool:
-    """Create the settings folder if it is missing, and return whether it was missing."""
+    """Create the settings folder if it is missing. Return whether it was missing."""
     folder = place.settings.parent
     with translate_os_errors(folder):
         if folder.is_dir():
@@ -92,12 +92,12 @@ def remove_settings(place: HookLocation, *, made_folder: bool) -> None:
     durable_files.remove_file(target, root=root)
     durable_files.sync_folder(target.parent)
     if made_folder:
-        with suppress(OSError):  # the folder contains other files now
+        with suppress(OSError):  # the folder contains other files by now
             place.settings.parent.rmdir()
 
 
 def _find_target(place: HookLocation) -> tuple[Path, Path | None]:
-    """Return the file to write, and the folder inside which links are refused."""
+    """Return the file to write, and the folder in which links are not allowed."""
     target = place.target
     root = place.root_of(target)
     if root is None and place.level != "user":

@@ -1,1 +1,1 @@
-"""Start one process of a session and follow it until it exits."""
+"""Start one process for a session and follow it until it exits."""

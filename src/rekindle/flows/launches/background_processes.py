@@ -1,7 +1,7 @@
-"""Track an agent's background processes: record them while the agent runs, then end or keep them.
+"""Record an agent's background processes while it runs, then end them or keep them running.
 
-The record is outside the workspace, because the supervisor ends the processes listed in it, and the
-agent must not be able to change the list.
+The record is stored outside the workspace. The supervisor ends every process in the record, so the
+agent must not be able to edit the record.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ from rekindle.thresholds.supervision import BACKGROUND_COMMAND_CHARACTERS, BACKG
 def end_all_processes(
     project: Path, agent: str, processes: Processes, attempts: LaunchRecords, *, patience: float
 ) -> None:
-    """End the leftover and kept processes of an agent without a supervisor."""
+    """End all processes left running or kept by an agent that has no supervisor."""
     record = background_file.read_background(project, agent)
     for mark, launch in attempts.items():
         if not launch.exit:
@@ -42,7 +42,7 @@ def _end_lost_launch(
     *,
     patience: float,
 ) -> SweptProcesses:
-    """End the processes of a launch whose exit was not recorded by a supervisor."""
+    """End the processes of a launch that has no recorded exit."""
     is_recorded = record.launch == mark
     recorded = [
         process.process for process in record.processes if is_recorded and not process.is_kept
@@ -58,7 +58,7 @@ def _end_lost_launch(
 
 
 class BackgroundProcesses:
-    """The background processes of one agent, as recorded by its supervisor."""
+    """Tracks one agent's background processes."""
 
     def __init__(self, agent: AgentSpec, world: SupervisorPorts) -> None:
         self._agent, self._ports = agent.name, world
@@ -69,7 +69,7 @@ class BackgroundProcesses:
         self._has_reported = False
 
     def watch(self, origin: LaunchStarted, program: int) -> Callable[[], None]:
-        """Record the launch's program, and return a function to call regularly while it runs."""
+        """Record the launch's main process, and return a callback to run periodically."""
         identity = self._ports.processes.identify(program)
         self._keep_record(self._make_record(self._list_kept(), origin.launch, identity))
         self._looked = self._ports.elapsed()
@@ -98,10 +98,10 @@ class BackgroundProcesses:
 
     def settle(self, mark: str, *, boot: str, uptime: float) -> SweptProcesses:
         """End the processes of a launch whose supervisor is no longer running."""
-        # Some kept processes with this mark may not be recorded yet.
+        # Some of this launch's kept processes may not be recorded yet.
         self._record_current(mark, boot, uptime, before=self._record.processes)
-        # The agent itself may be one of these processes. It was told to exit when its supervisor
-        # died, and may still be writing its transcript.
+        # The agent itself may still be running. It received a signal when its supervisor died, and
+        # needs time to finish writing its transcript.
         swept = _end_lost_launch(
             self._ports.processes, self._record, mark, boot, uptime, patience=STOP_SECONDS
         )
@@ -109,7 +109,7 @@ class BackgroundProcesses:
         return swept
 
     def end_kept_processes(self) -> SweptProcesses:
-        """End the kept processes, because the run is over or was stopped."""
+        """End the kept processes after the run ends or is stopped."""
         kept = [process.process for process in self._list_kept()]
         if not kept:
             return SweptProcesses()
@@ -118,13 +118,13 @@ class BackgroundProcesses:
         return swept
 
     def list_ended_commands(self, swept: SweptProcesses) -> tuple[str, ...]:
-        """Return the ended commands that the next session should be told about."""
+        """Return the commands that were ended, to list them in the next session's prompt."""
         return tuple(map(self._describe_command, swept.commands[:BACKGROUND_COMMANDS]))
 
     def _record_current(
         self, mark: str, boot: str, uptime: float, before: tuple[RecordedProcess, ...] = ()
     ) -> None:
-        """Record the launch's background processes, those in `before` and the kept ones."""
+        """Record the background processes that are running now, plus `before` and the kept ones."""
         program = self._record.program if self._record.launch == mark else ""
         running = self._ports.processes.background(mark, boot=boot, uptime=uptime, program=program)
         since = {process.process: process.since for process in self._record.processes}
@@ -154,7 +154,7 @@ class BackgroundProcesses:
         return to_one_line(self._ports.store.redaction.text(command), BACKGROUND_COMMAND_CHARACTERS)
 
     def _keep_record(self, record: BackgroundRecord) -> None:
-        """Write the record if it changed; for most agents it is always empty and never written."""
+        """Write the record if it changed. Most agents never need a file."""
         is_empty = not (self._record.processes or record.processes or self._always_records)
         before, self._record = self._record, record
         if is_empty or record == before:
@@ -162,7 +162,7 @@ class BackgroundProcesses:
         try:
             self._ports.store.write_background_record(self._agent, record)
         except RekindleError as error:
-            # Continue, because the record matters only if the supervisor is killed.
+            # Keep going: the record is needed only if the supervisor is killed.
             if not self._has_reported:
                 self._has_reported = True
                 self._ports.tell(TroubleReport(str(error)))

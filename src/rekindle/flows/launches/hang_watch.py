@@ -1,4 +1,4 @@
-"""Detect a hanging process by its lack of output and its use of processor and disk."""
+"""Detect a hung process: one that prints nothing and uses no CPU or disk."""
 
 import msgspec
 
@@ -35,15 +35,13 @@ class HangWatch:
         self._is_excused = False
 
     def note_activity(self, now: float) -> None:
-        """Record a sign of life of the process."""
         self._sign_at = self._active_at = now
         self._noticed = ""
 
     def check(self, now: float, transcript: str, *, is_ending: bool) -> LaunchExit | None:
-        """Return why the process must end (it hangs or has finished), or None.
+        """Return an exit if the process hangs or has finished, or None.
 
-        Nothing is checked until the next check is due. A hang is recorded, and the operator is
-        notified.
+        Do nothing until the next check is due. Record a hang in the log and notify the operator.
         """
         settings = self._ports.settings.runtime.watch
         since = now - self._checked_at
@@ -55,12 +53,12 @@ class HangWatch:
             self._transcript_size = size
             self.note_activity(now)
         if self._agent.stays:
-            return None  # the person at the terminal may be thinking
+            return None  # the user may just be thinking
         signs = self._collect_signs(now, since)
         was_excused, self._is_excused = self._is_excused, hang.is_excused(signs)
         if was_excused and not self._is_excused and not signs.finished:
-            # The process was just continued, or its call just returned, so it had no time for
-            # output.
+            # The process was just resumed, or its tool call just returned. Give it time to print
+            # something.
             self.note_activity(now)
             signs = msgspec.structs.replace(signs, silent=0.0)
         judgement = hang.judge_silence(signs, settings)
@@ -113,7 +111,7 @@ class HangWatch:
                 signs,
                 stopped=vitals.stopped,
                 children=vitals.tools,
-                # The totals fall when a tool process exits, which is also a sign of life.
+                # Totals drop when a tool process exits. That counts as activity too.
                 children_work=abs(vitals.tools_cpu_seconds - before.tools_cpu_seconds) > share
                 or abs(vitals.tools_moved_bytes - before.tools_moved_bytes) > most,
                 works=vitals.cpu_seconds - before.cpu_seconds > share

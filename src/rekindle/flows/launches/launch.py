@@ -1,4 +1,4 @@
-"""Start one process of a session, follow it until it exits, and classify the exit."""
+"""Start one process for a session, follow it until it exits, and classify the exit."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,6 +21,8 @@ from rekindle.flows.launches.output_transcript import OutputTranscriber
 from rekindle.flows.launches.process_follower import ProcessFollower
 from rekindle.flows.launches.process_output import ProcessOutput
 from rekindle.flows.launches.progress_bounds import ProgressGuard
+from rekindle.flows.launches.refused_hosts import record_refused_host
+from rekindle.flows.launches.sandboxed_start import start_program
 from rekindle.flows.launches.spend_meter import SpendMeter
 from rekindle.flows.supervisor_ports import AgentSpec, SupervisorPorts
 from rekindle.flows.transcripts import transcript_files
@@ -33,7 +35,7 @@ from rekindle.system.processes import program_search
 
 
 class Launch:
-    """One launch of an agent; every process that it starts inherits its mark."""
+    """One launch of an agent. All processes started by the launch inherit its mark."""
 
     def __init__(
         self,
@@ -45,14 +47,13 @@ class Launch:
         *,
         windows: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
-        """Prepare a launch. `windows` holds the known context-window sizes by model, in tokens."""
+        """Prepare a launch. `windows` maps models to their context-window sizes in tokens."""
         self.mark = mark
         self._agent = agent
         self._ports = world
         self.start = start
         self._folder = world.store.folder(agent.name)
-        # Build the command before anything is recorded, so that a command refused by the harness
-        # does not count as a launch.
+        # Build the command first: if the harness rejects it, no launch must be recorded.
         self._scratch = Path(agent.scratch or self._folder.run)
         self._command = agent.harness.command(
             msgspec.structs.replace(
@@ -66,19 +67,19 @@ class Launch:
         )
         self.watched = ProcessOutput()
         self._transcribe: OutputTranscriber | None = None
-        """Writes the transcript of a program without hooks; None for other programs."""
+        """Transcript writer for programs without hooks; None for other programs."""
         self.meter = SpendMeter(spent or RunSpending(), agent.prices, start.usd_left)
         self.gauge = WindowGauge(agent, world, mark, windows)
         self.code: int | None = None
         self.seconds = 0.0
         self._idle, self._is_bounded = IdleWork(), False
         self.stretch = ("", 0.0)
-        """Commit and Unix time since which no progress was seen."""
+        """Commit and Unix time of the last progress or, without any, of the launch's start."""
         self.fruitless: float | None = None
         """Seconds from the last progress to the end of the launch; None if there was none."""
 
     def bound(self, idle: IdleWork, *, lifted: bool) -> None:
-        """Limit the work without progress, to which `idle` adds that of earlier launches."""
+        """Limit the work done without progress. `idle` is the total from earlier launches."""
         self._idle, self._is_bounded = idle, not lifted
 
     def run(
@@ -87,13 +88,14 @@ class Launch:
         origin: LaunchStarted,
         background: BackgroundProcesses | None = None,
     ) -> LaunchExit:
-        """Start the process, follow it, and return how it exited.
+        """Start the process, follow it until it exits, and return the exit.
 
-        `origin` is the log event of the launch. `background` records the processes left running.
+        `origin` is the event that recorded the launch. `background` tracks the processes that the
+        agent leaves running.
         """
         began = self._ports.elapsed()
         self.stretch = (origin.head, origin.ts.timestamp())
-        self._folder.brakes(self._agent.scratch).forget()
+        self._folder.brakes(self._agent.scratch, self._agent.marks).forget()
         self.gauge.begin()
         return self._start_and_follow(prompt, origin, began, background)
 
@@ -138,7 +140,7 @@ class Launch:
         return self._classify_end(child, follow)
 
     def last_sign(self) -> Heartbeat | None:
-        """Return a sign of life for the last output of a program without hooks, or None."""
+        """For a program without hooks, return a heartbeat for its last output, or None."""
         return self._transcribe.sign(is_last=True) if self._transcribe else None
 
     def _classify_end(self, child: ProcessHandle, follow: ProcessFollower) -> LaunchExit:
@@ -157,8 +159,7 @@ class Launch:
                 interactive=self.start.interactive,
             )
         )
-        # The reason for ending the process takes precedence, unless the process had already
-        # finished.
+        # If Rekindle ended the process, report its reason, unless the process had already finished.
         was_done = exited.kind == "clean" and not follow.was_stopped
         if ending is not None and ending.kind != "clean" and not was_done:
             exited = ending
@@ -168,9 +169,10 @@ class Launch:
         )
 
     def usage(self) -> WindowUsage | None:
-        """Return the last known usage, from the output stream or else from the transcript.
+        """Return the most recent window usage.
 
-        For a program that reports neither, the usage is estimated from its input and output.
+        It comes from the output stream if possible, otherwise from the transcript. For programs
+        without hooks, it is estimated.
         """
         if self.watched.usage is not None:
             return self.watched.usage
@@ -180,7 +182,7 @@ class Launch:
         return self._agent.harness.usage(tail, {}) if tail else None
 
     def transcript(self) -> str:
-        """Return the path of the session's transcript as reported by its hooks, or ""."""
+        """Return the path of the session's transcript, or "" if no hook has reported it yet."""
         lives = self._ports.store.read(self._agent.name).projection.lives
         life = lives.get(self.start.session or self.watched.opened)
         return life.transcript if life is not None else ""
@@ -200,12 +202,17 @@ class Launch:
         environment = {**self._agent.environment, **command.environment, **own}
         argv = command.argv
         if not self._agent.program:
-            # Ignore programs inside the workspace.
+            # Never run a program from inside the workspace.
             argv = program_search.resolve_command(argv, environment.get("PATH"))
-        return self._ports.processes.start(
+        return start_program(
+            self._ports.processes,
+            self._agent,
             argv,
-            # A CLI would interpret a prompt that starts with a slash as a command.
+            # The CLI would treat a leading slash as a command.
             prompt=f"\n{prompt}" if prompt.startswith("/") else prompt,
             environment=environment,
-            folder=self._agent.folder,
+            on_refused=self._record_refused,
         )
+
+    def _record_refused(self, host: str) -> None:
+        record_refused_host(self._ports, self._agent.name, self.mark, host)

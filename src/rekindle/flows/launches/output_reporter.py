@@ -1,4 +1,4 @@
-"""Report a launch's output as it arrives, without secrets and without refused calls."""
+"""Report a launch's output as it arrives, with secrets redacted and refused calls left out."""
 
 import msgspec
 
@@ -19,19 +19,20 @@ from rekindle.thresholds.texts import ABOUT_CHARACTERS
 
 
 class OutputReporter:
-    """Reports the output of one launch to the supervisor's screen and log."""
+    """Reports one launch's output to the terminal and the supervisor's log."""
 
     def __init__(self, agent: AgentSpec, world: SupervisorPorts, watched: ProcessOutput) -> None:
         self._agent, self._ports, self._watched = agent, world, watched
         self._calls: dict[str, ToolCallStarted] = {}
-        """Tool calls that have started but are not reported yet."""
+        """Tool calls that have started but have not been reported yet."""
         self._called_at = 0.0
         self._refused: set[str] = set()
 
     def report(self, item: OutputItem) -> None:
-        """Report an item of output; hold back a tool call that may still be refused.
+        """Report an item of output.
 
-        Refusals arrive at once, so a call that takes longer is reported while it is running.
+        A tool call is held back briefly, because the CLI may still refuse it. Refusals arrive
+        immediately, so a call that takes longer can be reported while it is still running.
         """
         seen = self._redact(item)
         match seen:
@@ -49,27 +50,27 @@ class OutputReporter:
                     words = f"{call.tool} {call.about}"
                     self._watched.reported_refusals.append(words)
                     self._ports.tell(RefusedCallReport(words))
-                return  # calls that are no longer held are reported when the launch ends
+                return  # refusals of other calls are reported when the launch ends
             case AssistantText() | WarningReport() | FinalReport():
-                self.report_calls()  # keep the order of events
+                self.report_calls()  # preserve the order of events
             case _:
                 pass
         self._ports.tell(seen)
 
     def report_running_calls(self, now: float) -> None:
-        """Report the calls that have been running too long to have been refused."""
+        """Report the held calls once it is too late for the CLI to refuse them."""
         if now - self._called_at > CALL_HELD_SECONDS:
             self.report_calls()
 
     def report_calls(self) -> None:
-        """Report the started calls that were not refused."""
+        """Report the held calls that were not refused."""
         for call in self._calls.values():
             if call.call not in self._refused:
                 self._ports.tell(call)
         self._calls.clear()
 
     def _redact(self, seen: OutputItem) -> OutputItem:
-        """Return the item without secrets, because it is shown to people and stored in logs."""
+        """Redact secrets, because reports are displayed and written to logs."""
         redacted = self._ports.store.redaction.text
         match seen:
             case AssistantText() | WarningReport():

@@ -1,7 +1,7 @@
-"""Write the transcript of a program that has no hooks, from its prompt and its output.
+"""Build a transcript from the prompt and output of a program without hooks.
 
-The turns are written directly to the agent's archive, normalized and redacted; there is no other
-copy on disk. The output is also the program's only sign of life.
+Turns are redacted and written directly to the agent's archive, so no unredacted copy is ever on
+disk. The output also serves as the program's only sign of life.
 """
 
 from collections import deque
@@ -26,11 +26,11 @@ from rekindle.thresholds.storage import (
 from rekindle.thresholds.texts import TRANSCRIBED_TURN_CHARACTERS
 
 _BEGIN, _END = "-----BEGIN ", "-----END "
-LEFT_OUT = "Rekindle left out the output between here and the last lines."
+LEFT_OUT = "Rekindle omitted the output between this point and the last lines."
 
 
 class OutputTranscriber:
-    """Archives the output of one launch, turn by turn."""
+    """Archives one launch's output, turn by turn."""
 
     def __init__(self, agent: AgentSpec, world: SupervisorPorts, session: str, prompt: str) -> None:
         self._agent, self._ports = agent, world
@@ -44,10 +44,10 @@ class OutputTranscriber:
         self._written_at = self._shown_at = world.elapsed()
         self._has_part = False
         self._is_shown = False
-        """Whether readers can see all of the output so far."""
+        """Whether all output so far is visible to readers."""
         self._has_failed = False
         self._printed_at: datetime | None = None
-        """Time of the last output not yet recorded in the log as a sign of life; None if all is."""
+        """Time of the last output that has no heartbeat in the log yet, or None."""
         self._signed_at = world.elapsed()
         is_wanted = world.settings.runtime.archive.transcripts
         self._is_kept = is_wanted and bool(STABLE_ID.match(session))
@@ -58,7 +58,6 @@ class OutputTranscriber:
         return self._kept.size >= TRANSCRIBED_BYTES
 
     def take(self, seen: OutputItem) -> None:
-        """Add one item of output."""
         match seen:
             case AssistantText():
                 line = seen.text
@@ -73,7 +72,7 @@ class OutputTranscriber:
             self.show()
 
     def show(self) -> None:
-        """Show pending output to readers, at most once per second, and archive it when due."""
+        """Publish pending output at most once per second, and archive it when due."""
         now = self._ports.elapsed()
         if now - self._written_at >= TRANSCRIBED_EVERY_SECONDS:
             self.write()
@@ -91,7 +90,7 @@ class OutputTranscriber:
             self._archive.note(shown, is_durable=False)
 
     def sign(self, *, is_last: bool = False) -> Heartbeat | None:
-        """Return a sign of life for the log if there was new output and one is due, or None."""
+        """Return a heartbeat for new output if one is due, or None."""
         now = self._ports.elapsed()
         is_due = is_last or now - self._signed_at >= TRANSCRIBED_EVERY_SECONDS
         if self._printed_at is None or not is_due:
@@ -112,7 +111,7 @@ class OutputTranscriber:
             self.write()
 
     def write(self, *, is_last: bool = False) -> None:
-        """Archive the pending turns; an error is reported, but does not end the agent's work."""
+        """Archive the pending turns. A failure is reported, but does not stop the agent."""
         self._written_at = self._ports.elapsed()
         if not self._is_kept or (self._is_full and not is_last):
             return
@@ -135,7 +134,7 @@ class OutputTranscriber:
                 )
 
     def _begin_part(self) -> None:
-        """Start a new part of the transcript if an earlier launch of the session wrote one."""
+        """Start a new part of the transcript if an earlier launch already wrote one."""
         if not self._has_part:
             before = self._archive.find(self._kept.session)
             part = before.part + 1 if before else 0
@@ -143,7 +142,10 @@ class OutputTranscriber:
             self._has_part = True
 
     def _is_inside_key(self) -> bool:
-        """Return whether the pending lines end inside a private key, which is redacted whole."""
+        """Return whether the pending text ends in the middle of a private key.
+
+        A key can only be redacted as a whole.
+        """
         if self._size >= 2 * TRANSCRIBED_TURN_CHARACTERS:
             return False
         text = "\n".join(self._lines)

@@ -62,16 +62,16 @@ class ProcessFollower:
     ) -> None:
         """Follow the process `child`.
 
-        If `fruitless` is given, end the process when it works too long without progress.
+        With `fruitless`, end the process if it works too long without progress.
         """
         self.fruitless, self._on_tick, self._transcribe = fruitless, on_tick, transcribe
         self._origin, self._agent, self._ports, self._child = origin, agent, world, child
         self._watched, self._meter, self._gauge = watched, meter, gauge
         self.ending: LaunchExit | None = None
-        """Why the process was asked to exit; None if it was not asked."""
+        """Reason why Rekindle is ending the process, or None."""
         self.was_stopped = False
-        """Whether the hook stopped the process between two turns, so that a clean exit does not
-        mean that the work is finished.
+        """Whether the hook stopped the process between turns. If so, a clean exit does not mean
+        that the work is finished.
         """
         self._is_end_requested = False
         self._asked_at = 0.0
@@ -82,7 +82,7 @@ class ProcessFollower:
         self._transcript = ""
         self._heard: object = None
         self._noted_turns = 0
-        """Number of turns whose spending is recorded in the log."""
+        """Number of turns whose cost is already in the log."""
         if origin.resumes:
             life = world.store.read(agent.name).projection.lives.get(origin.session)
             self._transcript = life.transcript if life is not None else ""
@@ -95,8 +95,8 @@ class ProcessFollower:
     def follow_to_end(self) -> None:
         waits = self._gauge.can_stop and not self._gauge.stops_itself
         tick = HELD_TICK_SECONDS if waits and not self._agent.stays else TICK_SECONDS
-        # Always close the stream. Otherwise a traceback would keep a reference to the process,
-        # which would keep the person's terminal.
+        # Close the stream explicitly. Otherwise a traceback could keep the process, and with it the
+        # user's terminal, alive.
         with closing(self._child.follow(tick)) as lines:
             self._follow_lines(lines)
         self._reporter.report_calls()
@@ -128,9 +128,9 @@ class ProcessFollower:
             self._enforce_budget()
 
     def _handle_brake(self) -> None:
-        """End a process that its hook stopped, unless the process exits by itself.
+        """End a process that its hook stopped, unless it exits on its own.
 
-        A process with background work would wait for that work and then start another turn.
+        A process with background tasks would otherwise wait for them and start another turn.
         """
         if self.ending is None and self._gauge.has_stopped():
             if self._gauge.has_running_subagent(self._origin.session or self._watched.opened):
@@ -145,7 +145,7 @@ class ProcessFollower:
         if self.was_stopped and self._watched.finished and self._gauge.is_kept:
             self._child.kill()
             return
-        # Most CLIs exit sooner by themselves than when asked to, so ask only after a while.
+        # Most CLIs exit faster on their own than after a signal, so wait before sending one.
         is_late = self._ports.elapsed() - self._asked_at > LEAVING_SECONDS
         if self.was_stopped and self._watched.finished and is_late and not self._is_end_requested:
             self._request_end()
@@ -166,29 +166,32 @@ class ProcessFollower:
             self._meter.take(UsageReport(usage, turn="all input and output"))
 
     def _postpone_stop(self, now: float) -> None:
-        """Cancel the stop if the process began another turn, so that its calls are not cut off.
+        """Cancel the stop if the process has started another turn.
 
-        Output just after the stop may still belong to the previous turn, because the output is read
-        with a delay.
+        Output that arrives right after the stop may still belong to the previous turn, because the
+        stream lags behind.
         """
         if now - self._asked_at > STREAM_LAG_SECONDS and not self._is_end_requested:
             self._gauge.cancel_stop()
             self.ending, self.was_stopped = None, False
 
     def _check_folder(self) -> None:
-        """End the process if its folder is missing or replaced, as another may be started."""
+        """End the process if the agent's folder was removed or replaced.
+
+        Another supervisor may start the same agent in the new folder.
+        """
         try:
             self._ports.store.check_supervision(self._agent.name)
         except FolderLostError as error:
             self._end_process(LaunchExit("interrupted", str(error)))
         except StoreError as error:
-            self._report_trouble(error)  # the disk may work again at the next tick
+            self._report_trouble(error)  # the disk may recover before the next tick
 
     def _obey_commands(self) -> None:
-        """End the process if a signal or a command in the log asks for it."""
+        """End the process if a signal or an operator command requests it."""
         times = self._ports.interrupted()
         if times and self.ending is None:
-            # The sender of the signal may have recorded a reason in the log.
+            # The log may contain the command that explains the signal.
             self._read_run()
         if self._run.desired == "stopped" or (times and self._ports.by_hand()):
             self._end_process(LaunchExit("interrupted", "stopped by the operator"))
@@ -205,7 +208,7 @@ class ProcessFollower:
             self._request_end()
 
     def _end_process(self, why: LaunchExit, *, gently: bool = False) -> None:
-        """End the process; with `gently`, first give it time to exit by itself."""
+        """End the process. With `gently`, first give it time to exit on its own."""
         if self.ending is None:
             self.ending = why
             self._asked_at = self._ports.elapsed()
@@ -218,7 +221,7 @@ class ProcessFollower:
         self._child.ask_to_end()
 
     def _enforce_budget(self) -> None:
-        """End the process if a cap is reached; the check runs between turns."""
+        """Between two turns, end the process if it has reached a cap."""
         if self._watched.calls or self._watched.finished:
             return
         if self.fruitless is not None and self.ending is None:
@@ -233,13 +236,13 @@ class ProcessFollower:
             self._end_process(LaunchExit("interrupted", words))
 
     def _fold_interval(self) -> float:
-        """Return the seconds between two folds; short until a hook has reported the transcript."""
+        """Return the seconds between two folds: fewer until the transcript's path is known."""
         is_blind = self._agent.budget is not None and self._agent.harness.CAN.hooks
         is_blind = is_blind or self._gauge.needs_transcript
         return TICK_SECONDS if is_blind and not self._transcript else self._ports.fold_every
 
     def _fold_inbox(self, now: float) -> None:
-        """Fold the hooks' reports into the log; a full disk must not end the agent's work."""
+        """Fold hook records into the log. A full disk must not stop the agent."""
         try:
             with self._ports.store.writer(self._agent.name) as writer:
                 writer.fold()
@@ -253,7 +256,7 @@ class ProcessFollower:
             return
         except RekindleError as error:
             self._report_trouble(error)
-            self._read_run()  # the operator's commands apply even if they cannot be folded
+            self._read_run()  # operator commands take effect even if the log is not writable
             return
         self._run = projection.run
         life = projection.lives.get(self._origin.session or self._watched.opened)
@@ -276,7 +279,10 @@ class ProcessFollower:
             self._ports.tell(TroubleReport(str(error)))
 
     def _check_handoff_request(self, known: Projection) -> None:
-        """Request a handoff if the operator asked for one, or report that it is not possible."""
+        """Ask the hook for a handoff if one is needed, or report that it is impossible.
+
+        A handoff is needed if the operator requested it, or if the window is nearly full.
+        """
         is_asked = known.handoff_asked > self._origin.seq
         if self._is_handoff_requested or not (is_asked or self._gauge.is_handoff_blocked()):
             return
@@ -299,7 +305,7 @@ class ProcessFollower:
         known: Projection,
         append: Callable[[events.SpendRecorded | events.WindowMeasured], object],
     ) -> None:
-        """Record the spending and window usage regularly, in case the supervisor is killed."""
+        """Record spending and window usage, so that they survive if the supervisor is killed."""
         spent, before = self._meter.spent(), known.run.run_spending()
         is_new = self._meter.turns != self._noted_turns
         if not is_new and not budget.is_worth_recording(before, spent, self._agent.budget):

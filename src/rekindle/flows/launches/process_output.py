@@ -1,4 +1,4 @@
-"""Collect the output of a process."""
+"""Collect what a process has printed so far."""
 
 from collections import deque
 
@@ -20,7 +20,7 @@ from rekindle.thresholds.supervision import REFUSED_KEPT, TELLING_KEPT
 
 
 class ProcessOutput:
-    """The output of a process so far."""
+    """Everything that a process has reported in its output so far."""
 
     def __init__(self) -> None:
         self.opened = ""
@@ -30,22 +30,22 @@ class ProcessOutput:
         self.last: deque[SpokenItem] = deque(maxlen=TELLING_KEPT)
         self.usage: WindowUsage | None = None
         self.estimated_tokens = 0
-        """Estimated number of input and output tokens, for a program that reports no usage."""
+        """Estimated input and output tokens, for programs that do not report usage."""
         self.calls: dict[str, float] = {}
-        """Start time of each running tool call, by its id."""
+        """Start time of each running tool call, by call id."""
         self.refused_calls: list[RefusedCall] = []
-        """The first tool calls that the CLI refused, up to a maximum number."""
+        """Tool calls that the CLI refused, up to a maximum number."""
         self.reported_refusals: list[str] = []
-        """Descriptions of the refused calls that were reported while the process was running."""
+        """Descriptions of refused calls that were already reported during the launch."""
         self.transcript_began = 0
-        """Size of a resumed session's transcript when the process started, in bytes."""
+        """Size in bytes of a resumed session's transcript when the process started."""
         self._begun: dict[str, ToolCallStarted] = {}
-        """The most recent tool calls, by id."""
+        """Most recent tool calls, by call id."""
         self._turn = ""
         self._turn_calls: set[str] = set()
-        """Ids of running calls whose turn was reported."""
+        """Ids of the running calls that belong to the last reported turn."""
         self._earlier_turn_calls: set[str] = set()
-        """Ids of calls that were running one turn ago, if turns are read from the transcript."""
+        """Ids of the calls that were running one turn earlier; used only with transcripts."""
 
     def take(self, seen: OutputItem, now: float) -> None:
         if isinstance(seen, SpokenItem):
@@ -91,10 +91,10 @@ class ProcessOutput:
             self.refused_calls.append(refused)
 
     def _begin_turn(self, turn: str) -> None:
-        """Close the calls of earlier turns, because the model already has their results.
+        """Close the calls from earlier turns, because the model already has their results.
 
-        Otherwise a call whose end was never reported would seem to run forever. Calls since the
-        last report may belong to the same turn, because a turn may be reported in several parts.
+        Without this, a call whose end was never reported would appear to run forever. One turn may
+        be reported in several parts, so only calls from other turns are closed.
         """
         if not turn or turn != self._turn:
             for call in self._turn_calls:
@@ -102,10 +102,10 @@ class ProcessOutput:
         self._turn, self._turn_calls = turn, set(self.calls)
 
     def end_earlier_calls(self) -> None:
-        """Close the calls that were running two turns ago, because the model has their results.
+        """Close the calls that were already running two turns ago.
 
-        This is for turns read from the transcript. The output stream may be one turn ahead of the
-        transcript, so a call that was running at the last turn may belong to the current one.
+        This applies to turns read from the transcript. The output stream can be one turn ahead of
+        the transcript, so newer calls may belong to the current turn.
         """
         for call in self._earlier_turn_calls:
             self.calls.pop(call, None)

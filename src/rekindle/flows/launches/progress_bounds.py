@@ -1,4 +1,4 @@
-"""Check whether a running launch exceeds the limits on work without progress."""
+"""Check whether a running launch exceeds its limits on work without progress."""
 
 import msgspec
 
@@ -9,34 +9,34 @@ from rekindle.policy.progress.work_progress import find_progress
 
 
 class ProgressGuard:
-    """Checks the folder for progress only when a limit is reached, because git is slow."""
+    """Checks for progress only after a limit is reached, because running git is slow."""
 
     def __init__(
         self, world: SupervisorPorts, before: IdleWork, stretch: tuple[str, float]
     ) -> None:
-        """Create a guard. `before` is the work without progress in earlier launches."""
+        """Create a guard. `before` is the work that earlier launches did without progress."""
         self._ports, self._idle = world, before
         self._before = list(before.signs)
         self._since, self._usd = world.elapsed(), 0.0
         self.has_progressed = False
         self.stretch = stretch
-        """Commit and Unix time since which no progress was seen."""
+        """Commit and Unix time of the last progress or, without any, of the launch's start."""
 
     def seconds(self) -> float | None:
         """Return the seconds since the last progress, or None if there was no progress."""
         return self._ports.elapsed() - self._since if self.has_progressed else None
 
     def reached(self, usd: float, *, billed: bool | None) -> str:
-        """Return a description of the limit that was reached without progress, or "".
+        """Return a description of the limit that was exceeded without progress, or "".
 
-        `usd` is the cost of the launch so far, in dollars.
+        `usd` is what the launch has cost so far, in dollars.
         """
         bounds = self._ports.settings.runtime.progress
         idle_work = self._idle
         if billed is not None:
             idle_work = msgspec.structs.replace(idle_work, billed=billed)
         seconds = self._ports.elapsed() - self._since
-        # Launches are counted only when they end.
+        # A launch is counted when it ends.
         idle_work = msgspec.structs.replace(idle_work, launches=0)
         words = idle.find_reached_bound(idle_work, bounds, seconds=seconds, usd=usd - self._usd)
         if not words:

@@ -1,4 +1,4 @@
-"""Find the tool calls that a launch's CLI refused, and build events and exits from them."""
+"""Find the tool calls that the CLI refused, and build events and exits from them."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -18,15 +18,15 @@ from rekindle.thresholds.texts import ABOUT_CHARACTERS
 
 
 class RefusedCalls(msgspec.Struct, frozen=True):
-    """The tool calls of a launch that the CLI refused."""
+    """Tool calls that the CLI refused during a launch."""
 
     missing: tuple[RefusedCall, ...] = ()
-    """Refused calls that a person may want to permit."""
+    """Refused calls that the operator may want to allow."""
     denied: tuple[RefusedCall, ...] = ()
-    """Calls refused because of the persona's `deny` or the protection of Rekindle's files."""
+    """Calls refused by the persona's `deny` rules or because they write to protected files."""
 
     def record(self, launch: events.LaunchEnded, before: int) -> Iterator[events.CallRefused]:
-        """Yield the events for the refused calls, which follow the end of the launch in the log."""
+        """Yield an event for each refused call, to be appended after the launch's end."""
         calls = [(call, False) for call in self.missing] + [(call, True) for call in self.denied]
         for number, (call, denied) in enumerate(calls, before + 1):
             yield events.CallRefused(
@@ -42,16 +42,16 @@ class RefusedCalls(msgspec.Struct, frozen=True):
 
 
 def find_refused_calls(agent: AgentSpec, launch: Launch, redaction: Redaction) -> RefusedCalls:
-    """Return the refused calls of a launch, redacted.
+    """Return a launch's refused calls, redacted.
 
-    The calls are redacted before truncating, because a truncated secret would not be recognized. An
-    agent in a terminal has no refused calls, because its CLI asks the person.
+    Redaction comes before truncation, because a truncated secret may not be recognized. An agent in
+    a terminal has no refused calls: its CLI asks the user instead.
     """
     if agent.stays:
         return RefusedCalls()
     calls = list(launch.watched.refused_calls)
     if path := launch.transcript():
-        # A resumed session's transcript includes the calls of earlier launches.
+        # A resumed session's transcript includes calls from earlier launches.
         added = max(0, transcript_files.read_size(path) - launch.watched.transcript_began)
         data = transcript_files.read_tail(path)[-added:] if added else b""
         calls += agent.harness.refused_calls(data.split(b"\n"))
@@ -72,7 +72,7 @@ def _shorten(agent: AgentSpec, call: RefusedCall) -> RefusedCall:
 
 
 def _is_denied(agent: AgentSpec, call: RefusedCall) -> bool:
-    """Return whether the persona denies the call, or the call would write a protected path."""
+    """Return whether the call matches a `deny` rule or writes to a protected path."""
     permissions = agent.persona.permissions
     rules = (permissions.deny if permissions else None) or ()
     if is_denied(rules, call, agent.folder, agent.environment.get("HOME", "")):
@@ -87,7 +87,7 @@ def _is_in(path: str, folder: str) -> bool:
 
 
 def make_refused_exit(agent: AgentSpec, refused: Sequence[RefusedCall]) -> LaunchExit:
-    """Return the exit of a launch that lacked a permission, naming the setting to add."""
+    """Return an exit that explains which permission was missing and how to add it."""
     first = refused[0]
     more = f", and {len(refused) - 1} more" if len(refused) > 1 else ""
     call = to_one_line(f"{first.tool} {first.about}", ABOUT_CHARACTERS)
@@ -98,5 +98,5 @@ def make_refused_exit(agent: AgentSpec, refused: Sequence[RefusedCall]) -> Launc
         for refused_call in refused
     ]
     helps = explain_permit(agent.persona_name, agent.persona, rules, agent.harness.NAME)
-    words = f"{call}{more}: refused, no permission, and no progress without it"
+    words = f"{call}{more}: refused, no permission, and no progress was made"
     return LaunchExit("no-permission", f"{words}; {helps}")

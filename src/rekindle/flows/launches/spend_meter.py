@@ -1,4 +1,4 @@
-"""Track what the current launch costs, and add it to what the run has already spent."""
+"""Track the cost of a running launch, and add it to the run's total."""
 
 from collections.abc import Mapping, Sequence
 
@@ -14,7 +14,7 @@ from rekindle.policy.supervision.budget import RunSpending
 
 
 class SpendMeter:
-    """Counts turns as they are reported, so that caps apply while the launch is running."""
+    """Counts turns as they are reported, so that caps apply during a launch."""
 
     def __init__(
         self, before: RunSpending, prices: Mapping[str, ModelPrice], usd_left: float | None = None
@@ -28,10 +28,9 @@ class SpendMeter:
         self._given: WindowUsage | None = None
 
     def count_given(self, tokens: int) -> None:
-        """Count the prompt of a program that reports no turns, by its estimated number of tokens.
+        """Count the prompt of a program that does not report its turns.
 
-        The estimate counts until the program prints something, and is never a reason to end a
-        running program.
+        This estimate is used until the program prints something, and never ends a running program.
         """
         self._given = WindowUsage(tokens, None, "estimated")
 
@@ -40,8 +39,8 @@ class SpendMeter:
             case UsageReport():
                 self._turns[seen.turn or str(len(self._turns))] = seen.usage
             case FinalReport():
-                # A program may report its total several times; each total includes the earlier
-                # ones.
+                # A program may report its total more than once, and each total includes the
+                # previous one.
                 if seen.usd is not None:
                     self._told = max(self._told or 0.0, seen.usd)
                 self._counted = max(self._counted, seen.tokens or 0)
@@ -53,13 +52,14 @@ class SpendMeter:
         return len(self._turns)
 
     def spent(self, *, ended: bool = False) -> RunSpending:
-        """Return the run's spending; a launch that `ended` without a price counts as unpriced.
+        """Return the run's spending, including this launch.
 
-        A CLI that reports its cost only at the end may be killed before that. Until then, its cost
-        is estimated from its tokens, up to its remaining budget, so that a launch that dies early
-        still counts towards a cap.
+        Some CLIs report their cost only when they exit, and may be killed before that. Until then
+        the cost is estimated from the tokens, up to the remaining budget, so that such a launch
+        still counts towards the cap. A launch that has `ended` without a known price counts as
+        unpriced.
         """
-        # Until a turn is reported, only the prompt counts.
+        # Before the first turn, only the prompt counts.
         turns = list(self._turns.values()) or ([self._given] if self._given else [])
         usd = self._find_cost(turns)
         guess = self._guess_remaining_cost(turns) if usd is None else 0.0
@@ -67,13 +67,13 @@ class SpendMeter:
         return self._make_spending(turns, usd or guess, self._before.unpriced + unpriced)
 
     def estimate(self) -> float:
-        """Return the cost of the launch so far in dollars; based on list prices if not reported."""
+        """Return the launch's cost so far in dollars, based on list prices if not reported."""
         turns = list(self._turns.values())
         usd = self._find_cost(turns)
         return _sum_list_prices(turns) if usd is None else usd
 
     def certain(self) -> RunSpending:
-        """Return the spending without estimates, because an estimate must not end a launch."""
+        """Return the spending without estimates. Only this may end a running launch."""
         turns = list(self._turns.values())
         return self._make_spending(turns, self._find_cost(turns) or 0.0, self._before.unpriced)
 

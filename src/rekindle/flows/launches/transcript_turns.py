@@ -1,4 +1,4 @@
-"""Count the turns of a launch from its transcript, if the CLI's output does not report them."""
+"""Count the turns in a transcript, for CLIs whose output does not report them."""
 
 import msgspec
 
@@ -13,15 +13,15 @@ class TranscriptTurns:
     def __init__(self, agent: AgentSpec, watched: ProcessOutput, meter: SpendMeter) -> None:
         self._agent, self._watched, self._meter = agent, watched, meter
         self._offset = 0
-        """Offset in the transcript, in bytes, up to which turns have been counted."""
+        """Offset in bytes up to which the transcript has been counted."""
 
     def skip_existing(self, transcript: str) -> None:
-        """Skip the turns of a resumed session that were counted in earlier launches."""
+        """Skip the turns of a resumed session that earlier launches have counted."""
         self._offset = transcript_files.read_size(transcript) if transcript else 0
         self._watched.transcript_began = self._offset
 
     def count(self, transcript: str) -> None:
-        """Count the new turns in the transcript if the output stream does not report them."""
+        """Count new turns in the transcript, unless the output stream reports them."""
         if self._watched.usage is not None or not transcript:
             return
         if transcript_files.read_size(transcript) <= self._offset:
@@ -34,7 +34,7 @@ class TranscriptTurns:
         if not turns:
             return
         self._watched.end_earlier_calls()
-        # The line with a turn may not name the model.
+        # A turn's line does not always contain the model's name.
         last = self._agent.harness.usage(transcript_files.read_tail(transcript), {})
         for used in turns:
             model = used.usage.model or (last.model if last else "")

@@ -1,1 +1,1 @@
-"""Ask the operator questions, stop agents on request, and read the rows shown on screen."""
+"""Ask the operator questions, stop agents, and read status rows."""

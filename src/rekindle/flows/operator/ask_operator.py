@@ -1,4 +1,4 @@
-"""Ask the operator an agent's questions, and apply default answers after their deadlines."""
+"""Ask the operator questions, and apply the default answers when they time out."""
 
 from collections.abc import Collection, Sequence
 
@@ -26,40 +26,45 @@ class QuestionAsker:
         self._agent, self._ports = agent, world
 
     def with_questions(
-        self, known: Projection, new: Sequence[events.AnyEvent]
+        self, projection: Projection, new: Sequence[events.AnyEvent]
     ) -> list[events.AnyEvent]:
         """Return the events, with a question after each event that needs a person."""
-        return questions.add_questions(known, new, self._make_question_terms())
+        return questions.add_questions(projection, new, self._make_question_terms())
 
     def ask_about_refused_calls(
-        self, known: Projection, refused: Sequence[RefusedCall], launch: str
+        self, projection: Projection, refused: Sequence[RefusedCall], launch: str
     ) -> list[events.QuestionAsked]:
-        """Return questions about the refused calls, and notify the operator of them."""
-        asked = questions.ask_about_calls(known, refused, launch, self._make_question_terms())
-        lines = [f"{_find_call(question)}\n→ {_find_command(question)}" for question in asked]
+        """Return questions about refused calls, and notify the operator."""
+        new_questions = questions.ask_about_calls(
+            projection, refused, launch, self._make_question_terms()
+        )
+        lines = [
+            f"{_find_call(question)}\n→ {_find_command(question)}" for question in new_questions
+        ]
         if lines:
-            # Reserve the number first, so that another question cannot get the same id after a
-            # crash.
-            self._ports.store.keep_question_number(self._agent.name, asked[-1].number)
+            # Reserve the number first, so that no other question gets the same id after a crash.
+            self._ports.store.keep_question_number(self._agent.name, new_questions[-1].number)
             self._ports.notify("permission", "\n".join(lines))
-        return asked
+        return new_questions
 
     def report_refused_calls(
         self,
         refused: Sequence[RefusedCall],
-        asked: Sequence[events.QuestionAsked],
-        told: Collection[str],
+        new_questions: Sequence[events.QuestionAsked],
+        reported_words: Collection[str],
     ) -> None:
-        """Report the refused calls that were not reported while the launch was running."""
-        commands = {_find_call(question): _find_command(question) for question in asked}
+        """Report the refused calls that were not already reported during the launch."""
+        commands = {_find_call(question): _find_command(question) for question in new_questions}
         for call in refused:
             words = f"{call.tool} {to_one_line(call.about, ABOUT_CHARACTERS)}"
             command = commands.pop(words, "")
-            if words not in told or command:
-                self._ports.tell(RefusedCallReport(words, command, is_repeated=words in told))
+            if words not in reported_words or command:
+                self._ports.tell(
+                    RefusedCallReport(words, command, is_repeated=words in reported_words)
+                )
 
     def ask_about_current_safe_mode(self) -> None:
-        """Ask for a decision about the current safe mode, unless a question is already open."""
+        """Ask what to do about safe mode, unless a question about it is already open."""
         if (
             questions.ask_about_safe_mode(self._read_projection(), self._make_question_terms())
             is None
@@ -67,29 +72,29 @@ class QuestionAsker:
             return
         with self._ports.store.writer(self._agent.name, wait=STOP_SECONDS) as writer:
             writer.fold()
-            if asked := questions.ask_about_safe_mode(
+            if question := questions.ask_about_safe_mode(
                 writer.projection, self._make_question_terms()
             ):
-                writer.append(asked)
+                writer.append(question)
 
     def apply_defaults(self) -> None:
-        """Record the default answer to each question whose deadline has passed."""
+        """Record the default answer to each question that has timed out."""
         if not answers.apply_defaults(self._read_projection(), self._ports.clock()):
             return
         with self._ports.store.writer(self._agent.name, wait=STOP_SECONDS) as writer:
             writer.fold()
-            # Check again while holding the lock, because an answer may have arrived in time.
+            # Check again under the lock, in case an answer has just arrived.
             writer.append(*answers.apply_defaults(writer.projection, self._ports.clock()))
 
     def continue_unasked(self) -> None:
-        """Record that nothing blocks the agent now, unless the question was answered meanwhile."""
+        """Record that nothing blocks the agent anymore, unless the question was just answered."""
         with self._ports.store.writer(self._agent.name, wait=STOP_SECONDS) as writer:
             writer.fold()
             if writer.projection.run.is_safe:
                 writer.append(events.RestartRequested(ts=self._ports.clock(), once=True))
 
     def answer_at_terminal(self) -> None:
-        """Record that the person at the terminal pressed Enter, if the question accepts Enter."""
+        """Record that the user pressed Enter, if that answers the question."""
         with self._ports.store.writer(self._agent.name, wait=STOP_SECONDS) as writer:
             writer.fold()
             projection, now = writer.projection, self._ports.clock()
@@ -101,15 +106,15 @@ class QuestionAsker:
             writer.append(msgspec.structs.replace(answer, by=by, host=here, origin="terminal"))
 
     def notify(self, what: StopReason) -> None:
-        """Notify the operator of the agent's state, with the text of its status row."""
+        """Notify the operator of the agent's state, using the text of its status row."""
         projection, now = self._read_projection(), self._ports.clock()
-        # This supervisor is still running, so the row depends only on recorded facts.
+        # The supervisor is running, so only recorded facts matter for this row.
         row = build_row(projection, RowInputs(now=now, budget=self._agent.budget))
         is_asked = questions.find_blocking_question(projection, now) is not None
         self._ports.notify(what, f"{row.reason}\n→ {row.next_step}" if is_asked else row.reason)
 
     def notify_wait(self, wait: events.WaitStarted) -> None:
-        """Notify the operator of a wait that is about to be recorded."""
+        """Notify the operator of a wait before the wait is recorded."""
         projection = self._read_projection()
         projection = fold_events(
             projection, [msgspec.structs.replace(wait, seq=projection.seq + 1)]
@@ -134,9 +139,11 @@ class QuestionAsker:
         )
 
 
-def _find_call(asked: events.QuestionAsked) -> str:
-    return asked.text.removeprefix(questions.REFUSED_CALL_PREFIX)
+def _find_call(question: events.QuestionAsked) -> str:
+    return question.text.removeprefix(questions.REFUSED_CALL_PREFIX)
 
 
-def _find_command(asked: events.QuestionAsked) -> str:
-    return render_command(answers.render_answer_command(asked), answers.list_other_answers(asked))
+def _find_command(question: events.QuestionAsked) -> str:
+    return render_command(
+        answers.render_answer_command(question), answers.list_other_answers(question)
+    )

@@ -1,4 +1,4 @@
-"""Read the status rows of agents from the store, reusing rows that have not changed."""
+"""Read agents' status rows, and reuse rows that have not changed."""
 
 from collections.abc import Callable, Mapping
 from datetime import datetime, tzinfo
@@ -16,19 +16,19 @@ from rekindle.stores.log.view import AgentView
 
 
 class RowReading(msgspec.Struct, frozen=True):
-    """The status row of an agent, and the data it was built from."""
+    """An agent's status row, and the data behind it."""
 
     row: AgentRow
     view: AgentView | None = None
-    """View of the agent's log; None if the agent was never started, or its files cannot be read."""
+    """View of the agent's log; None if it was never started or cannot be read."""
     owner: AgentOwner | None = None
     is_supervised: bool = False
     deadline: datetime | None = None
-    """Deadline of the agent's next question, after which the row changes although no file does."""
+    """Time at which the agent's next question times out, which also changes the row."""
 
 
 class RowReader:
-    """Reads the status rows of one project's agents."""
+    """Reads the status rows for one project's agents."""
 
     def __init__(
         self,
@@ -40,24 +40,23 @@ class RowReader:
         zone: tzinfo | None = None,
         is_alive: Callable[[str], bool] = lambda _: False,
     ) -> None:
-        """Create a reader; `is_alive` returns whether an open session's process is running."""
+        """Create a reader. `is_alive` returns whether a session's process is running."""
         self._store, self._agents, self._runtime = store, agents, runtime
         self._clock, self._zone, self._is_alive = clock, zone, is_alive
         self._made: dict[str, tuple[object, RowReading]] = {}
 
     def row(self, agent: str) -> AgentRow:
-        """Return the status row of an agent."""
         return self.read(agent).row
 
     def read(self, agent: str) -> RowReading:
-        """Return the row and data of an agent, or a `broken` row if its files cannot be read."""
+        """Return the row and its data, or a `broken` row if the files cannot be read."""
         harness = self._agents[agent].harness if agent in self._agents else ""
         if not self._store.exists(agent):
             return RowReading(build_new_row(agent, harness))
         try:
             is_supervised, now = self._store.is_supervised(agent), self._clock()
-            # Two changes are not visible in the files: loops become stale by date, and the process
-            # of a session that a person started may be killed.
+            # Two changes do not appear in the files: a loop becomes stale with time, and a process
+            # that the user started may be killed.
             key = (self._store.stamp(agent), is_supervised, now.date())
             made_for, before = self._made.get(agent, (None, None))
             is_by_hand = before and before.row.state == "running" and not is_supervised

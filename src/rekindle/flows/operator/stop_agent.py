@@ -1,4 +1,4 @@
-"""Stop an agent by recording the operator's command, or with a signal if that fails."""
+"""Stop an agent by recording a command or, if that fails, by sending a signal."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -12,7 +12,7 @@ from rekindle.stores.files.supervisor_locks import OuterLock
 
 
 class LockStopper:
-    """Stops an agent whose folder no longer exists, using the lock outside the folder."""
+    """Stops an agent whose folder is gone, using the lock outside the folder."""
 
     def __init__(self, lock: OuterLock, clock: Callable[[], datetime]) -> None:
         self._lock, self._clock = lock, clock
@@ -22,7 +22,7 @@ class LockStopper:
 
     def tell(self) -> None:
         self.was_running = self._lock.is_held()
-        with suppress(StoreError):  # the signal stops the agent in any case
+        with suppress(StoreError):  # the signal alone is enough to stop the agent
             self._lock.note_stop(policy.make_desired_event(RunState(), "stopped", self._clock()))
         self.has_ended()
 
@@ -37,9 +37,9 @@ class LockStopper:
 class AgentStopper:
     """Stops one agent on this host.
 
-    If nothing can be written (the disk is full, read-only or failing, or the folder is missing or
-    damaged), the stopper signals the process that holds the supervisor's lock. It also notes the
-    command outside the folder, so that the watchdog does not restart the agent.
+    If the folder cannot be written (disk full or failing, folder missing or damaged), the stopper
+    sends a signal to the process that holds the supervisor's lock. It also records the command
+    outside the folder, so that the watchdog does not restart the agent.
     """
 
     def __init__(self, store: FileStore, agent: str, clock: Callable[[], datetime]) -> None:
@@ -66,18 +66,18 @@ class AgentStopper:
             )
         except RekindleError as error:
             if isinstance(error, OwnershipError) and not self.was_running:
-                # Raised only after the local processes have ended: owner.json may be wrong, because
-                # the agent can write it.
+                # End local processes before raising this: owner.json may be wrong, because the
+                # agent can write it.
                 self._foreign = error
                 return
             self._is_command_unread = True
-            if not self._is_stopped():  # otherwise the command is stored, but not in the log yet
+            if not self._is_stopped():  # otherwise the command is in the inbox
                 self._unrecorded = error
                 self._note_stop(run)
         self.has_ended()
 
     def has_ended(self) -> bool:
-        """Return whether the supervisor has ended; send a signal if it cannot read the command."""
+        """Return whether the supervisor has exited. Send a signal if it cannot read the command."""
         if not self._is_supervised():
             return True
         is_unheard = self._is_command_unread or self._store.has_lost_folder(self._agent)
@@ -86,11 +86,11 @@ class AgentStopper:
         return False
 
     def kill(self) -> None:
-        """Kill a supervisor that has not exited in time, if it can be identified."""
+        """Kill a supervisor that has not exited in time, provided that it can be identified."""
         self.was_killed = self._store.kill_supervisor(self._agent)
 
     def require_stop_record(self) -> None:
-        """Check that the stop is recorded, after the agent has ended.
+        """Once the agent has ended, check that the stop is recorded.
 
         Raises:
           OwnershipError: The agent belongs to another host, which has to stop it.
@@ -109,19 +109,18 @@ class AgentStopper:
         try:
             return self._store.is_supervised(self._agent)
         except StoreError:
-            # The project's disk is failing, but a supervisor also holds the lock outside the
-            # project.
+            # The project's disk is failing, but a supervisor also holds a lock outside the project.
             return self._store.is_outer_lock_held(self._agent)
 
     def _is_stopped(self) -> bool:
-        """Return whether readers see the stop command, even if it is not in the log yet."""
+        """Return whether the stop command is recorded, at least in the inbox."""
         try:
             return self._store.read(self._agent).projection.run.desired == "stopped"
         except RekindleError:
             return False
 
     def _is_recorded(self) -> bool:
-        """Return whether the stop is in the log; the supervisor may have recorded it on exit."""
+        """Return whether the stop is in the log. The supervisor may have recorded it on exit."""
         try:
             return self._store.read(self._agent).committed.run.desired == "stopped"
         except RekindleError:

@@ -1,4 +1,4 @@
-"""Check for a stop request while waiting for a program's answer."""
+"""Check for stop requests while a program's answer is pending."""
 
 from collections.abc import Callable
 
@@ -8,7 +8,7 @@ from rekindle.stores.files import FileStore
 
 
 class StopCheck:
-    """Detects a stop signal at once, and a stop command in the store after a short delay."""
+    """Detects stop signals immediately, and stop commands after a short delay."""
 
     def __init__(
         self,

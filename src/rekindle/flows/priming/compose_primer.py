@@ -1,4 +1,4 @@
-"""Compose the primer for a session from the store."""
+"""Compose the primer for a new session."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -26,37 +26,41 @@ _CLAIMED = (
 def compose_primer(
     store: FileStore,
     agent: str,
-    seen: AgentView,
+    agent_view: AgentView,
     *,
     now: datetime,
     settings: Settings,
     rules: str = "",
     task: str = "",
     recovering: bool = False,
-    asked: str = "",
+    prompt: str = "",
     draft: str = "",
     converges: bool = False,
     session: str = "",
+    branch: str = "",
 ) -> Primer:
-    """Return the primer for a fresh session, with a notice if the last session was interrupted.
+    """Return the primer for a fresh session.
 
-    The notice names what the session was doing: the relay's Next Action, the last request, or the
-    agent's task. If `draft` is given, the session is asked to write the next relay to that path. A
-    checkpoint that belongs to one session is included only if that session is `session`.
+    If the last session was interrupted, a notice describes what it was doing: the relay's Next
+    Action, the last request, or the agent's task. With `draft`, the primer asks for the next relay
+    to be written to that path. A checkpoint made for a single session is included only if `session`
+    is that session. `branch` is that of the agent's own clone or work tree.
     """
-    whole = str(store.folder(agent).document("relay"))
+    relay_path = str(store.folder(agent).document("relay"))
     relay = read_relay(store, agent)
     cap = settings.runtime.relay.max_relay_tokens
-    opened = open_loops.list_open_loops(seen.projection.loops, now, settings.runtime.loops)
+    opened = open_loops.list_open_loops(agent_view.projection.loops, now, settings.runtime.loops)
     recovery = None
     if recovering:
-        doing = (relay.next_action if relay else None) or asked or task or "not known"
+        doing = (relay.next_action if relay else None) or prompt or task or "not known"
         recovery = LostSession(doing.strip(), len(opened))
-    committed, stall = seen.committed, settings.runtime.stall
+    committed, stall = agent_view.committed, settings.runtime.stall
     last, answers = committed.last_ended_cycle, committed.new_answers
-    checkpoint = _read_checkpoint(store, agent, seen, session)
+    checkpoint = _read_checkpoint(store, agent, agent_view, session)
     notices = [
+        primer.render_workspace(branch) if branch else "",
         _render_move(committed),
+        _render_rewind(committed),
         _render_ended(committed, checkpoint),
         stall_response.render_stall_notice(committed.ended, committed.run.intervened, stall),
         stall_response.render_until_failure(committed.ended),
@@ -72,8 +76,8 @@ def compose_primer(
         answer="\n".join(primer.render_answer(answer.asked, answer.text) for answer in answers),
         closing=primer.render_closing(draft, cap) if draft else "",
         rules=rules,
-        relay=trim.cut_for_primer(relay, cap, whole) if relay else None,
-        relay_path=whole,
+        relay=trim.cut_for_primer(relay, cap, relay_path) if relay else None,
+        relay_path=relay_path,
         checkpoint=checkpoint,
         brief=_decode_document(store.document(agent, "brief")),
         ledger=render_ledger(opened),
@@ -82,42 +86,49 @@ def compose_primer(
 
 
 def render_ledger(opened: Sequence[OpenLoop]) -> str:
-    """Return the open loops as a list, one per line."""
+    """Return the open loops, one per line."""
     return "\n".join(f"- {open_loops.render_loop_line(loop)}" for loop in opened)
 
 
-def _render_move(known: Projection) -> str:
-    """Return a notice for the first session after a move from another host, or ""."""
-    last = max((launch.seq for launch in known.attempts.values()), default=0)
-    moved = known.moved
+def _render_move(projection: Projection) -> str:
+    """Return a notice for the first session after a move to this host, or ""."""
+    last = max((launch.seq for launch in projection.attempts.values()), default=0)
+    moved = projection.moved
     is_new = moved.seq > last > 0 and bool(moved.previous)
     return primer.render_move(moved.host, moved.previous, moved.left) if is_new else ""
 
 
-def _render_ended(known: Projection, checkpoint: str) -> str:
-    """Return a notice about processes that ended with the last launch, or "" if not needed."""
-    last = sessions.find_newest_launch(known.attempts)
+def _render_rewind(known: Projection) -> str:
+    """Return a notice for the first session after the work tree was rewound, or ""."""
+    last = max((launch.seq for launch in known.attempts.values()), default=0)
+    rewound = known.rewound
+    is_new = rewound is not None and rewound.seq > last
+    return primer.render_rewind(rewound.snapshot, rewound.occasion) if rewound and is_new else ""
+
+
+def _render_ended(projection: Projection, checkpoint: str) -> str:
+    """Return a notice about processes that were ended with the last launch, or ""."""
+    last = sessions.find_newest_launch(projection.attempts)
     swept = last.swept if last is not None else ()
     return "" if render_ended_list(swept) in checkpoint else render_ended_notice(swept)
 
 
-def _render_stage(known: Projection, relay: Relay | None) -> str:
-    # Import the module here, because only converging agents need it.
+def _render_stage(projection: Projection, relay: Relay | None) -> str:
+    # Imported here, because only agents with `converge:` need it.
     from rekindle.policy.relay import convergence  # noqa: PLC0415
 
-    return convergence.render_stage_notice(known.ended, known.last_ended_cycle, relay)
+    return convergence.render_stage_notice(projection.ended, projection.last_ended_cycle, relay)
 
 
-def _read_checkpoint(store: FileStore, agent: str, seen: AgentView, session: str) -> str:
+def _read_checkpoint(store: FileStore, agent: str, agent_view: AgentView, session: str) -> str:
     """Return the checkpoint, or "" if it does not apply.
 
-    A checkpoint does not apply if a relay was committed or a cycle began after it, or if it belongs
-    to another session.
+    It does not apply after a later relay or cycle, or if it was made for another session.
     """
-    documents = seen.committed.documents
+    documents = agent_view.committed.documents
     checkpoint, relay = documents.get("checkpoint"), documents.get("relay")
     is_superseded = relay is not None and checkpoint is not None and relay.seq > checkpoint.seq
-    if checkpoint is None or is_superseded or checkpoint.seq < seen.committed.began.seq:
+    if checkpoint is None or is_superseded or checkpoint.seq < agent_view.committed.began.seq:
         return ""
     if checkpoint.session not in ("", session):
         return ""

@@ -1,4 +1,4 @@
-"""Prime a session with the state of the work after a person started it or the CLI compacted it."""
+"""Print the primer for sessions that the user starts or that the CLI compacts."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -19,23 +19,21 @@ from rekindle.thresholds.hook_limits import PRIME_LOCK_SECONDS
 
 
 class SessionPrimer(msgspec.Struct, frozen=True):
-    """Primes an agent's sessions."""
-
     agent: str
     store: FileStore
     settings: Settings
     clock: Callable[[], datetime]
     is_alive: Callable[[str], bool]
-    """Function that returns whether a process is still running."""
+    """Returns whether a process is still running."""
     rules: str = ""
     task: str = ""
 
     def prime(self, start: SessionStarted, say: Callable[[str], None]) -> None:
         """Print the primer for a session, unless it was already printed.
 
-        If two hooks report the same start, the agent's lock ensures that only the first is
-        answered. The primer is recorded only after it was printed. If the store cannot be written,
-        the primer is printed anyway: printing it twice is better than not at all.
+        If two hooks report the same start, the agent's lock lets only the first one print. The
+        primer is recorded after it is printed. If the log is not writable, the primer is printed
+        anyway: twice is better than never.
         """
         is_printed = False
         try:
@@ -43,9 +41,9 @@ class SessionPrimer(msgspec.Struct, frozen=True):
                 writer.fold()
                 if _was_primed(writer.projection.seen, start, writer.now()):
                     return
-                seen = self.store.read(self.agent)
-                lost = self._find_lost(start, seen)
-                text = self._render_text(start, seen, lost)
+                agent_view = self.store.read(self.agent)
+                lost = self._find_lost(start, agent_view)
+                text = self._render_text(start, agent_view, lost)
                 is_printed = True
                 say(text)
                 ts = writer.now()
@@ -56,63 +54,63 @@ class SessionPrimer(msgspec.Struct, frozen=True):
                     characters=len(text),
                     recovery=bool(lost),
                 )
-                # Record the lost sessions, so that no later session is told about them again.
+                # Record lost sessions now, so that no later session reports them again.
                 writer.append(
                     *(events.SessionLost(ts=ts, session=session) for session in lost), primer_event
                 )
                 writer.project()
         except RekindleError:
             if not is_printed:
-                seen = self.store.read(self.agent)
-                say(self._render_text(start, seen, self._find_lost(start, seen)))
+                agent_view = self.store.read(self.agent)
+                say(self._render_text(start, agent_view, self._find_lost(start, agent_view)))
 
-    def _find_lost(self, start: SessionStarted, seen: AgentView) -> list[str]:
-        """Return the sessions without a recorded end whose process is no longer running.
+    def _find_lost(self, start: SessionStarted, agent_view: AgentView) -> list[str]:
+        """Return sessions that have no recorded end even though their process is gone.
 
-        Only a new session looks for lost ones. A resumed, cleared, compacted or forked session
-        continues a session that is not lost.
+        This applies only to new sessions. A session that was resumed, cleared, compacted or forked
+        continues an earlier one, which is not lost.
         """
         if start.source != "startup":
             return []
         return [
             name
-            for name, life in sessions.select_unended_sessions(seen.projection.lives).items()
+            for name, life in sessions.select_unended_sessions(agent_view.projection.lives).items()
             if name != start.session and not self.is_alive(life.process)
         ]
 
-    def _render_text(self, start: SessionStarted, seen: AgentView, lost: list[str]) -> str:
-        lives = seen.projection.lives
+    def _render_text(self, start: SessionStarted, agent_view: AgentView, lost: list[str]) -> str:
+        lives = agent_view.projection.lives
         now = self.clock()
         primer = compose_primer(
             self.store,
             self.agent,
-            seen,
+            agent_view,
             now=now,
             settings=self.settings,
             rules=self.rules,
             recovering=bool(lost),
-            asked=next(
+            prompt=next(
                 (request.text for name in reversed(lost) if (request := lives[name].asked)), ""
             ),
             session=start.session,
         )
         if start.source == "compact":
             own = lives.get(start.session)
-            asked = own.asked.text if own is not None and own.asked is not None else ""
+            prompt = own.asked.text if own is not None and own.asked is not None else ""
             limits = self.settings.runtime.loops
-            resolved = open_loops.list_recently_resolved(seen.projection.loops, now, limits)
+            resolved = open_loops.list_recently_resolved(agent_view.projection.loops, now, limits)
             closed = "\n".join(f"- {item.id}: {item.reason}" for item in resolved)
             primer = msgspec.structs.replace(
                 primer, checkpoint=_render_done_work(primer.checkpoint)
             )
-            text = primers.render_reminder(primer, self.task if start.launch else asked, closed)
+            text = primers.render_reminder(primer, self.task if start.launch else prompt, closed)
         else:
             text = primers.render(primer, limit=HOOK_CHARACTERS)
         return primers.cut_text(text, HOOK_CHARACTERS, primer.relay_path)
 
 
 def _render_done_work(text: str) -> str:
-    """Return the completed work that a checkpoint lists; the primer covers the remaining work."""
+    """Return the finished work listed in a checkpoint. Everything else is already in the primer."""
     try:
         parsed = checkpoint.parse(text)
     except DocumentError:
@@ -125,8 +123,8 @@ def _render_done_work(text: str) -> str:
     return "\n\n".join(f"{section}:\n{parsed.content(section)}" for section in sections)
 
 
-def _was_primed(seen: dict[str, datetime], start: SessionStarted, now: datetime) -> bool:
-    given = seen.get(f"primer {start.session} {start.source}")
-    if given is None or start.source == "startup":
-        return given is not None  # each session starts up only once
-    return abs((now - given).total_seconds()) < SAME_START_SECONDS
+def _was_primed(reports: dict[str, datetime], start: SessionStarted, now: datetime) -> bool:
+    primed_at = reports.get(f"primer {start.session} {start.source}")
+    if primed_at is None or start.source == "startup":
+        return primed_at is not None  # a session starts only once
+    return abs((now - primed_at).total_seconds()) < SAME_START_SECONDS

@@ -1,7 +1,7 @@
 """Supervise an agent: keep it running until its work is done or a person is needed.
 
-The supervisor keeps all its state in the log, so a new supervisor makes the same decisions as one
-that was killed. It resumes the same waits, and the budget spent so far still counts.
+All state is in the log, so a new supervisor makes the same decisions as the one before it. It
+resumes the same wait, and the money spent so far still counts.
 """
 
 from contextlib import suppress
@@ -21,7 +21,7 @@ from rekindle.flows.supervisor_ports import (
     SupervisorPorts,
     TroubleReport,
 )
-from rekindle.policy.exits import reason_text, stop_reasons
+from rekindle.policy.exits import explain_reasons, stop_reasons
 from rekindle.policy.exits.restart import EnterSafeMode, StopRun, WaitUntil
 from rekindle.policy.exits.session_choice import ResumeSession, StartFresh, choose_session
 from rekindle.policy.exits.stop_reasons import REACTIONS, STOP_REASONS, Outcome, StopReason
@@ -36,17 +36,16 @@ from rekindle.policy.supervision.run_moves import CloseCycle, HandOff, Move, Run
 
 
 class RunResult(msgspec.Struct, frozen=True):
-    """The result of a run that ended or paused."""
+    """Result of a run that has ended or paused."""
 
     cycle: int
     outcome: Outcome | None
-    """How the run ended; None if nothing was started, because the operator wants the agent stopped.
-    """
+    """How the run ended; None if nothing was started because the agent should be stopped."""
     why: StopReason = "stopped"
     last: LaunchExit | None = None
     words: str = ""
     safe: str = ""
-    """Why the run ended in safe mode; empty if it ended otherwise."""
+    """Why the agent was in safe mode when the run ended; empty if it was not."""
 
 
 class Supervisor:
@@ -63,13 +62,13 @@ class Supervisor:
         unbounded: bool = False,
         ending: CycleEndPorts | None = None,
     ) -> None:
-        """Supervise `agent`; with `once`, end the run instead of waiting for anything.
+        """Supervise `agent`.
 
-        With `by_watchdog`, the supervisor obeys the last recorded command and does not record one.
-        `is_recorded` means that the caller has just recorded the operator's command; recording it
-        again here would override commands given while the supervisor was starting. With
-        `unbounded`, the agent is not paused for lack of progress. Without `ending`, no relay is
-        written at the end of a cycle.
+        `once` ends the run instead of waiting. `by_watchdog` obeys the last recorded command
+        without recording a new one. `is_recorded` says that the caller has just recorded the
+        operator's command; recording it again would override commands given during startup.
+        `unbounded` disables the pause for lack of progress. Without `ending`, cycles end without a
+        relay.
         """
         self._ports, self._ends = world, ending
         self._once, self._by_watchdog = once, by_watchdog
@@ -89,8 +88,7 @@ class Supervisor:
     def run(self) -> RunResult:
         with self._ports.store.supervising(self._agent.name):
             projection = self._log.known()
-            # Check while holding the lock, because a command may have arrived since the caller
-            # checked.
+            # Check under the lock, in case a command has arrived since the caller checked.
             if self._is_recorded and (
                 projection.run.desired != "running" or projection.run.is_over
             ):
@@ -113,10 +111,10 @@ class Supervisor:
                 return self._handle_interrupt()
 
     def _step_or_wait_for_disk(self) -> RunResult | None:
-        """Run one step; if the disk is full and the agent has run before, wait and try again.
+        """Run one step. If the disk is full, wait and retry, unless this is the first launch.
 
-        Without this retry, the agent would not be restarted. A launch that ends unrecorded in the
-        meantime is settled like one left by a supervisor that died.
+        Nothing else would restart the agent. If a launch ended without a record in the meantime, it
+        is settled like a dead supervisor's launch.
         """
         try:
             self._ports.store.check_supervision(self._agent.name)
@@ -145,20 +143,20 @@ class Supervisor:
         self._ports.notify(policy.TAMPERED_REASON, f"{error.reason}\n→ {DOCTOR}")
         self._waits.clear_start_record()
         while not self._ports.interrupted():
-            seen = store.read(name)
-            if not seen.is_tampered:
+            agent_view = store.read(name)
+            if not agent_view.is_tampered:
                 self._cycle.settle()
                 return None
-            if seen.projection.run.desired == "stopped":
+            if agent_view.projection.run.desired == "stopped":
                 break
             self._ports.rest(POLL_SECONDS)
-        # The operator's commands are also stored outside the log, and apply even without it.
+        # The operator's commands are also stored outside the log, and still apply.
         if self._ports.by_hand():
             self._record_stop(self._read_projection().run)
         return self._make_result(number, "stopped", safe=error.reason)
 
     def _begin_run(self) -> None:
-        """Record the operator's command, and start a new run if the last one is over."""
+        """Record the operator's command, and begin a new run if the last one has ended."""
         folder, projection = self._ports.store.folder(self._agent.name), self._log.known()
         run = projection.run
         folder.remove(folder.clean_exit)
@@ -177,24 +175,23 @@ class Supervisor:
             self._log.append(*new_events)
 
     def _run_step(self) -> RunResult | None:  # noqa: C901, PLR0911, PLR0912 - one for each kind of move
-        """Take the next step; return the result if the step ends the run, or None."""
+        """Take the next step. Return a result if the step ends the run, or None."""
         self._log.person.apply_defaults()
         projection = self._log.known()
         number = projection.current_cycle
-        if projection.run.is_over:  # a person accepted the agent's report that it is done
+        if projection.run.is_over:  # the operator has confirmed that the work is done
             ended = StopRun(
                 stop_reasons.parse_reason(projection.run.ended.why), projection.run.ended.words
             )
             return self._end_run(number, ended, projection.seq)
         launches = sessions.select_cycle_launches(projection.attempts, number)
-        tried = list(launches.values())
+        attempts = list(launches.values())
         move = self._steps.decide(projection)
-        if tried and tried[-1].exit != "limit":
+        if attempts and attempts[-1].exit != "limit":
             self._waits.has_notified_limit = False
         if isinstance(move, WaitUntil) and move.after == self._waited_after:
-            # The wait is over according to the monotonic clock. Only the wall clock disagrees,
-            # because it was changed.
-            move = choose_session(tried)
+            # According to the monotonic clock, the wait is over, so the wall clock was changed.
+            move = choose_session(attempts)
         move = self._check_consent(move)
         if isinstance(move, WaitUntil | StartFresh | ResumeSession):
             self._notify_idle(move, projection)
@@ -215,12 +212,12 @@ class Supervisor:
                 self._waits.wait_in_safe_mode(self._log, move, run)
                 self._renew_agent()
             case WaitUntil(why=idle.IDLE_REASON) if self._once:
-                words = idle.describe_next_launch(move, tried[-1].words if tried else "")
+                words = idle.describe_next_launch(move, attempts[-1].words if attempts else "")
                 return self._make_result(number, move.why, words)
             case WaitUntil() | StartFresh() | ResumeSession() if (
-                self._once and self._is_external_failure(move, tried, projection)
+                self._once and self._is_external_failure(move, attempts, projection)
             ):
-                return self._make_result(number, stop_reasons.parse_reason(tried[-1].exit))
+                return self._make_result(number, stop_reasons.parse_reason(attempts[-1].exit))
             case WaitUntil():
                 if self._waits.wait_until(self._log, move, projection.run):
                     self._waited_after = move.after
@@ -229,56 +226,56 @@ class Supervisor:
         return None
 
     def _check_consent(self, move: policy.Move) -> policy.Move:
-        """Return the move, or safe mode if it would start something the operator has not accepted.
+        """Return the move, or safe mode if it would start something not accepted by the operator.
 
-        Ending a cycle and handing off also start programs named in the manifest.
+        Ending a cycle and handing off also start programs that the manifest names.
         """
         starts = isinstance(move, StartFresh | ResumeSession | CloseCycle | HandOff)
         words = self._ports.unaccepted() if starts else ""
         return EnterSafeMode(policy.SETTINGS_REASON, words) if words else move
 
-    def _notify_idle(self, move: Move, known: Projection) -> None:
-        """Notify the operator that launches make no progress, but only once until they do."""
-        idle_work = measure_idle_work(known)
+    def _notify_idle(self, move: Move, projection: Projection) -> None:
+        """Notify the operator once when launches stop making progress."""
+        idle_work = measure_idle_work(projection)
         if idle_work.failing is None:
             self._has_notified_idle = self._waits.has_notified_limit = False
         wait = move if isinstance(move, WaitUntil) else None
         words = idle.render_idle_notice(idle_work, self._ports.clock(), wait)
-        waited = known.run.waits(idle_work.last.seq) if idle_work.last else None
+        waited = projection.run.waits(idle_work.last.seq) if idle_work.last else None
         is_limited = waited is not None and waited.why == "limit"
         if words and not self._has_notified_idle and not is_limited:
             self._has_notified_idle = True
             self._ports.notify("no progress", words)
 
     def _is_external_failure(
-        self, move: Move, tried: list[sessions.LaunchRecord], known: Projection
+        self, move: Move, attempts: list[sessions.LaunchRecord], projection: Projection
     ) -> bool:
-        """Return whether the last launch failed for a reason that a retry cannot fix."""
+        """Return whether the last launch failed for a reason that retrying does not fix."""
         is_probe = isinstance(move, WaitUntil) and move.probe
-        is_last = bool(tried) and tried[-1].seq > known.run.since
+        is_last = bool(attempts) and attempts[-1].seq > projection.run.since
         return is_last and (
-            is_probe or REACTIONS[stop_reasons.find_reaction(tried[-1].exit)].is_outside
+            is_probe or REACTIONS[stop_reasons.find_reaction(attempts[-1].exit)].is_outside
         )
 
-    def _start_launch(self, step: StartFresh | ResumeSession, known: Projection) -> None:
+    def _start_launch(self, step: StartFresh | ResumeSession, projection: Projection) -> None:
         if self._ports.interrupted():
             return
-        self._report_skipped_wait(known)
+        self._report_skipped_wait(projection)
         is_first, self._has_launched = not self._has_launched, True
         try:
-            self._steps.launch(step, known)
+            self._steps.launch(step, projection)
         except AgentError:
-            # The CLI could not be started at all. An operator who has just typed `run` gets the
-            # error at once. In later launches it counts as a crash, because the CLI may be in the
-            # middle of an update.
+            # The CLI could not be started at all. For the first launch of `rekindle run`, show the
+            # error immediately. Later it counts as a crash, because the CLI may be in the middle of
+            # an update.
             if not self._by_watchdog and is_first:
                 raise
 
-    def _report_skipped_wait(self, known: Projection) -> None:
-        """Report a wait that is skipped because the operator stopped and restarted the agent."""
-        newest = sessions.find_newest_launch(known.attempts)
-        wait = known.run.waits(newest.seq if newest else 0)
-        if wait and known.run.stopped > wait.seq and wait.until > self._ports.clock():
+    def _report_skipped_wait(self, projection: Projection) -> None:
+        """Report that a wait is skipped because the operator stopped and restarted the agent."""
+        newest = sessions.find_newest_launch(projection.attempts)
+        wait = projection.run.waits(newest.seq if newest else 0)
+        if wait and projection.run.stopped > wait.seq and wait.until > self._ports.clock():
             self._ports.tell(SkippedWaitReport(wait.why, wait.until))
 
     def _enter_halt(self, number: int, move: EnterSafeMode) -> RunResult | None:
@@ -288,7 +285,7 @@ class Supervisor:
     def _finish_cycle(
         self, number: int, then: StopRun | EnterSafeMode, seq: int
     ) -> RunResult | None:
-        """Return the result of the run after its last cycle, or None to wait in safe mode."""
+        """Return the run's result after its last cycle, or None to wait in safe mode."""
         if isinstance(then, StopRun):
             return self._end_run(number, then, seq)
         return self._make_result(number, then.why, then.words) if self._once else None
@@ -314,8 +311,8 @@ class Supervisor:
     def _handle_interrupt(self) -> RunResult:
         projection = self._read_projection()
         if self._ports.by_hand():
-            # A person pressed Ctrl-C at the terminal, which has the same effect as `rekindle stop`.
-            # A signal from elsewhere, such as a host shutdown, does not change the desired state.
+            # Ctrl-C at the terminal has the same effect as `rekindle stop`. Any other signal, such
+            # as at a host shutdown, leaves the desired state unchanged.
             self._record_stop(projection.run)
             self._cycle.end_kept_processes()
         return self._make_result(
@@ -323,14 +320,14 @@ class Supervisor:
         )
 
     def _record_stop(self, run: RunState) -> None:
-        """Record the operator's stop in the log, or outside the folder if that fails.
+        """Record the operator's stop in the log or, if that fails, outside the folder.
 
-        A full disk must not keep the supervisor from exiting.
+        The supervisor must be able to exit even if the disk is full.
         """
         command = policy.make_desired_event(run, "stopped", self._ports.clock())
         try:
             recorded = self._log.append(command)
-        except RekindleError as error:  # also raised if another program changed the log
+        except RekindleError as error:  # including a log that another program has changed
             self._ports.tell(TroubleReport(f"the stop could not be recorded in the log: {error}"))
             with suppress(StoreError):
                 self._ports.store.note_stop(self._agent.name, command)
@@ -339,21 +336,21 @@ class Supervisor:
 
     def _describe_safe_mode(self) -> str:
         run = self._read_projection().run
-        return reason_text.explain_reason(run.safe.why, run.safe.words) if run.is_safe else ""
+        return explain_reasons.explain_reason(run.safe.why, run.safe.words) if run.is_safe else ""
 
     def _read_projection(self) -> Projection:
-        """Read without folding, because a failing disk must not keep the supervisor running."""
+        """Read the log without folding, so that the supervisor can exit on a failing disk."""
         with self._ports.report_trouble(StoreError):
             return self._ports.store.read(self._agent.name).projection
         return Projection(self._agent.name)
 
     def _write_clean_exit(self, seq: int, outcome: str) -> None:
-        """Write the marker for a clean exit at event `seq`; a later command overrides it."""
-        # The log also records the exit, and a full disk must not keep the supervisor from exiting.
+        """Write the marker for a clean exit at event `seq`. Later commands override it."""
+        # The exit is also in the log, and the supervisor must be able to exit on a full disk.
         with self._ports.report_trouble(StoreError):
             self._ports.store.folder(self._agent.name).write_clean_exit(seq, outcome)
 
     def _renew_agent(self) -> None:
-        """Apply settings that a person changed during safe mode."""
+        """Apply settings that changed during safe mode."""
         if not self._ports.interrupted() and (renewed := self._ports.renewed()):
             self._load_agent(renewed, self._cycle.last)

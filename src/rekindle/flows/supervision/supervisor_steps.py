@@ -1,7 +1,7 @@
-"""Perform the steps of an agent on its host: launch, hand off, end the cycle.
+"""Perform an agent's steps on its host: launch, hand off, end the cycle.
 
-`policy.supervision.next_move` chooses the next step. Any waiting is left to the caller: the
-supervisor on a laptop, or the engine in a fleet.
+`policy.supervision.next_move` chooses the step. Waiting is up to the caller, which is the
+supervisor on a laptop or the engine in a fleet.
 """
 
 from collections.abc import Mapping
@@ -12,8 +12,8 @@ from rekindle.errors import OverBudgetError, StoppedError
 from rekindle.flows.cycles.agent_log import AgentLog
 from rekindle.flows.cycles.close_cycle import CycleCloser, CycleEndPorts
 from rekindle.flows.cycles.cycle_runner import CycleRunner
-from rekindle.flows.cycles.until_command import UNTIL_STOPPED
 from rekindle.flows.handoff.write_checkpoint import CheckpointWriter
+from rekindle.flows.launches.checked_command import STOPPED
 from rekindle.flows.supervisor_ports import AgentSpec, CycleReport, SupervisorPorts
 from rekindle.policy.exits.refused_end import explain_refusal
 from rekindle.policy.exits.restart import EnterSafeMode, StopRun
@@ -34,7 +34,7 @@ class SupervisorSteps:
         ending: CycleEndPorts | None,
         last: LaunchExit | None = None,
     ) -> None:
-        """Create the steps; without `ending`, neither a relay nor a checkpoint is written."""
+        """Create the steps. Without `ending`, no relays or checkpoints are written."""
         self._agent, self._ports = agent, world
         self.log = AgentLog(agent, world)
         self.cycle = CycleRunner(agent, world, self.log)
@@ -49,26 +49,28 @@ class SupervisorSteps:
             checkpoints=ending is not None,
         )
 
-    def decide(self, known: Projection) -> Move:
-        return decide_move(known, self._limits, self._ports.clock())
+    def decide(self, projection: Projection) -> Move:
+        return decide_move(projection, self._limits, self._ports.clock())
 
-    def launch(self, step: StartFresh | ResumeSession, known: Projection) -> None:
-        """Start the launch that was chosen based on the projection `known`."""
-        self.cycle.launch(self.cycle.open(), step, select_open_launches(known))
+    def launch(self, step: StartFresh | ResumeSession, projection: Projection) -> None:
+        """Start the launch that was chosen for this projection."""
+        self.cycle.launch(self.cycle.open(), step, select_open_launches(projection))
 
     def hand_off_session(
         self, launches: Mapping[str, sessions.LaunchRecord]
     ) -> EnterSafeMode | None:
-        """Write the checkpoint; return safe mode if the session is too large to summarize."""
+        """Write the checkpoint. Return safe mode if the session is too large to summarize."""
         try:
             if self._handoff is not None:
-                self._handoff.write(*[*launches.items()][-1])
+                number = self.log.known().current_cycle
+                with self.cycle.snapshots.take_meanwhile(number, "handoff"):
+                    self._handoff.write(*[*launches.items()][-1])
             if words := window_rule.describe_too_many(
                 window_rule.count_handoffs(launches.values())
             ):
                 self._ports.notify("handoffs", words)
         except StoppedError:
-            return None  # the caller handles the stop, and the next run writes the checkpoint
+            return None  # the next run will write the checkpoint
         except OverBudgetError as error:
             return EnterSafeMode(window_rule.HANDOFF_REASON, f"{error}; {error.hint}")
         return None
@@ -86,11 +88,11 @@ class SupervisorSteps:
         return run
 
     def end(self, number: int) -> tuple[StopRun | EnterSafeMode | None, int]:
-        """End the cycle, and return the reason not to start another one, or None.
+        """End the cycle. Return why the run must not start another cycle, or None.
 
-        The second value is the log position on which the decision is based; commands recorded later
-        were not considered. The end of the cycle and its consequence are appended in one write.
-        Otherwise another supervisor could start an unwanted cycle in between.
+        The second value is the log position at which this was decided. Commands after it have not
+        been considered yet. The end of the cycle and its consequence are appended in one write, so
+        that no other supervisor starts a cycle between them.
         """
         ended = events.CycleEnded(ts=self._ports.clock(), cycle=number)
         if self._ending is not None:
@@ -98,8 +100,9 @@ class SupervisorSteps:
                 ended = self._ending.end(number)
             except StoppedError:
                 return None, 0
-            if ended.until == UNTIL_STOPPED:
-                return None, 0  # the caller handles the stop, and the cycle stays open
+            if ended.until == STOPPED:
+                return None, 0  # the cycle stays open
+        self.cycle.snapshots.take(number, "end")
         projection = self.log.known()
         cap = projection.run.cycles.cycles
         consequence = stall_response.decide_after_cycle(

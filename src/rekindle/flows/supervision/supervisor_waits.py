@@ -1,4 +1,4 @@
-"""Wait on behalf of a supervisor, while watching for the operator's commands."""
+"""Wait until a given time or for a decision, while watching for the operator's commands."""
 
 from rekindle.documents import events
 from rekindle.flows.cycles.agent_log import AgentLog
@@ -15,17 +15,17 @@ class SupervisorWaits:
     def __init__(self, agent: str, world: SupervisorPorts) -> None:
         self._agent, self._ports = agent, world
         self.has_notified_limit = False
-        """Whether the operator was notified of the current series of usage limits."""
+        """Whether the operator was already notified of the current usage limit."""
 
     def wait_until(self, log: AgentLog, move: WaitUntil, run: RunState) -> bool:
-        """Wait until the time of the move; return False if a command or signal comes first."""
+        """Wait until the move's time. Return False if a command or signal arrives first."""
         now, began = self._ports.clock(), self._ports.processes.uptime()
         planned = (move.until - now).total_seconds()
         if run.waiting is None or run.waiting.until != move.until:
             wait = events.WaitStarted(ts=now, why=move.why, until=move.until)
-            # Notify first, so that a crash in between does not lose the notification.
+            # Notify before recording the wait, so that a crash cannot lose the notification.
             if move.why == "limit" and not self.has_notified_limit:
-                self.has_notified_limit = True  # notify only once for a series of limits
+                self.has_notified_limit = True  # notify only once for consecutive limits
                 log.person.notify_wait(wait)
             log.append(wait)
         self.clear_start_record()
@@ -39,7 +39,7 @@ class SupervisorWaits:
         return False
 
     def wait_in_safe_mode(self, log: AgentLog, move: EnterSafeMode, run: RunState) -> None:
-        """Wait in safe mode until a person decides, or until nothing blocks the agent."""
+        """Wait in safe mode until the operator decides, or until nothing blocks the agent."""
         log.person.ask_about_current_safe_mode()
         self.clear_start_record()
         self._ports.tell(_make_safe_mode_report(log, move))
@@ -55,12 +55,11 @@ class SupervisorWaits:
             ):
                 last_stamp = stamp
                 if not self._ports.unaccepted():
-                    # The manifest is the accepted one again, for example because the person
-                    # switched to another branch and back.
+                    # The accepted manifest is back, for example because the user switched branches.
                     log.person.continue_unasked()
 
     def clear_start_record(self) -> None:
-        """Remove the watchdog's start record, because the log now has the supervisor's state."""
+        """Remove the watchdog's start record, because the supervisor is up."""
         self._ports.store.folder(self._agent).remove_start_record()
 
     def _is_command_unchanged(self, log: AgentLog, run: RunState) -> bool:

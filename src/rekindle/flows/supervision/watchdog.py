@@ -1,8 +1,8 @@
-"""Watch the agents' supervisors, and start the missing ones.
+"""Watch the agents' supervisors, and start the ones that are missing.
 
-The watchdog needs no lock: if several supervisors are started for one agent, the first takes the
-agent's lock, and the others exit without doing anything. If a supervisor does not come up, the
-watchdog retries after growing pauses and notifies a person.
+No lock is needed: if two supervisors are started for one agent, the first takes the agent's lock
+and the other exits. If a supervisor does not come up, the watchdog retries with growing delays and
+notifies the operator.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -31,52 +31,50 @@ class WatchReport(msgspec.Struct, frozen=True):
     started: bool
     words: str
     failed: bool = False
-    """Whether an earlier supervisor was launched but failed to start."""
+    """Whether an earlier supervisor was started but did not come up."""
 
 
 class WatchPorts(msgspec.Struct, frozen=True):
-    """The ports that a watchdog uses."""
+    """Functions and settings that a watchdog uses."""
 
     start: Callable[[str], str]
-    """Function that starts a supervisor, and returns a note about where it runs, or ""."""
+    """Starts a supervisor, and returns a note about where it runs, or ""."""
     last_words: Callable[[str], str]
-    """Function that returns the last output of a supervisor that failed to start."""
+    """Returns the last output of a supervisor that failed to start."""
     notify: Callable[[str, str], Sequence[str]]
-    """Function that notifies a person about an agent, and returns the errors."""
+    """Sends a notification about an agent, and returns any errors."""
     clock: Callable[[], datetime]
     in_window: Callable[[str], bool] = lambda _: False
-    """Function that returns whether an agent's supervisor has a tmux window, and so a terminal."""
+    """Returns whether an agent's supervisor has a tmux window."""
     archive: Callable[[str], None] = lambda _: None
-    """Function that archives an agent's transcripts; a running supervisor archives them itself."""
+    """Archives an agent's transcripts, for agents without a running supervisor."""
     limits: RestartSettings = RestartSettings()
     briefs: "BriefStarter | None" = None
 
 
 class BriefStarter(msgspec.Struct, frozen=True):
-    """The ports and settings used to start writing briefs."""
+    """Function that starts writing briefs, and its settings."""
 
     start: Callable[[], None]
-    """Function that starts a separate process for the due briefs, because asking a model takes
-    time.
-    """
+    """Starts a separate process for the briefs that are due, because models are slow."""
     zone: tzinfo
     limits: BriefSettings = BriefSettings()
 
 
 class Watchdog:
     def __init__(self, store: FileStore, ports: WatchPorts, staying: Collection[str] = ()) -> None:
-        """Create a watchdog; `staying` names the agents that need a person's terminal."""
+        """Create a watchdog. `staying` names the agents that need the user's terminal."""
         self._store, self._ports, self._staying = store, ports, staying
         self._known: dict[str, tuple[object, Projection]] = {}
         self._kept: dict[str, datetime] = {}
-        """Time at which each agent's transcripts were last archived."""
+        """Time when each agent's transcripts were last archived."""
         self._seen: dict[str, Projection] = {}
-        """Projections that were read in the current round, by agent."""
+        """Projections read in the current round, by agent."""
         self._begun: dict[str, tuple[DueBrief, int, datetime]] = {}
-        """Log position and time of each agent's most recently started brief."""
+        """The last brief started for each agent, with its log position and start time."""
 
     def look(self, agents: Sequence[str]) -> list[WatchReport]:
-        """Check each agent once; an agent that cannot be read does not delay the others."""
+        """Check each agent once. If one agent cannot be read, the others are still checked."""
         self._seen.clear()
         reports = [self._look_at(agent) for agent in agents]
         return self._start_due_briefs(reports) if self._ports.briefs else reports
@@ -97,7 +95,7 @@ class Watchdog:
             return WatchReport(agent, started=False, words=str(error))
 
     def _start_due_briefs(self, reports: list[WatchReport]) -> list[WatchReport]:
-        """Start a process that writes all due briefs one by one."""
+        """Start one process that writes all due briefs, one after another."""
         due = {report.agent for report in reports if self._has_due_brief(report.agent)}
         if due and self._ports.briefs:
             try:
@@ -117,15 +115,15 @@ class Watchdog:
         return reports
 
     def _has_due_brief(self, agent: str) -> bool:
-        """Return whether a brief is due and no attempt was started in the last retry interval."""
+        """Return whether a brief is due and was not started recently."""
         briefs, now = self._ports.briefs, self._ports.clock()
         try:
             if briefs is None or not self._store.exists(agent):
                 return False
-            # Reuse the projection from this round, because reading it is the most expensive part.
+            # Reuse this round's projection, because reading the log is expensive.
             projection = self._seen.pop(agent, None) or self._read_projection(agent)
         except RekindleError:
-            return False  # the error was already reported in this round
+            return False  # this error was already reported in this round
         due_brief = brief_schedule.find_due_brief(
             now,
             briefs.zone,
@@ -145,7 +143,7 @@ class Watchdog:
         return True
 
     def _archive_sessions(self, report: WatchReport) -> WatchReport:
-        """Archive the transcripts of sessions that a person started without a supervisor."""
+        """Archive the transcripts of sessions that the user started without a supervisor."""
         agent, now = report.agent, self._ports.clock()
         before = self._kept.get(agent)
         is_due = before is None or abs((now - before).total_seconds()) >= ARCHIVE_EVERY_SECONDS
@@ -165,7 +163,7 @@ class Watchdog:
         now, seq = self._ports.clock(), self._read_projection(agent).seq
         before = self._read_attempt(agent, seq)
         if self._store.is_supervised(agent):
-            # The supervisor came up between the two checks, so the start record is obsolete.
+            # A supervisor came up between the two checks.
             return _leave_alone(agent, watchdog_table.decide_start(WatchFacts(supervised=True)))
         rests = watchdog_table.compute_rest(before, now, self._ports.limits)
         decision = watchdog_table.decide_start(msgspec.structs.replace(facts, rests=rests))
@@ -175,7 +173,7 @@ class Watchdog:
                 agent, started=True, words="; ".join(filter(None, (decision.words, where)))
             )
         if not decision.starts and before.times == 1:
-            return _leave_alone(agent, decision)  # the supervisor may still be starting
+            return _leave_alone(agent, decision)  # it may still be starting
         words = f"its supervisor did not come up: {self._ports.last_words(agent)}"
         if decision.starts:
             self._start_and_note(agent, StartAttempt(seq, now, before.times + 1, notified=True))
@@ -183,25 +181,24 @@ class Watchdog:
                 words = "; ".join([words, *self._ports.notify(agent, words)])
         return WatchReport(agent, started=decision.starts, words=words, failed=True)
 
-    def _start_and_note(self, agent: str, tried: StartAttempt) -> str:
-        # Write the record first. After a crash in between, the supervisor counts as started, which
-        # delays the next attempt by at most one pause.
-        self._store.folder(agent).write_start_record(msgspec.json.encode(tried))
+    def _start_and_note(self, agent: str, attempt: StartAttempt) -> str:
+        # Write the record first. If the watchdog crashes here, the only effect is a single delay.
+        self._store.folder(agent).write_start_record(msgspec.json.encode(attempt))
         return self._ports.start(agent)
 
     def _read_attempt(self, agent: str, seq: int) -> StartAttempt | None:
-        """Return the last start attempt, or None if the log has changed since."""
+        """Return the last start attempt, or None if the log has changed since then."""
         record = self._store.folder(agent).read_start_record()
         try:
-            tried = msgspec.json.decode(record, type=StartAttempt) if record else None
+            attempt = msgspec.json.decode(record, type=StartAttempt) if record else None
         except msgspec.MsgspecError:
             return None
-        return tried if tried is not None and tried.seq == seq else None
+        return attempt if attempt is not None and attempt.seq == seq else None
 
     def _collect_facts(self, agent: str) -> WatchFacts:
-        # Check the lock before reading the log. If no supervisor holds it, the last one has already
-        # written its final events. The check also covers a missing folder, whose supervisor may
-        # still be ending the agent.
+        # Check the lock before reading the log: if it is free, the last supervisor has written its
+        # final events. This also covers a supervisor whose folder is missing while it is ending its
+        # agent.
         if self._store.is_supervised(agent):
             return WatchFacts(supervised=True)
         if not self._store.exists(agent):
@@ -220,11 +217,11 @@ class Watchdog:
         )
 
     def _read_projection(self, agent: str) -> Projection:
-        """Return the projection, from the cache if nothing was written since the last read."""
+        """Return the projection, from the cache if nothing has changed."""
         stamp = self._store.stamp(agent)
         cached = self._known.get(agent)
         if cached is None or cached[0] != stamp:
-            # Take the stamp before reading, so that the next call notices any later write.
+            # The stamp is older than this read, so the next call notices any later write.
             cached = (stamp, self._store.read(agent).projection)
             self._known[agent] = cached
         return cached[1]

@@ -1,4 +1,4 @@
-"""Archive transcripts in normalized, redacted form before the CLI deletes its own copies."""
+"""Archive redacted transcripts before the CLI deletes its own copies."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,7 +22,7 @@ _ENDING = ".jsonl"
 
 
 class _TranscriptSource(msgspec.Struct, frozen=True):
-    """The transcript file of a session or one of its subagents."""
+    """Transcript file of a session or one of its subagents."""
 
     session: str
     thread: str
@@ -42,7 +42,7 @@ class TranscriptArchiver:
         self.sources({session: life.transcript for session, life in lives.items()})
 
     def sources(self, transcript_of: Mapping[str, str]) -> None:
-        """Archive the given transcripts and those of their subagents."""
+        """Archive these transcripts and those of their subagents."""
         changed = [
             source for source in self._find_sources(transcript_of) if self._has_changed(source)
         ]
@@ -88,8 +88,7 @@ class TranscriptArchiver:
                 session=source.session, thread=source.thread, source=source.path
             )
         elif not self._continue_archive(archived, source, harness):
-            # The transcript is a different one, or the archive cannot be extended: start a new
-            # file.
+            # Either the transcript was replaced or the archive is damaged, so start a new part.
             self._archive.note(archived)
             archived = ArchivedTranscript(
                 session=archived.session,
@@ -106,7 +105,7 @@ class TranscriptArchiver:
     def _continue_archive(
         self, archived: ArchivedTranscript, source: _TranscriptSource, harness: Harness
     ) -> bool:
-        """Append to an archive that is complete and has this source; otherwise return False."""
+        """Append to the archive if it is intact and has the same source; else return False."""
         with closing(self._open_reader(archived, source, harness)) as reading:
             is_same = not archived.seen or reading.follows(archived.seen, archived.mark)
             if not is_same or not archived.harness or not self._archive.is_whole(archived):
@@ -124,16 +123,16 @@ class TranscriptArchiver:
     def _store_turns(
         self, archived: ArchivedTranscript, reading: TranscriptReader, source: _TranscriptSource
     ) -> None:
-        """Append the turns in steps, so that a crash loses only the current step."""
+        """Append the turns in batches, so that a crash loses only one batch."""
         # Take the stamp before reading, so that the next call notices any later write.
         stamp = transcript_files.make_stamp(source.path)
 
-        def then(known: ArchivedTranscript) -> ArchivedTranscript:
+        def apply_reading(transcript: ArchivedTranscript) -> ArchivedTranscript:
             return msgspec.structs.replace(
-                known,
+                transcript,
                 source=source.path,
                 stamp=stamp if reading.is_done else "",
-                began=known.began or reading.began,
+                began=transcript.began or reading.began,
                 seen=reading.at,
                 mark=reading.mark(),
                 cursor=reading.cursor(),
@@ -142,17 +141,17 @@ class TranscriptArchiver:
 
         while not reading.is_done:
             turns = map(self._redact_turn, reading.finished(ARCHIVE_STEP_BYTES))
-            archived = self._archive.add(archived, turns, then)
+            archived = self._archive.add(archived, turns, apply_reading)
 
     def _redact_turn(self, turn: Turn) -> Turn:
         return turn.without_secrets(self._store.redaction.text)
 
 
 def list_subagent_files(asides: SubagentTranscripts) -> Iterator[str]:
-    """Yield the files that may belong to subagents, without following links to folders.
+    """Yield the files that may belong to subagents, without following links.
 
-    A link may lead to a parent folder, or out of the CLI's folder. The first folder is not followed
-    either if it is a link.
+    A link could point to a parent folder or outside the CLI's folder. This also applies to the top
+    folder.
     """
     if os.path.realpath(asides.folder) != asides.folder:
         return iter(())
@@ -167,6 +166,6 @@ def list_subagent_files(asides: SubagentTranscripts) -> Iterator[str]:
 
 
 def _make_thread_name(path: str) -> str:
-    """Return a subagent's name, made from its whole path because file names may repeat."""
+    """Return a name based on the whole path, because file names may not be unique."""
     name = path.removesuffix(_ENDING)
     return name if STABLE_ID.match(name) else derive_id(name)

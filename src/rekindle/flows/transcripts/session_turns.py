@@ -1,7 +1,7 @@
-"""Read the turns of sessions from the archive, or from the CLI's transcript if not archived.
+"""Read a session's turns from the archive or, if not archived, from the CLI's transcript.
 
-In the transcript of a supervised session, the first prompt looks like a person's, but was written
-by Rekindle. Only the task in it comes from the person.
+In a supervised session, Rekindle wrote the first prompt, although the transcript attributes it to
+the user. Only the task inside that prompt is the user's.
 """
 
 from collections.abc import Iterable, Iterator
@@ -19,10 +19,10 @@ from rekindle.stores.files.transcript_archive import TranscriptArchive
 def read_session_turns(
     agent: AgentSpec, world: SupervisorPorts, sessions: Iterable[str]
 ) -> list[Turn]:
-    """Return the main-thread turns of the given sessions, in order and renumbered."""
+    """Return the sessions' main-thread turns, in order and renumbered."""
     collected: list[Turn] = []
     task = world.store.redaction.text(agent.task)
-    with world.report_trouble(StoreError):  # continue with the turns before the damage
+    with world.report_trouble(StoreError):  # use the turns before the damage
         for name in filter(None, dict.fromkeys(sessions)):
             main = (turn for turn in _read_turns(agent, world, name) if not turn.thread)
             collected += strip_primers(main, task, is_supervised=not agent.stays)
@@ -46,10 +46,10 @@ def _read_turns(agent: AgentSpec, world: SupervisorPorts, session: str) -> Itera
 def strip_primers(
     turns: Iterable[Turn], task: str, *, is_supervised: bool, is_begun: bool = False
 ) -> Iterator[Turn]:
-    """Yield the turns of a session without Rekindle's prompts.
+    """Yield a session's turns without Rekindle's prompts.
 
-    The first prompt of a supervised session is a primer, unless `is_begun` says that `turns` does
-    not start at the session's beginning. Other primers are recognized by their text.
+    The first prompt of a supervised session is a primer, unless `is_begun` says that the turns
+    start later. Other primers are recognized by their text.
     """
     for turn in turns:
         if turn.who != "person":

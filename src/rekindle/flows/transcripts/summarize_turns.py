@@ -1,4 +1,4 @@
-"""Summarize turns with a model, asked at most twice, or without one if that fails.
+"""Summarize turns with a model or, if it gives no usable answer, without one.
 
 A summary is only ever stored as a document. It cannot start programs or change budgets.
 """
@@ -34,16 +34,16 @@ class SummaryResult(msgspec.Struct, frozen=True, kw_only=True):
     summary: Summary
     how: Literal["headless", "mechanical"]
     words: str = ""
-    """Why the summary was made without a model."""
+    """Why no model wrote the summary."""
     turns: int = 0
     """Number of turns that were summarized."""
     usd: float = 0.0
     tokens: int = 0
-    """Number of tokens used, including those for unusable answers."""
+    """Tokens used, including those for unusable answers."""
 
     @property
     def was_asked(self) -> bool:
-        """Return whether a model was asked: it made the summary, or `words` says why not."""
+        """Whether a model was asked."""
         return self.how == "headless" or bool(self.words)
 
 
@@ -56,13 +56,14 @@ class Summarizer:
         words: str = "",
         nonce: Callable[[], str] = lambda: secrets.token_hex(16),
     ) -> None:
-        """Create a summarizer; `ask` asks a model, and raises SummaryError if there is no answer.
+        """Create a summarizer.
 
-        If `ask` is None, no model is used. `words` are extra instructions for the model.
+        `ask` asks a model, and raises SummaryError if there is no answer. If `ask` is None, no
+        model is used. `words` are extra instructions for the model.
         """
         self._ask, self._cap, self._words, self._nonce = ask, cap, words, nonce
 
-    def make(self, kind: SummaryKind, turns: Iterable[Turn], known: KnownWork) -> SummaryResult:
+    def make(self, kind: SummaryKind, turns: Iterable[Turn], work: KnownWork) -> SummaryResult:
         """Summarize redacted turns, reading them one by one.
 
         Raises:
@@ -72,22 +73,22 @@ class Summarizer:
         main = gist.of(turns)
         if self._ask is None:
             deque(main, maxlen=0)
-            return self._summarize_without_model(kind, gist, known)
+            return self._summarize_without_model(kind, gist, work)
         request = policy.build_request(
             kind,
             main,
             nonce=self._nonce(),
             cap=self._cap,
-            carried=known.carried,
+            carried=work.carried,
             words=self._words,
         )
-        plain = self._summarize_without_model(kind, gist, known)
+        plain = self._summarize_without_model(kind, gist, work)
         return self._ask_model(self._ask, request, plain) if gist.turns else plain
 
     def _summarize_without_model(
-        self, kind: SummaryKind, gist: TurnDigest, known: KnownWork
+        self, kind: SummaryKind, gist: TurnDigest, work: KnownWork
     ) -> SummaryResult:
-        summary = mechanical_summary.summarize_digest(kind, gist, known)
+        summary = mechanical_summary.summarize_digest(kind, gist, work)
         return SummaryResult(summary=summary, how="mechanical", turns=gist.turns)
 
     def _ask_model(
@@ -109,12 +110,12 @@ class Summarizer:
 class ModelReply(msgspec.Struct, Generic[T]):
     found: T | None
     words: str
-    """Why the model gave no usable result; empty if it did."""
+    """Why there is no usable answer; empty if there is one."""
     usd: float
     tokens: int
-    """Number of tokens used, including those for unusable answers."""
+    """Tokens used, including those for unusable answers."""
     is_unusable: bool = False
-    """Whether the model answered, or at least incurred costs, but gave no usable result."""
+    """Whether the model answered, or at least charged for an answer, but gave no usable result."""
 
 
 def ask_twice(
@@ -122,7 +123,7 @@ def ask_twice(
     request: SummaryRequest,
     parse: Callable[[str], T],
 ) -> ModelReply[T]:
-    """Ask a model; ask once more if `parse` rejects the answer with a DocumentError."""
+    """Ask a model, and ask again if `parse` raises DocumentError."""
     usd, tokens, words, next_request = 0.0, 0, "", request
     for _ in range(2):
         try:
@@ -130,7 +131,7 @@ def ask_twice(
             usd, tokens = usd + (answer.usd or 0.0), tokens + (answer.tokens or 0)
             return ModelReply(parse(answer.text), "", usd, tokens)
         except SummaryError as error:
-            # The request failed, so a retry would not help.
+            # The request itself failed, so asking again would not help.
             usd, tokens = usd + error.usd, tokens + error.tokens
             return ModelReply(None, str(error), usd, tokens, is_unusable=bool(usd or tokens))
         except DocumentError as error:
@@ -142,7 +143,7 @@ def ask_twice(
 def make_summary_event(
     result: SummaryResult, *, ts: datetime, spent: RunSpending | None = None, seconds: float = 0.0
 ) -> events.SummaryMade:
-    """Return the event that records a summary; `spent` is the run's spending before the summary."""
+    """Return the event for a summary. `spent` is what the run had spent before it."""
     return events.SummaryMade(
         ts=ts,
         document=result.summary.kind,
@@ -158,9 +159,9 @@ def make_summary_event(
     )
 
 
-def render_document(result: SummaryResult, known: KnownWork, *, name: str, day: date) -> str:
-    """Return a summary as a document; the changed files come from git, not from the summary."""
-    files = "\n".join(f"- {summaries.render_code(path)}" for path in known.changed)
+def render_document(result: SummaryResult, work: KnownWork, *, name: str, day: date) -> str:
+    """Render a summary as a document. The list of changed files comes from git."""
+    files = "\n".join(f"- {summaries.render_code(path)}" for path in work.changed)
     kind = result.summary.kind
     sections = summaries.render_sections(result.summary, {CheckpointSection.MODIFIED_FILES: files})
     if kind == "checkpoint":

@@ -15,14 +15,14 @@ from rekindle.thresholds.storage import (
 
 _FLAGS = os.O_NOFOLLOW | os.O_CLOEXEC
 _FOLDER_FLAGS = _FLAGS | os.O_DIRECTORY | getattr(os, "O_PATH", os.O_RDONLY)
-"""Flags for opening a folder. On Linux, O_PATH also works for a folder that is not readable."""
+"""Flags for opening a folder. On Linux, O_PATH works even without read permission."""
 
 
 def open_transcript(path: str, *, buffering: int = -1) -> BinaryIO:
     """Open a CLI's file without following links and without blocking on a pipe.
 
-    An agent could place a link in its workspace, even as a parent folder of the path, that leads to
-    any session of the user. `path` must be a real path, as returned by a harness.
+    Otherwise an agent could read any of the user's sessions through a link in its workspace. `path`
+    must be a real path, as returned by a harness.
 
     Raises:
         OSError: The file is missing or not a regular file of this user, or its path has a link.
@@ -41,7 +41,7 @@ def open_transcript(path: str, *, buffering: int = -1) -> BinaryIO:
 
 
 def _open_folder(names: list[str]) -> int:
-    """Open a folder, one path component at a time; the caller must close the descriptor."""
+    """Open a folder one path component at a time. The caller closes the descriptor."""
     fd = os.open("/" if names and not names[0] else ".", _FOLDER_FLAGS)
     for name in filter(None, names):
         above = fd
@@ -70,7 +70,7 @@ def read_beginning(path: str) -> bytes:
 
 
 def read_first_line(path: str) -> str:
-    """Return the start of the first line, which is long enough to identify the file's session."""
+    """Return the start of the first line, long enough to identify the session."""
     try:
         with open_transcript(path) as file:
             return file.readline(TRANSCRIPT_FIRST_BYTES).decode("utf-8", "replace")
@@ -79,7 +79,7 @@ def read_first_line(path: str) -> str:
 
 
 def read_lines_since(path: str, start: int) -> bytes:
-    """Return the complete lines after an offset in bytes, or b"" if the file cannot be read."""
+    """Return the complete lines after an offset, or b"" if the file cannot be read."""
     try:
         with open_transcript(path) as file:
             file.seek(start)
@@ -90,7 +90,7 @@ def read_lines_since(path: str, start: int) -> bytes:
 
 
 def read_both_ends(path: str) -> bytes:
-    """Return the first and last bytes of the file, or b"" if it cannot be read."""
+    """Return the start and the end of the file, or b"" if it cannot be read."""
     try:
         with open_transcript(path) as file:
             return file.read(TRANSCRIPT_TAIL_BYTES) + read_tail(path)
@@ -99,7 +99,7 @@ def read_both_ends(path: str) -> bytes:
 
 
 def read_lines(path: str) -> Iterator[bytes]:
-    """Yield the lines of the file; an overlong line is yielded in pieces."""
+    """Yield the lines of the file. Very long lines are split into pieces."""
     try:
         with open_transcript(path) as file:
             yield from iter(lambda: file.readline(JSON_LINE_BYTES), b"")
@@ -122,7 +122,7 @@ def read_changed_at(path: str) -> float:
 
 
 def make_stamp(path: str) -> str:
-    """Return a value that changes whenever the file changes, or "" if the file is empty."""
+    """Return a value that changes with the file, or "" if the file is empty."""
     try:
         status = os.stat(path)  # noqa: PTH116 - a path of the CLI's own
     except OSError:

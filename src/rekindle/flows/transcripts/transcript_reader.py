@@ -1,4 +1,4 @@
-"""Read a CLI's transcript into turns, line by line, starting at an offset."""
+"""Read a CLI's transcript into turns, starting at an offset."""
 
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator
@@ -18,7 +18,7 @@ _MARK_BYTES = 4 * 1024
 
 
 class TranscriptReader:
-    """Reads a transcript from the saved position up to its last complete line."""
+    """Reads a transcript from a saved position up to the last complete line."""
 
     def __init__(
         self,
@@ -29,7 +29,7 @@ class TranscriptReader:
         thread: str = "",
         begins: Callable[[bytes], bytes] | None = None,
     ) -> None:
-        """Create a reader; `thread` names the subagent, `begins` is from `SubagentTranscripts`."""
+        """Create a reader. `thread` names the subagent, and `begins` finds its first line."""
         self._path, self._harness, self._thread = path, harness, thread
         self._begins, self._sign = begins, b""
         self._narration = TurnBuilder(cursor)
@@ -37,27 +37,26 @@ class TranscriptReader:
         self._source = self._read_lines()
         self._tail = b""
         self.at = cursor.offset
-        """Offset in bytes up to which the file was read."""
+        """Offset in bytes of the next line to read."""
         self.is_done = False
         """Whether the whole file has been read."""
         self.began = ""
         """Time of the first item in the file."""
 
-    def follows(self, seen: int, mark: str) -> bool:
-        """Return whether this is still the file that was read up to offset `seen`.
+    def follows(self, offset: int, mark: str) -> bool:
+        """Return whether this is still the file that was read up to `offset`.
 
-        The file may have been replaced. It stays open, so later reads use the file that was
-        checked.
+        The file may have been replaced. It stays open, so that later reads use the same file.
         """
         file = self._open_file()
-        return file is not None and bool(mark) and hash_bytes(_read_before(file, seen)) == mark
+        return file is not None and bool(mark) and hash_bytes(_read_before(file, offset)) == mark
 
     def mark(self) -> str:
-        """Return the hash for the current position, which `follows` checks later."""
+        """Return a hash for the current position that `follows` can check later."""
         return hash_bytes(self._tail)
 
     def finished(self, most: int | None = None) -> Iterator[Turn]:
-        """Yield the finished turns, stopping after about `most` bytes; call again to continue."""
+        """Yield finished turns, up to about `most` bytes. Call again to continue."""
         start = self.at
         for begin, line in self._source:
             passages = () if self._is_inherited(line) else self._harness.read_transcript(line)
@@ -72,11 +71,11 @@ class TranscriptReader:
         yield from self.rest()
 
     def rest(self) -> Iterator[Turn]:
-        """Yield the turns that later lines may still extend, in their current form."""
+        """Yield the current state of the turns that later lines may still extend."""
         return self._narration.rest()
 
     def cursor(self) -> TranscriptCursor:
-        # Until the subagent's own first line is found, each read starts at offset 0.
+        # Start at offset 0 until the subagent's own first line is found.
         return TranscriptCursor() if self._sign else self._narration.cursor(self.at)
 
     def close(self) -> None:
@@ -90,7 +89,7 @@ class TranscriptReader:
         return tuple(msgspec.structs.replace(passage, thread=self._thread) for passage in passages)
 
     def _is_inherited(self, line: bytes) -> bool:
-        """Return whether a line was copied from the session that started the subagent."""
+        """Return whether the line was copied from the session that started the subagent."""
         if self._begins is not None and self.at == len(line):
             self._sign = self._begins(line)
         if self._sign and self._sign in line.replace(b'": ', b'":'):
@@ -124,7 +123,7 @@ class TranscriptReader:
                 line = file.readline(TRANSCRIPT_LINE_BYTES)
                 size += len(line)
             if not line.endswith(b"\n"):
-                return  # the line is cut off, or not completely written yet
+                return  # the line is still being written
             self.at += size
             self._tail = (self._tail + line[-_MARK_BYTES:])[-_MARK_BYTES:]
             objects = line.count(b"{") + line.count(b"[")
@@ -138,9 +137,9 @@ def _read_before(file: BinaryIO, place: int) -> bytes:
 
 
 def detect_harness(path: str, harnesses: Iterable[Harness]) -> Harness | None:
-    """Return the CLI that wrote a transcript, based on its first lines, or None if unknown."""
-    whole, _, _ = transcript_files.read_beginning(path).rpartition(b"\n")
-    beginning = whole.split(b"\n")
+    """Return the harness for the CLI that wrote a transcript, or None if unknown."""
+    lines, _, _ = transcript_files.read_beginning(path).rpartition(b"\n")
+    beginning = lines.split(b"\n")
     scores = [
         (sum(len(harness_read.read_transcript(line)) for line in beginning), harness_read)
         for harness_read in harnesses

@@ -1,1 +1,1 @@
-"""The harness for Claude Code."""
+"""Harness for Claude Code."""

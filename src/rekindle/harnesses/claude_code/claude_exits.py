@@ -1,8 +1,8 @@
-"""Classify how a launch of Claude Code ended.
+"""Classify how a Claude Code launch ended.
 
-The exit code says little: it is 0 on SIGINT and 1 on most failures, and a request that the API
-refused is reported as a "success" with `is_error`. The CLI's own reason is therefore used first,
-then the API's status, then the error message. Messages are read only if a run has failed, because
+The exit code is not reliable: it is 0 on SIGINT and 1 on most failures, and a request that the API
+refused is reported as a "success" with `is_error`. Rekindle therefore uses the CLI's reason first,
+then the API's status, then the error message. Messages are used only if a run has failed, because
 an agent may mention limits in its work.
 """
 
@@ -32,7 +32,7 @@ _REASONS = {
     "error_max_budget_usd": exit_verdicts.MONEY,
 }
 _ABORTED = "aborted"
-"""Prefix of the CLI's reason when it was interrupted, during a tool call or a model response."""
+"""Prefix of the CLI's reason if it was interrupted during a tool call or a model response."""
 
 _BY_A_HOOK = LaunchExit("interrupted", "stopped by a hook between two turns")
 
@@ -57,12 +57,12 @@ _SENTENCES: exit_verdicts.VerdictSentences = (
 
 
 def classify(ended: ProcessResult) -> LaunchExit:
-    """Return how the launch ended; input to the restart policy."""
+    """Return how the launch ended, for the restart policy."""
     finished = ended.finished
-    if found := exit_verdicts.classify_early(ended):
-        return found
+    if early_exit := exit_verdicts.classify_early(ended):
+        return early_exit
     if finished and finished.ok:
-        # Once it has reported its result, the CLI is finished, so the exit code does not matter.
+        # The CLI is finished once it has reported its result, so the exit code does not matter.
         stopped = finished.reason == "hook_stopped"
         return _BY_A_HOOK if stopped else LaunchExit("clean", "finished")
     if finished and finished.reason.startswith(_ABORTED):
@@ -101,7 +101,7 @@ def _find_verdict(ended: ProcessResult, message: str) -> ExitVerdict:
 def _match_money(message: str) -> ExitVerdict | None:
     if not _OUT_OF_MONEY.search(message):
         return None
-    # A person has to pay, unless the message says that the limit resets by itself.
+    # A person must pay, unless the message says that the limit resets by itself.
     return LIMIT if "reset" in message.lower() else exit_verdicts.UNPAID
 
 
@@ -136,5 +136,5 @@ def _find_own_words(ended: ProcessResult) -> str:
 
 def _find_epoch(message: str) -> int | None:
     """Return the reset time that older versions append to their message after a `|`."""
-    found = re.search(r"\|(\d{10})\b", message)
-    return int(found[1]) if found else None
+    match = re.search(r"\|(\d{10})\b", message)
+    return int(match[1]) if match else None

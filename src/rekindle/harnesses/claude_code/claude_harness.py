@@ -1,14 +1,16 @@
-"""The harness for Claude Code: its commands, hooks, output and transcripts.
+"""Harness for Claude Code: its commands, hooks, output and transcripts.
 
-Checked with version 2.1.325, by the recordings in tests/recordings. Limits of the CLI:
+Checked against version 2.1.325, using the recordings in tests/recordings. Limits of the CLI:
 
-- The temperature of its model cannot be set; a system prompt applies to a fresh session only.
-- It silently continues with a truncated transcript, so Rekindle first checks that the last prompt
-  is still in it.
-- It lets a second process into a session: the caller must know that no other process uses it.
-- If it is killed, its tools keep running; Rekindle finds them by their mark, and ends them.
-- A prompt that starts with a slash is a command of the CLI, also in a one-shot question. The model
-  does not see it, so the output is not an answer.
+- The model's temperature cannot be set. A system prompt applies only to fresh sessions.
+- The CLI silently continues with a truncated transcript, so Rekindle first checks that the
+  transcript contains the last prompt.
+- The CLI allows two processes in the same session. The caller must make sure that there is only
+  one.
+- If the CLI is killed, its tools keep running. Rekindle finds them through an environment variable
+  and stops them.
+- The CLI treats a prompt that starts with a slash as a command, even in a one-shot question. The
+  model never sees the prompt, so the output is not an answer.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -35,6 +37,7 @@ from rekindle.documents.launches.one_shot import (
     OneShotAnswer,
     OneShotQuestion,
 )
+from rekindle.documents.launches.sandbox_needs import SandboxNeeds, StateFolder
 from rekindle.documents.transcripts.turns import SubagentTranscripts
 from rekindle.errors import ManifestError, UsageError
 from rekindle.formats import json_codec
@@ -93,7 +96,20 @@ PASSED_PREFIXES = (
 )
 """Prefixes of the environment variables that configure Claude Code."""
 BLOCKED_VARIABLES = ("CLAUDECODE", "CLAUDE_CODE_SESSION_ID", "CLAUDE_PID", "CLAUDE_PROJECT_DIR")
-"""Variables that are set if Rekindle itself was started in a session of the CLI."""
+"""Variables that Claude Code sets in its sessions."""
+SANDBOX = SandboxNeeds(
+    hosts=("api.anthropic.com", "platform.claude.com", "console.anthropic.com"),
+    host_variables=("ANTHROPIC_BASE_URL",),
+    state=StateFolder(
+        state=(".credentials.json", "history.jsonl"),
+        folders=(
+            *("projects", "sessions", "session-env", "shell-snapshots", "backups", "todos"),
+            *("tasks", "plans", "file-history", "debug", "cache", "paste-cache"),
+        ),
+        is_closed=True,
+        beside=(".claude.json",),
+    ),
+)
 
 _EVENTS = ("SessionEnd", "UserPromptSubmit", "PreCompact", "PostToolUse", "PostToolUseFailure")
 _SOURCES = ("startup", "resume", "clear", "compact", "fork")
@@ -109,13 +125,13 @@ _USAGE = {"type": "control_request", "request_id": "1", "request": {"subtype": "
 
 
 def command(start: LaunchSpec) -> ProgramCommand:
-    """Return the command for a launch; each option and its value are one argument.
+    """Return the command for a launch. Each option and its value are one argument.
 
     A persona's temperature has no effect, because the CLI has no option for it. The system prompt
-    applies to fresh sessions only: a session keeps the one that it started with. Our settings file
-    contains only hooks, because a status line in it would replace the user's. If a persona lists
-    its tools and none belongs to an MCP server, no server is started; if one does, the user's
-    settings decide which other servers are started.
+    applies to fresh sessions only, because a session keeps the prompt that it started with. Our
+    settings file contains only hooks, because a status line in it would replace the user's. If a
+    persona lists its tools and none of them belongs to an MCP server, no server is started.
+    Otherwise, the user's settings decide which servers are started.
     """
     if not to_uuid(start.session):
         raise UsageError(
@@ -146,7 +162,7 @@ def command(start: LaunchSpec) -> ProgramCommand:
 def ask(question: OneShotQuestion) -> ProgramCommand:
     """Return the command that asks a question, without settings, MCP servers or a transcript.
 
-    Only tools that read are allowed, and only in the folder that the CLI is started in. With a
+    Only read-only tools are allowed, and only in the folder where the CLI is started. With a
     schema, the model gets one more tool, which it uses to answer.
     """
     tools, files = (
@@ -169,13 +185,13 @@ def ask(question: OneShotQuestion) -> ProgramCommand:
             )
     if question.usd_left is not None:
         argv.append(_render_cap(question.usd_left))
-    # Otherwise the CLI would read any file named after an @ in the prompt, without a tool call.
+    # Otherwise, the CLI would read any file named after an @ in the prompt, without a tool call.
     environment = {"CLAUDE_CODE_DISABLE_ATTACHMENTS": "1", **one_shot_common.ONE_SHOT_ENVIRONMENT}
     return ProgramCommand(tuple(argv), environment, files)
 
 
 def answer(output: Iterable[bytes]) -> OneShotAnswer | None:
-    """Return the structured output in the program's result or, if there is none, the final text."""
+    """Return the structured output from the program's result, or else the final text."""
     account: dict[str, Any] = {}
     for line in output:
         record = parse_object(line)
@@ -184,7 +200,7 @@ def answer(output: Iterable[bytes]) -> OneShotAnswer | None:
     report = claude_stream.read_final_report(account)
     structured = account.get("structured_output")
     text = report.text if structured is None else msgspec.json.encode(structured).decode()
-    # If no tokens were used, the model was not asked, and the text is from the CLI itself.
+    # If no tokens were used, the text is from the CLI itself and not from the model.
     is_answered = report.ok and report.tokens and text.strip()
     return OneShotAnswer(text, report.usd, report.tokens) if is_answered else None
 
@@ -197,17 +213,19 @@ def _render_cap(usd: float) -> str:
 def hooks(program: Sequence[str], *, supervised: bool, folder: str = "") -> dict[str, Any]:
     """Return the `hooks` section of a settings file, which runs `program` on each recorded event.
 
-    In a supervised session, the hooks can also stop the session between two turns of the model.
+    In a supervised session, the hooks can also stop the session between two model turns.
     """
 
-    def entry(event: str, **matcher: str) -> dict[str, Any]:
+    def make_entry(event: str, **matcher: str) -> dict[str, Any]:
         line = hook_dialect.render_command_line(program, NAME, event, folder)
         return {**matcher, "hooks": [hook_dialect.make_handler(line, HOOK_SECONDS)]}
 
     plain = (*_EVENTS, _BOUNDARY) if supervised else _EVENTS
     return {
-        "SessionStart": [entry(f"SessionStart:{source}", matcher=source) for source in _SOURCES],
-        **{event: [entry(event)] for event in plain},
+        "SessionStart": [
+            make_entry(f"SessionStart:{source}", matcher=source) for source in _SOURCES
+        ],
+        **{event: [make_entry(event)] for event in plain},
     }
 
 
@@ -221,7 +239,7 @@ def find_hook_obstacle(found: HookInstallation) -> HookObstacle | None:
 
 
 def render_hook_output(event: str, text: str) -> str:  # noqa: ARG001 - part of the interface
-    """Return the hook output that adds a text to the session, which is the plain text."""
+    """Return the hook output that adds a text to the session: the plain text itself."""
     return text
 
 
@@ -233,39 +251,38 @@ def read_hook(line: HookRecord) -> AnyEvent | None:
 
 
 def usage(tail: bytes, windows: Mapping[str, int]) -> WindowUsage | None:
-    """Return how full the window is, from the last turn or compaction at a transcript's end.
+    """Return the window usage from the last turn or compaction at a transcript's end.
 
-    `windows` maps each model to the window that `FinalReport` gave. If the model's window is not
-    known, the fill level is `unknown`, because a guess could end sessions that are half empty.
+    `windows` maps each model to the window size from `FinalReport`. If the model's window is not
+    known, the usage is `unknown`, because a wrong guess could end sessions that are half empty.
     """
     compacted: int | None = None
     for line in reversed(tail.split(b"\n")):
-        # Most lines are large and irrelevant, and searching the bytes is cheaper than decoding
-        # them.
+        # Most lines are large and irrelevant, so searching bytes is cheaper than decoding them.
         if b'"usage"' not in line and b'"compact_boundary"' not in line:
             continue
         record = parse_object(line)
         if record.get("isSidechain") is True:
             continue
         if record.get("subtype") == "compact_boundary" and compacted is None:
-            # The compaction has emptied the window, so usage reported before it no longer applies.
+            # The compaction has emptied the window, so earlier usage no longer applies.
             compacted = to_count(to_mapping(record.get("compactMetadata")).get("postTokens"))
             if compacted is None:
                 return None
         if record.get("type") == "assistant":
             # The message names its model without the suffix for a larger window, as in
             # `sonnet[1m]`.
-            asked = to_word(record.get("requestedModel"))
-            if found := read_usage(to_mapping(record.get("message")), asked):
-                tokens = found.tokens if compacted is None else compacted
-                return msgspec.structs.replace(found, tokens=tokens).within(windows)
+            requested_model = to_word(record.get("requestedModel"))
+            if window_usage := read_usage(to_mapping(record.get("message")), requested_model):
+                tokens = window_usage.tokens if compacted is None else compacted
+                return msgspec.structs.replace(window_usage, tokens=tokens).within(windows)
     return None
 
 
 def brake(*, interactive: bool) -> Brake | None:
-    """Return how to stop a session: after a turn's tool calls, or at a terminal's next prompt.
+    """Return how to stop a session: after a turn's tool calls, or at the next prompt in a terminal.
 
-    By then, the transcript already contains the usage of the turn.
+    By then, the transcript already contains the turn's usage.
     """
     return Brake(
         event=_ASKED if interactive else _BOUNDARY,
@@ -283,15 +300,15 @@ def brake(*, interactive: bool) -> Brake | None:
 
 
 def measure(program: Sequence[str]) -> ProgramCommand | None:
-    """Return the command that reports the window of the user's model, without asking the model.
+    """Return the command that reports the window of the user's model, without calling the model.
 
     The user's settings choose the model, but their hooks and MCP servers are not started.
     """
     argv = [*(program or ("claude",)), "-p", "--output-format=stream-json", "--verbose"]
     argv += ["--input-format=stream-json", "--no-session-persistence", "--strict-mcp-config"]
     argv.append('--settings={"disableAllHooks":true}')
-    asked = msgspec.json.encode(_USAGE).decode() + "\n"
-    return ProgramCommand(tuple(argv), dict(one_shot_common.ONE_SHOT_ENVIRONMENT), asked=asked)
+    request = msgspec.json.encode(_USAGE).decode() + "\n"
+    return ProgramCommand(tuple(argv), dict(one_shot_common.ONE_SHOT_ENVIRONMENT), asked=request)
 
 
 def parse_window_sizes(output: Iterable[bytes]) -> dict[str, int]:
@@ -305,18 +322,18 @@ def parse_window_sizes(output: Iterable[bytes]) -> dict[str, int]:
 
 
 def turn(line: bytes) -> UsageReport | None:
-    """Return the usage of a turn in a transcript line, which has the same form as in the stream."""
+    """Return a turn's usage from a transcript line, which has the same form as in the stream."""
     if b'"usage"' not in line:
         return None
-    return next((one for one in read_stream(line) if isinstance(one, UsageReport)), None)
+    return next((item for item in read_stream(line) if isinstance(item, UsageReport)), None)
 
 
 def asides(transcript: str, session: str) -> SubagentTranscripts | None:  # noqa: ARG001 - part of the interface
-    """Return where the sub-agents' transcripts are: in a folder named after the session."""
+    """Return the location of the sub-agents' transcripts, a folder named after the session."""
     return SubagentTranscripts(f"{transcript.removesuffix('.jsonl')}/subagents", deep=True)
 
 
 def has_prompt(transcript: Iterable[bytes], prompt: str) -> bool:
-    """Return whether a transcript still contains a prompt; the CLI would resume a truncated one."""
+    """Return whether a transcript contains a prompt. The CLI would resume a truncated file."""
     sign = prompt.encode()
     return any(sign in line and parse_object(line).get("promptId") == prompt for line in transcript)

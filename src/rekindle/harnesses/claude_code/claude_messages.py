@@ -1,4 +1,4 @@
-"""Parse messages of Claude Code, from its output stream or a transcript."""
+"""Parse Claude Code messages from its output stream or a transcript."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -32,24 +32,24 @@ from rekindle.harnesses.untrusted_json import (
 SYNTHETIC = "<synthetic>"
 """Model name in messages that the CLI wrote itself."""
 _TELLING = re.compile(rb'"type" ?: ?"(?:user|assistant)"|"compact_boundary"')
-"""Pattern for lines about a turn; most other lines are copies of requests and attachments."""
+"""Pattern for lines about a turn. Most other lines are copies of requests and attachments."""
 
 _DENIED = re.compile(
     r"(?:<tool_use_error>)?(?:Claude requested permissions? |(?:This|sed) command requires approval"
     r"|[^\n]{1,1000}? needs approval\. The path is inside the working directories"
     r"|Permission (?:to|for) .{1,400} has been denied"
-    # A tool that the CLI has but that `allowed_tools` leaves out. About a tool that does not exist,
-    # the CLI says nothing after the name.
+    # A tool that the CLI has but `allowed_tools` leaves out. If a tool does not exist, the message
+    # ends after the name.
     r"|(?:Error: )?No such tool available: (\w+)\. \1 is (?:disabled for|not among the tools))",
     re.DOTALL,
 )
-"""Start of a tool result with which the CLI refuses a call."""
+"""Start of a tool result in which the CLI refuses a call."""
 _BY_THE_CLI = re.compile(
     r"<(?:bash-(?:input|stdout|stderr)|local-command-(?:stdout|stderr|caveat)|task-notification"
     r"|command-(?:name|message|args|contents)|system-reminder|user-prompt-submit-hook"
     r"|ide_(?:opened_file|selection|diagnostics)|teammate-message|new-diagnostics)\b"
 )
-"""Start of a text that the CLI itself wrote in the user's role."""
+"""Start of a text that the CLI itself wrote under the user's role."""
 
 
 def read_transcript(line: bytes) -> tuple[Passage, ...]:
@@ -58,23 +58,23 @@ def read_transcript(line: bytes) -> tuple[Passage, ...]:
         return ()
     record = parse_object(line)
     message = to_mapping(record.get("message"))
-    found: Iterable[PromptText | ToolResult | OutputItem] = ()
+    items: Iterable[PromptText | ToolResult | OutputItem] = ()
     match record.get("type"):
         case "user" if not (record.get("isMeta") or record.get("isCompactSummary")):
-            found = _read_prompt(message)
+            items = _read_prompt(message)
         case "assistant" if record.get("isApiErrorMessage") is True:
-            found = [WarningReport(_read_text(message.get("content")))]
+            items = [WarningReport(_read_text(message.get("content")))]
         case "assistant":
-            found = read_answer(message)
+            items = read_answer(message)
         case "system" if record.get("subtype") == "compact_boundary":
             sizes = to_mapping(record.get("compactMetadata"))
-            found = [
+            items = [
                 CompactionReport(
                     to_count(sizes.get("preTokens")), to_count(sizes.get("postTokens"))
                 )
             ]
     return make_passages(
-        found,
+        items,
         at=to_word(record.get("timestamp")),
         message=to_word(message.get("id")) or to_word(record.get("uuid")),
         thread=_find_thread(record),
@@ -82,14 +82,14 @@ def read_transcript(line: bytes) -> tuple[Passage, ...]:
 
 
 def _find_thread(record: dict[str, Any]) -> str:
-    """Return the sub-agent that wrote a line; an unnamed one also differs from the main thread."""
+    """Return the sub-agent that wrote a line. Even an unnamed one is not the main thread."""
     if record.get("isSidechain") is not True:
         return ""
     return to_word(record.get("agentId")) or "sidechain"
 
 
 def read_answer(message: dict[str, Any]) -> Iterator[OutputItem]:
-    """Yield the items in a message of the model, or in one part of a message."""
+    """Yield the items in a message from the model, or in one part of it."""
     if message.get("model") == SYNTHETIC:
         return
     content = message.get("content")
@@ -99,21 +99,21 @@ def read_answer(message: dict[str, Any]) -> Iterator[OutputItem]:
                 yield AssistantText(to_text(block.get("text")))
             case "tool_use":
                 name, call = to_word(block.get("name")), to_word(block.get("id"))
-                given = to_mapping(block.get("input"))
-                yield ToolCallStarted(name, call, describe_call(given), given)
+                arguments = to_mapping(block.get("input"))
+                yield ToolCallStarted(name, call, describe_call(arguments), arguments)
     if used := read_usage(message):
-        # A message arrives in parts, and each part has the usage of the whole message.
+        # A message arrives in parts, and each part reports the usage of the whole message.
         yield UsageReport(used, to_word(message.get("id")))
 
 
-def read_usage(message: dict[str, Any], asked: str = "") -> WindowUsage | None:
+def read_usage(message: dict[str, Any], requested_model: str = "") -> WindowUsage | None:
     model, counts = to_word(message.get("model")), to_mapping(message.get("usage"))
     names = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
     if model == SYNTHETIC or to_count(counts.get("input_tokens")) is None:
         return None
     tokens = sum(to_count(counts.get(name)) or 0 for name in names)
     written = to_count(counts.get("output_tokens")) or 0
-    return WindowUsage(tokens, None, "unknown", asked or model, written)
+    return WindowUsage(tokens, None, "unknown", requested_model or model, written)
 
 
 def _read_prompt(message: dict[str, Any]) -> Iterator[PromptText | ToolResult | WarningReport]:
@@ -124,7 +124,7 @@ def _read_prompt(message: dict[str, Any]) -> Iterator[PromptText | ToolResult | 
         call, ok = to_word(block.get("tool_use_id")), block.get("is_error") is not True
         yield ToolResult(call, ok, _read_text(block.get("content")))
     if words := _read_text(content).strip():
-        # Text beside a tool result, or inside one of the CLI's own tags, was written by the CLI.
+        # Any text next to a tool result or inside one of the CLI's own tags is the CLI's own.
         yield WarningReport(words) if results or _BY_THE_CLI.match(words) else PromptText(words)
 
 
@@ -145,6 +145,6 @@ def read_denials(record: dict[str, Any]) -> Iterator[RefusedCall]:
     """Yield the calls that the CLI refused, from its final report."""
     denials = record.get("permission_denials")
     for denial in map(to_mapping, denials if isinstance(denials, list) else ()):
-        given = to_mapping(denial.get("tool_input"))
+        arguments = to_mapping(denial.get("tool_input"))
         tool, call = to_word(denial.get("tool_name")), to_word(denial.get("tool_use_id"))
-        yield RefusedCall(tool, describe_call(given), given, call)
+        yield RefusedCall(tool, describe_call(arguments), arguments, call)

@@ -1,8 +1,8 @@
-"""Convert a persona's permissions to command line options of Claude Code.
+"""Convert a persona's permissions to Claude Code command-line options.
 
-The CLI applies the path rules of `Edit` to every tool that writes files; `Write(path)` permits
-nothing and denies nothing. Path rules for the other file tools are therefore passed on as rules for
-`Edit`. The CLI resolves links before it compares a path.
+The CLI applies the path rules of `Edit` to every tool that writes files, but ignores `Write(path)`.
+Path rules for the other file tools are therefore passed on as rules for `Edit`. The CLI resolves
+links before it compares a path.
 
 These rules add to the permissions in the user's own settings. None of them limits a shell.
 """
@@ -16,25 +16,25 @@ from rekindle.errors import UnenforceableError
 
 _WRITING = ("Write", "Edit")
 _HERE = {"Write": "**", "Edit": "**", "MultiEdit": "**", "NotebookEdit": "**/*.ipynb"}
-"""Tools that write files, and a pattern for the files that each can write in the agent's folder.
+"""Tools that write files, each with a pattern for the files in the agent's folder.
 
-The patterns are relative to the folder that the CLI starts in, because an absolute pattern cannot
+The patterns are relative to the folder in which the CLI starts, because an absolute pattern cannot
 express every folder name.
 """
 _RULE = re.compile(r"(?P<tool>\w+)(?:\((?P<path>.*)\))?\Z", re.DOTALL)
 _WELL_FORMED = re.compile(r"[\w*-]+(?:\((?:(?!\)\s*,).)*\))?\Z")
-"""A rule for exactly one tool (MCP tools included), with an optional pattern in parentheses."""
+"""Rule for exactly one tool (MCP tools included), with an optional pattern in parentheses."""
 _EVERYWHERE = ("", "*", "**")
 
 
 def list_permission_options(start: LaunchSpec) -> Iterator[str]:
     """Yield the options for a persona's permissions.
 
-    A file tool without a path is limited to the agent's folder. The draft of the next relay can
-    always be written; protected files can never be written.
+    A file tool without a path is limited to the agent's folder. The next relay's draft is always
+    writable, and protected files never are.
 
     Raises:
-        UnenforceableError: A rule is not about exactly one tool, or contains control characters.
+        UnenforceableError: A rule does not name exactly one tool, or contains control characters.
     """
     permissions = start.persona.permissions or Permissions()
     allowed, denied = permissions.allowed_tools, permissions.deny or ()
@@ -49,7 +49,8 @@ def list_permission_options(start: LaunchSpec) -> Iterator[str]:
             yield "--strict-mcp-config"
     rules = [_make_allow_rule(rule) for rule in allowed or () if rule]
     if start.draft:
-        # Two slashes mark an absolute path; a path with one is relative to the settings folder.
+        # A leading double slash marks an absolute path. With a single slash, the path is relative
+        # to the settings folder.
         rules.append(f"Edit(/{_escape_path(start.draft)})")
     yield from (f"--allowedTools={rule}" for rule in dict.fromkeys(rules))
     refused = [_make_deny_rule(rule) for rule in denied if rule]
@@ -58,7 +59,7 @@ def list_permission_options(start: LaunchSpec) -> Iterator[str]:
 
 
 def _make_allow_rule(rule: str) -> str:
-    """Return the rule that permits a tool; without a path, file tools are limited to the folder."""
+    """Return the rule that permits a tool. File tools without a path are limited to the folder."""
     parts = _RULE.match(rule)
     if parts is None or parts["tool"] not in _HERE:
         return rule
@@ -77,9 +78,8 @@ def _make_deny_rule(rule: str) -> str:
 def _list_unwritable(start: LaunchSpec) -> Iterator[str]:
     """Yield gitignore patterns for the paths that no file tool may write.
 
-    A denial overrides every permission and cannot have exceptions. In a folder that contains the
-    draft, every name that differs from the draft's in its first or second letter is therefore
-    denied.
+    A denial overrides every permission and cannot have exceptions. In the draft's folder, the
+    patterns therefore deny every name that differs from the draft's in its first or second letter.
     """
     for path in start.protected:
         place = _escape_path(path)
@@ -103,7 +103,7 @@ def _match_other(letter: str) -> str:
 
 
 def _escape_path(path: str) -> str:
-    """Return a pattern that matches only the given path."""
+    """Return a pattern that matches only this path."""
     return re.sub(r"([\\*?\[\]!#()])", r"\\\1", path)
 
 
@@ -114,7 +114,7 @@ def _refuse_malformed(rules: Iterable[str]) -> None:
             raise UnenforceableError(
                 "Claude Code", rule, hint="write it on one line, without control characters"
             )
-        # The CLI would split a rule that has several tools, and none would be limited to the
+        # The CLI would split a rule for several tools, and none of them would be limited to the
         # folder.
         if rule and not _WELL_FORMED.match(rule):
             raise UnenforceableError(

@@ -1,4 +1,4 @@
-"""Convert the output of Claude Code to output items."""
+"""Convert Claude Code's output to output items."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -31,9 +31,9 @@ _SPENT = ("inputTokens", "outputTokens", "cacheReadInputTokens", "cacheCreationI
 
 
 def read_stream(line: bytes) -> tuple[OutputItem, ...]:  # noqa: PLR0911 - one return per kind of line
-    """Return the items in a line of output; an empty result if the line cannot be read.
+    """Return the items in a line of output, or an empty result if the line cannot be read.
 
-    Messages of sub-agents are left out, because they fill a different window.
+    Messages from sub-agents are left out, because they fill a different window.
     """
     record = parse_object(line)
     match record.get("type"), record.get("subtype"):
@@ -71,9 +71,9 @@ def read_stream(line: bytes) -> tuple[OutputItem, ...]:  # noqa: PLR0911 - one r
 
 
 def _is_billed(source: object) -> bool | None:
-    """Return whether the account is billed per token, which is the case if the CLI uses an API key.
+    """Return whether the account is billed per token, as it is with an API key.
 
-    Without a key, with a subscription or a cloud account, the CLI writes `none`.
+    With a subscription or a cloud account, the CLI reports `none` instead of a key.
     """
     if not isinstance(source, str) or not source:
         return None

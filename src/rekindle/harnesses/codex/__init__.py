@@ -1,1 +1,1 @@
-"""The harness for Codex."""
+"""Harness for Codex."""

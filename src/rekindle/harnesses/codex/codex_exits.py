@@ -1,6 +1,6 @@
-"""Classify how a launch of Codex ended.
+"""Classify how a Codex launch ended.
 
-The exit code says only that something failed. A run ended by SIGINT has no error message; every
+The exit code shows only that something failed. A run ended by SIGINT has no error message. Every
 other failure has one, in the stream or on standard error. Codex wraps one failure in another
 ("Error running remote compact task: …", "stream disconnected before completion: …"), so the inner
 message is checked before the outer one. The API's status is only in the text of the message.
@@ -41,8 +41,8 @@ _AROUND: exit_verdicts.VerdictSentences = (
 
 def find_status(words: str) -> int | None:
     """Return the HTTP status in a message such as "unexpected status 402 Payment Required"."""
-    found = re.search(r"\bstatus:? (\d{3})\b", words)
-    return int(found[1]) if found else None
+    match = re.search(r"\bstatus:? (\d{3})\b", words)
+    return int(match[1]) if match else None
 
 
 def find_verdict(text: str, status: int | None = None) -> ExitVerdict | None:
@@ -63,13 +63,13 @@ _GIVES_UP = re.compile(r"Error: |thread '.{0,80}' (\(\d+\) )?panicked")
 
 
 def classify(ended: ProcessResult) -> LaunchExit:
-    """Return how the launch ended; input to the restart policy."""
-    if found := exit_verdicts.classify_early(ended):
-        return found
+    """Return how the launch ended, for the restart policy."""
+    if launch_exit := exit_verdicts.classify_early(ended):
+        return launch_exit
     if ended.finished and ended.finished.ok:
         return LaunchExit("clean", "finished")
-    if found := exit_verdicts.classify_signal(ended.code):
-        return found
+    if launch_exit := exit_verdicts.classify_signal(ended.code):
+        return launch_exit
     message = _find_own_words(ended)
     if ended.code == 1 and ended.opened and not message:
         return LaunchExit("interrupted", "interrupted, by SIGINT")
@@ -81,7 +81,7 @@ def _find_own_words(ended: ProcessResult) -> str:
     """Return the program's error message, from the stream or from standard error.
 
     On standard error, the message may be inside a stack trace. The last recognized line is used,
-    because the program continued after earlier errors. If Codex printed that it gave up, only that
+    because the program continued after earlier errors. If Codex printed a final error, only that
     line and later ones are searched.
     """
     if ended.finished and (message := " ".join(ended.finished.errors).strip()):

@@ -1,24 +1,26 @@
-"""The harness for Codex: its commands, hooks, output and rollouts.
+"""Harness for Codex: its commands, hooks, output and rollouts.
 
-Checked with version 0.166.0, by the recordings in tests/recordings.
+Checked against version 0.166.0, using the recordings in tests/recordings.
 
-npm installs a wrapper on the PATH. It passes on TERM, INT and HUP. If it is killed, the real
-program stays alive in the wrapper's process group, which Rekindle ends before it starts anything
-else. So the first `codex` on the PATH can be used. Limits of the CLI:
+npm installs a wrapper on the PATH, which forwards TERM, INT and HUP. If the wrapper is killed, the
+real program keeps running in the wrapper's process group. Rekindle stops that group before it
+starts anything else, so it can safely use the first `codex` on the PATH. Limits of the CLI:
 
-- A new session cannot be given an id: Rekindle reads it from the program's output.
-- Permissions apply to whole tools, by its own sandbox: a rule for a part of a tool is refused.
-- A user's MCP servers cannot be disabled all at once: a hook of ours refuses their tools.
-- Hooks that the user has not trusted never run: the hooks of a launch come with their hashes.
-- No hook can stop it between two turns. Instead, a hook holds the next tool call before it starts,
-  until the program is ended. If it is interrupted, it exits with 1 and without a message.
-- Without a network it waits forever and reports that only at first: Rekindle notices the silence.
-- It silently continues with a truncated rollout, so Rekindle first checks that the last prompt is
-  still in it.
-- Two tools are offered with every question: to ask the user, who is not there, and to patch files,
-  which the sandbox refuses. The user's MCP servers are started, and the model can find their tools
-  by a search; a call is refused unless the user has approved the tool or it claims to be read-only.
-  The AGENTS.md beside the settings is sent too.
+- Codex chooses the id of a new session. Rekindle reads the id from the program's output.
+- The sandbox permits or denies whole tools, so Rekindle refuses a rule for only part of a tool.
+- There is no setting that disables all of a user's MCP servers, so a hook refuses their tools.
+- Codex runs only hooks that the user has trusted. Rekindle therefore passes each hook together with
+  its hash.
+- No hook can stop Codex between two turns. Instead, a hook holds the next tool call until Rekindle
+  stops the program. If Codex is interrupted, it exits with code 1 and no message.
+- Without a network, Codex waits forever and reports the problem only once. Rekindle detects the
+  silence.
+- Codex silently continues with a truncated rollout, so Rekindle first checks that the rollout
+  contains the last prompt.
+- In a one-shot question, Codex offers the model two tools. One asks the user, who is absent. The
+  other patches files, but the sandbox refuses that. Codex also starts the user's MCP servers, and
+  the model can search for their tools. It refuses a call unless the user has approved the tool or
+  the tool claims to be read-only. It also sends the AGENTS.md file next to the settings.
 """
 
 from collections.abc import Iterable, Mapping
@@ -31,6 +33,7 @@ from rekindle.documents.launches.launch_types import (
     UsageReport,
     WindowUsage,
 )
+from rekindle.documents.launches.sandbox_needs import SandboxNeeds, StateFolder
 from rekindle.documents.transcripts.turns import SubagentTranscripts
 from rekindle.errors import UsageError
 from rekindle.harnesses.codex import (
@@ -82,19 +85,33 @@ BLOCKED_VARIABLES = (
     *("CODEX_THREAD_ID", "CODEX_SESSION_ID", "CODEX_TOOL_CALL_ID", "CODEX_CI", "CODEX_VERSION"),
     *("CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED", "CODEX_PERMISSION_PROFILE"),
 )
-"""Variables that are set if Rekindle itself was started in a session of the CLI."""
+"""Variables that Codex sets in its sessions."""
+SANDBOX = SandboxNeeds(
+    hosts=("api.openai.com", "chatgpt.com", "auth.openai.com"),
+    host_variables=("OPENAI_BASE_URL",),
+    state=StateFolder(
+        state=(
+            *("auth.json", "history.jsonl", "installation_id", "version.json", ".*_migration"),
+            *("models_cache.json", "*.sqlite", "*.sqlite-*", "*.lock", "archived_sessions"),
+            *("log", "memories"),
+        ),
+        folders=("sessions", "shell_snapshots", "thread-writer-locks", "tmp", ".tmp"),
+        settings={"config.toml": "", "hooks.json": "{}\n", ".env": ""},
+        settings_folders=("rules", "plugins", "agents", "prompts", "skills"),
+    ),
+)
 
 _TELLING = (b"token", b"context_window", b'"compacted"', b'"turn_context"')
-"""Texts that occur in the rollout lines that show how full the window is."""
+"""Texts in the rollout lines that report the window usage."""
 
 
 def command(start: LaunchSpec) -> ProgramCommand:
-    """Return the command for a launch; each option and its value are one argument.
+    """Return the command for a launch. Each option and its value are one argument.
 
-    Codex names its sessions itself. It would take anything but an id as a name, and silently open a
-    new session if no session has that name, so only ids are passed on. Without a terminal, no
-    person can approve a call. A persona's temperature has no effect. Its system prompt applies to
-    fresh sessions only, which keep it when they are resumed.
+    Codex chooses its session ids. It would treat anything else as a name, and silently open a new
+    session if no session has that name, so only ids are passed on. Without a terminal, no person
+    can approve a call. A persona's temperature has no effect. Its system prompt applies to fresh
+    sessions only, which keep it when they are resumed.
     """
     if start.resumes and not to_uuid(start.session):
         raise UsageError(
@@ -129,22 +146,21 @@ def command(start: LaunchSpec) -> ProgramCommand:
 
 
 def usage(tail: bytes, windows: Mapping[str, int]) -> WindowUsage | None:
-    """Return how full the window was at the end of a rollout, whose lines may be torn.
+    """Return the window usage at the end of a rollout, whose lines may be incomplete.
 
     Codex writes the API's token count before a tool starts, and the count with the window's size
     after the tool has ended.
     """
     tokens, window, model = None, None, ""
     for line in reversed(tail.split(b"\n")):
-        # Most lines are large and irrelevant, and searching the bytes is cheaper than decoding
-        # them.
+        # Most lines are large and irrelevant, and searching bytes is cheaper than decoding them.
         if not any(sign in line for sign in _TELLING):
             continue
         record = parse_object(line)
         payload = to_mapping(record.get("payload"))
         info = to_mapping(payload.get("info"))
         if record.get("type") == "compacted" and tokens is None:
-            return None  # a compaction has emptied the window since the earlier counts
+            return None  # A compaction has emptied the window since the earlier counts
         if tokens is None:
             counted = to_mapping(info.get("last_token_usage")) or to_mapping(payload.get("usage"))
             tokens = to_count(counted.get("total_tokens"))
@@ -160,9 +176,9 @@ def usage(tail: bytes, windows: Mapping[str, int]) -> WindowUsage | None:
 
 
 def turn(line: bytes) -> UsageReport | None:
-    """Return the API's token count for one answer; the running totals beside it are ignored.
+    """Return the API's token count for one answer, ignoring the running totals next to it.
 
-    The stream has only the total, at the end.
+    The stream reports only the total, at the end.
     """
     if b'"token_usage_record"' not in line:
         return None
@@ -175,8 +191,8 @@ def turn(line: bytes) -> UsageReport | None:
 def brake(*, interactive: bool) -> Brake | None:
     """Return how to stop a session: a hook holds it before a tool call, so no call is cut off.
 
-    The usage is written after the tool calls of a turn, so the calls of the turn that fills the
-    window still run. In a terminal, this would end the session that the user is looking at.
+    The usage is written after a turn's tool calls, so the calls in the turn that fills the window
+    still run. In a terminal, this would end the session that the user is looking at.
     """
     if interactive:
         return None
@@ -191,7 +207,7 @@ def brake(*, interactive: bool) -> Brake | None:
 
 
 def asides(transcript: str, session: str) -> SubagentTranscripts | None:
-    """Return where sub-agents' rollouts are: among all rollouts, with the parent in line 1."""
+    """Return the location of sub-agents' rollouts, which name their parent in line 1."""
     return SubagentTranscripts(
         transcript.rpartition("/")[0],
         "rollout-*.jsonl",
@@ -201,10 +217,10 @@ def asides(transcript: str, session: str) -> SubagentTranscripts | None:
 
 
 def has_prompt(transcript: Iterable[bytes], prompt: str) -> bool:
-    """Return whether a rollout still contains a prompt, by the id of the prompt's turn.
+    """Return whether a rollout contains a prompt, by the id of the prompt's turn.
 
-    Codex silently continues with whatever a power loss left of a rollout. If only the first line is
-    left, it continues as a session without any prompt.
+    Codex silently continues with the part of a rollout that survived a power loss. If only the
+    first line is left, it continues as a session without any prompt.
     """
     sign = prompt.encode()
     for line in transcript:

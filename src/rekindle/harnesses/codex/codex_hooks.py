@@ -1,4 +1,4 @@
-"""The hooks of Codex: their settings, the trust that they need, and their reports."""
+"""Codex hooks: their settings, their trust records and their reports."""
 
 import hashlib
 import json
@@ -50,7 +50,7 @@ HOOK_FILES = HookFiles(
 
 
 ENDING_SECONDS = 3
-"""Time limit that Codex sets for a hook at the end of a session, in seconds."""
+"""Timeout that Codex sets for a hook at the end of a session, in seconds."""
 
 
 _SWITCHES = ("hooks", "codex_hooks")
@@ -67,7 +67,7 @@ BOUNDARY = "PreToolUse"
 
 
 _BY_THE_LAUNCH = "/<session-flags>/config.toml"
-"""File name that Codex uses for hooks given on the command line."""
+"""File name that Codex uses for hooks from the command line."""
 
 
 _NO_SERVERS = {
@@ -87,14 +87,14 @@ def hooks(program: Sequence[str], *, supervised: bool, folder: str = "") -> dict
     In a supervised session, the hooks can also hold the next tool call.
     """
 
-    def entry(event: str, seconds: int, **more: Any) -> dict[str, Any]:
+    def make_entry(event: str, seconds: int, **more: Any) -> dict[str, Any]:
         line = hook_dialect.render_command_line(program, NAME, event, folder)
         return {"hooks": [hook_dialect.make_handler(line, seconds, **more)]}
 
     starts = [
         {
             "matcher": source,
-            **entry(
+            **make_entry(
                 f"SessionStart:{source}", HOOK_SECONDS, additionalContextLimit=HOOK_CONTEXT_TOKENS
             ),
         }
@@ -102,7 +102,7 @@ def hooks(program: Sequence[str], *, supervised: bool, folder: str = "") -> dict
     ]
     seconds = {"SessionEnd": ENDING_SECONDS}
     events = (*_EVENTS, BOUNDARY) if supervised else _EVENTS
-    plain = {event: [entry(event, seconds.get(event, HOOK_SECONDS))] for event in events}
+    plain = {event: [make_entry(event, seconds.get(event, HOOK_SECONDS))] for event in events}
     return {"SessionStart": starts, **plain}
 
 
@@ -122,15 +122,17 @@ def find_hook_obstacle(found: HookInstallation) -> HookObstacle | None:
         return HookObstacle("Codex does not trust this project", HOOK_FILES.trust)
     state = to_mapping(to_mapping(config.get("hooks")).get("state"))
     these = to_mapping(parse_object(found.text.encode()).get("hooks"))
-    known = {
+    states = {
         key: to_mapping(state.get(key))
         for key, _, _, handler in _list_places(these, found.file)
         if parse_hook_command(handler.get("command"))
     }
-    wanted = make_trust_state(these, found.file)
-    if any(one.get("enabled") is False for one in known.values()):
+    expected = make_trust_state(these, found.file)
+    if any(state.get("enabled") is False for state in states.values()):
         return HookObstacle("some hooks are disabled in Codex", "start `codex`, and use /hooks")
-    if any(one.get("trusted_hash") != wanted[key]["trusted_hash"] for key, one in known.items()):
+    if any(
+        state.get("trusted_hash") != expected[key]["trusted_hash"] for key, state in states.items()
+    ):
         return HookObstacle("Codex does not trust these hooks yet", HOOK_FILES.trust)
     return None
 
@@ -138,7 +140,7 @@ def find_hook_obstacle(found: HookInstallation) -> HookObstacle | None:
 def render_hook_output(event: str, text: str) -> str:
     """Return the hook output that adds a text to the session.
 
-    The output is JSON, because Codex would try to parse a plain text that starts with a bracket as
+    The output is JSON, because Codex would try to parse plain text that starts with a bracket as
     JSON, and drop it.
     """
     output = {"hookEventName": event, "additionalContext": text}
@@ -151,20 +153,20 @@ def read_hook(line: HookRecord) -> AnyEvent | None:
 
 
 def list_hook_settings(start: LaunchSpec) -> list[str]:
-    """Return a launch's hooks: ours, and the hook that refuses MCP servers to a persona."""
-    made, argv = hooks(start.hook, supervised=True) if start.hook else {}, []
+    """Return a launch's hooks: ours, and the hook that denies MCP servers to a persona."""
+    entries_of, argv = hooks(start.hook, supervised=True) if start.hook else {}, []
     permissions = start.persona.permissions
     if permissions and permissions.allowed_tools is not None:
-        made[BOUNDARY] = [*made.get(BOUNDARY, ()), _NO_SERVERS]
-        argv.append("--enable=hooks")  # even if the user has disabled hooks
-    if made:
-        argv += [render_setting(f"hooks.{event}", entries) for event, entries in made.items()]
-        argv.append(render_setting("hooks.state", make_trust_state(made, _BY_THE_LAUNCH)))
+        entries_of[BOUNDARY] = [*entries_of.get(BOUNDARY, ()), _NO_SERVERS]
+        argv.append("--enable=hooks")  # applies even if the user has disabled hooks
+    if entries_of:
+        argv += [render_setting(f"hooks.{event}", entries) for event, entries in entries_of.items()]
+        argv.append(render_setting("hooks.state", make_trust_state(entries_of, _BY_THE_LAUNCH)))
     return argv
 
 
 def make_trust_state(these: HookEntries, file: str) -> dict[str, Any]:
-    """Return the `hooks.state` setting that makes Codex run exactly these hooks of a file.
+    """Return the `hooks.state` setting that makes Codex run exactly these hooks in a file.
 
     Codex identifies a hook by its position and by the hash of its content.
     """

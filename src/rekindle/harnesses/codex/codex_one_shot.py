@@ -1,4 +1,4 @@
-"""One-shot questions to Codex; `codex_harness` lists what cannot be prevented during one."""
+"""One-shot questions to Codex. `codex_harness` lists their limits."""
 
 from collections.abc import Iterable
 
@@ -16,11 +16,11 @@ from rekindle.harnesses.codex.codex_stream import read_stream
 
 _FOR_QUESTIONS = {
     "web_search": "disabled",
-    # Passed as settings, because Codex rejects an option for a feature that its version lacks.
+    # These are settings, because Codex rejects an option for a feature that its version lacks.
     **dict.fromkeys(
         ("features.goals", "features.multi_agent", "features.plugins", "features.view_image"), False
     ),
-    # The program that the user runs at the end of each turn, which acts like a hook.
+    # A user's program that runs at the end of each turn, like a hook.
     "notify": [],
     "project_doc_max_bytes": 0,
     "skills.include_instructions": False,
@@ -50,4 +50,4 @@ def ask(question: OneShotQuestion) -> ProgramCommand:
 
 def answer(output: Iterable[bytes]) -> OneShotAnswer | None:
     """Return the model's last message as the answer."""
-    return one_shot_common.find_answer(seen for line in output for seen in read_stream(line))
+    return one_shot_common.find_answer(item for line in output for item in read_stream(line))

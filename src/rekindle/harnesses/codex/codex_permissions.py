@@ -10,7 +10,7 @@ from rekindle.harnesses.codex.codex_settings import (
 )
 
 _WHOLE_TOOL = re.compile(r"(\w+)(?:\(\*?\*?\))?")
-"""A rule for a whole tool; Codex cannot limit a part of one."""
+"""Rule for a whole tool. Codex cannot limit part of a tool."""
 
 
 _TOOLS = {
@@ -19,16 +19,16 @@ _TOOLS = {
     **dict.fromkeys(("WebSearch", "WebFetch"), "web"),
     **dict.fromkeys(("Read", "Grep", "Glob", "LS"), "read"),
 }
-"""Kind of each persona tool in Codex, which does nearly everything with its shell."""
+"""Codex's kind for each persona tool. Codex does nearly everything with its shell."""
 
 
 def list_permission_settings(permissions: Permissions, draft: str) -> list[str]:
     """Return a persona's permissions as settings that remove whole tools.
 
-    The sandbox limits writing, also for programs that the shell starts. A shell that may write can
-    write in the agent's folder and to its draft. The sandbox has no rules for paths below those,
-    but protects `.git`, `.codex` and `.agents`. If the persona lists no tools, the user's own Codex
-    settings apply; without any, Codex may only read.
+    The sandbox limits writing, including by programs that the shell starts. A shell with write
+    permission can write to the agent's folder and its draft. The sandbox has no rules for paths
+    inside these, but protects `.git`, `.codex` and `.agents`. If the persona lists no tools, the
+    user's own Codex settings apply. If there are none, Codex may only read.
     """
     is_limited = permissions.allowed_tools is not None
     allowed = _find_kinds(permissions.allowed_tools or ())
@@ -52,11 +52,11 @@ def list_permission_settings(permissions: Permissions, draft: str) -> list[str]:
 def _find_kinds(rules: Iterable[str], refused: str = "") -> set[str]:
     kinds = set()
     for rule in filter(None, rules):
-        whole = _WHOLE_TOOL.fullmatch(rule)
-        kind = _TOOLS.get(whole[1]) if whole else None
+        match = _WHOLE_TOOL.fullmatch(rule)
+        kind = _TOOLS.get(match[1]) if match else None
         if kind is None or kind == refused:
             raise UnenforceableError(
-                "Codex", rule, hint=f"with Codex, use only whole tools, from: {', '.join(_TOOLS)}"
+                "Codex", rule, hint=f"with Codex, list only whole tools: {', '.join(_TOOLS)}"
             )
         kinds.add(kind)
     return kinds

@@ -1,4 +1,4 @@
-"""Parse Codex rollouts, which have one record per line; most events have several records."""
+"""Parse Codex rollouts, which have one record per line and several records for most events."""
 
 import json
 import re
@@ -41,7 +41,7 @@ _AROUND = re.compile(
     r"\A(?:Chunk ID: \w+\n)?(?:Wall time: .*\n)?(?:Process exited with code 0\n)?"
     r"(Process exited .*\n)?(?:Original token count: \d+\n)?(?:Output:\n)?"
 )
-"""Text that Codex puts before a command's output; only a failed exit code is kept."""
+"""Text that Codex puts before a command's output. Only a failed exit code is kept."""
 
 _TASK = "Message Type: NEW_TASK"
 _FAILED = re.compile(r"Process exited |aborted by user\Z")
@@ -56,29 +56,29 @@ def read_transcript(line: bytes) -> tuple[Passage, ...]:
         return ()
     record = parse_object(line)
     payload = to_mapping(record.get("payload"))
-    found: Iterable[PromptText | ToolResult | OutputItem] = ()
+    items: Iterable[PromptText | ToolResult | OutputItem] = ()
     thread = ""
     match record.get("type"), payload.get("type"):
         case "event_msg", "item_completed":
-            found = _read_completed(to_mapping(payload.get("item")))
+            items = _read_completed(to_mapping(payload.get("item")))
         case "event_msg", "task_complete":
             failure = to_text(to_mapping(payload.get("error")).get("message"))
-            found = [WarningReport(failure)] if failure else ()
+            items = [WarningReport(failure)] if failure else ()
         case "response_item", "agent_message":
-            found = _read_task(payload)
+            items = _read_task(payload)
             thread = to_word(payload.get("recipient")).strip("/").replace("/", ".")
         case "response_item", str(kind):
             is_summary = to_mapping(record.get("metadata")).get("compaction_output") is True
-            found = () if is_summary else _read_item(kind, payload)
+            items = () if is_summary else _read_item(kind, payload)
         case "token_usage_record", _:
-            found = read_usage(payload)
+            items = read_usage(payload)
         case "compacted", _:
-            found = [CompactionReport(None, None)]
-    return make_passages(found, at=to_word(record.get("timestamp")), thread=thread)
+            items = [CompactionReport(None, None)]
+    return make_passages(items, at=to_word(record.get("timestamp")), thread=thread)
 
 
 def find_own_start(first: bytes) -> bytes:
-    """Return the mark where a sub-agent's own lines start, after a copy of its parent's lines."""
+    """Return the mark after which a sub-agent's own lines follow a copy of its parent's lines."""
     payload = to_mapping(parse_object(first).get("payload"))
     own = to_word(payload.get("id")) if payload.get("forked_from_id") else ""
     return f'"thread_id":"{own}"'.encode() if own else b""
@@ -97,9 +97,9 @@ def _read_item(kind: str, payload: dict[str, Any]) -> Iterator[ToolResult | Outp
     elif kind in CALL_ITEMS:
         yield read_call(kind, payload)
     elif kind in RESULT_ITEMS:
-        given = _read_result(payload.get("output"))
+        output = _read_result(payload.get("output"))
         yield ToolResult(
-            to_word(payload.get("call_id")), False if _FAILED.match(given) else None, given
+            to_word(payload.get("call_id")), False if _FAILED.match(output) else None, output
         )
 
 
@@ -108,8 +108,8 @@ def read_usage(payload: dict[str, Any]) -> Iterator[UsageReport]:
     counted = to_mapping(payload.get("usage"))
     tokens, written = to_count(counted.get("input_tokens")), to_count(counted.get("output_tokens"))
     if tokens is not None:
-        found = WindowUsage(tokens, None, "unknown", written=written or 0)
-        yield UsageReport(found, to_word(payload.get("response_id")))
+        window_usage = WindowUsage(tokens, None, "unknown", written=written or 0)
+        yield UsageReport(window_usage, to_word(payload.get("response_id")))
 
 
 def _read_completed(item: dict[str, Any]) -> Iterator[PromptText | ToolResult]:
@@ -117,34 +117,34 @@ def _read_completed(item: dict[str, Any]) -> Iterator[PromptText | ToolResult]:
     if kind == "UserMessage" and (text := _read_text(item.get("content")).strip()):
         yield PromptText(text)
     elif kind in _ENDED:
-        # The call's output is in another line, which does not say whether the call succeeded.
+        # The call's output is in another line, which does not report whether the call succeeded.
         ok = item.get("status") == "completed" and not to_count(item.get("exit_code"))
         yield ToolResult(to_word(item.get("id")), ok)
 
 
 def read_call(kind: str, payload: dict[str, Any]) -> ToolCallStarted:
     """Return a tool call in a rollout, with its arguments."""
-    given = payload.get("arguments", payload.get("action", payload.get("input")))
-    if isinstance(given, str):
-        given = parse_object(given.encode("utf-8", "replace")) or {"input": given}
-    given = to_mapping(given)
-    telling = given.get("cmd", given.get("command"))
+    arguments = payload.get("arguments", payload.get("action", payload.get("input")))
+    if isinstance(arguments, str):
+        arguments = parse_object(arguments.encode("utf-8", "replace")) or {"input": arguments}
+    arguments = to_mapping(arguments)
+    telling = arguments.get("cmd", arguments.get("command"))
     if isinstance(telling, list):
         telling = " ".join(map(to_text, telling[:CODEX_CALL_WORDS]))
-    shown = describe_call({"command": telling} if isinstance(telling, str) else given)
+    shown = describe_call({"command": telling} if isinstance(telling, str) else arguments)
     name = to_word(payload.get("name")) or kind
     return ToolCallStarted(
-        name, to_word(payload.get("call_id")) or to_word(payload.get("id")), shown, given
+        name, to_word(payload.get("call_id")) or to_word(payload.get("id")), shown, arguments
     )
 
 
 def _read_result(output: object) -> str:
-    """Return the output of a tool, without the text that Codex puts around it."""
+    """Return a tool's output without the text that Codex puts around it."""
     if isinstance(output, list):
         return _read_text(output)
     if not isinstance(output, str):
         return json.dumps(output, ensure_ascii=False) if output is not None else ""
-    return _AROUND.sub(lambda found: found[1] or "", to_text(output), count=1)
+    return _AROUND.sub(lambda match: match[1] or "", to_text(output), count=1)
 
 
 def _read_text(content: object) -> str:

@@ -1,4 +1,4 @@
-"""Render Codex settings as command line options."""
+"""Render Codex settings as command-line options."""
 
 import json
 
@@ -7,7 +7,7 @@ from rekindle.thresholds.supervision import ARGUMENT_BYTES
 
 
 def render_setting(name: str, value: object) -> str:
-    """Return the option for a setting; the option and its value are one argument."""
+    """Return the option for a setting. The option and its value are one argument."""
     return f"--config={name}={_render_toml(value)}"
 
 
@@ -29,10 +29,10 @@ def render_instructions(words: str) -> str:
     Raises:
         ManifestError: The instructions are longer than an argument can be.
     """
-    made = render_setting("developer_instructions", words)
-    if len(made.encode()) > ARGUMENT_BYTES:
+    setting = render_setting("developer_instructions", words)
+    if len(setting.encode()) > ARGUMENT_BYTES:
         raise ManifestError(
             f"the system prompt is too long for Codex, which accepts {ARGUMENT_BYTES:,} bytes",
             hint="shorten it, or move a part into the agent's `rules:`",
         )
-    return made
+    return setting

@@ -1,4 +1,4 @@
-"""Convert the output of Codex to output items."""
+"""Convert Codex output to output items."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -34,31 +34,31 @@ _ITEMS = {
 
 
 def read_stream(line: bytes) -> tuple[OutputItem, ...]:
-    """Return the item in a line of output; an empty result if the line cannot be read.
+    """Return the item in a line of output, or an empty result if the line cannot be read.
 
-    The stream does not show how full the window is: a turn's usage is the sum of its requests.
+    The stream does not report the window usage: a turn's usage is the sum of its requests.
     """
     record = parse_object(line)
     item = to_mapping(record.get("item"))
-    seen: OutputItem | None = None
+    result: OutputItem | None = None
     match record.get("type"), item.get("type"):
         case "thread.started", _:
             session = to_uuid(record.get("thread_id"))
-            seen = SessionOpened(session) if session else None
+            result = SessionOpened(session) if session else None
         case "item.started", str(kind) if kind in _ITEMS:
-            seen = ToolCallStarted(
+            result = ToolCallStarted(
                 kind, to_word(item.get("id")), _describe_call(item.get(_ITEMS[kind]))
             )
         case "item.completed", str(kind) if kind in _ITEMS:
-            seen = ToolCallFinished(to_word(item.get("id")), _is_refused(item))
+            result = ToolCallFinished(to_word(item.get("id")), _is_refused(item))
         case "item.completed", "agent_message":
-            seen = AssistantText(to_text(item.get("text")))
+            result = AssistantText(to_text(item.get("text")))
         case "turn.completed", _:
-            seen = FinalReport("", ok=True, tokens=_sum_tokens(to_mapping(record.get("usage"))))
+            result = FinalReport("", ok=True, tokens=_sum_tokens(to_mapping(record.get("usage"))))
         case "turn.failed" | "error", _:
             message = record.get("message") or to_mapping(record.get("error")).get("message")
-            seen = _read_failure(to_text(message))
-    return (seen,) if seen else ()
+            result = _read_failure(to_text(message))
+    return (result,) if result else ()
 
 
 def _is_refused(item: Mapping[str, Any]) -> bool:
@@ -68,7 +68,7 @@ def _is_refused(item: Mapping[str, Any]) -> bool:
 
 
 def _sum_tokens(counts: Mapping[str, Any]) -> int | None:
-    """Return the total tokens of a turn's requests; the input count includes cached tokens."""
+    """Return the total tokens used by a turn's requests. The input count includes cached tokens."""
     read, written = to_count(counts.get("input_tokens")), to_count(counts.get("output_tokens"))
     return None if read is None else read + (written or 0)
 

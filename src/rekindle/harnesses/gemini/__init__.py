@@ -1,1 +1,1 @@
-"""The harness for Gemini CLI."""
+"""Harness for Gemini CLI."""

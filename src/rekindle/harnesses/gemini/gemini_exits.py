@@ -1,10 +1,10 @@
-"""Classify how a launch of Gemini CLI ended.
+"""Classify how a Gemini CLI launch ended.
 
 The exit code is one of the CLI's own codes, or the HTTP status modulo 256. On SIGINT and SIGTERM it
-is 0, without a result. The API answers 429 for a spent quota, a rate limit and a model without
-capacity alike, so the message is checked before the status. Messages about quotas mention ways to
-log in, so quotas are matched before logins. Messages about payment offer a larger quota, so payment
-is matched before quotas.
+is 0, without a result. The API returns 429 for a spent quota, a rate limit and a model without
+capacity, so the message is checked before the status. Messages about quotas mention ways to log in,
+so quotas are matched before logins. Messages about payment offer a larger quota, so payment is
+matched before quotas.
 """
 
 import re
@@ -48,18 +48,18 @@ _STOPPED: exit_verdicts.VerdictSentences = (
     (exit_verdicts.TURNS, r"^maximum session turns"),
     (("crash", "a hook blocked it"), r"^agent execution blocked"),
 )
-"""Verdicts for warnings that show that a reported success was a failure. A warning counts only if
-it is the last output; if more output follows, the work continued.
+"""Verdicts for warnings that turn a reported success into a failure. A warning counts only if it is
+the last output. If more output follows, the work continued.
 """
 _CODES = {41: exit_verdicts.LOGIN, 53: exit_verdicts.TURNS}
-"""The CLI's own exit codes. Code 42, invalid input, is left out: it can mean that a session is
-missing or already exists, and only the message says which.
+"""The CLI's own exit codes. Code 42, invalid input, is left out, because it can mean that a session
+is missing or already exists. Only the message shows which.
 """
 _BYTE = 256
 _FIRST_STATUS = 400 % _BYTE
 _WHEN = re.compile(r"\bretry in \d|\breset", re.IGNORECASE)
 _USUAL = re.compile(r"^(Warning:|YOLO mode|Ripgrep is not|Loaded cached|\s+at |[\s{}\[\]]*$)")
-"""Lines that appear on standard error in every run, and lines of a stack trace."""
+"""Lines that appear on standard error in every run, and stack-trace lines."""
 
 
 def find_verdict(text: str, status: int | None = None) -> ExitVerdict | None:
@@ -70,12 +70,12 @@ def find_verdict(text: str, status: int | None = None) -> ExitVerdict | None:
 
 
 def classify(ended: ProcessResult) -> LaunchExit:
-    """Return how the launch ended; input to the restart policy."""
+    """Return how the launch ended, for the restart policy."""
     finished = ended.finished
-    if found := exit_verdicts.classify_early(ended):
-        return found
+    if early_exit := exit_verdicts.classify_early(ended):
+        return early_exit
     if finished and finished.ok:
-        # Once it has reported its result, the CLI is finished, so the exit code does not matter.
+        # The CLI is finished once it has reported its result, so the exit code does not matter.
         warned = _find_warning(ended)
         stopped = exit_verdicts.match_sentence(exit_verdicts.normalize_sentence(warned), _STOPPED)
         return (
@@ -84,7 +84,7 @@ def classify(ended: ProcessResult) -> LaunchExit:
             else LaunchExit("clean", "finished")
         )
     if not finished and ended.code == 0 and ended.opened:
-        # Only a signal makes the CLI exit with 0 and without a result.
+        # The CLI exits with 0 and without a result only after a signal.
         return LaunchExit("interrupted", "interrupted, by SIGINT or SIGTERM")
     if (
         not finished
@@ -96,7 +96,7 @@ def classify(ended: ProcessResult) -> LaunchExit:
 
 
 def _find_warning(ended: ProcessResult) -> str:
-    """Return the warning that was the last item of output, or "" if the last item was another."""
+    """Return the warning if it was the last item of output, or else ""."""
     match ended.last:
         case (*_, WarningReport(text)):
             return text
@@ -134,7 +134,7 @@ def _classify_unexplained(ended: ProcessResult) -> ExitVerdict:
 def _find_own_words(ended: ProcessResult) -> tuple[str, str]:
     """Return the program's error message, and the line on standard error with the reset time.
 
-    The result does not say when a daily quota resets; the stack trace on standard error does.
+    The reset time of a daily quota is only in the stack trace on standard error, not in the result.
     """
     lines = [
         exit_verdicts.normalize_sentence(line)
@@ -149,7 +149,7 @@ def _find_own_words(ended: ProcessResult) -> tuple[str, str]:
     )
     if message:
         return message, "" if _WHEN.search(message) else when
-    # All lines together explain the failure; a single line may contain only the status.
-    whole = find_verdict(" ".join(lines))
-    telling = (line for line in lines if whole and find_verdict(line) == whole)
+    # All lines together explain the failure. A single line may contain only the status.
+    verdict = find_verdict(" ".join(lines))
+    telling = (line for line in lines if verdict and find_verdict(line) == verdict)
     return next(telling, lines[-1] if lines else ""), when

@@ -1,31 +1,36 @@
-"""The harness for Gemini CLI: its commands, hooks, output and session files.
+"""Harness for Gemini CLI: its commands, hooks, output and session files.
 
-Checked with version 0.61.0, by the recordings in tests/recordings. Limits of the CLI:
+Checked against version 0.61.0, using the recordings in tests/recordings. Limits of the CLI:
 
-- A launch cannot be given hooks: they are in the settings of the user or the project, or in files
-  that only root can change. Hooks installed there report a launch too, those of a project only in a
-  folder that the user has trusted: `--skip-trust` takes effect after the settings were read.
-  Without hooks only the stream is available, which does not show how full the window is.
-- Its PreCompress hook runs before every request, whether anything is compacted or not, and no other
-  sign exists: compactions are unknown, and no context is repeated after one.
-- Output of a SessionStart hook removes the user's prompts when the session is resumed, so the
-  context is given at the first prompt, by BeforeAgent only.
-- A failed tool call is reported as a success and has no id: the payload of its hook identifies it.
-- Prompts have no ids, so it is not checked whether a transcript still has its last prompt.
-- It lets two processes into one session: the caller must know that no other process uses it.
-- A refused request, or the last of its turns, ends it without a SessionEnd hook.
-- It reports success when it has stopped itself or a hook has blocked it; see the last warning. If
-  a hook told it to stop, there is no sign at all.
-- A question leaves a session file behind, and the user's own hooks run for it. A file in its folder
-  that the prompt names after an @ is read into it; no other file is.
-- Its answers cannot be bound to a schema.
-- It does not report the size of a window: a table is used. Only an installed hook can hand off a
-  session, and only by what its last calls have left in the session file: a session that was resumed
-  or compacted is handed off after its next call at the earliest. It compacts itself at half of its
-  window, before our hook runs, unless `model.compressionThreshold` in its settings is higher: only
-  a sudden jump reaches a threshold above that.
-- It denies a command by the start of its line: `/usr/bin/touch` or `env touch` would pass. So a
-  command can be allowed by its start, but not denied.
+- Hooks cannot be passed to a single launch. They must be in the user's or the project's settings,
+  or in files that only root can change. Hooks installed there also report a supervisor's launches.
+  A project's hooks run only in a folder that the user has trusted, because `--skip-trust` takes
+  effect only after the CLI has read the settings. Without hooks, Rekindle has only the output
+  stream, which does not report context-window usage.
+- The PreCompress hook runs before every request, even if nothing is compacted, and there is no
+  other sign of a compaction. Rekindle therefore does not record compactions or repeat the context
+  after them.
+- If a SessionStart hook prints anything, the CLI drops the user's prompts when it resumes the
+  session. Rekindle therefore uses BeforeAgent to add the context at the first prompt.
+- The CLI reports a failed tool call as a success, without an id. Rekindle identifies the call from
+  the hook's payload.
+- Prompts have no ids, so Rekindle cannot check whether a transcript contains its last prompt.
+- The CLI allows two processes in the same session. The caller must make sure that there is only
+  one.
+- The SessionEnd hook does not run after a refused request or after the last allowed turn.
+- The CLI reports success even if it stopped itself or a hook blocked it. Only its last warning
+  shows what happened. If a hook told the CLI to stop, there is no warning at all.
+- A one-shot question leaves a session file behind and runs the user's own hooks. If the prompt
+  contains @ followed by the name of a file in the CLI's folder, the CLI reads that file, but no
+  others.
+- The CLI cannot enforce a schema for answers.
+- The CLI does not report its context-window size, so Rekindle looks it up in a table. Only an
+  installed hook can hand off a session. The hook reads recent usage from the session file, so it
+  cannot hand off a resumed or compacted session until after the next call. By default, the CLI
+  compacts a session when its context window is half full, before the hook runs. A higher handoff
+  threshold requires a higher `model.compressionThreshold` in the CLI's settings.
+- The CLI denies commands by prefix, so `/usr/bin/touch` or `env touch` would pass. Rekindle can
+  therefore allow a command by its prefix, but cannot deny one.
 """
 
 import re
@@ -52,6 +57,7 @@ from rekindle.documents.launches.one_shot import (
     OneShotAnswer,
     OneShotQuestion,
 )
+from rekindle.documents.launches.sandbox_needs import SandboxNeeds, StateFolder
 from rekindle.documents.manifest import Permissions
 from rekindle.documents.transcripts.turns import SubagentTranscripts
 from rekindle.errors import UsageError
@@ -90,7 +96,23 @@ BLOCKED_VARIABLES = (
     "GEMINI_PROJECT_DIR",
     "GEMINI_SESSION_ID",
 )
-"""Variables that are set if Rekindle itself was started in a session of the CLI."""
+"""Variables that Gemini CLI sets in its sessions."""
+SANDBOX = SandboxNeeds(
+    hosts=(
+        *("generativelanguage.googleapis.com", "cloudcode-pa.googleapis.com"),
+        *("oauth2.googleapis.com", "accounts.google.com"),
+    ),
+    host_variables=("GOOGLE_GEMINI_BASE_URL",),
+    state=StateFolder(
+        state=(
+            *("oauth_creds.json", "google_accounts.json", "installation_id", "state.json"),
+            *("projects.json", "projects.json.*", "*.lock"),
+        ),
+        folders=("tmp", "history"),
+        settings={"settings.json": "{}\n", "trustedFolders.json": "{}\n", ".env": ""},
+        settings_folders=("extensions", "policies", "commands", "agents", "skills"),
+    ),
+)
 _STOP = {"decision": "block", "reason": "a fresh session continues from here"}
 
 _NOT_OFFERED = re.compile(r'Tool "(\w+)" not found')
@@ -101,12 +123,12 @@ these numbers to decide when to compact.
 
 
 def command(start: LaunchSpec) -> ProgramCommand:
-    """Return the command for a launch; each option and its value are one argument.
+    """Return the command for a launch. Each option and its value are one argument.
 
     Without a terminal, the CLI denies every call that it would ask its user about. An agent may
     therefore do only what its persona or the user's own settings allow, and never waits for a
-    person. A persona's system prompt replaces the CLI's own, because nothing can be added to that
-    one. A persona's temperature has no effect.
+    person. A persona's system prompt replaces the CLI's own, because the CLI's cannot be extended.
+    A persona's temperature has no effect.
     """
     if not untrusted_json.to_uuid(start.session):
         raise UsageError(
@@ -140,7 +162,7 @@ def command(start: LaunchSpec) -> ProgramCommand:
 
 
 def ask(question: OneShotQuestion) -> ProgramCommand:
-    """Return the command that asks a question; only tools that read are allowed."""
+    """Return the command that asks a question. Only read-only tools are allowed."""
     tools = one_shot_common.select_granted_tools(question, "Gemini CLI")
     model = (f"--model={question.persona.model}",) if question.persona.model else ()
     argv = (
@@ -155,8 +177,8 @@ def ask(question: OneShotQuestion) -> ProgramCommand:
     )
     environment = {"GEMINI_CLI_NO_RELAUNCH": "true", **one_shot_common.ONE_SHOT_ENVIRONMENT}
     files = {POLICY_FILE: render_policy(Permissions(allowed_tools=tools))}
-    given = one_shot_common.make_files(question)
-    if instructions := given.get(one_shot_common.INSTRUCTIONS_FILE):
+    question_files = one_shot_common.make_files(question)
+    if instructions := question_files.get(one_shot_common.INSTRUCTIONS_FILE):
         files[one_shot_common.INSTRUCTIONS_FILE] = instructions
         environment["GEMINI_SYSTEM_MD"] = f"{question.scratch}/{one_shot_common.INSTRUCTIONS_FILE}"
     return ProgramCommand(argv, environment, files)
@@ -164,12 +186,12 @@ def ask(question: OneShotQuestion) -> ProgramCommand:
 
 def answer(output: Iterable[bytes]) -> OneShotAnswer | None:
     """Return the model's last message, joined from its parts."""
-    seen = (one for line in output for one in read_stream(line))
-    return one_shot_common.find_answer(seen, joined=True)
+    items = (item for line in output for item in read_stream(line))
+    return one_shot_common.find_answer(items, joined=True)
 
 
 def read_stream(line: bytes) -> tuple[OutputItem, ...]:  # noqa: PLR0911 - one return per kind of line
-    """Return the items in a line of output; an empty result if the line cannot be read.
+    """Return the items in a line of output, or an empty result if the line cannot be read.
 
     The model's text arrives in parts, as the model sent it.
     """
@@ -187,8 +209,10 @@ def read_stream(line: bytes) -> tuple[OutputItem, ...]:  # noqa: PLR0911 - one r
                 untrusted_json.to_word(record.get("tool_name")),
                 untrusted_json.to_word(record.get("tool_id")),
             )
-            given = untrusted_json.to_mapping(record.get("parameters"))
-            return (ToolCallStarted(tool, call, untrusted_json.describe_call(given), given),)
+            arguments = untrusted_json.to_mapping(record.get("parameters"))
+            return (
+                ToolCallStarted(tool, call, untrusted_json.describe_call(arguments), arguments),
+            )
         case "tool_result":
             call = untrusted_json.to_word(record.get("tool_id"))
             if _is_refused(record):
@@ -217,7 +241,7 @@ def read_stream(line: bytes) -> tuple[OutputItem, ...]:  # noqa: PLR0911 - one r
 def _is_refused(record: dict[str, Any]) -> bool:
     """Return whether the CLI refused a tool, by policy or by not offering it to the model.
 
-    A tool that does not exist, which the model made up, does not count as refused.
+    A tool that the model made up does not count as refused.
     """
     error = untrusted_json.to_mapping(record.get("error"))
     named = _NOT_OFFERED.match(untrusted_json.to_text(error.get("message")))
@@ -227,10 +251,9 @@ def _is_refused(record: dict[str, Any]) -> bool:
 
 
 def usage(tail: bytes, windows: Mapping[str, int]) -> WindowUsage | None:
-    """Return how full the window is, from the last turn at a transcript's end."""
+    """Return the window usage from the last turn at a transcript's end."""
     for line in reversed(tail.split(b"\n")):
-        # Most lines are large and irrelevant, and searching the bytes is cheaper than decoding
-        # them.
+        # Most lines are large and irrelevant, and searching bytes is cheaper than decoding them.
         if b'"tokens"' not in line:
             continue
         record = untrusted_json.parse_object(line)
@@ -240,8 +263,8 @@ def usage(tail: bytes, windows: Mapping[str, int]) -> WindowUsage | None:
         if record.get("type") == "gemini" and tokens is not None:
             model = untrusted_json.to_word(record.get("model"))
             window = _find_window(model)
-            found = WindowUsage(tokens, window, "estimated" if window else "unknown", model)
-            return found.within(windows)
+            window_usage = WindowUsage(tokens, window, "estimated" if window else "unknown", model)
+            return window_usage.within(windows)
     return None
 
 
@@ -250,7 +273,7 @@ def _find_window(model: str) -> int | None:
 
 
 def turn(line: bytes) -> UsageReport | None:
-    """Return the usage of a message, which the CLI writes again when it knows more."""
+    """Return a message's usage. The CLI rewrites a message when it has more information."""
     if b'"tokens"' not in line:
         return None
     record = untrusted_json.parse_object(line)
@@ -270,10 +293,10 @@ def turn(line: bytes) -> UsageReport | None:
 
 
 def brake(*, interactive: bool) -> Brake | None:
-    """Return how to stop a session: with the hook before the model's next turn, if installed.
+    """Return how to stop a session: with the hook that runs before a model turn, if installed.
 
-    The hook gets the same input before a sub-agent's turn, but by then the calls of the turn that
-    started the sub-agent are not in the transcript yet. In a terminal, this would end the session
+    The hook gets the same input before a sub-agent's turn, but the calls in the turn that started
+    the sub-agent are not in the transcript yet by then. In a terminal, this would end the session
     that the user is looking at.
     """
     if interactive:

@@ -1,4 +1,4 @@
-"""The hooks of Gemini CLI: their settings, what disables them, and their reports."""
+"""Gemini CLI hooks: their settings, obstacles and reports."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -56,7 +56,7 @@ _HOOKS = {
     "SessionStart": "SessionStart",
     "SessionEnd": "SessionEnd",
     "BeforeAgent": TOLD_AT,
-    # Renamed, so that the hook records only that the tool was used.
+    # Renamed so that the hook records only that the tool was used.
     "AfterTool": "PostToolUse",
     "BeforeModel": BOUNDARY,
 }
@@ -79,11 +79,11 @@ def hooks(
 ) -> dict[str, Any]:
     """Return the `hooks` section of a settings file; it runs `program` on each recorded event."""
 
-    def entry(word: str) -> dict[str, Any]:
+    def make_entry(word: str) -> dict[str, Any]:
         line = hook_dialect.render_command_line(program, NAME, word, folder)
         return {"hooks": [hook_dialect.make_handler(line, HOOK_MILLISECONDS)]}
 
-    return {event: [entry(word)] for event, word in _HOOKS.items()}
+    return {event: [make_entry(word)] for event, word in _HOOKS.items()}
 
 
 def find_hook_obstacle(found: HookInstallation) -> HookObstacle | None:
@@ -101,9 +101,9 @@ def find_hook_obstacle(found: HookInstallation) -> HookObstacle | None:
         return HookObstacle(
             "hooksConfig.enabled is false, so no hook runs", "remove that key from the settings"
         )
-    off = [each for one in switches for each in _to_list(one.get("disabled"))]
-    ours = [one.hook for one in find_installed(found.text, found.file)]
-    if any((one.get("name") or one.get("command")) in off for one in ours):
+    off = [each for switch in switches for each in _to_list(switch.get("disabled"))]
+    ours = [entry.hook for entry in find_installed(found.text, found.file)]
+    if any((handler.get("name") or handler.get("command")) in off for handler in ours):
         return HookObstacle(
             "some hooks are listed in hooksConfig.disabled",
             "start `gemini`, and type /hooks enable-all",
@@ -111,17 +111,21 @@ def find_hook_obstacle(found: HookInstallation) -> HookObstacle | None:
     return None
 
 
-def _is_trusted(found: HookInstallation, person: Mapping[str, Any]) -> bool:
-    """Return whether the nearest folder that the user has decided about is trusted."""
+def _is_trusted(installation: HookInstallation, person: Mapping[str, Any]) -> bool:
+    """Return whether the user trusts the nearest folder that has a trust decision."""
     security = untrusted_json.to_mapping(person.get("security"))
     if untrusted_json.to_mapping(security.get("folderTrust")).get("enabled") is False:
         return True
-    decisions = untrusted_json.parse_object(found.deciding.get("trustedFolders.json", "").encode())
+    decisions = untrusted_json.parse_object(
+        installation.deciding.get("trustedFolders.json", "").encode()
+    )
     folders = {
         path.rpartition("/")[0] if how == "TRUST_PARENT" else path: how
         for path, how in decisions.items()
     }
-    above = [path for path in folders if f"{found.project}/".startswith(f"{path.rstrip('/')}/")]
+    above = [
+        path for path in folders if f"{installation.project}/".startswith(f"{path.rstrip('/')}/")
+    ]
     return bool(above) and folders[max(above, key=len)] != "DO_NOT_TRUST"
 
 
@@ -142,6 +146,6 @@ def read_hook(line: HookRecord) -> AnyEvent | None:
     event = hook_dialect.read_hook_record(line, NAME, _FACTS, transcripts=_TRANSCRIPTS)
     if isinstance(event, SessionStarted) and event.source == "resume":
         # When a session is resumed, the hook reports a file named after the minute of the resume,
-        # but the CLI continues to write the session's original file.
+        # but the CLI keeps writing to the session's original file.
         return msgspec.structs.replace(event, transcript="")
     return event

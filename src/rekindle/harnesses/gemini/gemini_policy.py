@@ -1,8 +1,8 @@
 """Convert a persona's permissions to rules in a Gemini CLI policy file.
 
-If a persona allows tools, all other tools are denied. The rules override the user's settings; only
-an administrator's rules override them. They replace the user's own policy files, which the CLI
-ignores if it is given a policy file.
+If a persona allows tools, all other tools are denied. The rules override the user's settings, and
+are overridden only by an administrator's rules. They replace the user's own policy files, because
+the CLI ignores those if it gets a policy file.
 
 A command can be allowed by its prefix, and then no other command is allowed. It cannot be denied by
 its prefix, because `/usr/bin/touch`, `env touch` and `sh -c touch` start differently.
@@ -39,11 +39,11 @@ _ELSEWHERE = {
     "WebSearch": ("google_web_search",),
     "Write": ("write_file",),
 }
-"""Names that other CLIs use for these tools, so that a persona works with all of them."""
+"""Tool names from other CLIs, so that a persona works with all of them."""
 
 _ALL = "*"
 _OF_A_SERVER = re.compile(r"mcp_(\*|[A-Za-z0-9-]+_\*|(\*|[A-Za-z0-9-]+)_[A-Za-z0-9_-]+)\Z")
-"""MCP tool names and wildcards that the CLI supports; a server name has no underscore."""
+"""MCP tool names and wildcards that the CLI supports. A server name has no underscore."""
 _WHOLE_TOOL = re.compile(r"(\w+)\(\*?\*?\)\Z")
 """Rule for a whole tool, such as `Bash(*)`."""
 _COMMAND = re.compile(rf"(?:Bash|{SHELL})\((?P<prefix>[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?)\)\Z")
@@ -63,10 +63,12 @@ def render_policy(permissions: Permissions | None) -> str:
     if permissions is None or (permissions.allowed_tools is None and not permissions.deny):
         return ""
     denied = filter(None, permissions.deny or ())
-    rules = [rule for one in denied for rule in _render_rules(one, "deny", _DENIED)]
+    rules = [rule for pattern in denied for rule in _render_rules(pattern, "deny", _DENIED)]
     if permissions.allowed_tools is not None:
         rules += [
-            rule for one in filter(None, permissions.allowed_tools) for rule in _render_rules(one)
+            rule
+            for pattern in filter(None, permissions.allowed_tools)
+            for rule in _render_rules(pattern)
         ]
         rules.append(_render_rule("deny", _OTHERS, toolName=_ALL))
     return "\n".join(rules)
@@ -75,11 +77,11 @@ def render_policy(permissions: Permissions | None) -> str:
 def render_protection(paths: Sequence[str], draft: str, folder: str = "") -> str:
     """Return a policy file that denies file tools access to these paths, except for the draft.
 
-    Its rules have an administrator's rank, so no persona and no user settings override them. A
-    tool's argument is matched as the tool was given it, so every path that contains one of these
-    names is denied, wherever it leads. A name without a dot is too common for that: only its own
-    path, absolute or relative to `folder`, is denied, together with all paths that have `..`, `.`
-    or an empty part.
+    The rules have an administrator's rank, so neither a persona nor the user's settings override
+    them. The CLI does not resolve a tool's path before comparing it, so every path that contains
+    one of these names is denied. A name without a dot is too common for that. For such a name, only
+    its own path (absolute or relative to `folder`) and all paths with a `..`, `.` or empty part are
+    denied.
     """
     if not paths:
         return ""
@@ -110,14 +112,14 @@ def _match_any(names: Iterable[str]) -> str:
 
 
 def _render_rules(pattern: str, decision: str = "allow", priority: int = _ALLOWED) -> Iterator[str]:
-    whole = _WHOLE_TOOL.match(pattern)
-    name = whole[1] if whole else pattern
+    match = _WHOLE_TOOL.match(pattern)
+    name = match[1] if match else pattern
     if pattern == _ALL or name in TOOLS or _OF_A_SERVER.match(pattern):
         yield _render_rule(decision, priority, toolName=name)
     elif name in _ELSEWHERE:
         for tool in _ELSEWHERE[name]:
             yield _render_rule(decision, priority, toolName=tool)
-    elif (found := _COMMAND.match(pattern)) and (prefix := _find_prefix(found["prefix"])):
+    elif (command := _COMMAND.match(pattern)) and (prefix := _find_prefix(command["prefix"])):
         if decision == "deny":
             raise UnenforceableError(
                 "Gemini CLI",

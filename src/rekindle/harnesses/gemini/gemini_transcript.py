@@ -1,4 +1,4 @@
-"""Parse Gemini CLI session files, in which a message is rewritten when more of it is known."""
+"""Parse Gemini CLI session files, in which the CLI rewrites a message as it learns more."""
 
 import re
 from collections.abc import Iterator
@@ -43,24 +43,24 @@ def read_transcript(line: bytes) -> tuple[Passage, ...]:
     record = parse_object(line)
     if messages := to_mapping(record.get("$set")).get("messages"):
         return tuple(_read_rewritten(messages))
-    found: list[PromptText | ToolResult | OutputItem] = []
+    items: list[PromptText | ToolResult | OutputItem] = []
     match record.get("type"):
         case "user":
-            asked = _read_text(record.get("content")).strip()
-            if asked and not asked.startswith((*_CONTEXT, _SNAPSHOT)):
-                found.append(PromptText(asked))
+            prompt = _read_text(record.get("content")).strip()
+            if prompt and not prompt.startswith((*_CONTEXT, _SNAPSHOT)):
+                items.append(PromptText(prompt))
         case "gemini":
-            found += _read_answer(record)
+            items += _read_answer(record)
         case "error":
-            found.append(WarningReport(_read_text(record.get("content"))))
+            items.append(WarningReport(_read_text(record.get("content"))))
     at, message = to_word(record.get("timestamp")), to_word(record.get("id"))
     return make_passages(
-        found, at=at, message=message, repeats_message=record.get("type") == "gemini"
+        items, at=at, message=message, repeats_message=record.get("type") == "gemini"
     )
 
 
 def _read_rewritten(messages: object) -> Iterator[Passage]:
-    """Yield the compactions in a fully rewritten session; its other messages were read before."""
+    """Yield the compactions in a fully rewritten session. Its other messages were read before."""
     for message in map(to_mapping, messages if isinstance(messages, list) else ()):
         if _read_text(message.get("content")).startswith(_SNAPSHOT):
             at, known_by = to_word(message.get("timestamp")), to_word(message.get("id"))
@@ -86,7 +86,7 @@ def _read_answer(record: dict[str, Any]) -> Iterator[ToolResult | OutputItem]:
 
 
 def _has_succeeded(status: str, call: dict[str, Any]) -> bool:
-    """Return whether a call succeeded; for a failed command, only its output shows the failure."""
+    """Return whether a call succeeded. A command's failure is visible only in its output."""
     if status != "success" or call.get("name") != _SHELL:
         return status == "success"
     return not re.search(r"^Exit Code: [1-9]", _read_result(call), re.MULTILINE)

@@ -1,1 +1,1 @@
-"""Decide when a brief is due, build its requests and its page, and update the open loops."""
+"""Schedule briefs, build their requests and pages, and update the open loops."""

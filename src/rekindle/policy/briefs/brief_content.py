@@ -1,10 +1,11 @@
-"""Compose the page of a brief: changes, open loops and the next step, within a token limit.
+"""Compose a brief: changes, open loops and the next step, within a token limit.
 
 If the page is too long, whole lines are dropped in this order: all numbers, all risks but one, all
-but a few changes and open loops, the last risk, and then the remaining changes and loops. Of the
-changes, the oldest are dropped first; of the loops, the newest. The next step is never dropped,
-only shortened. Dropped lines are not lost: the state has every loop, and the archive has every
-brief.
+but a few changes and open loops, the last risk, and then the remaining changes and loops. The
+oldest changes and the newest loops are dropped first. The next step is never dropped, only
+shortened.
+
+Dropped lines are not lost: the state has every loop, and the archive has every brief.
 """
 
 import re
@@ -60,9 +61,7 @@ class BriefContent(msgspec.Struct, frozen=True, kw_only=True):
     risk: tuple[str, ...] = ()
     open: tuple[OpenLoop, ...] = ()
     claimed: Mapping[str, str] = {}
-    """Reasons, by loop id, for loops that were reported as resolved without a turn that supports
-    it.
-    """
+    """Reasons given for loops that were reported as resolved without evidence, by loop id."""
     numbers: Mapping[str, str] = {}
 
 
@@ -85,7 +84,7 @@ def select_numbers(
     turns: Iterable[Turn],
     sources: SourceTexts,
 ) -> dict[str, str]:
-    """Return the new values of known numbers, and new numbers up to the maximum.
+    """Return changed values of known numbers, plus new numbers up to the limit.
 
     A number counts only if the person or the agent stated it in a sentence that does not repeat
     tool output.
@@ -111,7 +110,7 @@ _DIGITS = re.compile(r"\d+(?:[.,:]\d+)*")
 def _is_number_stated(
     name: str, value: str, stated: Iterable[tuple[frozenset[str], frozenset[str]]]
 ) -> bool:
-    """Return whether a sentence contains a word of the name and all numbers of the value."""
+    """Return whether a sentence contains a word from the name and all numbers from the value."""
     digits, words = frozenset(_DIGITS.findall(value)), find_significant_words(name.casefold())
     if not digits or max(len(name), len(value)) > BRIEF_NUMBER_CHARACTERS:
         return False
@@ -139,7 +138,7 @@ def merge_changes(before: Brief | None, changed: Iterable[str]) -> tuple[str, ..
 
 
 def count_left_out(before: Brief | None) -> int:
-    """Return how many changes an earlier brief left out."""
+    """Return the number of changes that an earlier brief left out."""
     lines = list_carried_items(before.content(BriefLabel.CHANGED) or "") if before else ()
     return sum(int(match[1]) for line in lines if (match := _MORE.fullmatch(line)))
 

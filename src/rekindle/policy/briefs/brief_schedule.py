@@ -1,10 +1,10 @@
 """Decide when a brief is due, and for which morning.
 
-A morning's brief is due once a day, at a fixed time in the operator's time zone, also on days with
-a daylight saving change. The brief written at the due time closes its morning. Every brief written
-after the due time is for the next morning, and repeats the changes from earlier briefs for that
-morning. If the host was off at the due time, even for a week, one brief is written when the host is
-running again.
+One brief is due every morning, at a fixed time in the operator's time zone, even on days when
+daylight saving starts or ends. The brief written at the due time closes its morning. Every brief
+written after the due time is for the next morning, and repeats the changes from earlier briefs for
+that morning. If the host was off at the due time, even for a week, a single brief is written once
+it is running again.
 """
 
 from collections.abc import Iterable
@@ -33,15 +33,15 @@ _NEVER = datetime.min.replace(tzinfo=UTC)
 
 
 class TranscriptPosition(msgspec.Struct, frozen=True):
-    """The position up to which briefs cover a transcript, and the event that recorded it."""
+    """How far briefs cover a transcript, and the event that recorded this position."""
 
     seq: int
     ts: datetime
-    covered: BriefedPosition = msgspec.field(name="told")
+    covered: BriefedPosition
 
 
 class ClosedMorning(msgspec.Struct, frozen=True, order=True):
-    """The last morning that was closed by its due brief, and the log position of that brief."""
+    """The last morning whose due brief was written, and the log position of that brief."""
 
     seq: int = 0
     morning: str = ""
@@ -60,14 +60,14 @@ class BriefState(msgspec.Struct, frozen=True):
     unusable: int = 0
     """Number of consecutive recent briefs with an unusable answer from the model."""
     until: datetime | None = None
-    """Value of `ts` for the last brief for which a model was available or not needed."""
+    """Timestamp (`ts`) of the last brief for which a model was available or not needed."""
     until_seq: int = 0
     until_morning: str = ""
     """Morning of the last brief for which a model was available or not needed."""
     resolved: int = 0
     """Log position up to which resolved.jsonl was moved to the archive."""
     claimed: dict[str, str] = {}
-    covered: dict[str, TranscriptPosition] = msgspec.field(default_factory=dict, name="told")
+    covered: dict[str, TranscriptPosition] = {}
 
 
 def record_brief(before: BriefState, event: BriefMade) -> BriefState:
@@ -144,8 +144,8 @@ def find_due_brief(
 ) -> DueBrief | None:
     """Return the brief to write now, or None if no brief is due.
 
-    If there was no work since the last brief, no brief is due. Work that starts after the due time
-    belongs to the next morning.
+    No brief is due if the agent has not worked since the last one. Work that starts after the due
+    time belongs to the next morning.
     """
     # A brief with a future time was written before the clock was set back, so its time is ignored.
     covered = briefed.ts if briefed.ts is not None and briefed.ts <= now else None
@@ -180,9 +180,9 @@ def _has_worked(
     """Return whether a session or launch started by `due` and was active after `covered`."""
     began = list(_list_start_times(lives, attempts))
     # The last sign of life belongs to the session or launch that started last.
-    active = last_active if all(one <= due for one in began) else None
+    active = last_active if all(start <= due for start in began) else None
     spans = [(life.started, active if life.is_open else life.ended) for life in lives.values()]
-    spans += [(one.began, one.ended or active) for one in attempts.values()]
+    spans += [(launch.began, launch.ended or active) for launch in attempts.values()]
     return any(
         start is not None
         and start <= due
@@ -192,7 +192,7 @@ def _has_worked(
 
 
 def resolve_time_of_day(day: date, at: str, zone: tzinfo) -> datetime:
-    """Return a local time of day as UTC.
+    """Convert a local time of day to UTC.
 
     A time that daylight saving skips is converted with the offset from before the change.
     """
@@ -208,9 +208,9 @@ def _find_latest_day(now: datetime, at: str, zone: tzinfo) -> date | None:
 
 def _list_start_times(lives: SessionRecords, attempts: LaunchRecords) -> Iterable[datetime]:
     yield from (life.started for life in lives.values() if life.started)
-    yield from (one.began for one in attempts.values() if one.began)
+    yield from (launch.began for launch in attempts.values() if launch.began)
 
 
 def _list_end_times(lives: SessionRecords, attempts: LaunchRecords) -> Iterable[datetime]:
     yield from (life.ended for life in lives.values() if life.ended and not life.is_open)
-    yield from (one.ended for one in attempts.values() if one.ended)
+    yield from (launch.ended for launch in attempts.values() if launch.ended)

@@ -49,18 +49,19 @@ def is_claim_supported(claim: str, turns: Sequence[Turn], work: GitWork) -> bool
         any(_is_same_file(named, changed) for changed in work.changed) for named in files
     )
     if _ABOUT_TESTS.search(claim) and _RESULT.search(claim):
-        # A claim that also names a changed file may be about that file only, unless it says that
-        # the tests pass.
+        # If a claim about tests also names a changed file, it may be about that file alone, unless
+        # it says that the tests pass.
         return _tests_agree(claim, turns) or (is_changed and not _PASS.search(claim))
     if is_changed:
         return True
     words = find_significant_words(claim.casefold())
     return any(
-        _covers(words, find_significant_words(subject.casefold())) for subject in work.commits
+        _covers_subject(words, find_significant_words(subject.casefold()))
+        for subject in work.commits
     )
 
 
-def _covers(words: frozenset[str], subject: frozenset[str]) -> bool:
+def _covers_subject(words: frozenset[str], subject: frozenset[str]) -> bool:
     return len(subject) > 1 and len(subject & words) / len(subject) >= CLAIM_NAMED
 
 

@@ -9,7 +9,7 @@ that the answer does not mention stay unchanged.
 - A resolved loop that is listed again counts as a repetition. It is reopened only if a turn after
   its resolution mentions it as open.
 
-Therefore neither a careless answer nor tool output can lose a loop or reopen one.
+So neither a careless answer nor tool output can lose or reopen a loop.
 
 A loop is matched by its id or by nearly identical text. If id and text point to different loops,
 the text decides. If the text has nothing in common with the loop that has this id, it is a new
@@ -77,31 +77,32 @@ class LoopChanges(msgspec.Struct, frozen=True):
 
 
 class AnswerSources(msgspec.Struct, frozen=True):
-    """The turns and loops to which the summarizer's answer refers."""
+    """The turns and loops that the summarizer's answer refers to."""
 
     turns: Mapping[int, Turn]
     sources: SourceTexts
     texts: Mapping[str, str]
-    """Open loops as shown to the summarizer, by id; a loop whose text has since changed is not
-    reworded.
+    """Open loops as shown to the summarizer, by id.
+
+    A loop whose text has changed since then is not reworded.
     """
 
 
 def settle_loops(
-    loops: LoopMap, day: DaySummary, given: AnswerSources, now: datetime
+    loops: LoopMap, day: DaySummary, sources: AnswerSources, now: datetime
 ) -> LoopChanges:
     """Return the events that apply a summarizer's answer to the current loops."""
-    return _LoopSettler(loops, given, now).settle(day)
+    return _LoopSettler(loops, sources, now).settle(day)
 
 
 def _find_own_text(loop: Loop | None) -> str:
-    """Return the text of a loop if it counts as words of the person or the agent, else nothing."""
+    """Return the loop's text if the person or the agent wrote it, or "" if it quotes data."""
     return "" if loop is None or is_data_quotation(loop.text) else loop.text
 
 
 class _LoopSettler:
-    def __init__(self, loops: LoopMap, given: AnswerSources, now: datetime) -> None:
-        self._loops, self._given, self._now = loops, given, now
+    def __init__(self, loops: LoopMap, sources: AnswerSources, now: datetime) -> None:
+        self._loops, self._given, self._now = loops, sources, now
         self._plain = {identity: normalize_text(loop.text) for identity, loop in loops.items()}
         self._named = [LoopName(identity, loop.text) for identity, loop in loops.items()]
         self._new: dict[str, str] = {}
@@ -161,7 +162,7 @@ class _LoopSettler:
         time = parse_time(self._given.turns[number].at)
         return time is not None and time > then
 
-    def _make_opened(self, statement: LoopStatement, taken: set[str]) -> LoopAdded | None:
+    def _make_opened(self, statement: LoopStatement, closed_ids: set[str]) -> LoopAdded | None:
         """Return the event for a reported loop, or None if it is unchanged or unsupported."""
         loop = self._find_known(statement)
         text = self._given.sources.attribute_instruction(
@@ -169,7 +170,7 @@ class _LoopSettler:
         )
         if loop is None:
             return self._make_unknown(statement, text)
-        if loop.id in taken:
+        if loop.id in closed_ids:
             return None
         if not loop.is_open:
             is_again = self._is_mentioned_since(
@@ -201,7 +202,7 @@ class _LoopSettler:
         return not is_copy and not sources.find_data_source(statement.text, statement.turns, also)
 
     def _make_unknown(self, statement: LoopStatement, text: str) -> LoopAdded | None:
-        """Return the event that adds a loop, or reopens a resolved one listed in other words."""
+        """Return the event that adds a loop, or reopens a resolved loop that was only reworded."""
         repeated = [
             (measure_mention(statement.text, LoopName(loop.id, loop.text)), loop.id)
             for loop in self._loops.values()
@@ -232,7 +233,7 @@ class _LoopSettler:
         return policy.propose_loop(self._loops, identity, text, self._now)
 
     def _make_new_id(self, statement: LoopStatement) -> str:
-        """Return the stated id if it is free and not copied from a tool, else a derived id."""
+        """Return the answer's id, or derive a new one if it is taken or copied from a tool."""
         sources, is_own = self._given.sources, self._is_own_wording(statement)
         is_free = statement.id not in self._loops and statement.id not in self._new and is_own
         if (
@@ -272,19 +273,19 @@ def normalize_text(text: str) -> str:
     return " ".join(_WORDS.sub(" ", strip_quotation(text).casefold()).split())
 
 
-def is_same_text(one: str, other: str) -> bool:
+def is_same_text(text: str, other: str) -> bool:
     """Return whether two normalized texts differ only in wording.
 
     They count as different if a word was replaced, if each has words that the other lacks, or if
     their numbers differ.
     """
-    if one == other:
+    if text == other:
         return True
-    words, other_words = find_core_words(one), find_core_words(other)
+    words, other_words = find_core_words(text), find_core_words(other)
     if not (words <= other_words or other_words <= words) or not words:
         return False
-    if set(_NUMBERED.findall(one)) != set(_NUMBERED.findall(other)) or find_swapped_word(
-        one, other
+    if set(_NUMBERED.findall(text)) != set(_NUMBERED.findall(other)) or find_swapped_word(
+        text, other
     ):
         return False
-    return words == other_words or measure_likeness(one, other) >= LOOP_SAME
+    return words == other_words or measure_likeness(text, other) >= LOOP_SAME

@@ -1,4 +1,4 @@
-"""Find what the turns say about a loop, independently of the summarizer.
+"""Find statements about a loop in the turns, independently of the summarizer.
 
 Only statements by the person or the agent, in their own words, can show that a loop is done or open
 again. Text from a tool, a file or a web page is data, and so is a sentence that repeats such text.
@@ -56,7 +56,7 @@ _REPAIRED = re.compile(
     r"(?: any ?more)?|(?:is|are) (?:now )?(?:working|connected|live)(?! on)",
     re.IGNORECASE,
 )
-"""Phrases that report completion, although they contain words that usually contradict it."""
+"""Phrases that report completion although they contain words that usually contradict it."""
 _WITHOUT_FAULT = re.compile(
     r"(?<![a-z])(?:no|without|zero|0)(?: (?:a|any|more|further|other|new|single))*"
     r" (?:errors?|failures?|problems?|issues?|regressions?|warnings?|complaints?)(?![a-z])",
@@ -93,7 +93,7 @@ _WISH = re.compile(
     r"|i'd|i need)(?![a-z])",
     re.IGNORECASE,
 )
-"""Words with which a person's request begins."""
+"""Words that often start a person's request."""
 
 
 class LoopName(msgspec.Struct, frozen=True):
@@ -106,9 +106,9 @@ class LoopName(msgspec.Struct, frozen=True):
 def find_mention(
     turn: Turn, name: LoopName, rivals: Iterable[LoopName], sources: SourceTexts
 ) -> Mention:
-    """Return whether a turn calls a loop done or open, or "" for neither.
+    """Return "done" or "open" if a turn says so about a loop, or "" if it says neither.
 
-    Only the words of the person and the agent count. A sentence that matches another loop
+    Only sentences by the person and the agent count. A sentence that matches another loop
     (`rivals`) at least as well is ignored.
     """
     if turn.thread or turn.who not in {"person", "agent"}:
@@ -138,23 +138,23 @@ def measure_mention(sentence: str, name: LoopName) -> float:
     if identity in plain and re.search(rf"(?<![\w-]){re.escape(identity)}(?![\w-])", plain):
         return _BY_ID
     words = find_significant_words(plain)
-    wanted = find_core_words(name.text)
-    share = len(wanted & words) / len(wanted) if wanted else 0.0
+    name_words = find_core_words(name.text)
+    share = len(name_words & words) / len(name_words) if name_words else 0.0
     return max(share, LOOP_NAMED) if find_naming_words(name) <= words else share
 
 
 def find_naming_words(name: LoopName) -> frozenset[str]:
     """Return the words that a sentence must contain to mention the loop.
 
-    These are the words that occur in both its text and its id. If there are fewer than two of them,
-    all significant words of the text are required.
+    These are the words that occur in both its text and its id. If there are fewer than two, all
+    significant words in the text are required.
     """
-    wanted = find_core_words(name.text)
-    shared = wanted & find_core_words(name.id.replace("-", " "))
-    return shared if len(shared) > 1 else wanted
+    text_words = find_core_words(name.text)
+    shared = text_words & find_core_words(name.id.replace("-", " "))
+    return shared if len(shared) > 1 else text_words
 
 
-@lru_cache(maxsize=16_384)  # each loop is compared with all others
+@lru_cache(maxsize=16_384)  # cached, because each loop is compared with all others
 def find_core_words(text: str) -> frozenset[str]:
     """Return the words that identify a loop's subject, or all words if all are common."""
     words = find_significant_words(strip_quotation(text).casefold())

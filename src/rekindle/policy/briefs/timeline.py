@@ -13,7 +13,7 @@ from rekindle.documents.events import (
 )
 from rekindle.formats.counts import render_count
 from rekindle.formats.identifiers import to_one_line
-from rekindle.policy.exits import reason_text, stop_reasons
+from rekindle.policy.exits import explain_reasons, stop_reasons
 from rekindle.policy.exits.stop_reasons import REACTIONS
 from rekindle.thresholds.screens import MOMENT_CHARACTERS, MOMENT_EXAMPLES
 
@@ -58,7 +58,7 @@ class TimelineMoment(msgspec.Struct, frozen=True):
 def make_timeline(
     happened: Sequence[AnyEvent | UnknownEvent], now: datetime, zone: tzinfo | None = None
 ) -> list[TimelineMoment]:
-    """Return the timeline for a sequence of events, given in log order.
+    """Return the timeline for events given in log order.
 
     Repeated moments are merged into one, even if the agent was resumed after each of them.
     """
@@ -97,7 +97,7 @@ def _read_moments(
                 )
                 ended = event.exit if event.exit != "clean" else ""
                 if is_crash:
-                    text = reason_text.explain_reason(event.exit, event.words)
+                    text = explain_reasons.explain_reason(event.exit, event.words)
                     yield TimelineMoment(event.ts, "crash", (text,), text)
             case events.CycleEnded():
                 yield TimelineMoment(event.ts, "cycle", (_describe_cycle(event, spend.take()),))
@@ -126,10 +126,10 @@ def _describe_resume(event: events.LaunchStarted) -> TimelineMoment:
 def _describe_wait(
     event: events.WaitStarted, end: datetime | None, now: datetime, zone: tzinfo | None
 ) -> TimelineMoment:
-    """Return a finished wait with its duration, or a current one with its planned end."""
-    cause = reason_text.explain_reason(event.why)
+    """Describe a finished wait with its duration, or a current wait with its planned end."""
+    cause = explain_reasons.explain_reason(event.why)
     if end is None and now < event.until:
-        until = reason_text.render_until(event.until, now, zone)
+        until = explain_reasons.render_until(event.until, now, zone)
         return TimelineMoment(event.ts, "wait", (f"waits until {until}: {cause}",))
     seconds = (min(end or event.until, event.until) - event.ts).total_seconds()
     return TimelineMoment(event.ts, "wait", (f"{_render_duration(seconds)}: {cause}",), cause)
@@ -148,7 +148,7 @@ def _read_other(event: AnyEvent | UnknownEvent) -> Iterator[TimelineMoment]:
             )
         case events.SafeModeEntered() | events.RunEnded():
             outcome = stop_reasons.find_outcome(event.why).words
-            text = f"{outcome}: {reason_text.explain_reason(event.why, event.words)}"
+            text = f"{outcome}: {explain_reasons.explain_reason(event.why, event.words)}"
             yield TimelineMoment(event.ts, "end", (text,))
         case events.DesiredSet() if event.desired == "stopped":
             yield TimelineMoment(event.ts, "you", ("you stopped it",))
@@ -161,7 +161,7 @@ def _read_other(event: AnyEvent | UnknownEvent) -> Iterator[TimelineMoment]:
 
 
 class _SpendCounter:
-    """Counter for the money and tokens spent since the last call to `take`."""
+    """Counts the money and tokens spent since the last call to `take`."""
 
     def __init__(self) -> None:
         self._usd, self._tokens = 0.0, 0

@@ -1,4 +1,4 @@
-"""Compute pauses with exponential backoff, with one formula for all kinds of retry."""
+"""Exponential backoff, with one formula for all kinds of retry."""
 
 from rekindle.policy.settings.runtime_settings import (
     LIMIT_PROBE_SECONDS,
@@ -7,8 +7,9 @@ from rekindle.policy.settings.runtime_settings import (
 )
 
 _MOST_DOUBLINGS = 60
-"""Maximum number of doublings. A higher count would overflow a float, and counts can come from
-files that an agent wrote.
+"""Maximum number of doublings.
+
+A higher number would overflow a float, and the count can come from files that an agent wrote.
 """
 
 
@@ -18,10 +19,10 @@ def compute_backoff(limits: RestartSettings, doublings: int) -> float:
 
 
 def compute_probe_pause(doublings: int) -> float:
-    """Return the pause before the next probe of a condition with an unknown end, in seconds."""
+    """Return the pause before the next probe, in seconds, for a limit whose end is unknown."""
     return double_pause(LIMIT_PROBE_SECONDS, doublings, MAX_LIMIT_PROBE_SECONDS)
 
 
 def double_pause(first: float, doublings: int, most: float) -> float:
-    """Return `first` doubled `doublings` times, but at most `most`; all pauses are in seconds."""
+    """Return `first` doubled `doublings` times, limited to `most`. All values are in seconds."""
     return min(first * 2.0 ** min(max(doublings, 0), _MOST_DOUBLINGS), most)

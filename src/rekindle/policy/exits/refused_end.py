@@ -1,8 +1,7 @@
 """Explain in one line why the run does not end after a cycle.
 
-The log stores the failure of the `until:` command as a text for the next cycle: how the command
-failed, then the end of its output. `render_failure` writes that text, and `explain_refusal` parses
-it.
+For the next cycle, the log stores how the `until:` command failed, followed by the end of its
+output. `render_failure` writes that text, and `explain_refusal` parses it.
 """
 
 from collections.abc import Sequence
@@ -18,13 +17,13 @@ _SILENT = " It printed nothing."
 
 
 def render_failure(command: str, how: str, output: Sequence[str]) -> str:
-    """Return a text that says how an `until:` command failed, with the last lines of its output."""
+    """Describe how an `until:` command failed, with the last lines of its output."""
     shown = "".join(f"\n    {line}" for line in output)
     return f"`{command}` {how}.{_OUTPUT + shown if shown else _SILENT}"
 
 
 def explain_failure(words: str) -> str:
-    """Return one line that says how `until:` failed, or why it could not be started."""
+    """Describe in one line how `until:` failed, or why it could not be started."""
     head, _, output = words.partition("\n")
     how = head.removesuffix(_OUTPUT).removesuffix(_SILENT).removesuffix(".")
     _, is_missing, reason = how.partition(f"` {NOT_STARTED}")

@@ -1,4 +1,4 @@
-"""Decide whether to restart an agent after an exit: at once, later, or only if a person decides.
+"""Decide whether to restart an agent after an exit: now, later, or only when a person decides.
 
 The decisions follow the table `stop_reasons.STOP_REASONS`, from which the diagram in the
 documentation is generated. External causes, such as an overloaded model or a lost network
@@ -25,14 +25,14 @@ from rekindle.policy.settings.runtime_settings import (
 )
 
 LOST_EXIT = "lost"
-"""Exit kind of a launch whose supervisor stopped running before the launch ended."""
+"""Exit kind for a launch whose supervisor died before the launch ended."""
 
 HANDOFF_EXIT = "handoff"
-"""Exit kind of a launch that was stopped at a full window, to continue in a fresh session."""
+"""Exit kind for a launch that was stopped because its window was full."""
 
 
 class WaitUntil(msgspec.Struct, frozen=True):
-    """Decision to start nothing before a given time."""
+    """Decision not to start anything before a given time."""
 
     until: datetime
     why: StopReason
@@ -57,7 +57,7 @@ class StopRun(msgspec.Struct, frozen=True):
 
 
 def decide_restart(
-    tried: Sequence[LaunchRecord],
+    launches: Sequence[LaunchRecord],
     *,
     now: datetime,
     runtime: RuntimeSettings,
@@ -65,18 +65,17 @@ def decide_restart(
     stopped: int = 0,
     resumes_count: bool = False,
 ) -> WaitUntil | EnterSafeMode | StopRun | None:
-    """Return the decision that prevents a restart now, or None to restart at once.
+    """Return the decision that prevents a restart now, or None to restart immediately.
 
     `stopped` is the log position of the operator's last stop; only later launches count towards
-    pauses. With `resumes_count`, resumes that the CLI refused count as crashes, as in earlier
-    versions.
+    pauses. If `resumes_count` is set, refused resumes count as crashes, as in earlier versions.
     """
-    is_refused = bool(tried) and _is_refused_resume(tried[-1]) and not resumes_count
+    is_refused = bool(launches) and _is_refused_resume(launches[-1]) and not resumes_count
     if not resumes_count:
-        tried = [launch for launch in tried if not _is_refused_resume(launch)]
-    if not tried or is_refused:
-        return None  # after a refused resume, a fresh session starts at once
-    last = tried[-1]
+        launches = [launch for launch in launches if not _is_refused_resume(launch)]
+    if not launches or is_refused:
+        return None  # after a refused resume, a fresh session starts immediately
+    last = launches[-1]
     exit_kind, reaction = (
         stop_reasons.parse_reason(last.exit),
         stop_reasons.find_reaction(last.exit),
@@ -84,17 +83,17 @@ def decide_restart(
     if reaction == "done":
         # The person at the terminal ended the agent and decides how to continue.
         return EnterSafeMode("clean", last.words) if stays else StopRun("done")
-    is_full_again = _count_refreshes(_select_since_healthy(tried, runtime.restart)) > 1
+    is_full_again = _count_refreshes(_select_since_healthy(launches, runtime.restart)) > 1
     if reaction == "person" or (reaction == "refresh" and is_full_again):
         return EnterSafeMode(exit_kind, last.words)
     limits = runtime.restart
-    if limits.max_crashes and count_crashes(tried, now, limits) >= limits.max_crashes:
+    if limits.max_crashes and count_crashes(launches, now, limits) >= limits.max_crashes:
         return EnterSafeMode("crash", last.words)
     if reaction == "wait" and not runtime.limits.wait:
         return StopRun("limit", last.words)
-    counted = [launch for launch in tried if launch.seq > stopped]
+    counted = [launch for launch in launches if launch.seq > stopped]
     until, failures = (
-        _find_pause_end(tried, counted, reaction, now, limits),
+        _find_pause_end(launches, counted, reaction, now, limits),
         count_instant_failures(counted),
     )
     counts = REACTIONS[reaction].counts
@@ -109,24 +108,24 @@ def _is_refused_resume(launch: LaunchRecord) -> bool:
     return launch.resumes and stop_reasons.find_reaction(launch.exit) == "replace"
 
 
-def count_crashes(tried: Sequence[LaunchRecord], now: datetime, limits: RestartSettings) -> int:
-    """Return the number of crashes in the time window, but only since the last healthy launch."""
+def count_crashes(launches: Sequence[LaunchRecord], now: datetime, limits: RestartSettings) -> int:
+    """Return the number of crashes in the time window since the last healthy launch."""
     return sum(
         REACTIONS[stop_reasons.find_reaction(launch.exit)].counts
         and launch.ended is not None
         and (now - launch.ended).total_seconds() <= limits.window
-        for launch in _select_since_healthy(tried, limits)
+        for launch in _select_since_healthy(launches, limits)
     )
 
 
-def count_instant_failures(tried: Sequence[LaunchRecord]) -> int:
+def count_instant_failures(launches: Sequence[LaunchRecord]) -> int:
     """Return the number of consecutive launches, up to the last, that crashed soon after starting.
 
-    Launches that ended because the supervisor was lost are skipped, because the agent did not cause
+    Launches that ended because the supervisor died are skipped, because the agent did not cause
     them.
     """
     count = 0
-    for launch in reversed(tried):
+    for launch in reversed(launches):
         reaction = stop_reasons.find_reaction(launch.exit)
         if reaction == "resume":
             continue
@@ -136,29 +135,29 @@ def count_instant_failures(tried: Sequence[LaunchRecord]) -> int:
     return count
 
 
-def _count_refreshes(tried: Sequence[LaunchRecord]) -> int:
-    """Return the number of launches that ended with a full window, regardless of other exits."""
-    return sum(stop_reasons.find_reaction(launch.exit) == "refresh" for launch in tried)
+def _count_refreshes(launches: Sequence[LaunchRecord]) -> int:
+    """Return the number of launches that ended with a full window, ignoring other exits."""
+    return sum(stop_reasons.find_reaction(launch.exit) == "refresh" for launch in launches)
 
 
 def _find_pause_end(
-    tried: Sequence[LaunchRecord],
+    launches: Sequence[LaunchRecord],
     counted: Sequence[LaunchRecord],
     reaction: Reaction,
     now: datetime,
     limits: RestartSettings,
 ) -> datetime:
-    last = tried[-1]
-    # If the clock was set back, the launch may have ended in the future. That must not prolong the
+    last = launches[-1]
+    # If the clock was set back, the launch may appear to end in the future. Do not prolong the
     # pause.
     ended = min(last.ended or now, now)
     if reaction == "wait":
-        return _find_limit_end(tried, ended, limits)
+        return _find_limit_end(launches, ended, limits)
     if not REACTIONS[reaction].pauses:
         return ended
     failed = _count_in_a_row(_select_since_healthy(counted, limits), reaction)
-    # Number of retries without a pause: one after a crash; none during an outage, which lasts
-    # longer than moments; several after a lost supervisor, which the agent did not cause.
+    # Number of retries without a pause: one after a crash; none during an outage, which usually
+    # lasts longer; several after a lost supervisor, which the agent did not cause.
     free = {"retry": 0, "resume": limits.max_crashes or PROBED_CRASHES}.get(reaction, 1)
     if failed <= free:
         return ended
@@ -166,7 +165,7 @@ def _find_pause_end(
 
 
 def _find_limit_end(
-    tried: Sequence[LaunchRecord], ended: datetime, limits: RestartSettings
+    launches: Sequence[LaunchRecord], ended: datetime, limits: RestartSettings
 ) -> datetime:
     """Return when to retry after a usage limit: at its reported end, or after growing pauses.
 
@@ -174,16 +173,16 @@ def _find_limit_end(
     is twice as long as the one before.
     """
     limits_in_a_row = 0
-    for launch in reversed(tried):
+    for launch in reversed(launches):
         if launch.exit != "limit":
             break
         limits_in_a_row += 1
     probe = timedelta(seconds=compute_probe_pause(limits_in_a_row - 1))
-    reported = tried[-1].resets_at
+    reported = launches[-1].resets_at
     if reported is None:
         return ended + probe
     reset_time = datetime.fromtimestamp(reported, UTC)
-    # The reported time has passed but the limit still applies, so the report is unreliable.
+    # The reported time has passed, but the limit still applies, so the report is unreliable.
     if reset_time <= ended and limits_in_a_row > 1:
         return ended + probe
     pause = compute_backoff(limits, limits_in_a_row - 2) if limits_in_a_row > 1 else 0.0
@@ -191,23 +190,23 @@ def _find_limit_end(
 
 
 def _select_since_healthy(
-    tried: Sequence[LaunchRecord], limits: RestartSettings
+    launches: Sequence[LaunchRecord], limits: RestartSettings
 ) -> Sequence[LaunchRecord]:
     """Return the last healthy launch and all later ones, or all launches if none was healthy."""
-    for position in range(len(tried) - 1, -1, -1):
-        if tried[position].seconds >= limits.healthy_after:
-            return tried[position:]
-    return tried
+    for position in range(len(launches) - 1, -1, -1):
+        if launches[position].seconds >= limits.healthy_after:
+            return launches[position:]
+    return launches
 
 
-def _count_in_a_row(tried: Sequence[LaunchRecord], reaction: Reaction) -> int:
+def _count_in_a_row(launches: Sequence[LaunchRecord], reaction: Reaction) -> int:
     """Return the number of consecutive launches, up to the last, whose exits require a pause.
 
     Exits caused by a lost supervisor are counted only among themselves. Among other exits they are
     skipped, because the agent did not cause them.
     """
     count = 0
-    for launch in reversed(tried):
+    for launch in reversed(launches):
         launch_reaction = stop_reasons.find_reaction(launch.exit)
         if (launch_reaction == "resume") != (reaction == "resume"):
             if reaction == "resume":

@@ -2,7 +2,7 @@
 
 A session that can be resumed is resumed. A fresh session with a primer takes over if the CLI
 refuses to resume, if the CLI crashed twice without opening the session, or if the window is full.
-The module `restart` decides whether and when anything is started.
+The module `restart` decides whether and when to start it.
 """
 
 from collections.abc import Sequence
@@ -33,32 +33,32 @@ class ResumeSession(msgspec.Struct, frozen=True):
     session: str
 
 
-def choose_session(tried: Sequence[LaunchRecord]) -> StartFresh | ResumeSession:
-    """Return whether an open cycle continues in a fresh session or resumes the last one."""
-    if not tried:
+def choose_session(launches: Sequence[LaunchRecord]) -> StartFresh | ResumeSession:
+    """Decide whether an open cycle continues in a fresh session or resumes the last one."""
+    if not launches:
         return StartFresh(recovery=False)
-    last = tried[-1]
+    last = launches[-1]
     if find_reaction(last.exit) == "hand-on":
         return StartFresh(recovery=False, why=last.words)
     if find_reaction(last.exit) == "refresh":
         return StartFresh(recovery=True, why=last.words)
-    if _count_failed_resumes(tried) >= RESUME_TRIES:
+    if _count_failed_resumes(launches) >= RESUME_TRIES:
         return StartFresh(recovery=True, why="resuming it failed")
-    if last.session and _has_opened_session(tried, last.session):
+    if last.session and _has_opened_session(launches, last.session):
         return ResumeSession(last.session)
     # If the program could not be started, there is no interrupted session to recover.
     return StartFresh(
         recovery=any(
-            launch.resumes or _has_opened_session(tried, launch.session) for launch in tried
+            launch.resumes or _has_opened_session(launches, launch.session) for launch in launches
         )
     )
 
 
-def _count_failed_resumes(tried: Sequence[LaunchRecord]) -> int:
-    """Return the number of consecutive failed attempts, up to the last, to resume the session."""
+def _count_failed_resumes(launches: Sequence[LaunchRecord]) -> int:
+    """Return how many attempts in a row, up to the last one, failed to resume the session."""
     count = 0
-    for launch in reversed(tried):
-        if not launch.resumes or launch.session != tried[-1].session:
+    for launch in reversed(launches):
+        if not launch.resumes or launch.session != launches[-1].session:
             break
         if not launch.started:
             continue  # the program did not start, so this says nothing about the session
@@ -70,6 +70,6 @@ def _count_failed_resumes(tried: Sequence[LaunchRecord]) -> int:
     return count
 
 
-def _has_opened_session(tried: Sequence[LaunchRecord], session: str) -> bool:
-    """Return whether any launch has opened this session, so that it can be resumed."""
-    return any(launch.session == session and launch.opened for launch in tried)
+def _has_opened_session(launches: Sequence[LaunchRecord], session: str) -> bool:
+    """Return whether any launch has opened this session. Only then can it be resumed."""
+    return any(launch.session == session and launch.opened for launch in launches)

@@ -1,16 +1,16 @@
-"""The table of stop reasons: how a launch exits, why a run stops, and the outcome for the operator.
+"""The table of stop reasons: the reaction to each exit, and the outcome that the operator sees.
 
 `STOP_REASONS` has one row for each kind of exit and for each other reason to stop, pause or wait.
 `REACTIONS` and `OUTCOMES` define the values of its columns. If a kind has no row, or a row has no
-kind, the import fails. Other modules do not define such tables. They use only:
+kind, the import fails. Other modules use only:
 
-- `EXIT_KINDS`: the kinds of exit that a log may contain, in the order of the table;
+- `EXIT_KINDS`: the kinds of exit that a log may contain, in table order;
 - `find_reaction(exit_kind)`: the `Reaction` of the restart policy, explained in `REACTIONS`;
 - `parse_reason(why)`: a recorded reason as a `StopReason`; an unknown reason counts as a crash;
 - `find_outcome(why)`: the `OutcomeRow` of a run that stops, or pauses in safe mode.
 
-`reason_text` describes a reason to the operator; `policy.operator.notification_kinds` has the title
-and severity of its notification.
+`explain_reasons` describes a reason to the operator. `policy.operator.notification_kinds` defines
+its notification's title and severity.
 """
 
 from typing import Literal
@@ -49,8 +49,8 @@ SupervisorReason = Literal[
     "tampered",
     "host",
 ]
-"""Reasons other than the exit of a program. `lost` means that the supervisor stopped running before
-the launch ended.
+"""Reasons other than a program's exit. `lost` means that the supervisor stopped running before the
+launch ended.
 """
 StopReason = ExitKind | SupervisorReason
 Outcome = Literal[
@@ -67,11 +67,11 @@ Severity = Literal["info", "success", "warning", "failure"]
 
 
 class ReactionRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One reaction of the restart policy to an exit."""
+    """How the restart policy reacts to an exit."""
 
     meaning: str
     counts: bool = False
-    """Whether the exit counts as one of the crashes that a run may have."""
+    """Whether the exit counts towards the run's crash limit."""
     checkpoints: bool = False
     """Whether a checkpoint is written before the next launch."""
     pauses: bool = False
@@ -79,60 +79,60 @@ class ReactionRow(msgspec.Struct, frozen=True, kw_only=True):
     is_intended: bool = False
     """Whether the exit is intended and not a failure."""
     is_outside: bool = False
-    """Whether the cause is external, so that another launch would not remove it."""
+    """Whether the cause is external, in which case a restart alone cannot fix it."""
 
 
 REACTIONS: dict[Reaction, ReactionRow] = {
-    "done": ReactionRow(meaning="the cycle is over", is_intended=True),
+    "done": ReactionRow(meaning="end the cycle", is_intended=True),
     "restart": ReactionRow(
-        meaning="retry: the first time at once, then after doubling pauses, then as a probe every"
-        f" {PROBE_INTERVAL}; counts as a crash",
+        meaning="retry immediately, then with pauses that double each time, and finally every "
+        f"{PROBE_INTERVAL}",
         counts=True,
         pauses=True,
     ),
     "replace": ReactionRow(
-        meaning="a fresh session starts at once and is told the state of the work; counts as a"
-        " crash only if the session was a fresh one",
+        meaning="immediately start a fresh session from the recorded state",
         counts=True,
     ),
     "again": ReactionRow(
-        meaning="retry: the first time at once, then after doubling pauses; not a crash",
+        meaning="retry immediately, then with pauses that double each time",
         pauses=True,
         is_outside=True,
     ),
     "resume": ReactionRow(
-        meaning="retry at once, or with pauses after many in a row; not a crash", pauses=True
+        meaning="retry immediately, or after a pause if this happens many times in a row",
+        pauses=True,
     ),
     "hand-on": ReactionRow(
-        meaning="write a checkpoint, and start a fresh session with it at once; not a crash",
+        meaning="write a checkpoint, and immediately start a fresh session from it",
         checkpoints=True,
         is_intended=True,
     ),
     "refresh": ReactionRow(
-        meaning="write a checkpoint, and start a fresh session with it at once; safe mode if"
-        " another window is full before a launch ran well",
+        meaning="write a checkpoint, and immediately start a fresh session from it, or enter safe "
+        "mode if the context window fills up again before the session has run well",
         checkpoints=True,
         is_intended=True,
     ),
-    "wait": ReactionRow(meaning="retry when the usage limit has ended", is_outside=True),
+    "wait": ReactionRow(meaning="retry when the usage limit resets", is_outside=True),
     "retry": ReactionRow(
-        meaning="retry after doubling pauses, as long as it takes; not a crash",
+        meaning="retry as often as needed, with pauses that double each time",
         pauses=True,
         is_outside=True,
     ),
-    "person": ReactionRow(meaning="safe mode: only a person can fix it"),
+    "person": ReactionRow(meaning="enter safe mode, because only a person can fix the problem"),
 }
 
 
 class OutcomeRow(msgspec.Struct, frozen=True, kw_only=True):
-    """The way in which a stopped or paused run is shown to the operator."""
+    """How a stopped or paused run is shown to the operator."""
 
     words: str
     exit_code: int
     """Exit code of `rekindle run`."""
     meaning: str
     state: AgentState
-    """State of the agent that all screens show after the run."""
+    """Agent state that all screens show after the run."""
     severity: Severity | None = None
     """Severity of the notification; None if no notification is sent."""
     asks: bool = False
@@ -143,19 +143,19 @@ OUTCOMES: dict[Outcome, OutcomeRow] = {
     "done": OutcomeRow(
         words="done and verified",
         exit_code=0,
-        meaning="the command of `until:` passed",
+        meaning="the `until:` command passed",
         state="done",
     ),
     "done-unverified": OutcomeRow(
-        words="done as the agent says",
+        words="done but unverified",
         exit_code=20,
-        meaning="the agent reported that it is done, and no `until:` verified it",
+        meaning="the agent reported that it is done, but no `until:` command verified it",
         state="done",
     ),
     "stalled": OutcomeRow(
         words="stalled",
         exit_code=21,
-        meaning="the agent made no progress and was paused",
+        meaning="Rekindle paused the agent because it made no progress",
         state="needs you",
         severity="warning",
         asks=True,
@@ -163,7 +163,7 @@ OUTCOMES: dict[Outcome, OutcomeRow] = {
     "needs-person": OutcomeRow(
         words="needs you",
         exit_code=22,
-        meaning="the agent needs a person; the message says why",
+        meaning="the agent needs a person (the message explains why)",
         state="needs you",
         severity="failure",
         asks=True,
@@ -171,21 +171,21 @@ OUTCOMES: dict[Outcome, OutcomeRow] = {
     "waiting": OutcomeRow(
         words="waiting",
         exit_code=23,
-        meaning="the agent would wait for a usage limit or a time",
+        meaning="the agent is waiting for a usage limit to reset, or for its next attempt",
         state="waiting",
         severity="warning",
     ),
     "out-of-cycles": OutcomeRow(
         words="out of cycles",
         exit_code=24,
-        meaning="the run has used all its cycles, and `until:` did not pass",
+        meaning="the run used all its cycles, but `until:` did not pass",
         state="stopped",
         severity="info",
     ),
     "out-of-budget": OutcomeRow(
         words="out of budget",
         exit_code=25,
-        meaning="the budget of the run is spent",
+        meaning="the run's budget is spent",
         state="stopped",
         severity="warning",
         asks=True,
@@ -193,7 +193,7 @@ OUTCOMES: dict[Outcome, OutcomeRow] = {
     "stopped": OutcomeRow(
         words="stopped",
         exit_code=130,
-        meaning="the run was stopped by `rekindle stop` or Ctrl-C",
+        meaning="you stopped the run with `rekindle stop` or Ctrl-C",
         state="stopped",
     ),
 }
@@ -206,20 +206,19 @@ class ReasonRow(msgspec.Struct, frozen=True, kw_only=True):
     outcome: Outcome = "needs-person"
     """Outcome of a run that stops or pauses for this reason."""
     state: Literal["broken"] | None = None
-    """State of the agent that all screens show instead of the outcome's state."""
+    """Agent state that all screens show instead of the outcome's state."""
     fix: str = ""
-    """What the operator must do before the agent can continue."""
+    """Step that the operator must take before the agent can continue."""
     command: Literal["run", "restart", "answer"] = "run"
     """Command that continues the agent; see `render_continue_command`."""
     reaction: Reaction | None = None
-    """Reaction of the restart policy; None if this is not a kind of exit."""
+    """The restart policy's reaction; None if this is not a kind of exit."""
     between: bool = False
-    """Whether the run stops between two cycles, so that `rekindle run` starts a new run."""
+    """Whether the run stops between two cycles, in which case `rekindle run` starts a new run."""
     choices: tuple[str, ...] = ("retry", "stop")
     """Answers that the operator may give if the agent stops or pauses; the last one is the default.
 
-    `policy.operator.answers` defines the effect of each answer. Its import fails if one is not
-    defined.
+    `policy.operator.answers` defines the effect of each answer. Its import fails if one is missing.
     """
     needs_edit: bool = False
     """Whether the agent will stop again unless the operator edits rekindle.yaml."""
@@ -250,7 +249,7 @@ STOP_REASONS: dict[StopReason, ReasonRow] = {
         text="a person must log in", fix="log the agent's CLI in, or fix its key", reaction="person"
     ),
     "billing": ReasonRow(
-        text="a person must pay", fix="pay, or raise the spend limit", reaction="person"
+        text="payment is required", fix="pay, or raise the spend limit", reaction="person"
     ),
     "budget": ReasonRow(
         text="its budget is spent",
@@ -268,7 +267,7 @@ STOP_REASONS: dict[StopReason, ReasonRow] = {
         choices=("accept", "stop"),
         needs_edit=True,
     ),
-    "done": ReasonRow(text="the command of `until:` passes", outcome="done", between=True),
+    "done": ReasonRow(text="the `until:` command passes", outcome="done", between=True),
     "claimed": ReasonRow(
         text="no `until:` verifies it",
         outcome="done-unverified",
@@ -334,7 +333,7 @@ STOP_REASONS: dict[StopReason, ReasonRow] = {
 """All stop reasons, kinds of exit first. The documentation lists them in the same order."""
 
 
-EXIT_KINDS = tuple(why for why, one in STOP_REASONS.items() if one.reaction)
+EXIT_KINDS = tuple(why for why, stop_reason in STOP_REASONS.items() if stop_reason.reaction)
 require_rows(STOP_REASONS, ExitKind, SupervisorReason)
 require_rows(REACTIONS, Reaction)
 require_rows(OUTCOMES, Outcome)
@@ -342,7 +341,7 @@ require_rows(set(EXIT_KINDS) - {"lost"}, ExitKind)
 
 
 def parse_reason(why: str) -> StopReason:
-    """Parse a recorded reason; an unknown one, as from a newer version, counts as a crash."""
+    """Parse a recorded reason. An unknown one, such as from a newer version, counts as a crash."""
     return why if why in STOP_REASONS else "crash"
 
 

@@ -1,14 +1,15 @@
-"""Parse the end of a usage limit from a CLI's message.
+"""Parse a usage limit's reset time from a CLI's message.
 
-An agent that is restarted too early hits its limit again. Therefore the later time is used in case
-of doubt, and a message that is not understood or contradicts itself gives None, never a guess.
+An agent that restarts too early hits its limit again. When in doubt, the parser therefore uses the
+later time, and returns None for an unclear or contradictory message instead of guessing.
 
 - CLIs round clock times down to minutes and durations to their last unit, so a margin is added.
-- A clock time without a date means its next occurrence; if it has just passed, that is tomorrow.
+- A clock time without a date means its next occurrence: tomorrow, if it has just passed.
 - A date without a year means the nearest one. If it has passed or has no clock time, the result is
   None.
 - If daylight saving skips or repeats an hour, both readings are computed and the later one is used.
-- Of several times, the latest is used. Epoch times take precedence, because they need no time zone.
+- If there are several times, the latest is used. Epoch times take precedence, because they need no
+  time zone.
 """
 
 import re
@@ -52,9 +53,7 @@ _FINE = {"s", "ms"}
 _ESCAPES = re.compile(r"\\+(?:[nrt]|u[0-9a-f]{4})?")
 _EDGES = " \t│┃⎿■✕✗⚡⏺*"
 _NEVER = re.compile(r"\blimit\W{1,4}0(?![.,]?\d)", re.IGNORECASE)
-"""A limit of 0, which means that the plan does not include the model, so a reported delay is
-meaningless.
-"""
+"""A limit of 0. The plan does not include the model, so any reported delay is meaningless."""
 _LONG_WINDOW = re.compile(r"weekly|daily|monthly|per[ _-]?(?:day|week|month)", re.IGNORECASE)
 
 _EPOCH = re.compile(r"(?:\bresets_?at\W{1,6}|\|) ?(\d{10})\b", re.IGNORECASE)
@@ -104,7 +103,7 @@ def parse_reset_time(hint: str, *, now: datetime, zone: tzinfo) -> datetime | No
     """Return when the limit in this message ends, in UTC, or None if it is unclear.
 
     `zone` is the time zone of the process that printed the message. The result is always after
-    `now`, and never before the reset that the message means.
+    `now`, and never before the reset time in the message.
     """
     try:
         times = [_find_latest(text, now.astimezone(UTC), zone) for text in _unwrap_lines(hint)]
@@ -114,9 +113,9 @@ def parse_reset_time(hint: str, *, now: datetime, zone: tzinfo) -> datetime | No
 
 
 def _unwrap_lines(hint: str) -> set[str]:
-    """Return the text with its lines joined by spaces, and joined without any.
+    """Return the text with its lines joined by spaces, and again joined without spaces.
 
-    A terminal wraps lines between words or inside a word, so both variants are parsed.
+    Both variants are parsed, because a terminal may wrap a line between words or inside one.
     """
     lines = [line.strip(_EDGES) for line in _ESCAPES.sub(" ", hint).splitlines()]
     return {" ".join(glue.join(lines).split()) for glue in (" ", "")}
@@ -165,7 +164,7 @@ def _find_absolute_times(text: str, now: datetime, zone: tzinfo) -> Iterator[Res
 
 
 def _parse_clock(clock: re.Match[str], *, whole_day: bool) -> time | None:
-    """Return the time of day, or None if it is invalid or may mean morning or evening."""
+    """Return the time of day, or None if it is invalid or could mean either morning or evening."""
     noon = 12
     if clock["word"]:
         return _WORDS[clock["word"].lower()]
@@ -200,18 +199,21 @@ def _make_date(year: int, month: int, day: int) -> date | None:
 
 
 def _make_moment(day: date, at: time, zone: tzinfo) -> datetime:
-    """Return a wall-clock time as UTC; if it is ambiguous, the later of its two meanings."""
+    """Convert a wall-clock time to UTC; if it is ambiguous, use the later of its two meanings."""
     wall = datetime.combine(day, at, zone)
     return max(wall.replace(fold=fold).astimezone(UTC) for fold in (0, 1))
 
 
 def _find_zone(text: str, start: int, default: tzinfo) -> tzinfo | None:
-    """Return the time zone given after a clock time, `default` without one, or None if unknown."""
+    """Return the time zone after a clock time, or None if the zone is unknown.
+
+    If there is no zone, return `default`.
+    """
     match = _ZONE.match(text, start)
     if not match:
         return default
     if match["inside"] is not None and text[match.end() : match.end() + 1] != ")":
-        return None  # the name of the zone was cut off
+        return None  # the zone's name was cut off
     return _look_up_zone("".join((match["inside"] or match["bare"] or "").split()))
 
 

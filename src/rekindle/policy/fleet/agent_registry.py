@@ -1,9 +1,9 @@
-"""The engine's record of an agent in a fleet: the end of its log, its projection, its documents.
+"""The engine's record of a fleet agent: the end of its log, its projection and its documents.
 
 The host that runs the agent holds its lease. Each lease has a number, the generation. Commits are
-accepted one after another, only under the current lease, and their events get their log positions
-here. The operator's commands do not need a lease. All functions are pure, because the engine calls
-them again when it replays its history.
+accepted one at a time and only under the current lease. Their events get their log positions here.
+The operator's commands do not need a lease. All functions are pure, because the engine calls them
+again when it replays its history.
 """
 
 import re
@@ -20,6 +20,7 @@ from rekindle.documents.events import (
 from rekindle.errors import DocumentError
 from rekindle.formats import validation
 from rekindle.formats.json_codec import hash_bytes
+from rekindle.policy.fleet.pipeline_worker import PipelineWorker
 from rekindle.policy.operator import answers
 from rekindle.policy.projection.fold import fold_events
 from rekindle.policy.projection.hook_reports import keep_newest_reports
@@ -47,10 +48,11 @@ OPERATOR_EVENTS = (
     events.QuestionAnswered,
     events.HandoffRequested,
 )
-"""Events that an operator may send without a lease; all other events need one."""
+"""Events that an operator may send without a lease. All other events need one."""
 _ARCHIVED = re.compile(r"memories/archive/[A-Za-z0-9][A-Za-z0-9._-]*")
-"""Permitted document paths, relative to the agent's folder; they are restricted, because a host
-writes to the paths that it receives.
+"""Permitted document paths, relative to the agent's folder.
+
+Other paths are refused, because a host writes to every path that it receives.
 """
 
 
@@ -69,9 +71,11 @@ class AgentDefinition(msgspec.Struct, frozen=True, kw_only=True):
     notifies: bool = False
     """Whether a notification is sent when the agent needs a person."""
     within: str = ""
-    """Folder of the repository in which the agent works."""
+    """Folder in the repository where the agent works."""
     project: str = ""
-    """Name of the project folder, for notifications; empty if set up by an older version."""
+    """Project folder name to show in notifications; empty if an older version set up the agent."""
+    worker: PipelineWorker | None = None
+    """Run of a pipeline that the agent works for; None if it works for none."""
 
 
 class RegisteredAgent(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,8 +95,8 @@ class RegisteredAgent(msgspec.Struct, frozen=True, kw_only=True):
     most_events: int = FLEET_HISTORY_EVENTS
     """Maximum number of events in the engine's history before the engine starts a new one.
 
-    The number is stored with the agent, so that a version with another limit replays this history
-    in the same way.
+    It is stored with the agent, so versions with a different limit replay this history in the same
+    way.
     """
 
 
@@ -162,7 +166,7 @@ def grant_lease(agent: RegisteredAgent) -> RegisteredAgent:
 
 
 def release_lease(agent: RegisteredAgent, *, is_gone: bool) -> RegisteredAgent:
-    """Return the agent without a lease; if `is_gone` is set, any host may take the next lease."""
+    """Return the agent without a lease. If `is_gone` is set, any host may take the next one."""
     return msgspec.structs.replace(agent, is_leased=False, host="" if is_gone else agent.host)
 
 
@@ -202,9 +206,11 @@ def explain_unfit_commit(agent: RegisteredAgent, commit: CommitRequest) -> str:
     """Return why a commit is invalid, regardless of its lease, or "" if it is valid."""
     missing = agent.projection.seq - commit.known
     if missing < 0:
-        return f"builds on event {commit.known}, but the log ends at {agent.projection.seq}"
+        return f"is based on event {commit.known}, but the log ends at {agent.projection.seq}"
     if missing > len(agent.tail):
-        return f"knows only event {commit.known} of {agent.projection.seq}, which is too far behind"
+        return (
+            f"is based on event {commit.known} of {agent.projection.seq}, which is too far behind"
+        )
     try:
         for path, text in commit.documents.items():
             _require_document(path, text)
@@ -228,7 +234,7 @@ def _require_document(path: str, text: str) -> None:
 def _require_event(line: str) -> None:
     if len(line.encode()) > FLEET_COMMIT_BYTES:
         raise DocumentError("event", "is too long")
-    # This event replaces the whole projection, so it is valid only in the log of an agent's folder.
+    # This event replaces the whole projection, so it is valid only in the log in an agent's folder.
     if isinstance(events.parse(line.encode()), events.AgentReceived):
         raise DocumentError("event", "would replace the whole state of the agent")
 
@@ -246,7 +252,7 @@ def explain_refused_command(lines: Iterable[str]) -> str:
 def commit_events(
     agent: RegisteredAgent, commit: CommitRequest
 ) -> tuple[RegisteredAgent, CommitResult]:
-    """Accept the events in a commit; a commit that is repeated after a lost answer counts once."""
+    """Accept a commit's events. A commit that is resent after a lost reply counts only once."""
     earlier = agent.answered.get(commit.id)
     if earlier is not None:
         return agent, earlier
@@ -269,23 +275,23 @@ def record_commands(agent: RegisteredAgent, lines: Sequence[str]) -> RegisteredA
 
 
 def append_events(agent: RegisteredAgent, *new: AnyEvent) -> RegisteredAgent:
-    """Return the agent with events from the engine itself, such as a wait or the start of a run."""
+    """Append events that the engine itself produced, such as a wait or the start of a run."""
     return _number_events(
         agent, [events.render(event).decode() for event in new], agent.generation
     )[0]
 
 
 def drop_answers(agent: RegisteredAgent) -> RegisteredAgent:
-    """Return the agent without the results of past commits, to start a new history."""
+    """Drop past commit results before a new history starts."""
     return msgspec.structs.replace(agent, answered={})
 
 
 def compact_agent(agent: RegisteredAgent) -> RegisteredAgent:
-    """Return the agent without old entries, to start a new history."""
+    """Drop old entries before a new history starts."""
     small = prune_projection(agent.projection)
     cursors = dict([*small.cursors.items()][-FLEET_CURSORS_KEPT:])
-    seen = keep_newest_reports(small.seen, FLEET_CURSORS_KEPT)
-    small = msgspec.structs.replace(small, cursors=cursors, seen=seen)
+    reports = keep_newest_reports(small.seen, FLEET_CURSORS_KEPT)
+    small = msgspec.structs.replace(small, cursors=cursors, seen=reports)
     return msgspec.structs.replace(agent, projection=small, most_events=FLEET_HISTORY_EVENTS)
 
 
@@ -303,18 +309,18 @@ def _number_events(
     first = agent.projection.seq + 1
     stamped = [_stamp_event(line, first + place, generation) for place, line in enumerate(lines)]
     projection = fold_events(agent.projection, [event for _, event in stamped])
-    wanted, numbered = list_needed_documents(projection), tuple(line for line, _ in stamped)
+    needed_paths, numbered = list_needed_documents(projection), tuple(line for line, _ in stamped)
     after = msgspec.structs.replace(
         agent,
         projection=projection,
-        documents={path: text for path, text in agent.documents.items() if path in wanted},
+        documents={path: text for path, text in agent.documents.items() if path in needed_paths},
         tail=_select_newest_lines((*agent.tail, *numbered)),
     )
     return after, numbered
 
 
 def _select_newest_lines(lines: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the newest lines to keep, because an agent's state must fit into one message."""
+    """Return the newest lines, limited so that an agent's state fits into one message."""
     room, count = FLEET_TAIL_BYTES, 0
     for line in reversed(lines[-FLEET_EVENTS_KEPT:]):
         room -= len(line)
@@ -325,7 +331,7 @@ def _select_newest_lines(lines: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _stamp_event(line: str, seq: int, gen: int) -> tuple[str, AnyEvent | UnknownEvent]:
-    """Return an event with its log position; events of unknown kinds keep all their fields."""
+    """Return an event with its log position. An event of unknown kind keeps all its fields."""
     fields = msgspec.json.decode(line) | {"seq": seq, "gen": gen}
     if fields["kind"] == _PROMPT:
         fields["text"] = fields.get("text", "")[:FLEET_PROMPT_CHARACTERS]

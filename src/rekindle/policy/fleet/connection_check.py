@@ -1,7 +1,7 @@
 """Check that the `fleet:` settings are valid and safe.
 
 An agent's documents are sent to the engine and stored there. They leave this host as plain text
-only if `tls: false` permits it, and a manifest never contains a key.
+only if `tls: false` permits it. A manifest never contains a key.
 """
 
 import re
@@ -114,7 +114,10 @@ def _require_tls(fleet: FleetSettings, marked: MarkedData) -> None:
 
 
 def _require_variables(fleet: FleetSettings, marked: MarkedData) -> None:
-    """Raise ManifestError for a key that is not a variable, without printing a possible secret."""
+    """Raise ManifestError if a key is not a variable.
+
+    The message omits the value, which may be a secret.
+    """
     places: list[tuple[KeyPath, str]] = [
         (("fleet", "codec", "keys", at), word) for at, word in enumerate(fleet.codec.keys)
     ]

@@ -1,10 +1,10 @@
 """Decide when a session's window is so full that a fresh session continues from a checkpoint.
 
-Without a known window size there is no handoff. A session is handed off only once, and its fill
+If the window size is unknown, there is no handoff. A session is handed off only once, and its fill
 level does not apply to the next session. Handoffs are halted if they would repeat endlessly: if a
 session is above the threshold from its first turn, or if several handoffs in a row free hardly any
-room. They are also halted if the sessions of a cycle produce no visible work, or if there are too
-many handoffs in a cycle to continue unattended.
+room. They are also halted if a cycle's sessions produce no visible work, or if there are too many
+handoffs in a cycle to continue unattended.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,10 +17,7 @@ from rekindle.documents.launches.launch_types import (
     Brake,
     WindowUsage,
 )
-from rekindle.documents.manifest import (
-    TRIGGER_PATTERN,
-    Handover,
-)
+from rekindle.documents.manifest_keys import TRIGGER_PATTERN, Handover
 from rekindle.policy.exits.restart import (
     HANDOFF_EXIT,
     EnterSafeMode,
@@ -41,15 +38,15 @@ _OFF = "(to disable handoffs: `handover: {compaction: off}`)"
 
 
 class BrakeRule(msgspec.Struct, frozen=True):
-    """The rule by which a launch's hook decides when to stop the CLI."""
+    """The rule that a launch's hook uses to decide when to stop the CLI."""
 
     brake: Brake
     limit: str
     """Number of tokens at which the CLI is stopped, or with `%` the percentage of the window size
-    in the transcript; 0 to stop at once.
+    in the transcript; 0 to stop immediately.
     """
     transcript: str = ""
-    """The session's own transcript, used to ignore those of subagents; empty if not known yet."""
+    """The main session's transcript, used to ignore subagent transcripts; empty if unknown."""
     limits: tuple[tuple[str, int], ...] = ()
     """Model names with their limits in tokens, for transcripts that name the model. The window
     sizes of other models are unknown.
@@ -102,14 +99,14 @@ def make_brake_rule(
     *,
     window: int | None,
     transcript: str,
-    asked: bool,
+    at_once: bool,
 ) -> BrakeRule | None:
     """Return the rule for a launch's hook, or None if the hook must never stop the CLI.
 
-    `windows` contains the known window sizes in tokens, by model. `window` is the size for the
+    `windows` maps models to their known window sizes in tokens. `window` is the size for the
     current model, used if transcripts do not name the model.
     """
-    if asked:
+    if at_once:
         return BrakeRule(brake, _AT_ONCE, transcript)
     if at is None:
         return None
@@ -133,26 +130,26 @@ def is_handoff_due(reading: WindowUsage | None, at: int | None) -> bool:
 
 
 def decide_halt(
-    tried: Sequence[LaunchRecord], at: int | None, *, stays: bool = False
+    launches: Sequence[LaunchRecord], at: int | None, *, stays: bool = False
 ) -> EnterSafeMode | None:
     """Return the decision to enter safe mode if another handoff would be useless, or None.
 
-    `tried` contains the launches of the cycle since the operator's last command; the last one was
-    handed off. With `stays`, a person at the terminal can see the progress, so some checks are
+    `launches` are those of the cycle since the operator's last command; the last one was handed
+    off. If `stays` is set, a person at the terminal can see the progress, so some checks are
     skipped.
     """
-    last = tried[-1]
+    last = launches[-1]
     if last.handed_by != "threshold":
         return None
-    words = _describe_crowding(tried, at) if at is not None else ""
+    words = _describe_crowding(launches, at) if at is not None else ""
     if not words and not stays:
-        words = _describe_spiral(tried)
+        words = _describe_spiral(launches)
     return EnterSafeMode(HANDOFF_REASON, f"{words} {_OFF}") if words else None
 
 
-def _describe_crowding(tried: Sequence[LaunchRecord], at: int) -> str:
-    """Return why a fresh window has no room for work, or "" if it has room or this is unknown."""
-    first = tried[-1].first_percent
+def _describe_crowding(launches: Sequence[LaunchRecord], at: int) -> str:
+    """Return why a fresh window has no room for work, or "" if it may have room."""
+    first = launches[-1].first_percent
     if first is None:
         return ""
     if first >= at:
@@ -160,7 +157,7 @@ def _describe_crowding(tried: Sequence[LaunchRecord], at: int) -> str:
             f"its window was {first:.0f} % full at the first turn, and the handoff threshold is "
             f"{at} %: shorten the rules and the relay, or raise `token_threshold_percent`"
         )
-    if _count_vain_handoffs(tried, at) >= HANDOFFS_VAIN:
+    if _count_vain_handoffs(launches, at) >= HANDOFFS_VAIN:
         return (
             f"{HANDOFFS_VAIN} handoffs in a row have hardly freed any room: the window was "
             f"{first:.0f} % full at the first turn, and the handoff threshold is {at} %: split "
@@ -169,9 +166,9 @@ def _describe_crowding(tried: Sequence[LaunchRecord], at: int) -> str:
     return ""
 
 
-def _describe_spiral(tried: Sequence[LaunchRecord]) -> str:
+def _describe_spiral(launches: Sequence[LaunchRecord]) -> str:
     """Return why handoffs should not continue without a person, or "" if they may."""
-    handed = [launch for launch in tried if launch.handed_by == "threshold"]
+    handed = [launch for launch in launches if launch.handed_by == "threshold"]
     idle = 0
     for before, after in pairwise(reversed(handed)):
         if not after.work or after.work != before.work:
@@ -179,9 +176,9 @@ def _describe_spiral(tried: Sequence[LaunchRecord]) -> str:
         idle += 1
     if idle >= HANDOFFS_VAIN:
         return (
-            f"{HANDOFFS_VAIN} sessions in a row have each filled a window, and neither a file that "
-            "git sees nor a commit nor an open loop has changed: say in the task what to write "
-            "down, or split it"
+            f"{HANDOFFS_VAIN} sessions in a row have each filled a window, but no file in "
+            "git, no commit and no open loop has changed: say in the task what to write down, or "
+            "split it"
         )
     if len(handed) >= HANDOFFS_MOST:
         return (
@@ -191,9 +188,9 @@ def _describe_spiral(tried: Sequence[LaunchRecord]) -> str:
     return ""
 
 
-def _count_vain_handoffs(tried: Sequence[LaunchRecord], at: int) -> int:
+def _count_vain_handoffs(launches: Sequence[LaunchRecord], at: int) -> int:
     """Return the number of consecutive handoffs, up to the last, that freed hardly any room."""
-    handed = [launch for launch in tried if launch.exit == HANDOFF_EXIT]
+    handed = [launch for launch in launches if launch.exit == HANDOFF_EXIT]
     count = 0
     for after in reversed(handed[1:]):
         if after.first_percent is None or after.first_percent < at * HANDOFF_VAIN_SHARE:
@@ -202,9 +199,9 @@ def _count_vain_handoffs(tried: Sequence[LaunchRecord], at: int) -> int:
     return count
 
 
-def count_handoffs(tried: Iterable[LaunchRecord]) -> int:
-    """Return the number of launches that continued from the checkpoint of a handoff."""
-    return sum(launch.continued for launch in tried)
+def count_handoffs(launches: Iterable[LaunchRecord]) -> int:
+    """Return the number of launches that continued from a handoff's checkpoint."""
+    return sum(launch.continued for launch in launches)
 
 
 def is_too_many(count: int) -> bool:
@@ -213,7 +210,7 @@ def is_too_many(count: int) -> bool:
 
 
 def describe_too_many(before: int) -> str:
-    """Return a notification if the next handoff is the first one above the limit, or ""."""
+    """Return a notification if the next handoff is the first above the limit, or ""."""
     if not is_too_many(before + 1) or is_too_many(before):
         return ""
     return (

@@ -1,8 +1,8 @@
-"""Define which answers a question accepts from a person, and what each answer does.
+"""Define which answers a question accepts from a person, and the effect of each answer.
 
-Only one answer counts: the writer, which holds the agent's lock, marks every later one as refused.
-The effect of an answer depends only on the recorded event, so nothing is lost or done twice if the
-supervisor is killed at any point.
+Only the first answer counts. The writer, which holds the agent's lock, marks all later ones as
+refused. The effect of an answer depends only on the recorded event, so nothing is lost or done
+twice if the supervisor is killed at any point.
 """
 
 import math
@@ -19,7 +19,7 @@ from rekindle.documents.events import (
 from rekindle.documents.tables import require_same
 from rekindle.errors import AnswerError, UsageError
 from rekindle.formats.identifiers import to_one_line
-from rekindle.policy.exits import reason_text, stop_reasons
+from rekindle.policy.exits import explain_reasons, stop_reasons
 from rekindle.policy.exits.stop_reasons import STOP_REASONS
 from rekindle.policy.operator.questions import (
     DEADLINE,
@@ -47,13 +47,15 @@ class AnswerRow(msgspec.Struct, frozen=True):
 
 ACCEPT = "accept"
 ANSWERS: dict[str, AnswerRow] = {
-    TEXT_ANSWER: AnswerRow("restart", "starts the agent; its next cycle begins with your answer"),
-    RAISE_ANSWER: AnswerRow("continue", "continues the same run, with AMOUNT as its new cap"),
-    RETRY: AnswerRow("restart", "starts the agent again, like `rekindle restart`"),
-    ACCEPT: AnswerRow("restart", "accepts the changed settings, and starts the agent again"),
-    "done": AnswerRow("finish", "ends the run as done: you confirm the agent's report"),
+    TEXT_ANSWER: AnswerRow("restart", "starts the agent and passes your answer to the next cycle"),
+    RAISE_ANSWER: AnswerRow("continue", "continues the same run with AMOUNT as the new limit"),
+    RETRY: AnswerRow("restart", "restarts the agent, like `rekindle restart`"),
+    ACCEPT: AnswerRow("restart", "accepts the changed settings and restarts the agent"),
+    "done": AnswerRow("finish", "ends the run as done, which confirms the agent's report"),
     "stop": AnswerRow("stop", "stops the agent, like `rekindle stop`"),
-    "allow": AnswerRow("note", "tells the next cycle, and prints the permission to add"),
+    "allow": AnswerRow(
+        "note", "tells the next cycle to retry the call, and prints the permission to add"
+    ),
     "deny": AnswerRow("note", "tells the next cycle to continue without the call"),
 }
 """Effect of each possible answer. `STOP_REASONS` lists the choices for each question."""
@@ -61,7 +63,7 @@ DISPUTED = "disputed"
 ANSWERS_ABOUT: dict[tuple[str, str], AnswerRow] = {
     (DISPUTED, ACCEPT): AnswerRow("finish", "ends the run as done, as the agent reported"),
 }
-"""Effects, by reason and answer, that differ from `ANSWERS` for questions with a certain reason."""
+"""Effects that differ from `ANSWERS` for questions with a certain reason, by reason and answer."""
 APPROVALS = ("allow", "accept", "retry")
 DENIALS = ("deny", "stop")
 require_same(
@@ -69,7 +71,7 @@ require_same(
     {*PERMISSION_CHOICES, *(choice for row in STOP_REASONS.values() for choice in row.choices)},
 )
 _NOTES = {
-    "allow": "It is allowed. If it is still refused, continue without it: the settings follow.",
+    "allow": "It is allowed. If it is still refused, continue without it for now.",
     "deny": "It is denied. Do not try it again; find another way, or say what is missing.",
 }
 
@@ -81,7 +83,7 @@ def apply_defaults(projection: Projection, now: datetime) -> list[QuestionAnswer
         is_late = find_question_state(projection, question, now) == "unanswered"
         if is_late and question.question not in projection.answers:
             answer = make_answer(projection, question, question.default, now)
-            # The agent would read a text as the words of a person, so leave it empty.
+            # Leave the text empty, because the agent would take it for a person's words.
             answers.append(msgspec.structs.replace(answer, origin=DEADLINE, text=""))
     return answers
 
@@ -188,7 +190,7 @@ def render_answer_command(question: QuestionAsked) -> str:
     """Return the command that answers a question, with a choice or a placeholder for a text."""
     if question.about == PERMISSION:
         return f"rekindle approve {question.question}"
-    return reason_text.render_answer(question.question, _find_first_answer(question))
+    return explain_reasons.render_answer(question.question, _find_first_answer(question))
 
 
 def list_other_answers(question: QuestionAsked) -> tuple[str, ...]:
@@ -200,7 +202,7 @@ def list_other_answers(question: QuestionAsked) -> tuple[str, ...]:
 
 
 def _find_first_answer(question: QuestionAsked) -> str:
-    """Return the first choice that is neither the default nor a free text, or ""."""
+    """Return the first choice that is neither the default nor free text, or ""."""
     for choice in question.choices[:-1]:
         if choice == RAISE_ANSWER:
             return f"raise {max(1, math.ceil(2 * _find_least_cap(question)))}"

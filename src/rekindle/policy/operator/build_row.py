@@ -1,4 +1,4 @@
-"""Build an agent's row from its log and locks, or from the engine of a fleet.
+"""Build an agent's row from its log and locks, or from a fleet's engine.
 
 All screens use this module to describe an agent's state, so that they never disagree.
 """
@@ -8,7 +8,7 @@ from datetime import datetime, tzinfo
 
 import msgspec
 
-from rekindle.documents.manifest import Budget
+from rekindle.documents.manifest_keys import Budget
 from rekindle.documents.screens.agent_row import (
     AgentRow,
     AgentState,
@@ -17,7 +17,7 @@ from rekindle.documents.screens.agent_row import (
     SpendFigures,
     WindowFigures,
 )
-from rekindle.policy.exits import reason_text, stop_reasons
+from rekindle.policy.exits import explain_reasons, stop_reasons
 from rekindle.policy.exits.stop_reasons import OUTCOMES, REACTIONS, STOP_REASONS, Outcome
 from rekindle.policy.projection import (
     open_loops,
@@ -29,7 +29,7 @@ from rekindle.policy.settings.runtime_settings import LoopSettings
 from rekindle.policy.supervision.budget import raise_caps
 
 DOCTOR = "rekindle doctor"
-"""Command that the operator should run first for a broken agent."""
+"""Command that the operator should run first if an agent's files cannot be read."""
 _SOURCES: dict[str, FigureSource] = {
     "reported": "reported",
     "exact": "reported",
@@ -43,9 +43,7 @@ class RowInputs(msgspec.Struct, frozen=True):
     now: datetime
     is_supervised: bool = False
     is_alive: Callable[[str], bool] = lambda _: False
-    """Function that returns whether the process of a session that a person started is still
-    running.
-    """
+    """Function that returns whether a session started by a person still has a running process."""
     zone: tzinfo | None = None
     """The operator's time zone; None to use the time zone of this process."""
     budget: Budget | None = None
@@ -61,7 +59,7 @@ class _AgentStanding(msgspec.Struct, frozen=True):
 
 
 def build_row(projection: Projection, around: RowInputs, harness: str = "") -> AgentRow:
-    """Return the row of an agent whose log is readable."""
+    """Return the row for an agent whose log is readable."""
     standing = _find_standing(projection, around)
     opened = open_loops.list_open_loops(projection.loops, around.now, around.loops)
     relay = projection.documents.get("relay")
@@ -90,7 +88,7 @@ def build_row(projection: Projection, around: RowInputs, harness: str = "") -> A
 
 
 def build_new_row(agent: str, harness: str = "") -> AgentRow:
-    """Return the row of an agent that has never been started."""
+    """Return the row for an agent that has never been started."""
     return AgentRow(
         agent=agent,
         harness=harness,
@@ -101,7 +99,7 @@ def build_new_row(agent: str, harness: str = "") -> AgentRow:
 
 
 def build_broken_row(agent: str, harness: str, error: str, hint: str | None) -> AgentRow:
-    """Return the row of an agent whose files cannot be read."""
+    """Return the row for an agent whose files cannot be read."""
     return AgentRow(
         agent=agent,
         harness=harness,
@@ -124,16 +122,16 @@ _LISTED: dict[str, tuple[AgentState, str]] = {
 
 
 def build_listed_row(agent: str, harness: str, listed: str, cycle: int, why: str = "") -> AgentRow:
-    """Return the row of an agent that is known only from the engine's list.
+    """Return the row for an agent that is known only from the engine's list.
 
-    `why` is the reason why the run ended or is in safe mode, or empty if the list has none.
+    `why` is the reason the run ended or entered safe mode, or "" if the list does not have one.
     """
     state, reason = _LISTED.get(listed, ("broken", f"the engine lists it as {listed}"))
     outcome: Outcome | None = None
     if why:
         outcome, reason = (
             STOP_REASONS[stop_reasons.parse_reason(why)].outcome,
-            reason_text.explain_reason(why),
+            explain_reasons.explain_reason(why),
         )
         state = "needs you" if listed == "safe" else OUTCOMES[outcome].state
     return AgentRow(
@@ -155,17 +153,17 @@ def _find_last_activity(projection: Projection) -> datetime | None:
 
 
 def _find_standing(projection: Projection, around: RowInputs) -> _AgentStanding:
-    tried = sessions.find_newest_launch(projection.attempts)
+    newest_launch = sessions.find_newest_launch(projection.attempts)
     if projection.run.is_safe:
         return _describe_safe_mode(projection, around)
     if projection.may_miss_stop:
         lost = "events are missing from its log, and a stop may be among them"
         return _AgentStanding("broken", lost, DOCTOR)
     if around.is_supervised:
-        return _describe_supervised(projection, tried, around)
-    if tried is None and not projection.run.is_over:
+        return _describe_supervised(projection, newest_launch, around)
+    if newest_launch is None and not projection.run.is_over:
         return _describe_manual_session(projection, around)
-    return _describe_unsupervised(projection, tried, around)
+    return _describe_unsupervised(projection, newest_launch, around)
 
 
 def _describe_safe_mode(projection: Projection, around: RowInputs) -> _AgentStanding:
@@ -184,13 +182,17 @@ def _describe_safe_mode(projection: Projection, around: RowInputs) -> _AgentStan
 
 
 def explain_safe_mode(projection: Projection) -> str:
-    """Return why an agent is in safe mode; after crashes, with their number in the cycle."""
+    """Return why an agent is in safe mode. For crashes, include their number in this cycle."""
     safe = projection.run.safe
     if safe.why != "crash":
-        return reason_text.explain_reason(safe.why, safe.words)
-    tried = sessions.select_cycle_launches(projection.attempts, projection.current_cycle).values()
+        return explain_reasons.explain_reason(safe.why, safe.words)
+    launches = sessions.select_cycle_launches(
+        projection.attempts, projection.current_cycle
+    ).values()
     crashed = sum(
-        REACTIONS[stop_reasons.find_reaction(launch.exit)].counts for launch in tried if launch.exit
+        REACTIONS[stop_reasons.find_reaction(launch.exit)].counts
+        for launch in launches
+        if launch.exit
     )
     times = "once" if crashed <= 1 else f"{crashed} times"
     last = f"{', the last time' if crashed > 1 else ''}: {safe.words}" if safe.words else ""
@@ -198,7 +200,7 @@ def explain_safe_mode(projection: Projection) -> str:
 
 
 def _describe_manual_session(projection: Projection, around: RowInputs) -> _AgentStanding:
-    """Return the state of an agent whose sessions are started by a person, without a supervisor."""
+    """Describe an agent whose sessions are started by a person, without a supervisor."""
     lives = [life for life in projection.lives.values() if life.started]
     if not lives:
         return _AgentStanding("stopped", "not started yet", f"rekindle run {projection.agent}")
@@ -211,18 +213,20 @@ def _describe_manual_session(projection: Projection, around: RowInputs) -> _Agen
 
 
 def _describe_supervised(
-    projection: Projection, tried: LaunchRecord | None, around: RowInputs
+    projection: Projection, launch: LaunchRecord | None, around: RowInputs
 ) -> _AgentStanding:
-    waits = projection.run.waits(tried.seq if tried else 0)
+    waits = projection.run.waits(launch.seq if launch else 0)
     if waits is None:
         return _AgentStanding("running", f"cycle {projection.current_cycle}")
-    exit_words = tried.words if tried and tried.exit == waits.why else ""
-    words = reason_text.explain_wait(waits.why, waits.until, around.now, around.zone, exit_words)
+    exit_words = launch.words if launch and launch.exit == waits.why else ""
+    words = explain_reasons.explain_wait(
+        waits.why, waits.until, around.now, around.zone, exit_words
+    )
     return _AgentStanding("waiting", words, outcome="waiting")
 
 
 def _describe_unsupervised(
-    projection: Projection, tried: LaunchRecord | None, around: RowInputs
+    projection: Projection, launch: LaunchRecord | None, around: RowInputs
 ) -> _AgentStanding:
     """Return the state of an agent without a supervisor."""
     run, name = projection.run, projection.agent
@@ -230,7 +234,7 @@ def _describe_unsupervised(
         why = run.ended.why
         outcome, reason = (
             STOP_REASONS[stop_reasons.parse_reason(why)].outcome,
-            reason_text.explain_reason(why, run.ended.words),
+            explain_reasons.explain_reason(why, run.ended.words),
         )
         state = OUTCOMES[outcome].state
         # If the operator stopped the agent later, for example with an answer, its question is
@@ -244,7 +248,7 @@ def _describe_unsupervised(
         return _AgentStanding("stopped", "by you", f"rekindle run {name}", "stopped")
     if not projection.is_cycle_open:
         return _AgentStanding("stopped", f"after cycle {projection.cycle}", f"rekindle run {name}")
-    reason = reason_text.explain_reason(tried.exit or "lost", tried.words) if tried else ""
+    reason = explain_reasons.explain_reason(launch.exit or "lost", launch.words) if launch else ""
     return _AgentStanding(
         "stopped", f"in cycle {projection.cycle}: {reason}", f"rekindle run {name}"
     )
@@ -253,7 +257,7 @@ def _describe_unsupervised(
 def find_next_command(
     projection: Projection, now: datetime, why: str, *, is_supervised: bool = False
 ) -> tuple[str, tuple[str, ...]]:
-    """Return the command that answers the open question, or the one that continues the agent.
+    """Return the command that answers the open question or, if there is none, continues the agent.
 
     The second value lists the other possible answers to the question.
     """
@@ -263,7 +267,7 @@ def find_next_command(
         if question := questions.find_blocking_question(projection, now):
             return answers.render_answer_command(question), answers.list_other_answers(question)
     is_safe = projection.run.is_safe
-    return reason_text.render_continue_command(
+    return explain_reasons.render_continue_command(
         why, projection.agent, is_safe=is_safe, is_supervised=is_supervised
     ), ()
 

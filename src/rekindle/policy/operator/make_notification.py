@@ -7,7 +7,7 @@ from rekindle.policy.operator import notification_kinds
 from rekindle.policy.operator.notification_kinds import NotificationKind
 
 _COMMAND = "→ "
-"""Prefix of the line with the command to type."""
+"""Prefix of the line that contains the command to type."""
 
 
 class NotificationText(msgspec.Struct, frozen=True):

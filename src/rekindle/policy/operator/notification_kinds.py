@@ -14,8 +14,11 @@ NotificationKind = Literal[
     "handoff failed",
     "no sign of life",
     "permission",
+    "host refused",
     "folder lost",
     "does not come up",
+    "run skipped",
+    "runs missed",
 ]
 """Kinds of notification that are not stop reasons; each name is also the title."""
 SEVERITIES: dict[NotificationKind, Severity] = {
@@ -24,8 +27,11 @@ SEVERITIES: dict[NotificationKind, Severity] = {
     "handoff failed": "warning",
     "no sign of life": "warning",
     "permission": "warning",
+    "host refused": "warning",
     "folder lost": "warning",
     "does not come up": "failure",
+    "run skipped": "warning",
+    "runs missed": "warning",
 }
 require_rows(SEVERITIES, NotificationKind)
 NOTIFICATIONS: dict[StopReason | NotificationKind, tuple[str, Severity]] = {

@@ -1,6 +1,6 @@
 """Decide when to ask a person a question, and which questions are open.
 
-A question is recorded in the same write as the event that it is about. The module `answers` defines
+A question is recorded together with the event that it is about. The module `answers` defines
 which answers are accepted and what each of them does.
 """
 
@@ -15,9 +15,9 @@ from rekindle.documents.events import (
     QuestionAsked,
 )
 from rekindle.documents.launches.launch_types import RefusedCall
-from rekindle.documents.manifest import Budget
+from rekindle.documents.manifest_keys import Budget
 from rekindle.formats.identifiers import to_one_line
-from rekindle.policy.exits import reason_text, stop_reasons
+from rekindle.policy.exits import explain_reasons, stop_reasons
 from rekindle.policy.exits.stop_reasons import STOP_REASONS
 from rekindle.policy.projection.projection import Projection
 from rekindle.policy.supervision import budget
@@ -29,39 +29,40 @@ from rekindle.thresholds.supervision import (
 from rekindle.thresholds.texts import ABOUT_CHARACTERS
 
 QuestionState = Literal["open", "answered", "unanswered", "withdrawn"]
-"""State of a question. `unanswered` means that its deadline has passed, and `withdrawn` that
-another command made it unnecessary.
+"""State of a question:
+
+`unanswered` if its deadline has passed, `withdrawn` if another command made it unnecessary.
 """
 
 PERMISSION = "permission"
 BUDGET = "budget"
 WAITING = "waiting"
 DEADLINE = "deadline"
-"""Origin of a default answer that was recorded because the deadline passed."""
+"""Origin of a default answer that is recorded because the deadline has passed."""
 REFUSED_CALL_PREFIX = "permission for a call that was refused: "
-"""Prefix of the text of a question about a refused call."""
+"""Prefix of questions about a refused call."""
 
 
 PERMISSION_CHOICES = ("allow", "deny")
 
 
 class QuestionTerms(msgspec.Struct, frozen=True):
-    """The inputs for asking a question, in addition to the state of the agent."""
+    """What is needed to ask a question, in addition to the agent's state."""
 
     now: datetime
     seconds: float
     """Seconds until the deadline; infinity if there is no deadline."""
     cap: Budget | None = None
     last_number: Callable[[], int] = lambda: 0
-    """Function that returns the number of the last question, even if the log lacks that question;
-    called only if a question is about to be asked.
+    """Function that returns the number of the last question, even if that question is missing from
+    the log. It is called only if a question is about to be asked.
     """
 
     @property
     def deadline(self) -> datetime | None:
         try:
             return self.now + timedelta(seconds=self.seconds)
-        except OverflowError:  # also raised for infinity
+        except OverflowError:  # raised for infinity too
             return None
 
 
@@ -97,28 +98,28 @@ def ask_about_calls(
     projection: Projection, refused: Iterable[RefusedCall], launch: str, asking: QuestionTerms
 ) -> list[QuestionAsked]:
     """Return a question for each newly refused call, up to the maximum for one launch."""
-    seen = [
+    requests = [
         earlier.request
         for earlier in projection.questions.values()
         if earlier.about == PERMISSION and earlier.seq > projection.run.began
     ]
-    asked: list[QuestionAsked] = []
+    new_questions: list[QuestionAsked] = []
     for call in refused:
         request = {"tool": call.tool, "arguments": _shorten_arguments(call.arguments)}
         if call.permission:
             request["permission"] = call.permission
-        if request in seen or len(asked) == QUESTIONS_A_LAUNCH:
+        if request in requests or len(new_questions) == QUESTIONS_A_LAUNCH:
             continue
-        seen.append(request)
-        number = _find_last_number(projection, asking) + len(asked) + 1
+        requests.append(request)
+        number = _find_last_number(projection, asking) + len(new_questions) + 1
         words = f"{REFUSED_CALL_PREFIX}{call.tool} {to_one_line(call.about, ABOUT_CHARACTERS)}"
         question = _make_question(projection, number, PERMISSION, words, asking)
-        asked.append(msgspec.structs.replace(question, request=request, launch=launch))
-    return asked
+        new_questions.append(msgspec.structs.replace(question, request=request, launch=launch))
+    return new_questions
 
 
 def _shorten_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments; if they are too long, only the beginning and the file path."""
+    """Return the arguments, or only the beginning and the file path if they are too long."""
     encoded = msgspec.json.encode(arguments).decode()
     if len(encoded) <= QUESTION_CHARACTERS:
         return dict(arguments)
@@ -160,7 +161,7 @@ def _make_question(
         if reached is not None:
             request = {"unit": reached.unit, "cap": reached.cap, "spent": reached.spent}
         elif cap is not None and cap.usd is not None:
-            # The CLI tracks its own spending, and stopped before Rekindle's count reached the cap.
+            # The CLI tracks its own spending and stopped before Rekindle's count reached the cap.
             request = {"unit": "usd", "cap": cap.usd, "spent": spent.usd}
         else:
             choices = STOP_REASONS["crash"].choices
@@ -169,7 +170,7 @@ def _make_question(
         question=f"{projection.agent}-{number}",
         number=number,
         about=about,
-        text=reason_text.explain_reason(about, words),
+        text=explain_reasons.explain_reason(about, words),
         request=request,
         choices=choices,
         default=choices[-1],
@@ -189,9 +190,11 @@ def find_blocking_question(projection: Projection, now: datetime) -> QuestionAsk
 
 def list_open_questions(projection: Projection, now: datetime) -> list[QuestionAsked]:
     """Return the questions that a person can answer now, oldest first."""
-    asked = sorted(projection.questions.values(), key=lambda question: question.seq)
+    questions = sorted(projection.questions.values(), key=lambda question: question.seq)
     return [
-        question for question in asked if find_question_state(projection, question, now) == "open"
+        question
+        for question in questions
+        if find_question_state(projection, question, now) == "open"
     ]
 
 

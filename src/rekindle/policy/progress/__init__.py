@@ -1,1 +1,1 @@
-"""Decide whether a launch or a cycle made progress, and delay launches if there is none."""
+"""Decide whether a launch or a cycle made progress, and delay further launches if not."""

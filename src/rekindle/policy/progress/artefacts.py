@@ -1,4 +1,4 @@
-"""Distinguish changed files that are results of the agent's work from other changed files."""
+"""Decide whether a changed file is a result of the agent's work."""
 
 import re
 
@@ -19,7 +19,7 @@ def may_hold_artefacts(name: str) -> bool:
 
 
 def is_artefact(path: str) -> bool:
-    """Return whether a changed file is a result, not a relay, a log or one of Rekindle's files."""
+    """Return whether a changed file is a result. Relays, logs and Rekindle's own files are not."""
     *folders, name = path.replace("\\", "/").casefold().rstrip("/").split("/")
     if not name or not {".rekindle", ".git"}.isdisjoint([*folders, name]):
         return False

@@ -34,7 +34,7 @@ LIFTED_BY = "`rekindle run --budget none` lifts this limit"
 
 
 class IdleWork(msgspec.Struct, frozen=True):
-    """Totals of the launches since the last progress or the operator's last command."""
+    """Totals for the launches since the last progress or the operator's last command."""
 
     launches: int = 0
     seconds: float = 0.0
@@ -43,9 +43,7 @@ class IdleWork(msgspec.Struct, frozen=True):
     billed: bool = False
     """Whether the CLI's output shows that the account is billed per token."""
     failing: datetime | None = None
-    """End of the first failure in the current row of failures; None if the last launch did not
-    fail.
-    """
+    """Time of the first failure in the current series; None if the last launch did not fail."""
     last: LaunchRecord | None = None
     signs: tuple[WorkSigns, ...] = ()
     """Signs of work from each launch, oldest first."""
@@ -65,9 +63,8 @@ def sum_idle_launches(
     """Return the work without progress since the run started or the operator's last command.
 
     `began` (start of the run), `intervened` (last restart or answer) and `stopped` (last stop) are
-    log positions.
-    Launches before the last stop are not counted, because the operator ended them. Their hours and
-    money are counted anyway.
+    log positions. Launches before the last stop are not counted, because the operator ended them,
+    but their hours and cost are.
     """
     since = max(began, intervened)
     ends: list[LaunchRecord | CycleEnded] = [
@@ -134,14 +131,14 @@ def decide_pause(idle: IdleWork, bounds: ProgressSettings) -> EnterSafeMode | No
 
 
 def decide_pace(idle: IdleWork, bounds: ProgressSettings, now: datetime) -> WaitUntil | None:
-    """Return the wait before the next launch if there was no progress lately, or None.
+    """Return the wait before the next launch if there was no recent progress, or None.
 
     The wait applies after every kind of exit, even if the operator has lifted the bounds.
     """
     late = idle.launches - bounds.paced_after
     if idle.last is None or late < 0:
         return None
-    # If the clock was set back, the launch may have ended in the future, which must not prolong the
+    # If the clock was set back, the launch may appear to end in the future. Do not prolong the
     # wait.
     until = min(idle.last.ended or now, now) + timedelta(seconds=compute_probe_pause(late))
     return WaitUntil(until, IDLE_REASON, idle.last.seq, probe=True) if until > now else None
@@ -150,8 +147,8 @@ def decide_pace(idle: IdleWork, bounds: ProgressSettings, now: datetime) -> Wait
 def render_idle_notice(idle: IdleWork, now: datetime, wait: WaitUntil | None = None) -> str:
     """Return the notification to send before a wait or a launch, or "" if none is due.
 
-    For a probe the notification is due at once; for other retries, as soon as they will have lasted
-    for an hour. A usage limit has a separate notification.
+    For a probe, the notification is due immediately. For other retries, it is due if they will have
+    lasted an hour by the next launch. A usage limit has a separate notification.
     """
     if idle.failing is None or idle.last is None or (wait and wait.why == "limit"):
         return ""
@@ -166,7 +163,7 @@ def render_idle_notice(idle: IdleWork, now: datetime, wait: WaitUntil | None = N
 
 
 def describe_bounds(bounds: ProgressSettings, *, lifted: bool = False) -> str:
-    """Return a one-line description of the bounds on work without progress.
+    """Describe the bounds on work without progress in one line.
 
     `lifted` means that the operator has lifted the bounds that pause a run. Launches are delayed
     even then.
@@ -189,6 +186,6 @@ def describe_bounds(bounds: ProgressSettings, *, lifted: bool = False) -> str:
 
 
 def describe_next_launch(wait: WaitUntil, last: str) -> str:
-    """Return a text that says when the next launch is due and how the last one ended."""
+    """Describe when the next launch is due and how the last one ended."""
     due = f"no progress lately, the next launch is due at {wait.until:%Y-%m-%d %H:%M} UTC"
     return f"{due}; the last one: {last}" if last else due

@@ -33,12 +33,13 @@ class ProgressRow(msgspec.Struct, frozen=True):
 
 
 def find_constant_artefacts(names: Iterable[str], before: Sequence[WorkSigns]) -> set[str]:
-    """Return the changed artefacts that change in every launch, and so do not count as progress.
+    """Return the artefacts that change in every launch and therefore do not count as progress.
 
     A series of numbered files counts as one artefact only after many launches: each file may be a
-    new result, but an agent that writes nothing else must be stopped at some point. Launches
-    without changes are skipped. Otherwise, after one failed launch, a file that every launch
-    appends to would count as progress.
+    new result, but an agent that writes nothing else must be stopped at some point.
+
+    Launches without changes are skipped. Otherwise, after one failed launch, a file that every
+    launch appends to would count as progress.
     """
     same = _find_common_names(
         [earlier.artefacts for earlier in before if earlier.artefacts], PROGRESS_SAME - 1
@@ -48,10 +49,10 @@ def find_constant_artefacts(names: Iterable[str], before: Sequence[WorkSigns]) -
 
 
 def name_series(signs: WorkSigns, before: Sequence[WorkSigns]) -> WorkSigns:
-    """Return the signs to record, with the files of a long series replaced by the series name.
+    """Return the signs to record. Files in a long series are replaced by the series name.
 
-    A snapshot contains only a few launches. Without the series name, the first of them would count
-    as progress again.
+    A snapshot contains only a few launches. Without the series name, the first launch in it would
+    count as progress again.
     """
     series = _find_constant_series(before)
     names = {
@@ -67,7 +68,7 @@ def _find_constant_series(before: Sequence[WorkSigns]) -> set[str]:
 
 
 def _find_common_names(earlier: Sequence[Iterable[str]], times: int) -> set[str]:
-    """Return the names in all of the last `times` entries; empty if there are fewer entries."""
+    """Return the names that occur in each of the last `times` entries; empty if there are fewer."""
     return set.intersection(*map(set, earlier[-times:])) if len(earlier) >= times else set()
 
 
@@ -84,9 +85,9 @@ PROGRESS_TABLE = (
     ProgressRow("a commit", lambda signs, _: signs.commits > 0),
     ProgressRow("a resolved loop", lambda signs, _: signs.resolved > 0),
     ProgressRow("a new decision", lambda signs, _: signs.decisions > 0),
-    ProgressRow("a relay that asks for something else", lambda signs, _: signs.asks_else),
+    ProgressRow("a relay with a different request", lambda signs, _: signs.asks_else),
     ProgressRow(
-        "an artefact that does not change every time",
+        "an artefact that does not change in every launch",
         lambda signs, before: bool(_find_new_artefacts(signs, before)),
     ),
 )
@@ -103,11 +104,7 @@ def find_progress(signs: WorkSigns | None, before: Sequence[WorkSigns] = ()) -> 
 
 
 def describe_work(signs: WorkSigns, before: Sequence[WorkSigns] = ()) -> str:
-    """Return a description of the progress outside the relay, or "".
-
-    It is empty if there was no progress, or if the only progress is that the relay asks for
-    something else.
-    """
+    """Describe the progress outside the relay; return "" if there was none."""
     counts = {
         "commit": signs.commits,
         "changed file": len(_find_new_artefacts(signs, before)),
@@ -118,7 +115,7 @@ def describe_work(signs: WorkSigns, before: Sequence[WorkSigns] = ()) -> str:
 
 
 def list_artefact_names(paths: Iterable[str]) -> tuple[str, ...]:
-    """Return the names by which changed results are compared, up to a maximum number for the log.
+    """Return the names that identify the changed results, up to the maximum for the log.
 
     The last file of each series is selected first, so that numbered files do not displace others.
     """
@@ -134,7 +131,7 @@ def list_artefact_names(paths: Iterable[str]) -> tuple[str, ...]:
 
 
 def make_artefact_name(path: str) -> str:
-    """Return the name by which a changed result is compared with earlier ones.
+    """Return the name that identifies a changed result in comparisons with earlier results.
 
     Dates, long numbers and hex ids are ignored: `run-2026-11-17.txt` counts as the same result as
     `run-2026-11-16.txt`, but `chapter-2.md` is a new result after `chapter-1.md`.

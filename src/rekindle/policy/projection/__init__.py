@@ -1,1 +1,1 @@
-"""The state of an agent, computed from its log: sessions, open loops and the run."""
+"""An agent's state, computed from its log: sessions, open loops and the run."""

@@ -1,8 +1,8 @@
 """Fold a sequence of events into a projection.
 
 The result depends only on the set of events, not on their order or on duplicates: loops are sets of
-marks, and of all other values the latest is kept, by time or by log position. Therefore readers can
-add the inbox to the log without a lock, and a fold that crashed can be repeated.
+marks, and every other value is the latest one, by time or log position. So readers can add the
+inbox to the log without a lock, and a crashed fold can be repeated.
 """
 
 from collections.abc import Iterable
@@ -51,14 +51,14 @@ def fold_events(before: Projection, happened: Iterable[AnyEvent | UnknownEvent])
     now = _start_building(before)
     for event in happened:
         if isinstance(event, events.AgentReceived) and event.seq >= now.seq:
-            # This event contains the whole projection up to it.
+            # This event contains the whole projection up to its position.
             now = _start_building(msgspec.convert(event.known, Projection, str_keys=True))
         now.apply(event)
     return Projection(*msgspec.structs.astuple(now))
 
 
 def _start_building(before: Projection) -> "_ProjectionBuilder":
-    """Return a mutable copy, so that dictionaries are copied once and not for every event."""
+    """Return a mutable copy, so dictionaries are copied once instead of for every event."""
     values: list[Any] = [
         dict(value) if isinstance(value, dict) else value
         for value in msgspec.structs.astuple(before)
@@ -105,7 +105,7 @@ class _ProjectionBuilder(ProjectionFields):
     def _apply_question(
         self, event: events.QuestionAsked | events.QuestionAnswered | events.PersonAnswered
     ) -> None:
-        """Store the first question with each id and its first answer, by log position."""
+        """Store the first question with each id, and the first answer to it, by log position."""
         match event:
             case events.QuestionAsked():
                 question = self.questions.get(event.question)
@@ -115,7 +115,7 @@ class _ProjectionBuilder(ProjectionFields):
                 answer = self.answers.get(event.question)
                 if answer is None or 0 < event.seq < answer.seq:
                     self.answers[event.question] = event
-                if event.seq or answer is None:  # use only the first answer in the inbox
+                if event.seq or answer is None:  # only the first answer in the inbox counts
                     self.run = runs.apply_answer(self.run, event)
             case events.PersonAnswered():
                 self.answer = max(self.answer, LastAnswer(event.seq, event.text, event.asked))
@@ -131,7 +131,9 @@ class _ProjectionBuilder(ProjectionFields):
         if key := make_report_key(event):
             self.seen[key] = max(event.ts, self.seen.get(key, event.ts))
 
-    def _cycle(self, event: events.CycleStarted | events.ReviewMade | events.CycleEnded) -> None:
+    def _apply_cycle(
+        self, event: events.CycleStarted | events.ReviewMade | events.CycleEnded
+    ) -> None:
         match event:
             case events.CycleStarted():
                 self.cycle = max(self.cycle, event.cycle)
@@ -152,10 +154,15 @@ class _ProjectionBuilder(ProjectionFields):
         match event:
             case events.SessionLost():
                 sessions.record_session_end(self.lives, event)
-            case events.OwnerChanged() | events.WorkspacePushed() | events.WorkspacePushFailed():
+            case (
+                events.OwnerChanged()
+                | events.WorkspacePushed()
+                | events.WorkspacePushFailed()
+                | events.WorkRewound()
+            ):
                 self._apply_place(event)
             case events.CycleStarted() | events.ReviewMade() | events.CycleEnded():
-                self._cycle(event)
+                self._apply_cycle(event)
             case events.LaunchStarted():
                 sessions.record_launch_start(self.attempts, event)
             case events.LaunchEnded():
@@ -173,7 +180,11 @@ class _ProjectionBuilder(ProjectionFields):
                 self.run = runs.apply_event(self.run, event)
 
     def _apply_place(
-        self, event: events.OwnerChanged | events.WorkspacePushed | events.WorkspacePushFailed
+        self,
+        event: events.OwnerChanged
+        | events.WorkspacePushed
+        | events.WorkspacePushFailed
+        | events.WorkRewound,
     ) -> None:
         """Store the agent's latest host and workspace, by log position."""
         pushed = self.workspace.seq if self.workspace else 0
@@ -187,6 +198,9 @@ class _ProjectionBuilder(ProjectionFields):
                 self.unpushed = self.unpushed if unpushed > event.seq else None
             case events.WorkspacePushFailed() if event.seq > max(pushed, unpushed):
                 self.unpushed = event
+            case events.WorkRewound() if self.rewound is None or event.seq > self.rewound.seq:
+                self.rewound = event
+                self.fresh_asked = max(self.fresh_asked, event.seq)
             case _:
                 pass
 
@@ -224,7 +238,8 @@ class _ProjectionBuilder(ProjectionFields):
 
     def _apply_session(self, event: SessionEvent) -> None:
         if event.visitor:
-            return  # a person's separate session is not a sign of life and is never recovered
+            # A session that a person runs separately is not a sign of life and is never recovered.
+            return
         match event:
             case events.SessionStarted():
                 sessions.record_session_start(self.lives, event)
@@ -295,13 +310,13 @@ class _ProjectionBuilder(ProjectionFields):
             )
 
 
-def _keep_latest(known: dict[str, TimedValue], new: dict[str, Any], ts: datetime) -> None:
+def _keep_latest(values: dict[str, TimedValue], new: dict[str, Any], ts: datetime) -> None:
     for key, value in new.items():
-        before = known.get(key)
+        before = values.get(key)
         if before is None or _order_value(ts, value) > _order_value(before.ts, before.value):
-            known[key] = TimedValue(ts, value)
+            values[key] = TimedValue(ts, value)
 
 
 def _order_value(ts: datetime, value: Any) -> tuple[datetime, bytes]:
-    """Return a value's sort key: by time, then by content, but never by order of arrival."""
+    """Return a value's sort key: by time, then by content, regardless of the order of arrival."""
     return ts, open_loops.encode_value(value)

@@ -27,14 +27,14 @@ def make_report_key(event: AnyEvent | UnknownEvent) -> str:  # noqa: PLR0911 - o
             return ""
 
 
-def is_repeated(seen: Mapping[str, datetime], event: AnyEvent | UnknownEvent) -> bool:
+def is_repeated(reports: Mapping[str, datetime], event: AnyEvent | UnknownEvent) -> bool:
     """Return whether another hook has already reported the same event.
 
     Hooks may be installed at three levels. A session can be compacted several times, and can end
     again after a resume. Reports of such events are duplicates only if they arrive within moments
     of each other.
     """
-    before = seen.get(make_report_key(event))
+    before = reports.get(make_report_key(event))
     if before is None:
         return False
     is_close = abs((event.ts - before).total_seconds()) < SAME_START_SECONDS
@@ -43,13 +43,15 @@ def is_repeated(seen: Mapping[str, datetime], event: AnyEvent | UnknownEvent) ->
             return is_close
         case events.SessionEnded():
             starts = f"start {event.session} "
-            resumed = any(at > before for key, at in seen.items() if key.startswith(starts))
+            resumed = any(at > before for key, at in reports.items() if key.startswith(starts))
             return is_close and not resumed
         case _:
             return True
 
 
-def keep_newest_reports(seen: dict[str, datetime], most: int = REPORTS_KEPT) -> dict[str, datetime]:
-    """Return the newest reports; duplicates arrive within moments, so older ones are not needed."""
-    newest = sorted(seen.items(), key=lambda item: (item[1], item[0]))[-most:]
+def keep_newest_reports(
+    reports: dict[str, datetime], most: int = REPORTS_KEPT
+) -> dict[str, datetime]:
+    """Return the newest reports. Older ones can no longer have duplicates."""
+    newest = sorted(reports.items(), key=lambda item: (item[1], item[0]))[-most:]
     return dict(newest)

@@ -1,9 +1,9 @@
 """Open loops: the items that an agent must not forget, and their resolutions.
 
 A loop is a set of marks, each of which opens or closes the loop at a certain time. Sets can be
-merged in any order and any number of times, so two writers, a replay or a duplicate can neither
-lose a loop nor reopen a resolved one. The last mark decides: only an explicit resolution closes a
-loop, and a later opening reopens it and keeps its history.
+merged in any order and any number of times. Two writers, a replay or a duplicate can therefore
+neither lose a loop nor reopen a resolved one. The last mark decides: only an explicit resolution
+closes a loop, and a later opening reopens it and keeps its history.
 
 A writer gives its mark a later time than every mark that it has seen, even if the clock was set
 back. Otherwise an earlier mark with a future time could hide a resolution.
@@ -53,12 +53,12 @@ class LoopMark(msgspec.Struct, frozen=True, omit_defaults=True):
     """Text of the loop, or the reason for closing it."""
     closes: bool = False
     corrects: datetime | None = None
-    """Time of the correction, if this mark only corrects the text of the mark before it and neither
-    opens nor closes the loop; otherwise None.
+    """Time of the correction if this mark only corrects the text of the mark before it; None if it
+    opens or closes the loop.
     """
     added: str = ""
     extra: dict[str, Any] | None = None
-    """Unknown fields; None if the writer did not give any, so that the previous ones are kept."""
+    """Unknown fields; None if the writer gave none, in which case the previous ones are kept."""
 
     @property
     def order(self) -> tuple[datetime, int, datetime, str, str, bytes]:
@@ -99,7 +99,10 @@ class Loop(msgspec.Struct, frozen=True):
 
     @property
     def opened_at(self) -> datetime:
-        """Return when the loop was opened, or last reopened; rewording does not change it."""
+        """Return when the loop was opened, or last reopened.
+
+        Rewording does not change this time.
+        """
         first = self.marks[-1]
         for mark in reversed(self.marks):
             if mark.closes:
@@ -186,10 +189,11 @@ def resolve_loop(loops: LoopMap, identity: str, reason: str, now: datetime) -> L
 
 
 def adopt_loops(loops: LoopMap, edited: State, now: datetime) -> StateAdopted:
-    """Return the event that adopts an edit of state.json; loops that it omits stay unchanged.
+    """Return the event that adopts an edit to state.json.
 
-    `loops` contains the loops from which the file was written. If the file already listed a loop as
-    open, the edit only rewords it: if the loop was resolved in the meantime, it stays resolved.
+    Loops that are missing from the file stay unchanged. `loops` contains the loops that the file
+    was written from. If the file already listed a loop as open, the edit only rewords it. A loop
+    that has been resolved since then stays resolved.
     """
     written = [_keep_text(loops.get(loop.id), loop) for loop in edited.open_loops]
     changed = [loop for loop in written if _has_news(loops.get(loop.id), loop)]
@@ -251,20 +255,20 @@ def encode_value(value: Any) -> bytes:
     return json_codec.encode(value, "state.json")
 
 
-def stamp_after(now: datetime, *seen: datetime) -> datetime:
-    """Return the current time, or a time just after the latest in `seen` if that is later."""
-    return max([now, *(ts + _TICK for ts in seen)])
+def stamp_after(now: datetime, *times: datetime) -> datetime:
+    """Return `now`, or a time just after the latest of `times` if that is later."""
+    return max([now, *(ts + _TICK for ts in times)])
 
 
-def _keep_text(known: Loop | None, loop: OpenLoop) -> OpenLoop:
-    """Return the edited loop, with the known text if the edit has none."""
-    return msgspec.structs.replace(loop, text=loop.text or (known.text if known else ""))
+def _keep_text(previous: Loop | None, loop: OpenLoop) -> OpenLoop:
+    """Return the edited loop. It keeps its previous text if the edit has none."""
+    return msgspec.structs.replace(loop, text=loop.text or (previous.text if previous else ""))
 
 
-def _has_news(known: Loop | None, loop: OpenLoop) -> bool:
-    if known is None or not known.is_open:
+def _has_news(previous: Loop | None, loop: OpenLoop) -> bool:
+    if previous is None or not previous.is_open:
         return True
-    current = known.to_open_loop(date.min, 0)
+    current = previous.to_open_loop(date.min, 0)
     if loop.added and loop.added != current.added:
         return True
     return current.text != loop.text or encode_value(current.extra) != encode_value(loop.extra)
@@ -275,29 +279,29 @@ def _is_in_state(loops: LoopMap, identity: str, *, is_open: bool) -> bool:
     return loop is not None and loop.is_open is is_open
 
 
-def _correct_text(known: Loop, loop: OpenLoop) -> LoopCorrection:
+def _correct_text(previous: Loop, loop: OpenLoop) -> LoopCorrection:
     return LoopCorrection(
-        _find_correction_time(known), loop.id, loop.text, added=loop.added, extra=loop.extra
+        _find_correction_time(previous), loop.id, loop.text, added=loop.added, extra=loop.extra
     )
 
 
-def _correct_resolution(known: Loop, item: Resolution) -> LoopCorrection:
+def _correct_resolution(previous: Loop, item: Resolution) -> LoopCorrection:
     return LoopCorrection(
-        _find_correction_time(known), item.id, item.reason, closes=True, extra=item.extra
+        _find_correction_time(previous), item.id, item.reason, closes=True, extra=item.extra
     )
 
 
-def _find_correction_time(known: Loop) -> datetime:
-    """Return the time just after the last opening or closing; corrections do not change it."""
-    return next(mark.ts for mark in reversed(known.marks) if not mark.corrects) + _TICK
+def _find_correction_time(loop: Loop) -> datetime:
+    """Return the time just after the last opening or closing, ignoring corrections."""
+    return next(mark.ts for mark in reversed(loop.marks) if not mark.corrects) + _TICK
 
 
-def _resolves_loop(known: Loop | None, item: Resolution) -> bool:
-    if known is None or known.is_open:
+def _resolves_loop(loop: Loop | None, item: Resolution) -> bool:
+    if loop is None or loop.is_open:
         return True
-    current = known.to_resolution()
+    current = loop.to_resolution()
     return current.reason != item.reason or encode_value(current.extra) != encode_value(item.extra)
 
 
-def _stamp_after_marks(now: datetime, *known: Loop | None) -> datetime:
-    return stamp_after(now, *(loop.marks[-1].ts for loop in known if loop))
+def _stamp_after_marks(now: datetime, *loops: Loop | None) -> datetime:
+    return stamp_after(now, *(loop.marks[-1].ts for loop in loops if loop))

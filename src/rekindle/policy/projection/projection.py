@@ -1,4 +1,4 @@
-"""The state of an agent, computed from its log."""
+"""An agent's state, computed from its log."""
 
 from datetime import datetime
 from typing import Any
@@ -27,7 +27,7 @@ class TimedValue(msgspec.Struct, frozen=True):
 
 
 class CommittedDocument(msgspec.Struct, frozen=True):
-    """The last commit of a document, with the details that readers need without the archive."""
+    """A document's last commit, with enough details that readers need not open the archive."""
 
     seq: int
     ts: datetime
@@ -59,7 +59,7 @@ class KnownWindow(msgspec.Struct, frozen=True, order=True):
 
 
 class WindowFill(msgspec.Struct, frozen=True, order=True):
-    """The usage of the context window at the last measurement."""
+    """Context window usage at the last measurement."""
 
     seq: int = 0
     tokens: int = 0
@@ -83,9 +83,7 @@ class LostEvents(msgspec.Struct, frozen=True):
     after: int
     """Sequence number of the last event before the lost ones."""
     before: int = 0
-    """Sequence number of the first readable event after the lost ones; 0 if the numbers have no
-    gap.
-    """
+    """Sequence number of the first readable event after the lost ones; 0 if there is no gap."""
 
 
 class ProjectionFields(msgspec.Struct):
@@ -102,8 +100,9 @@ class ProjectionFields(msgspec.Struct):
     cursors: dict[str, int] = {}
     """Offset up to which each inbox segment has been added to the log."""
     seen: dict[str, datetime] = {}
-    """Times of recent hook reports, by report key; hooks that are installed twice report every
-    event twice.
+    """Times of recent hook reports, by report key.
+
+    Hooks that are installed twice report every event twice.
     """
     lives: dict[str, SessionRecord] = {}
     attempts: dict[str, LaunchRecord] = {}
@@ -124,7 +123,7 @@ class ProjectionFields(msgspec.Struct):
     moved: OwnerMove = OwnerMove()
     workspace: events.WorkspacePushed | None = None
     unpushed: events.WorkspacePushFailed | None = None
-    """The failed push, if the current work exists only on its host; None if it was pushed."""
+    """The failed push, if the current work exists only on its host; None if the work was pushed."""
     fresh_asked: int = 0
     """Log position of the last request for a fresh session."""
     loss: LostEvents | None = None
@@ -135,10 +134,12 @@ class ProjectionFields(msgspec.Struct):
     """The valid answer to each question, by question id."""
     window: WindowFill = WindowFill()
     reviewed: stall_response.LastReview = stall_response.LastReview()
+    rewound: events.WorkRewound | None = None
+    """The last rewind of the work tree; None if there was none."""
 
     @property
     def may_miss_stop(self) -> bool:
-        """Return whether the agent should run, but lost events may include a later stop."""
+        """Return whether the agent should run although lost events may include a later stop."""
         word = max(self.run.wanted, self.run.restarted)
         is_wanted = self.run.desired == "running"
         return is_wanted and self.loss is not None and word <= self.loss.after
@@ -176,7 +177,7 @@ class Projection(ProjectionFields, frozen=True):  # type: ignore[misc]  # msgspe
 
 
 def prune_projection(projection: Projection) -> Projection:
-    """Return the projection without old entries, to store it in a snapshot."""
+    """Return the projection without old entries, for storage in a snapshot."""
     return msgspec.structs.replace(
         projection,
         seen=keep_newest_reports(projection.seen),

@@ -1,7 +1,7 @@
-"""Sessions and launches recorded in the log: which are open, and which were lost.
+"""Sessions and launches recorded in the log, and whether each is open or lost.
 
 Like every projection, these records depend only on the set of events, not on their order. The log
-position decides which event is last, because the clock may have been set back in between.
+position decides which event is last, because the clock may have been set back.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from rekindle.documents import events
 from rekindle.thresholds.supervision import SESSIONS_KEPT
 
 NOT_IN_LOG = 2**62
-"""Position given to events that are not in the log yet, so that they sort after all others."""
+"""Position of events that are not in the log yet. They sort after all others."""
 
 
 class SubmittedPrompt(msgspec.Struct, frozen=True):
@@ -22,7 +22,7 @@ class SubmittedPrompt(msgspec.Struct, frozen=True):
     ts: datetime
     text: str
     call: str = ""
-    """Id of the prompt, which the transcript may contain; empty if the prompt has no id."""
+    """The prompt's id, which may occur in the transcript; empty if the prompt has no id."""
     seq: int = 0
 
 
@@ -41,7 +41,7 @@ class SessionRecord(msgspec.Struct, frozen=True):
 
     @property
     def is_open(self) -> bool:
-        """Return whether the session has no recorded end, because it is running or was killed."""
+        """Return whether the session has no recorded end: it is running, or it was killed."""
         if self.started is None or self.ended is None:
             return self.started is not None
         return (self.ended_seq, self.ended) < (self.started_seq, self.started)
@@ -72,17 +72,17 @@ class LaunchRecord(msgspec.Struct, frozen=True):
     handed_by: str = ""
     """Cause of the handoff, `threshold` or `person`; empty if there was no handoff."""
     percent: float | None = None
-    """How full the window was at the handoff, in percent; None if unknown."""
+    """Percentage of the window that was full at the handoff; None if unknown."""
     first_percent: float | None = None
-    """How full the window was after the session's first turn, in percent; None if unknown."""
+    """Percentage of the window that was full after the session's first turn; None if unknown."""
     work: str = ""
-    """Fingerprint of the visible work; if two are equal, no visible work was done in between."""
-    continued: bool = msgspec.field(default=False, name="goes_on")
-    """Whether the launch began with the checkpoint of the previous launch."""
+    """Fingerprint of the visible work. Two equal fingerprints mean that no work was done."""
+    continued: bool = False
+    """Whether the launch began with the previous launch's checkpoint."""
     head: str = ""
     """Commit that was checked out when the launch began; empty if unknown."""
     run_usd: float = 0.0
-    """Total spending of the run when the launch ended, in US dollars."""
+    """The run's total spending, in US dollars, when the launch ended."""
     billed: bool | None = None
     signs: events.WorkSigns | None = None
     fruitless: float | None = None
@@ -90,7 +90,7 @@ class LaunchRecord(msgspec.Struct, frozen=True):
 
 
 _START_FIELDS = ("process", "launch")
-"""Fields that are set from the start event of a session."""
+"""Fields that are set from a session's start event."""
 SessionRecords = Mapping[str, SessionRecord]
 LaunchRecords = Mapping[str, LaunchRecord]
 
@@ -130,8 +130,8 @@ def record_prompt(lives: dict[str, SessionRecord], event: events.PromptSubmitted
         lives[event.session] = msgspec.structs.replace(record, asked=prompt)
 
 
-def _order_prompt(asked: SubmittedPrompt) -> tuple[object, ...]:
-    return asked.seq, asked.ts, asked.text, asked.call
+def _order_prompt(prompt: SubmittedPrompt) -> tuple[object, ...]:
+    return prompt.seq, prompt.ts, prompt.text, prompt.call
 
 
 def record_launch_start(attempts: dict[str, LaunchRecord], event: events.LaunchStarted) -> None:
@@ -152,7 +152,7 @@ def record_launch_end(attempts: dict[str, LaunchRecord], event: events.LaunchEnd
     record = attempts.get(event.launch) or LaunchRecord(event.cycle, event.session, event.resumes)
     ended = msgspec.structs.replace(
         record,
-        # A CLI that names its own sessions reports the name only while it is running.
+        # A CLI that chooses its own session names reports the name only while it is running.
         session=record.session or event.session,
         exit=event.exit,
         ended=event.ts,
@@ -208,7 +208,7 @@ def record_handoff_resume(attempts: dict[str, LaunchRecord], event: events.Hando
 
 
 def select_cycle_launches(attempts: LaunchRecords, cycle: int) -> dict[str, LaunchRecord]:
-    """Return the launches of a cycle, oldest first."""
+    """Return a cycle's launches, oldest first."""
     launches = {launch: record for launch, record in attempts.items() if record.cycle == cycle}
     return dict(sorted(launches.items(), key=lambda item: item[1].seq))
 
@@ -234,7 +234,7 @@ def select_unended_sessions(lives: SessionRecords) -> dict[str, SessionRecord]:
 
 
 def prune_sessions(lives: SessionRecords) -> dict[str, SessionRecord]:
-    """Return the sessions to store in a snapshot; sessions without an end are dropped last."""
+    """Return the sessions to store in a snapshot. Sessions without an end are dropped last."""
     order = sorted(
         lives.items(), key=lambda item: (item[1].is_open, _find_latest_event(item[1]), item[0])
     )

@@ -15,7 +15,7 @@ from rekindle.policy.settings import runtime_settings
 def make_state(
     projection: Projection, now: datetime, limits: runtime_settings.LoopSettings
 ) -> State:
-    """Return the content of state.json for a projection."""
+    """Return the state.json content for a projection."""
     return State(
         agent=projection.agent,
         seq=projection.seq,
@@ -28,19 +28,19 @@ def make_state(
 
 
 def adopt_state(projection: Projection, edited: State, now: datetime) -> events.StateAdopted | None:
-    """Return the event that adopts an edit of state.json, or None if nothing changed.
+    """Return the event that adopts an edit to state.json, or None if nothing changed.
 
-    `projection` is the one from which the file was written. With a newer projection, every change
-    made since then would look like an edit that reverts it.
+    `projection` is the one that the file was written from. With a newer one, every later change
+    would look as if the edit had reverted it.
     """
     adopted_loops = open_loops.adopt_loops(projection.loops, edited, now)
     numbers = _find_changed_values(projection.numbers, edited.numbers)
     extra = _find_changed_values(projection.extra, edited.extra)
     replaced = [
-        known[key].ts
-        for known, news in ((projection.numbers, numbers), (projection.extra, extra))
+        values[key].ts
+        for values, news in ((projection.numbers, numbers), (projection.extra, extra))
         for key in news
-        if key in known
+        if key in values
     ]
     adopted = msgspec.structs.replace(
         adopted_loops,
@@ -56,10 +56,10 @@ def adopt_state(projection: Projection, edited: State, now: datetime) -> events.
     return adopted if has_loops or adopted.numbers or adopted.extra or is_later else None
 
 
-def _find_changed_values(known: dict[str, TimedValue], edited: dict[str, Any]) -> dict[str, Any]:
+def _find_changed_values(values: dict[str, TimedValue], edited: dict[str, Any]) -> dict[str, Any]:
     return {
         key: value
         for key, value in edited.items()
-        if key not in known
-        or open_loops.encode_value(known[key].value) != open_loops.encode_value(value)
+        if key not in values
+        or open_loops.encode_value(values[key].value) != open_loops.encode_value(value)
     }

@@ -5,7 +5,7 @@ writes:
 
 - `known_tokens` recognizes tokens by their own format;
 - `named_secrets` by their name, which `secret_names` rates; `named_values` judges the value;
-- `format_secrets` by the format around them: `format_patterns`, `key_blocks`, `encoded_secrets`.
+- `context_secrets` by the format around them: `context_patterns`, `key_blocks`, `encoded_secrets`.
 
 `value_tests` tests a single word, and `json_strings` keeps redacted JSON valid.
 """

@@ -20,34 +20,36 @@ _PRINTABLE = re.compile(r"[\t\n\r\x20-\x7e]+")
 
 
 def find_encoded(view: str, inner: Callable[[str], bool]) -> Iterator[SecretSpan]:
-    """Yield encoded texts that contain a secret; `inner` is called with each decoded text."""
+    """Yield encoded texts that contain a secret. `inner` is called with each decoded text."""
     yield from _find_base64(view, inner)
     yield from _find_dumped(view, inner)
 
 
 def _find_base64(view: str, inner: Callable[[str], bool]) -> Iterator[SecretSpan]:
-    """Yield base64 that contains a secret when decoded; adjacent lines are decoded together."""
+    """Yield base64 that contains a secret when decoded. Adjacent lines are decoded together."""
     group: list[tuple[int, int]] = []
     text = ""
 
-    def flush() -> Iterator[SecretSpan]:
+    def flush_group() -> Iterator[SecretSpan]:
         if group and inner(text):
             yield from ((*span, "encoded-secret") for span in group)
-            rest = _NEXT_LINE.match(view, group[-1][1])  # too short to be recognized alone
+            # the last line may be too short to be recognized alone
+            rest = _NEXT_LINE.match(view, group[-1][1])
             if rest is not None:
                 yield (*rest.span("v"), "encoded-secret")
 
     for match in _BASE64.finditer(view):
-        is_added = match[0][0] == "+" and view[match.start() - 1 : match.start()] in {"", "\n"}
-        decoded = _decode_run(match[0][is_added:])
+        # The base64 form of printable text never starts with "+", so the sign marks a diff line.
+        start = match.start() + match[0].startswith("+")
+        decoded = _decode_run(view[start : match.end()])
         if decoded is None:
             continue
-        if group and match.start() - group[-1][1] > _APART:
-            yield from flush()
+        if group and start - group[-1][1] > _APART:
+            yield from flush_group()
             group, text = [], ""
-        group.append(match.span())
+        group.append((start, match.end()))
         text += decoded
-    yield from flush()
+    yield from flush_group()
 
 
 def _decode_run(run: str) -> str | None:
@@ -64,7 +66,7 @@ def _find_dumped(view: str, inner: Callable[[str], bool]) -> Iterator[SecretSpan
     rows: list[re.Match[str]] = []
     text = ""
 
-    def flush() -> Iterator[SecretSpan]:
+    def flush_rows() -> Iterator[SecretSpan]:
         if rows and inner(text):
             for row in rows:
                 yield (*row.span("h"), "encoded-secret")
@@ -75,8 +77,8 @@ def _find_dumped(view: str, inner: Callable[[str], bool]) -> Iterator[SecretSpan
         if not _PRINTABLE.fullmatch(data):
             continue
         if rows and row.start() - rows[-1].end() > _APART:
-            yield from flush()
+            yield from flush_rows()
             rows, text = [], ""
         rows.append(row)
         text += data
-    yield from flush()
+    yield from flush_rows()

@@ -4,10 +4,10 @@
 
     Authorization: Bearer [redacted:github-token:3f9a]
 
-The same secret has the same placeholder everywhere, so that a reader can follow it. The digits are
-the first 16 bits of a hash, or the first 8 for a secret that is short enough to be guessed. An
-attacker who tries a million passwords against such a placeholder is left with thousands of matches:
-the digits distinguish two secrets, but do not confirm a guess.
+The same secret has the same placeholder everywhere, so readers can follow it. The digits are the
+first 16 bits of a hash, or the first 8 for a secret that is short enough to be guessed. An attacker
+who tries a million passwords against such a placeholder gets thousands of matches. The digits
+distinguish two secrets but do not confirm a guess.
 
 A finding never spans a line break, so every line keeps its number. In a text or a line that is
 valid JSON, a finding never leaves its string or splits an escape, so the JSON stays valid.
@@ -24,7 +24,7 @@ from itertools import pairwise
 import msgspec
 
 from rekindle.policy.redact import (
-    format_secrets,
+    context_secrets,
     known_tokens,
     named_secrets,
     value_tests,
@@ -56,7 +56,7 @@ _MARGIN = re.compile(
     r"(?P<v>[A-Za-z0-9+/=_\-.%~]{4,4000})(?P<then>[^\n]{0,2})"
 )
 _LONG = 190
-"""Length in characters from which a rule may have stopped before the end of a secret."""
+"""Length, in characters, above which a secret may extend beyond what its rule matches."""
 _LONGER = re.compile(r"[^\s\x01\x02\"'`<>,;&\\]*+")
 _IN_ONE_LINE = re.compile(r"(?:\\+[nrt]|[ \t+>|])*")
 
@@ -75,7 +75,7 @@ def redact_text(text: str, allow: Sequence[str] = ()) -> str:
 
 
 def find_secrets(text: str, allow: Sequence[str] = ()) -> list[SecretFinding]:
-    """Return the secrets in a text in order; they do not overlap or span line breaks.
+    """Return the secrets in a text, in order. They do not overlap or contain line breaks.
 
     Replacing a secret may reveal another one, so the search repeats until it finds nothing more.
     """
@@ -91,7 +91,7 @@ def find_secrets(text: str, allow: Sequence[str] = ()) -> list[SecretFinding]:
 def _map_to_original(
     new: list[SecretFinding], earlier: list[SecretFinding]
 ) -> Iterator[SecretFinding]:
-    """Convert findings in a text with placeholders to their offsets in the original text."""
+    """Map findings in a text with placeholders back to offsets in the original text."""
     ends, shifts, grown = [], [0], 0
     for finding in earlier:
         grown += (
@@ -106,7 +106,7 @@ def _map_to_original(
 
 
 def render_placeholder(rule: str, secret: str) -> str:
-    """Return the text inside a placeholder: the rule, and digits that identify the secret."""
+    """Return a placeholder's content: the rule, and digits that identify the secret."""
     digest = blake2b(secret.encode("utf-8", "surrogatepass"), digest_size=16, person=b"rekindle")
     return f"{rule}:{digest.hexdigest()[: _count_digits(len(secret))]}"
 
@@ -167,18 +167,18 @@ def _find_without_colours(text: str) -> list[SecretSpan]:
         removed_before.append(removed)
     squeezed.append(text[position:])
 
-    def original(at: int) -> int:
+    def find_original(at: int) -> int:
         return at + removed_before[bisect_right(starts, at) - 1]
 
     return [
-        (original(start), original(end - 1) + 1, rule)
+        (find_original(start), find_original(end - 1) + 1, rule)
         for start, end, rule in _find_in_view("".join(squeezed))
         if end > start
     ]
 
 
 def _extend_to_end(view: str, spans: list[SecretSpan]) -> list[SecretSpan]:
-    """Extend long secrets to their end, because the rules match only up to a maximum length."""
+    """Extend each match to the end of its secret, because the rules stop at a maximum length."""
     extended, first, last = [], 0, 0
     for start, end, rule in sorted(spans):
         if end - start < _LONG or rule == "url-password":
@@ -192,7 +192,7 @@ def _extend_to_end(view: str, spans: list[SecretSpan]) -> list[SecretSpan]:
 
 
 def _undo_escapes(text: str) -> str:
-    """Return the text with its escapes resolved, without moving any other character.
+    """Resolve the escapes in a text without moving any other character.
 
     Colour codes become blanks. Placeholders become a character that no pattern matches.
     """
@@ -205,7 +205,7 @@ def _undo_escapes(text: str) -> str:
     if "\\" not in text:
         return text
 
-    def undone(match: re.Match[str]) -> str:
+    def undo_escape(match: re.Match[str]) -> str:
         slashes, control, code, sign = match.groups()
         if control:
             return "\x01" * len(slashes) + _CONTROL[control]
@@ -213,7 +213,7 @@ def _undo_escapes(text: str) -> str:
             return match[0]
         return "\x01" * (len(match[0]) - 1) + (sign or _decode_escape(int(code, 16)))
 
-    return _ESCAPE.sub(undone, text)
+    return _ESCAPE.sub(undo_escape, text)
 
 
 def _decode_escape(code: int) -> str:
@@ -221,7 +221,7 @@ def _decode_escape(code: int) -> str:
 
 
 def _lower_in_place(view: str) -> str:
-    """Return the text in lower case with the same length; İ would become two characters."""
+    """Convert a text to lower case without changing its length. `lower` would lengthen İ."""
     return view.replace("\u0130", "I").lower()
 
 
@@ -230,7 +230,7 @@ def _find_spans(view: str, low: str) -> Iterable[SecretSpan]:
         start = run.start()
         for begin, end, rule in known_tokens.find_tokens(run[0]):
             yield start + begin, start + end, rule
-    yield from format_secrets.find_formatted(view, low, _holds_a_secret)
+    yield from context_secrets.find_formatted(view, low, _holds_a_secret)
     yield from named_secrets.find_named(view, low)
 
 
@@ -239,7 +239,7 @@ def _holds_a_secret(text: str) -> bool:
 
 
 def _join_next_line(view: str, spans: list[SecretSpan]) -> list[SecretSpan]:
-    """Return the rest of each token that a narrow terminal wrapped to the next line."""
+    """Return the rest of each token that a narrow terminal wrapped onto the next line."""
     joined = []
     for start, end, rule in spans:
         if end - start < 16 or rule in {"private-key", "encoded-secret"}:
@@ -262,7 +262,7 @@ def _join_next_line(view: str, spans: list[SecretSpan]) -> list[SecretSpan]:
 
 
 def _join_line_breaks(text: str, spans: list[SecretSpan]) -> list[SecretSpan]:
-    """Return the escaped line breaks in key blocks written on one line, as in JSON or a setting."""
+    """Return the escaped line breaks in key blocks that are written on one line, as in JSON."""
     blocks = sorted(span for span in spans if span[2] == "private-key")
     return [
         (before[1], after[0], before[2])
@@ -271,21 +271,23 @@ def _join_line_breaks(text: str, spans: list[SecretSpan]) -> list[SecretSpan]:
     ]
 
 
-def _subtract_spans(spans: list[SecretSpan], taken: list[tuple[int, int]]) -> list[SecretSpan]:
-    """Return the parts of the spans outside placeholders; `taken` must be in ascending order."""
-    if not taken:
+def _subtract_spans(
+    spans: list[SecretSpan], placeholders: list[tuple[int, int]]
+) -> list[SecretSpan]:
+    """Return the parts of the spans that are outside `placeholders`, given in ascending order."""
+    if not placeholders:
         return spans
     visible = []
     first = 0
     for begin, end, rule in sorted(spans):
         start = begin
-        while first < len(taken) and taken[first][1] <= start:
+        while first < len(placeholders) and placeholders[first][1] <= start:
             first += 1
         index = first
-        while index < len(taken) and taken[index][0] < end:
-            if taken[index][0] > start:
-                visible.append((start, taken[index][0], rule))
-            start = max(start, taken[index][1])
+        while index < len(placeholders) and placeholders[index][0] < end:
+            if placeholders[index][0] > start:
+                visible.append((start, placeholders[index][0], rule))
+            start = max(start, placeholders[index][1])
             index += 1
         if start < end:
             visible.append((start, end, rule))
@@ -310,7 +312,7 @@ def _count_slashes_before(text: str, at: int) -> int:
 
 
 def _merge_spans(spans: Iterable[SecretSpan]) -> list[SecretSpan]:
-    """Return the spans in order; merged overlapping spans have the rule of the first one."""
+    """Sort the spans and merge overlapping ones. A merged span gets the first one's rule."""
     merged: list[SecretSpan] = []
     for start, end, rule in sorted(spans, key=lambda span: (span[0], -span[1])):
         if merged and start < merged[-1][1]:

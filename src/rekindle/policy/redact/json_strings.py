@@ -1,4 +1,4 @@
-"""Clip findings to JSON strings, so that redacted JSON stays valid."""
+"""Clip findings to JSON strings so that redacted JSON stays valid."""
 
 import json
 import re
@@ -15,7 +15,7 @@ _JSON_ENDS = {"{": "}", "[": "]", '"': '"'}
 
 
 def clip_to_json(text: str, spans: list[SecretSpan]) -> list[SecretSpan]:
-    """Return the spans, clipped inside JSON to its strings and to whole escapes."""
+    """Clip the spans inside JSON so that they stay within strings and do not split escapes."""
     clipped: list[SecretSpan] = []
     remaining = deque(spans)
     for begin, stop in _find_json_parts(text, spans):
@@ -51,7 +51,7 @@ def _clip_to_strings(
 
 
 def _escape_start(escapes: list[tuple[int, int]], at: int) -> int:
-    """Return a position in a string, moved to the start of an escape if it would split one."""
+    """Return a position in a string, moved to the start of the escape that it would split."""
     place = bisect_right(escapes, (at,)) - 1
     return escapes[place][0] if place >= 0 and escapes[place][1] > at else at
 

@@ -47,7 +47,10 @@ def _find_bodies(view: str) -> Iterator[SecretSpan]:
 
 
 def _find_blocks(view: str) -> Iterator[SecretSpan]:
-    """Yield the lines between BEGIN and END; without END, as long as they look like a key."""
+    """Yield the lines between BEGIN and END.
+
+    If END is missing, yield lines that look like a key.
+    """
     done = 0
     for begin in _BLOCK.finditer(view):
         if begin.start() < done:
@@ -61,7 +64,7 @@ def _find_blocks(view: str) -> Iterator[SecretSpan]:
 
 
 def _end_of_string(view: str, at: int) -> int:
-    """Return where an unclosed block must end: at a real line break if its own are escaped."""
+    """Return the last possible end of an unclosed block."""
     first = view.find("\n", at)
     if first < 1 or view[first - 1] != "\x01":
         return len(view)

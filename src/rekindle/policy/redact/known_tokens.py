@@ -90,7 +90,7 @@ _PUBLIC_IDS = frozenset(
 
 
 def _join_alternatives(prefixes: list[str]) -> str:
-    """Return a pattern that tries longer prefixes first, because their rules are more specific."""
+    """Join prefixes into a pattern, longest first, because longer ones have more specific rules."""
     return "|".join(re.escape(prefix) for prefix in sorted(prefixes, key=len, reverse=True))
 
 
@@ -100,8 +100,8 @@ _RULE_OF = {
 _FIRST_TWO = re.compile(
     r"(?:(?<![A-Za-z])|(?<=%[0-9A-F]{2}))(?:"
     + "|".join(
-        f"{first}[{''.join(sorted({re.escape(one[1]) for one in _RULE_OF if one[0] == first}))}]"
-        for first in sorted({one[0] for one in _RULE_OF})
+        f"{first}[{''.join(sorted({re.escape(word[1]) for word in _RULE_OF if word[0] == first}))}]"
+        for first in sorted({word[0] for word in _RULE_OF})
     )
     + ")"
 )
@@ -120,7 +120,7 @@ _BODY = re.compile(r"[A-Za-z0-9_\-./+=~!%]{1,4000}")
 _CAPITALS = re.compile(r"[A-Z0-9]{16}(?![A-Za-z0-9])")
 
 # Tokens without a known prefix, but with a unique shape. Each row has a substring that the run must
-# contain, because that check is cheaper than matching the pattern.
+# contain, because a substring check is cheaper than matching the pattern.
 _SHAPES = (
     ("jwt", "ey", r"ey[JI][A-Za-z0-9_-]{8,}+(?:\.[A-Za-z0-9_-]*+){1,4}"),
     ("jwt", "eyJ", r"eyJ(?:hbGci|0eXAi|raWQi|lbmMi|jdHki)[A-Za-z0-9_-]{4,}+"),
@@ -179,7 +179,7 @@ TOKEN_RUN = re.compile(r"(?<![A-Za-z0-9_\-+/=.~%!:])[A-Za-z0-9_\-+/=.~%!:]{16,}+
 
 
 def is_public_id(word: str) -> bool:
-    """Return whether a word has the prefix of a public id, which is not secret."""
+    """Return whether a word has a public id's prefix and is therefore not secret."""
     return not _PUBLIC_IDS.isdisjoint(re.split("[_-]", word[:40].lower())[:2])
 
 
@@ -217,7 +217,7 @@ def _find_known(run: str) -> list[SecretSpan]:
 
 
 def _is_glued(run: str, at: int) -> bool:
-    """Return whether a digit that is not part of a percent escape comes right before a position."""
+    """Return whether a digit, except in a percent escape, comes right before the position."""
     return run[at - 1 : at].isdigit() and run[max(0, at - 3) : max(0, at - 2)] != "%"
 
 
@@ -226,7 +226,7 @@ def _is_distinctive(prefix: str) -> bool:
 
 
 def _fits_prefix(prefix: str, body: str) -> bool:
-    """Return whether the text after a prefix looks random; short prefixes need more evidence."""
+    """Return whether the text after a prefix looks random. Short prefixes need more evidence."""
     if value_tests.is_placeholder(body) or "xxxxx" in body.lower():
         return False
     if prefix in {"AKIA", "ASIA", "ABIA", "ACCA"}:
@@ -256,7 +256,7 @@ def _find_shaped(run: str) -> list[SecretSpan]:
 
 
 def _is_mixed(piece: str) -> bool:
-    """Return whether a piece is random and has digits and letters of both cases."""
+    """Return whether a piece is random and contains digits, lowercase and uppercase letters."""
     return (
         value_tests.is_random(piece, 16)
         and value_tests.has_digit(piece)

@@ -1,8 +1,8 @@
 """Find secrets by their name: `DB_PASSWORD=…`, `"apiKey": "…"`, `--token …`.
 
-The search starts from words that mean a secret, and examines only the text around them: first the
-separator between name and value, in the forms that files, programs and shells use, and then the
-value. The weaker the name, the more random the value must look.
+The search starts from words such as "password" and examines only the text around them. It first
+looks for a separator between name and value, as used in files, programs and shells, and then
+examines the value. The weaker the name, the more random the value must look.
 """
 
 import re
@@ -23,7 +23,7 @@ class NamedSecret(NamedTuple):
     rule: str
 
 
-# Parts of names that mean a secret, in lower case. Each is searched for separately, because
+# Parts of names that indicate a secret, in lower case. Each is searched for separately, because
 # searching for plain words costs almost nothing, and a single pattern for all of them takes a
 # hundred times as long.
 _WORDS = tuple(
@@ -59,7 +59,7 @@ _SEPARATORS = (
             rf"(?:{_GAP}[A-Za-z\[\]. |&<>?]{{1,30}}=(?!=))?)\*{{0,2}}{_GAP}"
         ),
     ),
-    # The word `value`, beside the name or on the line below it.
+    # The word `value`, next to the name or on the line below it.
     (
         "valued",
         re.compile(
@@ -110,6 +110,8 @@ _JOINED = re.compile(
     r"[ \t]{0,4}[\x01\\]{0,7}[+.]?[ \t\x01\\]{0,8}\n?[^\n\w\"']{0,40}?(?=\x01{0,7}[\"'])"
 )
 _NEAR = 120
+"""Maximum number of characters between the end of a name and the start of a random word."""
+_LONGEST_WORD = 400
 _RANDOM = re.compile(r"(?:(?<=\s)|(?<=\s[\"'`]))[A-Za-z0-9_\-.~]{20,400}(?=[\s\"'`),;]|…|\Z)")
 _MOST_PIECES = 100
 _NOT_WEAK = frozenset({"prose", "element", "tagged", "celled", "called"})
@@ -140,14 +142,14 @@ _EDGE = ",;)]}>"
 
 
 def find_named(view: str, low: str) -> list[NamedSecret]:
-    """Return the secrets in `view`, whose escapes are resolved; `low` is `view` in lower case."""
+    """Return the secrets in `view`, a text without escapes. `low` is `view` in lower case."""
     secrets: list[NamedSecret] = []
     done = 0
     has_arn = "arn:" in view
     separators = [
         (form, pattern)
         for form, pattern in _SEPARATORS
-        if _NEEDS.get(form, "") in view  # most texts have no tags and no tables
+        if _NEEDS.get(form, "") in view  # most texts have no tags or tables
     ]
     for at in sorted({match.start() for word in _WORDS for match in word.finditer(low)}):
         if at < done:
@@ -177,7 +179,7 @@ def _is_in_arn(view: str, start: int) -> bool:
 
 
 def _name_before(view: str, at: int) -> int:
-    """Return how many characters of a name precede a position inside it."""
+    """Return the number of characters in a name before a position inside it."""
     before = view[max(0, at - 60) : at]
     return len(before) - len(before.rstrip(_NAME_CHARACTERS))
 
@@ -237,7 +239,7 @@ def _find_assigned(  # noqa: C901, PLR0917 - the ways of writing, one after the 
 
 
 def _is_set(view: str, start: int) -> bool:
-    """Return whether the command before a name sets the variable: `setenv`, `#define`, `ENV`."""
+    """Return whether a command such as `setenv` or `#define` before a name sets it."""
     return _SETTER.search(view, max(0, start - _SETTER_REACH), start) is not None
 
 
@@ -273,7 +275,7 @@ def _find_in_block(
 
 
 def _skip_scheme(view: str, at: int, strength: NameStrength) -> tuple[int, NameStrength]:
-    """Return the position after a scheme such as `Bearer`, and the name's strength with it."""
+    """Return the position after a scheme such as `Bearer`, and the strength of the name with it."""
     quote = _QUOTE.match(view, at)
     scheme = _SCHEME.match(view, at) or (_SCHEME.match(view, quote.end()) if quote else None)
     if scheme is None or _BARE.match(view, scheme.end()) is None:
@@ -282,9 +284,12 @@ def _skip_scheme(view: str, at: int, strength: NameStrength) -> tuple[int, NameS
 
 
 def _find_nearby(view: str, stop: int) -> list[NamedSecret]:
-    """Return a word later on the line that is so random that it can only be a token."""
-    end = view.find("\n", stop, stop + _NEAR)
-    for word in _RANDOM.finditer(view, stop, end if end >= 0 else min(len(view), stop + _NEAR)):
+    """Return a word later on the line that looks too random to be anything but a token."""
+    limit = stop + _NEAR + _LONGEST_WORD
+    end = view.find("\n", stop, limit)
+    for word in _RANDOM.finditer(view, stop, end if end >= 0 else min(len(view), limit)):
+        if word.start() >= stop + _NEAR:
+            break
         text = word[0].rstrip(".:")
         capitals = sum(map(str.isupper, text))
         if (

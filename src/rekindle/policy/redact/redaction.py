@@ -1,4 +1,4 @@
-"""Redact texts, bytes and events before a store writes them."""
+"""Redact text, bytes and events before a store writes them."""
 
 import json
 import re
@@ -14,7 +14,7 @@ from rekindle.policy.settings.runtime_settings import REDACT_SHORTEST
 E = TypeVar("E", bound=Event)
 _PLACEHOLDER = "[redacted:"
 
-# Fields that identify events, sessions, files and hosts. If redacted, they could not be looked up.
+# Fields that identify events, sessions, files and hosts. Redacted values could not be looked up.
 _NAMES = frozenset(
     "at sha256 previous path session call harness launch agent host by document added"
     " transcript process boot exit source tool covered morning question origin effect".split()
@@ -37,23 +37,23 @@ class Redaction(msgspec.Struct, frozen=True):
         return redact_text(text, self.allow)
 
     def data(self, data: bytes) -> bytes:
-        """Return the redacted bytes; parts that are not UTF-8 stay unchanged."""
+        """Return the redacted bytes. Parts that are not UTF-8 stay unchanged."""
         text = data.decode("utf-8", "surrogateescape")
         cleaned = self.text(text)
         return data if cleaned == text else cleaned.encode("utf-8", "surrogateescape")
 
     def count(self, before: bytes, after: bytes) -> int:
-        """Return how many placeholders the redaction of a text adds."""
+        """Return the number of placeholders that redacting a text adds."""
         mark = _PLACEHOLDER.encode()
         return max(0, after.count(mark) - before.count(mark))
 
     def identity(self, identity: str) -> str:
-        """Return the redacted id in a form that is valid on a command line."""
+        """Redact an id and return it in a form that can be used on a command line."""
         cleaned = self.text(identity)
         return identity if cleaned == identity else _NOT_IN_AN_ID.sub("-", cleaned).strip("-.")
 
     def event(self, event: E) -> E:
-        """Return the redacted event; fields that only identify something stay unchanged."""
+        """Redact an event, except for fields that only identify something."""
         changed: dict[str, Any] = {}
         for name, kind in _list_text_fields(type(event)):
             value = getattr(event, name)
@@ -68,7 +68,7 @@ class Redaction(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(event, **changed) if changed else event
 
     def json(self, data: bytes) -> bytes:
-        """Return the redacted JSON; each string is redacted separately, so it stays valid."""
+        """Redact JSON. Each string is redacted separately, so the result is valid JSON."""
         try:
             raw = msgspec.json.decode(data)
             cleaned = self._redact_tree(raw)
@@ -82,7 +82,7 @@ class Redaction(msgspec.Struct, frozen=True):
         return value if cleaned == plain else msgspec.convert(cleaned, kind)
 
     def _redact_tree(self, value: Any, name: str = "") -> Any:
-        """Return the value with every string redacted; a key may show that its value is secret."""
+        """Redact every string in a value. A key may show that its value is a secret."""
         if isinstance(value, dict):
             return {self.text(key): self._redact_tree(item, key) for key, item in value.items()}
         if isinstance(value, list | tuple):
@@ -96,7 +96,7 @@ class Redaction(msgspec.Struct, frozen=True):
 
 @cache
 def _list_text_fields(kind: type[Event]) -> tuple[tuple[str, Any], ...]:
-    """Return the fields of an event that may contain text from a person or a program."""
+    """Return the event fields that may contain text from a person or a program."""
     return tuple(
         (field.name, field.type)
         for field in msgspec.structs.fields(kind)

@@ -1,4 +1,4 @@
-"""Rate how reliably the name of a variable or a field indicates a secret."""
+"""Rate how reliably a variable or field name indicates a secret."""
 
 import re
 from enum import IntEnum

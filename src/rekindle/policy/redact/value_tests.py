@@ -1,7 +1,7 @@
-"""Test what a single value looks like: random, a placeholder, or code.
+"""Test the shape of a single value: whether it looks random, like a placeholder, or like code.
 
-For most secrets, the name decides. These tests are used only if the name is ambiguous. They look at
-the shape of the value first, and then at the number of different characters.
+For most secrets, the name is enough evidence. These tests are used only if the name is ambiguous.
+They look at the value's shape first, and then at the number of different characters.
 """
 
 import re
@@ -30,7 +30,7 @@ _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _HEX = re.compile(r"[0-9a-f]+|[0-9A-F]+")
 _IDENTIFIER = re.compile(r"[A-Za-z_$][A-Za-z_$.\-]*[0-9]{0,2}")
 _ENOUGH = 96
-"""Maximum number of leading characters to examine; more would only cost time."""
+"""Maximum number of leading characters to examine. Examining more would only take longer."""
 _SIGNS = re.compile(r"[^A-Za-z0-9]")
 _TURNS = re.compile(r"(?<=[A-Za-z])[0-9]|(?<=[0-9])[A-Za-z]")
 _VERSION = re.compile(r"v?\d+(?:\.\d+)+[\w.+-]*")
@@ -42,7 +42,8 @@ _FILE = re.compile(
 )
 _NUMBER = re.compile(r"[-+]?[\d.,_]+(?:[eE][-+]?\d+)?[,}\]]*")
 _TAG = re.compile(r"![A-Za-z][\w./:-]*|arn:aws[\w-]*:\S*")
-# Letter pairs that make up 90 % of the pairs in words: a first letter, then the letters after it.
+# Letter pairs that make up 90 % of the pairs in words: a first letter, and the letters that may
+# follow it.
 _PAIRS = frozenset(
     row[0] + second
     for row in (
@@ -59,7 +60,7 @@ _SOME_PAIRS = 0.85
 """Share of common letter pairs below which text with frequent case changes counts as random."""
 _SHORTEST_HEX = 16
 _RANDOM_PIECE = 20
-"""Minimum length at which a random path segment counts as base64, which may begin with a slash."""
+"""Minimum length of a random path segment that counts as base64. Base64 may begin with a slash."""
 _PHRASE = re.compile(r"[A-Za-z]{3,12}(?:[-_. ][A-Za-z]{3,12}){3,}[-_.\w]*")
 _LETTERS = re.compile(r"[A-Za-z2-7]+")
 _CODE = re.compile(r"[(){}\[\]<>|]|::|->|=>|&&|\$\(")
@@ -82,7 +83,7 @@ def is_uuid(value: str) -> bool:
 
 
 def is_word(value: str) -> bool:
-    """Return whether a value may be a password that consists of lowercase letters only."""
+    """Return whether a value could be a password made of lowercase letters only."""
     return value.isalpha() and value.islower() and len(value) >= 8 and not is_placeholder(value)
 
 
@@ -133,7 +134,7 @@ def is_expression(value: str) -> bool:
 
 
 def is_tag(value: str) -> bool:
-    """Return whether a value is a YAML tag or an ARN, which only refer to a secret."""
+    """Return whether a value is a YAML tag or an ARN, which only refers to a secret."""
     return _TAG.fullmatch(value) is not None
 
 
@@ -154,7 +155,7 @@ def has_digit(value: str) -> bool:
 
 
 def is_random(value: str, least: int = 16) -> bool:
-    """Return whether a value looks random: letters mixed with digits, or mixed case unlike words.
+    """Return whether a value looks random: letters mixed with digits, or an unusual mix of cases.
 
     Names written by people rarely alternate between letters and digits, and have capitals only at
     the start of words.
@@ -177,12 +178,12 @@ def is_random(value: str, least: int = 16) -> bool:
 
 
 def _count_case_changes(body: str) -> int:
-    """Return how often the case changes; in random text it changes at about every second letter."""
+    """Count the case changes; in random text, the case changes at about every second letter."""
     return sum(a.isupper() != b.isupper() for a, b in pairwise(body) if a.isalpha() and b.isalpha())
 
 
 def has_mixed_characters(value: str) -> bool:
-    """Return whether a value mixes kinds of characters like a password, unlike a plain word."""
+    """Return whether a value mixes kinds of characters as a password does, unlike a plain word."""
     value = value[:_ENOUGH]
     kinds = (
         any(map(str.islower, value))

@@ -1,1 +1,1 @@
-"""Check a relay: its kind, its size, its decisions, and its convergence on a topic."""
+"""Check relays: their kind, size, decisions, and convergence on a topic."""

@@ -1,17 +1,17 @@
 """Decide whether a relay reports that the work is done.
 
 The documented form is `DONE` as the Next Action. Agents also report it in their own words, in
-English and Chinese: "None. The task is complete". `reports_all_done` reads both. It splits the Next
-Action into clauses and compares each with the tables of `end_phrases`.
+English and Chinese: "None. The task is complete". `reports_all_done` recognizes both. It splits the
+Next Action into clauses and compares each with the tables in `end_phrases`.
 
-A relay reports an end if no clause of its Next Action is open, and the first clause
+A relay reports an end if no clause in its Next Action is open, and the first clause
 
 - matches `ENDS` or `BARE`, or
 - matches `NOTHING`, and a later clause or Current Phase matches `FINISHED`, or
-- reports a result, and a later one that the task is complete or that nothing is left.
+- reports a result, and a later clause reports that the task is complete or nothing is left.
 
-If in doubt, the work does not count as done. For a finished agent, that costs another cycle, but
-stopping before the end would leave the work unfinished.
+If in doubt, the work does not count as done: a finished agent then runs one more cycle, but
+stopping too early would leave the work unfinished.
 """
 
 import re
@@ -60,9 +60,9 @@ _LISTED = re.compile(
     r"(?= (?:the|its|all|both|our) [\w.-]+(?: [\w.-]+)? and )",
     re.IGNORECASE,
 )
-"""The first noun of an enumeration, and its comma."""
+"""The first noun of a list, and its comma."""
 _COMMAND = re.compile(r"`[^`\n ]+ [^`\n]+`")
-"""A command in backquotes, which is a noun whatever its words are."""
+"""A command in backquotes, which always counts as a noun."""
 _BRACKETED = re.compile(r"[(（]([^()（）]*)[)）](?=\s*(?:[.。!！,，;；:：—–-]|$))")
 _MARKS = re.compile(r"[*_`#>~\[\]()|\"“”「」]|[^\w\s,.;:!?'/%+&，。；：！？、—–-]")
 _REASON = re.compile(r"(?:and|because|since)\s+")
@@ -75,7 +75,7 @@ _EDGES = " .,;:!?-—–、/+&"
 
 
 def reports_all_done(relay: Relay) -> bool:
-    """Return whether a relay reports that all of its work is done."""
+    """Return whether a relay reports that all the work is done."""
     directive = relay.raw_next_action
     clauses = list(_split_clauses(directive))
     if not clauses or any(map(_UNTICKED.match, directive.splitlines())):
@@ -97,8 +97,8 @@ def reports_all_done(relay: Relay) -> bool:
 def _asks_for_end(directive: str) -> bool:
     """Return whether a text only asks whether the work is done, as in "Done?"."""
     questions = [text for text in _SENTENCE.findall(directive) if text.endswith(("?", "？"))]
-    asked = [clause for question in questions for clause in _split_clauses(question)]
-    return any(_find_end(clause) or BARE.match(clause) for clause in asked)
+    clauses = [clause for question in questions for clause in _split_clauses(question)]
+    return any(_find_end(clause) or BARE.match(clause) for clause in clauses)
 
 
 def _closes_with_end(clauses: list[str]) -> bool:
@@ -112,7 +112,7 @@ def _closes_with_end(clauses: list[str]) -> bool:
 
 
 def _find_end(clause: str) -> re.Match[str] | None:
-    """Return the words that report the end of all the work, or None."""
+    """Return the words that report the end of all the work, or None if there are none."""
     end = ENDS.match(clause)
     return None if end is None or SCOPE.search(UNSCOPED.sub("", end[0])) else end
 
@@ -145,7 +145,7 @@ def _split_clauses(text: str) -> Iterator[str]:
 
 
 def _is_open(clause: str) -> bool:
-    """Return whether a clause reports neither an end nor a result, or more than that."""
+    """Return whether a clause asks for more work, or reports neither an end nor a result."""
     end = _find_end(clause) or BARE.match(clause) or NOTHING.match(clause)
     if not end:
         return not _reports_result(clause)

@@ -70,14 +70,15 @@ class StageResult(msgspec.Struct, frozen=True):
 
     ok: bool
     words: str
-    """Description of the result that was produced or is missing."""
+    """Description of the result, or of what is missing."""
 
 
 def find_topic(relay: Relay) -> str:
-    """Return the topic of a relay without counts, dates and decoration; empty if it has none.
+    """Return a relay's topic without counts, dates and decoration, or "" if it has none.
 
-    The topic is the beginning of Current Phase, up to a dash or a colon, because the progress comes
-    after it. If that part only names one of Rekindle's stages, the next part is the topic.
+    The topic is the beginning of Current Phase, up to a dash or a colon. The text after that
+    describes progress. If that part only names one of Rekindle's stages, the next part is the
+    topic.
     """
     places = relay.places(RelayField.CURRENT_PHASE)
     if not places:
@@ -101,7 +102,7 @@ def find_topic(relay: Relay) -> str:
 
 
 def choose_stage(cycles_on_topic: int) -> TopicStage:
-    """Return the stage of a cycle, given its number on the topic, counted from 1."""
+    """Return the stage of the nth cycle on a topic, counting from 1."""
     stages = list(TopicStage)
     return stages[min(max(cycles_on_topic, 1), len(stages)) - 1]
 
@@ -114,7 +115,7 @@ def choose_next_stage(ended: Mapping[int, CycleEnded], topic: str) -> TopicStage
 def render_stage_notice(
     ended: Mapping[int, CycleEnded], last: CycleEnded | None, relay: Relay | None
 ) -> str:
-    """Return a notice of what the next cycle must produce, and what the last one did not."""
+    """Return a notice with the next cycle's required result, and the last cycle's missing one."""
     missed = f"The last cycle {last.owed}.\n" if last and last.owed else ""
     return missed + describe_stage(choose_next_stage(ended, find_topic(relay) if relay else ""))
 
@@ -169,10 +170,10 @@ def _check_brainstorm(relay: Relay, before: Relay | None) -> StageResult:
     options = deliberation.find_options(relay, before)
     if len(options) >= CONVERGENCE_OPTIONS:
         return StageResult(
-            ok=True, words=f"ranks {len(options)} options, first: {_shorten(options[0])}"
+            ok=True, words=f"ranks {len(options)} options, first: {_shorten_text(options[0])}"
         )
     if options:
-        return StageResult(ok=False, words=f"names only one option: {_shorten(options[0])}")
+        return StageResult(ok=False, words=f"names only one option: {_shorten_text(options[0])}")
     return StageResult(
         ok=False, words="ranks no options: the relay has no numbered list of options"
     )
@@ -185,13 +186,13 @@ def _check_decision(relay: Relay, before: Relay | None) -> StageResult:
     is_doubted = deliberation.names_doubts(relay)
     if len(winners) == 1 and is_doubted:
         return StageResult(
-            ok=True, words=f"chose {_shorten(winners[0])}, and says what could go wrong"
+            ok=True, words=f"chose {_shorten_text(winners[0])}, and says what could go wrong"
         )
     missing = []
     if not winners:
         missing.append("names no winner")
     elif len(winners) > 1:
-        named = "; ".join(_shorten(winner) for winner in winners[:3])
+        named = "; ".join(_shorten_text(winner) for winner in winners[:3])
         missing.append(f"names {len(winners)} winners instead of one ({named})")
     if not is_doubted:
         missing.append("has no pre-mortem: nothing about what could go wrong")
@@ -203,14 +204,14 @@ def _check_artefacts(files: Sequence[str], constant: Collection[str]) -> StageRe
     new = [path for path in artefacts if make_artefact_name(path) not in constant]
     if new:
         more = f" and {len(new) - 1} more" if len(new) > 1 else ""
-        return StageResult(ok=True, words=f"changed {_shorten(new[0])}{more}")
+        return StageResult(ok=True, words=f"changed {_shorten_text(new[0])}{more}")
     if artefacts:
-        only = _shorten(artefacts[0])
+        only = _shorten_text(artefacts[0])
         return StageResult(
             ok=False, words=f"changed only files that every cycle changes, such as {only}"
         )
     if files:
-        only = _shorten(files[0])
+        only = _shorten_text(files[0])
         return StageResult(ok=False, words=f"changed only the relay and logs, such as {only}")
     return StageResult(ok=False, words="changed no file")
 
@@ -226,5 +227,5 @@ def _normalize_topic(part: str) -> str:
     return (plain or lower).strip(_EDGES)
 
 
-def _shorten(text: str) -> str:
+def _shorten_text(text: str) -> str:
     return to_one_line(text, HEADLINE_CHARACTERS)

@@ -1,9 +1,10 @@
 """Keep a ledger of all decisions, even after their lines have left the relay.
 
 A decision that is edited in place is superseded by its new text. A decision that is missing from
-the next relay was either dropped, or trimmed into the archive, where it is still valid. Two
-decisions are the same if their texts are equal without dates, cycles and decoration. They have the
-same subject if their texts are equal up to the reason.
+the next relay was either dropped, or trimmed into the archive, where it is still valid.
+
+Two decisions are the same if their texts are equal apart from dates, cycles and decoration. They
+have the same subject if their texts are equal up to the reason.
 """
 
 import re
@@ -35,7 +36,7 @@ _LABEL = re.compile(r"(?:decisions?|decided|note|new|决定|决策)\W*", re.IGNO
 
 class LedgerDecision(msgspec.Struct, frozen=True):
     text: str
-    """Text of the decision as written, on one line."""
+    """The decision's original text, on one line."""
     made: date | None
     key: str
     """Normalized subject; decisions with equal keys answer the same question."""
@@ -86,13 +87,13 @@ class LedgerEntry(msgspec.Struct, frozen=True):
 
 
 def read_decisions(relay: Relay) -> tuple[LedgerDecision, ...]:
-    """Return the decisions of a relay, without duplicates."""
+    """Return the decisions in a relay, without duplicates."""
     decisions = [_make_decision(decision) for decision in relay.decisions]
     return tuple({decision.plain: decision for decision in decisions if decision.plain}.values())
 
 
 def compare_decisions(before: Relay, after: Relay) -> DecisionChanges:
-    """Return how the decisions changed, and which of them are being debated again."""
+    """Return the changes to the decisions, and the decisions that are being debated again."""
     was = read_decisions(before)
     changes = diff_decisions(was, read_decisions(after))
     replaced = {old.plain for old, _ in changes.superseded} | {new.key for new in changes.added}
@@ -106,20 +107,22 @@ def compare_decisions(before: Relay, after: Relay) -> DecisionChanges:
 
 
 def diff_decisions(was: Sequence[LedgerDecision], now: Sequence[LedgerDecision]) -> DecisionChanges:
-    gone = [decision for decision in was if decision.plain not in {new.plain for new in now}]
+    removed = [decision for decision in was if decision.plain not in {new.plain for new in now}]
     added = [decision for decision in now if decision.plain not in {old.plain for old in was}]
     pairs: list[tuple[LedgerDecision, LedgerDecision]] = []
     for is_successor in (_has_same_key, _is_reworded):
         for new in added[: runtime_settings.DECISION_MOST]:
             candidates = [
-                old for old in gone[: runtime_settings.DECISION_MOST] if is_successor(old, new)
+                old for old in removed[: runtime_settings.DECISION_MOST] if is_successor(old, new)
             ]
             if candidates:
-                old = max(candidates, key=lambda one: measure_likeness(one.plain, new.plain))
+                old = max(
+                    candidates, key=lambda candidate: measure_likeness(candidate.plain, new.plain)
+                )
                 pairs.append((old, new))
-                gone.remove(old)
+                removed.remove(old)
                 added.remove(new)
-    return DecisionChanges(tuple(added), tuple(gone), tuple(pairs))
+    return DecisionChanges(tuple(added), tuple(removed), tuple(pairs))
 
 
 def build_ledger(revisions: Iterable[LedgerRevision]) -> tuple[LedgerEntry, ...]:
@@ -147,14 +150,14 @@ def build_ledger(revisions: Iterable[LedgerRevision]) -> tuple[LedgerEntry, ...]
 
 
 def search_ledger(entries: Iterable[LedgerEntry], words: str) -> tuple[LedgerEntry, ...]:
-    """Return the entries that contain all these words, in their own or their replacement's text."""
-    wanted = words.casefold().split()
+    """Return the entries whose text, or whose replacement's text, contains all these words."""
+    search_words = words.casefold().split()
     return tuple(
         entry
         for entry in entries
         if all(
             word in f"{entry.decision.text}\n{entry.by.text if entry.by else ''}".casefold()
-            for word in wanted
+            for word in search_words
         )
     )
 
@@ -162,12 +165,12 @@ def search_ledger(entries: Iterable[LedgerEntry], words: str) -> tuple[LedgerEnt
 def _record_sighting(
     entries: dict[str, LedgerEntry],
     decision: LedgerDecision,
-    seen: RelayPosition,
+    position: RelayPosition,
     status: DecisionStatus,
 ) -> None:
     earlier = entries.get(decision.plain)
     entries[decision.plain] = LedgerEntry(
-        decision, earlier.first if earlier else seen, seen, status
+        decision, earlier.first if earlier else position, position, status
     )
 
 
@@ -189,7 +192,10 @@ def _is_reworded(old: LedgerDecision, new: LedgerDecision) -> bool:
 
 
 def _make_decision(source: relays.RelayDecision) -> LedgerDecision:
-    plain, subject = _normalize(f"{source.text} {source.rationale}"), _normalize(source.text)
+    plain, subject = (
+        _normalize_text(f"{source.text} {source.rationale}"),
+        _normalize_text(source.text),
+    )
     # A label or a date alone does not identify the subject.
     key = plain if _LABEL.fullmatch(subject) or not subject else subject
     return LedgerDecision(_render_decision(source), source.made, key, plain)
@@ -203,6 +209,6 @@ def _render_decision(source: relays.RelayDecision) -> str:
     return _DAY.sub("", to_one_line(_EMPHASIS.sub("", text)))
 
 
-def _normalize(text: str) -> str:
+def _normalize_text(text: str) -> str:
     bare = _EMPHASIS.sub("", _TIMES.sub(" ", text))
     return " ".join(_DECORATION.sub(" ", bare).casefold().split())

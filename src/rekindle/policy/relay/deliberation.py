@@ -1,7 +1,7 @@
-"""Find what a relay has decided: the options that it ranks, the winner that it names, its doubts.
+"""Find options, winners and doubts in a relay.
 
-These are found in English and Chinese prose by the position and the first words of a line. Future
-work does not count: a Next Action that asks for a choice has not made one.
+They are recognized in English and Chinese prose by a line's position and first words. Future work
+does not count: a Next Action that asks for a choice has not made one.
 """
 
 import re
@@ -99,17 +99,17 @@ _ASKS = ("?", "？")
 
 
 class ProseLine(msgspec.Struct, frozen=True):
-    """A line of prose, with the field and the heading that it belongs to."""
+    """A line of prose, with its field and heading."""
 
     text: str
-    """Text of the line as written."""
+    """The line's original text."""
     owner: RelayField | None
     title: str
     """Title of the nearest heading above the line."""
 
     @property
     def bare(self) -> str:
-        """Return the text of the line without list marks, emphasis and emoji."""
+        """Return the line's text without list marks, emphasis and emoji."""
         return _strip_marks(self.text)
 
 
@@ -117,10 +117,10 @@ _NOTHING = ProseLine("", None, "")
 
 
 def find_options(relay: Relay, before: Relay | None = None) -> tuple[str, ...]:
-    """Return the longest numbered list of options, not a list of steps or a report; else ().
+    """Return the longest numbered list of options, or (); lists of steps and reports do not count.
 
-    A list without a label counts only if the previous relay does not contain it, because rules and
-    plans are carried over from cycle to cycle.
+    A list without a label counts only if it is not in the previous relay, because rules and plans
+    are carried over from cycle to cycle.
     """
     old_lines = _list_known_lines(before)
     return max(_find_ranked_lists(_read_prose_lines(relay), old_lines), key=len, default=())
@@ -129,7 +129,7 @@ def find_options(relay: Relay, before: Relay | None = None) -> tuple[str, ...]:
 def find_option_lists(relay: Relay) -> tuple[tuple[str, ...], ...]:
     """Return all lists that are labelled as options."""
     lines = _read_prose_lines(relay)
-    old_lines = frozenset(line.bare for line in lines)  # makes only labelled lists count
+    old_lines = frozenset(line.bare for line in lines)  # only labelled lists count
     return tuple(options for options in _find_ranked_lists(lines, old_lines) if options)
 
 
@@ -137,17 +137,17 @@ def find_winners(relay: Relay, before: Relay | None = None) -> tuple[str, ...]:
     """Return the chosen options, without duplicates; "A or B" counts as two.
 
     If a line is labelled as the winner, only labelled lines count. Decisions accumulate in a relay,
-    so if there are several winners, only those that the previous relay does not contain count.
+    so if there are several winners, only those that are not in the previous relay count.
     """
     lines = _read_prose_lines(relay)
-    winners = _deduplicate(_find_labelled_winners(lines)) or _deduplicate(
+    winners = _deduplicate_texts(_find_labelled_winners(lines)) or _deduplicate_texts(
         _find_stated_winners(lines)
     )
     if len(winners) > 1 and (old_lines := _list_known_lines(before)):
         new = [line for line in lines if line.bare not in old_lines]
         winners = (
-            _deduplicate(_find_labelled_winners(new))
-            or _deduplicate(_find_stated_winners(new))
+            _deduplicate_texts(_find_labelled_winners(new))
+            or _deduplicate_texts(_find_stated_winners(new))
             or winners
         )
     return tuple(winners)
@@ -162,7 +162,7 @@ def names_doubts(relay: Relay) -> bool:
 
 
 def rejects_topic(relay: Relay, before: Relay | None = None) -> bool:
-    """Return whether a new line of the relay rejects the topic."""
+    """Return whether a new line in the relay rejects the topic."""
     old_lines = _list_known_lines(before)
     return any(
         _rejects_topic(_GO_OR_NOT.sub("", sentence))
@@ -269,7 +269,7 @@ def _find_stated_winners(lines: list[ProseLine]) -> Iterator[str]:
                     yield subject
 
 
-def _deduplicate(texts: Iterator[str]) -> list[str]:
+def _deduplicate_texts(texts: Iterator[str]) -> list[str]:
     unique: list[str] = []
     for subject in islice(texts, runtime_settings.STALL_MOST_LINES):
         for name in _BOTH.split(subject):
@@ -282,8 +282,8 @@ def _find_subject(text: str) -> str:
     return _SUBJECT_ENDS.split(text.strip(), maxsplit=1)[0].strip(" .\"'“”") or text
 
 
-def _is_same(one: str, other: str) -> bool:
-    a, b = one.casefold().strip(), other.casefold().strip()
+def _is_same(text: str, other: str) -> bool:
+    a, b = text.casefold().strip(), other.casefold().strip()
     return a in b or b in a or measure_likeness(a, b) >= runtime_settings.CONVERGENCE_SAME_WINNER
 
 

@@ -1,4 +1,4 @@
-"""Phrases in English and Chinese that report an end, a result or open work.
+"""English and Chinese phrases that report finished work, a result or open work.
 
 | table | a clause that matches |
 |---|---|
@@ -11,10 +11,10 @@
 | `RESULTS` | reports a good result ("all tests pass") or describes the product |
 | `OPEN`, `LIMITED`, `DEFECT`, `VERBS` | asks for work, or limits what it reports |
 
-`ENDS` and `RESULTS` are closed grammars. Between "all" and "tasks", and after "done", `ENDS`
-allows only words that do not narrow the task: "All backend tasks are done" reports only a part of
-the work as done. A clause that no table matches counts as open work, because there are countless
-ways to write that something is missing, and only a few to write that it is there.
+`ENDS` and `RESULTS` are closed grammars. Between "all" and "tasks", and after "done", `ENDS` allows
+only words that do not narrow the task: "All backend tasks are done" reports only a part of the work
+as done. A clause that no table matches counts as open work, because there are countless ways to say
+that work is missing, but only a few to say that it is done.
 """
 
 import re
@@ -35,7 +35,8 @@ _NARROW = (
     r"(?:plan|loop|run|implementation|feature|fix|migration|refactoring|refactor|rewrite"
     r"|cleanup|upgrade|procedure|change)"
 )
-"""Nouns that mean all of the work only after a bare article, unlike in "the backend migration"."""
+"""Nouns that mean all of the work only right after an article, so not in "the backend migration".
+"""
 _PARTS = (
     rf"(?:{_CORE}|items?|steps?|requirements?|features?|phases?|milestones?|stories|criteria"
     r"|issues?|deliverables?|functionality|checks?|boxes|checkboxes|tickets?|changes?|plan)"
@@ -53,7 +54,7 @@ _AS_GIVEN = (
     r"| (?:in|from|of) (?:the )?(?:prompt|plan|tasks?|to-?do|spec)(?:\.\w+| list)?"
     rf"| (?:for|of|in) (?:this|the) {_CORE})?"
 )
-"""Text after a noun that names where all of the work is given."""
+"""Text after a noun that refers to the place where all of the work is listed."""
 _WHOLE = (
     r"(?!(?:work|tasks) (?:done|completed)$)"
     r"(?:(?:the|this|our|my|your|entire|whole|overall|the prompt's) )?"
@@ -85,8 +86,8 @@ _HERE = (
     r"|as (?:planned|requested|specified|required|asked|expected|described)))?"
 )
 _STOP = rf"{_HERE}(?=$| (?:and|because|since|per)\b|[!?.])"
-"""Text that may follow a reported end, unlike in "done for today" or "no further work on the
-lexer".
+"""Text that may follow a reported end. "Done for today" and "no further work on the lexer" do not
+match.
 """
 _TASKS = r"(?:actions?|steps?|work|tasks?|items?|to-?dos?)"
 _WHEN = r"in (?:this|the (?:last|previous|prior|earlier)) (?:cycle|session|run|iteration)"
@@ -167,7 +168,7 @@ CLOSING = _compile_any(
     r"[已并再]?[无没不]",
     rf"(?:[本该此]|整个)?{_ZH_CORE}",
 )
-"""Beginning of a reported end that may follow results. "All 5 features are done" is left out,
+"""Start of a reported end that may follow results. "All 5 features are done" does not match,
 because it may be about the features alone.
 """
 LABEL = re.compile(
@@ -185,7 +186,7 @@ UNSCOPED = re.compile(
     rf"\b(?:(?:every|each|no(?: {_MORE})+) (?:phase|stage|step|milestone|cycle|session|iteration)"
     rf"|{_WHEN})\b"
 )
-"""Words of `SCOPE` that do not narrow a reported end."""
+"""Words in `SCOPE` that do not narrow a reported end."""
 NOTHING = _compile_any(
     r"no (?:action|tasks?|steps?)$",
     rf"(?:none|nothing|n/?a|not applicable|nil)(?: (?:is|are|{_LEFT}|scheduled|queued|due|blocking"
@@ -290,13 +291,13 @@ _GOOD = (
     r"|unchanged|intact|consistent|accurate|generated|produced"
     r"|configured|converted|translated|moved|renamed|replaced|applied|executed|finali[sz]ed)"
 )
-"""Predicates of a good result."""
+"""Predicates that report a good result."""
 _WORD = (
     r"(?:(?!(?:is|are|was|were|be|been|has|have|had|does|do|did|can|cannot|could|would|may|might"
     r"|that|which|who|what|where|why|how|no|none|nothing|to|if|for|i|we|you|user|operator|team"
     r"|reviewer|client|customer|colleagues?)\b)\S+)"
 )
-"""A word of a noun phrase: neither a verb nor the start of another clause, and not a person."""
+"""A word in a noun phrase. Verbs, persons and the start of another clause do not match."""
 _AUX = (
     r"(?:(?:is|are|was|were|has been|have been|has|have|be|being|now|all|also|already|fully|both"
     r"|successfully|cleanly|still) )*"
@@ -350,7 +351,7 @@ RESULTS = _compile_any(
 )
 """A good result, or a description of the product."""
 FRAGMENT = re.compile(rf"(?:{_WORD}(?: |$)){{1,5}}$")
-"""A part of an enumeration, before its verb: "the lexer" in "the lexer and the parser pass"."""
+"""A part of a list before its verb, such as "the lexer" in "the lexer and the parser pass"."""
 CONJUNCTION = re.compile(r" (?:and|&|as well as) ")
 STILL = re.compile(r"\bstill (?=pass|green|work)")
 LABELLED = re.compile(

@@ -1,7 +1,7 @@
 """Find settled decisions that a relay debates again.
 
-Many lines mention a decision, to continue it or to report its progress, but few debate it again. So
-a line counts only if it is new and
+Many lines mention a decision to continue it or to report progress on it, but few debate it again.
+So a line counts only if it is new and
 
 - asks for a choice, and either one of its alternatives is the decision, or it names both the chosen
   and the rejected option;
@@ -64,7 +64,7 @@ _FEWEST = 2
 """Minimum number of words in a subject; a single word is too general."""
 
 SettledDecision = tuple[str, date | None, str]
-"""Text, date and subject of a decision."""
+"""A decision's text, date and subject."""
 
 
 class Redebate(msgspec.Struct, frozen=True):
@@ -78,9 +78,9 @@ class Redebate(msgspec.Struct, frozen=True):
     def words(self) -> str:
         when = f" on {self.made.isoformat()}" if self.made else ""
         return (
-            f"{self.where} reopens a decision: {_shorten(self.line)}. Decided{when}:"
-            f" {_shorten(self.decision)}. Keep it unless there is new evidence against it; then"
-            " record the new decision, with that evidence."
+            f"{self.where} reopens a decision: {_shorten_text(self.line)}. Decided{when}:"
+            f" {_shorten_text(self.decision)}. Keep it unless there is new evidence against it;"
+            " then record the new decision, with that evidence."
         )
 
 
@@ -94,12 +94,12 @@ class _ReopeningLine(msgspec.Struct, frozen=True):
 def find_redebates(
     settled: Iterable[SettledDecision], before: Relay, after: Relay
 ) -> tuple[Redebate, ...]:
-    """Return each decision that is debated again, with the first line that does so."""
+    """Return each decision that is debated again, with the first line that debates it."""
     old_texts = {line.text for line in _list_lines(before)}
     lines = [line for line in _list_lines(after) if line.text not in old_texts]
     return tuple(
-        Redebate(text, made, line.text, line.where)
-        for text, made, subject in settled
+        Redebate(text, decided, line.text, line.where)
+        for text, decided, subject in settled
         if (
             line := next(
                 (candidate for candidate in lines if _reopens_decision(candidate, subject)), None
@@ -155,7 +155,7 @@ def _reopens_decision(line: _ReopeningLine, subject: str) -> bool:
 
 
 def _are_apart(sides: list[frozenset[str]], options: list[frozenset[str]]) -> bool:
-    """Return whether the chosen and the rejected side are two different options of the line."""
+    """Return whether the chosen and the rejected option are two different options of the line."""
     chosen, other = (
         {i for i, option in enumerate(options) if _measure_share(side, option) >= DECISION_NAMED}
         for side in sides[:2]
@@ -171,5 +171,5 @@ def _measure_likeness(words: frozenset[str], other: frozenset[str]) -> float:
     return 2 * len(words & other) / (len(words) + len(other))
 
 
-def _shorten(text: str) -> str:
+def _shorten_text(text: str) -> str:
     return to_one_line(text, HEADLINE_CHARACTERS)

@@ -79,7 +79,8 @@ def find_headline(relay: Relay) -> str:
 
 
 def _reports_end(relay: Relay) -> bool:
-    # Compiling the patterns of `claimed_end` takes longer than starting a command.
+    # Imported here, because compiling `claimed_end`'s patterns takes longer than starting a
+    # command.
     from rekindle.policy.relay.claimed_end import reports_all_done  # noqa: PLC0415
 
     return reports_all_done(relay)
@@ -119,7 +120,7 @@ def _find_problems(relay: Relay, text: str, tokens: int, cap: int) -> list[Relay
         findings.append(
             RelayFinding(
                 RelayKind.OVER_CAP,
-                f"about {render_count(tokens, 'token')}, the cap is {cap:,}: it will be trimmed",
+                f"about {render_count(tokens, 'token')}, above the cap of {cap:,}: to be trimmed",
             )
         )
     return findings

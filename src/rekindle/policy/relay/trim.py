@@ -2,8 +2,8 @@
 
 Lines are removed in this order, and only until the relay fits: done lines; What We Did; the oldest
 decisions; the other sections, from the bottom. In a Next Action only done lines are removed. Lines
-are never rewritten, and removed lines are returned, so that they can be archived first. A relay
-without a directive is left unchanged, because a text that cannot be parsed must not be cut.
+are never rewritten. Removed lines are returned, so they can be archived first. A relay without a
+directive is left unchanged, because a text that cannot be parsed must not be cut.
 
 Removing a line can change how others are parsed: half a comment hides the headings after it. So the
 remaining text is parsed again. If its sections differ from before, whole sections are removed
@@ -12,6 +12,7 @@ instead of blocks, or nothing at all.
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import date
 from functools import lru_cache
 
@@ -88,22 +89,22 @@ def trim_relay(relay: Relay, cap: int) -> TrimResult:
 
 
 def _trim_blocks(before: TrimResult, cap: int) -> TrimResult:
-    """Trim again by blocks, after removing the sections that prevented it."""
+    """Trim again by blocks, leaving out the sections that made this impossible."""
     rest = trim_relay(before.relay, cap)
     return msgspec.structs.replace(
         rest, removed=before.removed + rest.removed, tokens_before=before.tokens_before
     )
 
 
-def cut_for_primer(relay: Relay, cap: int, whole: str) -> Relay:
+def cut_for_primer(relay: Relay, cap: int, path: str) -> Relay:
     """Return the relay for a primer, shortened if it exceeds the cap even after trimming.
 
-    A shortened relay has its phase on one line and the beginning of its directive, with a pointer
-    to the whole relay, so that the reader knows where to read the rest.
+    A shortened relay contains its phase on one line and the beginning of its directive, with a
+    pointer to the whole relay.
     """
     if estimate_tokens(relays.render(relay)) <= cap:
         return relay
-    pointer = f"(cut here: read the rest in {whole} before you act)\n"
+    pointer = f"(cut here: read the rest in {path} before you act)\n"
     phase = to_one_line(relay.content(RelayField.CURRENT_PHASE) or "", HEADLINE_CHARACTERS)
     phase = phase.lstrip("#<`~ ")  # a heading or a fence in the phase must not hide the directive
     above = relays.render(relays.compose({RelayField.CURRENT_PHASE: phase} if phase else {}))
@@ -112,7 +113,7 @@ def cut_for_primer(relay: Relay, cap: int, whole: str) -> Relay:
     for line in outline.split_lines(relay.next_action or ""):
         weight = _weigh(line)
         if weight > room:
-            # If a line is too long, its beginning still names its subject.
+            # The beginning of a line is enough to name its subject.
             lines.append(line[: int(len(line) * max(room, 0) / weight)])
             break
         room -= weight
@@ -123,7 +124,7 @@ def cut_for_primer(relay: Relay, cap: int, whole: str) -> Relay:
 
 
 def render_archive(removed: tuple[RemovedText, ...], title: str) -> str:
-    """Return the removed lines as text for the archive, grouped below their headings."""
+    """Render the removed lines as text for the archive, grouped under their headings."""
     parts = [schema_mark.render_mark("trimmed", 1), f"# {title}\n"]
     heading = None
     for piece in removed:
@@ -153,10 +154,10 @@ class _PageLine(msgspec.Struct):
 
 
 class _RelayPage:
-    """The lines of a relay, with their sections and blocks, from which groups of lines are removed.
+    """A relay's lines with their sections and blocks. Trimming removes groups of these lines.
 
-    If `finely` is true, blocks are paragraphs and list items; otherwise the text of a section is
-    one block.
+    If `finely` is true, blocks are paragraphs and list items. Otherwise, a section's text is one
+    block.
     """
 
     def __init__(self, relay: Relay, *, finely: bool) -> None:
@@ -207,7 +208,7 @@ class _RelayPage:
         return actual == expected
 
     def blocks(self, section: int) -> list[list[_PageLine]]:
-        """Return the remaining lines of a section's own text, by block."""
+        """Return the remaining lines in a section's own text, by block."""
         blocks_by_number: dict[int, list[_PageLine]] = {}
         for line in self.own.get(section, ()):
             if not line.is_heading and not line.reason:
@@ -224,7 +225,7 @@ class _RelayPage:
                 self.weight -= line.weight
 
     def _make_heading(self, section: int) -> str:
-        """Return a section's title with its field, because the archive has no heading levels."""
+        """Return a section's title and field. The archive has no heading levels."""
         if section < 0:
             return ""
         title, owner = self.sections[section].title, self.owners[section]
@@ -253,7 +254,7 @@ class _RelayPage:
             fixed = fixed and not block.strip()
 
     def _tie_gap(self, section: int) -> None:
-        """Treat the blank line that an underlined heading needs above it as part of the heading."""
+        """Make the blank line that an underlined heading needs above it part of the heading."""
         if self.lines and not self.lines[-1].text.strip():
             gap = self.lines[-1]
             if gap.section < 0 or self.owners[gap.section] is not RelayField.NEXT_ACTION:
@@ -297,7 +298,8 @@ def _list_done_items(page: _RelayPage) -> Iterator[list[_PageLine]]:
         if below is None:
             continue
         if owner is RelayField.NEXT_ACTION:
-            # Open details would move below the previous item, so a done item that has some is kept.
+            # Open details would move below the previous item, so a done item with open details is
+            # kept.
             details = [detail for detail in below if detail.text.strip()]
             if all(is_done_item(detail.text) and not detail.in_fence for detail in details):
                 yield [line, *details]
@@ -306,7 +308,10 @@ def _list_done_items(page: _RelayPage) -> Iterator[list[_PageLine]]:
 
 
 def _find_finished_directive(page: _RelayPage) -> range:
-    """Return the sections of a directive that is all done; a relay needs one, so they are kept."""
+    """Return the directive's sections if everything in them is done.
+
+    They are kept, because a relay must have a directive.
+    """
     extent = page.relay.outline.extent(page.relay.places(RelayField.NEXT_ACTION)[0])
     open_lines = (
         line.text
@@ -318,7 +323,7 @@ def _find_finished_directive(page: _RelayPage) -> range:
 
 
 def _list_lines_below(lines: list[_PageLine], number: int) -> list[_PageLine] | None:
-    """Return the lines that belong to a list item, or None if its text continues unindented."""
+    """Return the lines that belong to a list item, or None if a line is not indented."""
     indent = _measure_indent(lines[number].text)
     below: list[_PageLine] = []
     gap: list[_PageLine] = []
@@ -342,9 +347,10 @@ def _list_lines_below(lines: list[_PageLine], number: int) -> list[_PageLine] | 
 
 
 def _sort_decisions_by_age(page: _RelayPage) -> list[list[_PageLine]]:
-    """Return the decisions sorted by date, either their own or that of their heading.
+    """Sort the decisions by their own date or their heading's date.
 
-    An undated decision has the date of the one above it. Equal dates keep the order of the list.
+    An undated decision gets the date of the one above it. Decisions with equal dates keep their
+    order.
     """
     blocks = []
     dates = []
@@ -368,10 +374,8 @@ def _sort_decisions_by_age(page: _RelayPage) -> list[list[_PageLine]]:
 def _find_latest_date(text: str) -> date | None:
     dates = []
     for day in _DATE.findall(text):
-        try:
+        with suppress(ValueError):
             dates.append(date.fromisoformat(day))
-        except ValueError:
-            continue
     return max(dates, default=None)
 
 

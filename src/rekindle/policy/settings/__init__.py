@@ -1,1 +1,1 @@
-"""Settings in rekindle.yaml: their defaults, schema and explanations, and which need consent."""
+"""Settings in rekindle.yaml: defaults, schema, explanations, and the consent that they need."""

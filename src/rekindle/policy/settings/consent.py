@@ -2,10 +2,11 @@
 
 An agent can write to `rekindle.yaml`, but must not decide what the next supervisor starts, pays for
 or permits. The operator's `run`, `up` and `restart` record these settings outside the workspace. A
-supervisor that finds different settings, or no record, starts nothing.
+supervisor that finds different settings, or no record, starts nothing. The same holds for each
+pipeline.
 
-Every key is controlled unless it is listed in `UNCONTROLLED_KEYS`, so that a new key is safe by
-default.
+Every key is controlled unless it is listed in `UNCONTROLLED_KEYS`, or for the steps of a pipeline
+in `UNCONTROLLED_STEP_KEYS`, so new keys are safe by default.
 """
 
 import json
@@ -16,7 +17,9 @@ from typing import Any
 import msgspec
 
 from rekindle.documents.manifest import MANIFEST_FILE, Manifest
+from rekindle.documents.manifest_pipelines import Pipeline
 from rekindle.policy.settings import notify_addresses
+from rekindle.policy.settings.runtime_settings import AgentDefaults
 from rekindle.thresholds.texts import (
     CHANGES_SHOWN,
     CONSENT_CONTEXT_CHARACTERS,
@@ -25,7 +28,10 @@ from rekindle.thresholds.texts import (
 )
 
 UNCONTROLLED_KEYS = frozenset({"prompt", "rules", "convergence", "handover"})
-"""Keys of an agent that describe its task and its way of working; they start and permit nothing."""
+"""Keys that describe an agent's task and way of working, but do not start or permit anything."""
+UNCONTROLLED_STEP_KEYS = frozenset({"id", "prompt", "convergence"})
+"""Keys of a step that do not start or permit anything. The id is part of the other keys' names."""
+_COMPACTION = "compaction"
 _FLEET = "fleet"
 _SHARED = ("personas", "notify", "prices", "runtime", "redact", _FLEET)
 _NOTHING: Mapping[str, str] = MappingProxyType({})
@@ -35,7 +41,7 @@ ControlledSettings = dict[str, Any]
 
 
 class SettingChange(msgspec.Struct, frozen=True):
-    """A controlled setting that differs from the one that the operator accepted."""
+    """A controlled setting whose value differs from the one that the operator accepted."""
 
     key: str
     before: str
@@ -44,7 +50,7 @@ class SettingChange(msgspec.Struct, frozen=True):
     """Current value on one line; empty if the setting was removed."""
 
     def render(self) -> str:
-        """Return the change on one line; for long values, only the part that differs."""
+        """Render the change on one line. For long values, only the part that differs is shown."""
         if not self.before:
             return f"{self.key}: added {_cut_value(self.after)}"
         if not self.after:
@@ -56,9 +62,9 @@ class SettingChange(msgspec.Struct, frozen=True):
 def select_controlled(
     manifest: Manifest, agent: str, outside: Mapping[str, str] = _NOTHING
 ) -> ControlledSettings:
-    """Return the controlled settings of one agent.
+    """Return one agent's controlled settings.
 
-    `outside` maps keys to the files or folders outside the project that they lead to. These keys
+    `outside` maps keys to the files or folders outside the project that they point to. These keys
     are always controlled.
     """
     entry = msgspec.to_builtins(manifest.agents.get(agent, {}))
@@ -67,18 +73,60 @@ def select_controlled(
         for key, value in entry.items()
         if key not in UNCONTROLLED_KEYS
     }
+    return _drop_empty(settings | _select_shared(manifest) | dict(outside))
+
+
+def select_pipeline(
+    manifest: Manifest, name: str, outside: Mapping[str, str] = _NOTHING
+) -> ControlledSettings:
+    """Return one pipeline's controlled settings: all but its prompts' texts.
+
+    `outside` is the same as for an agent. `manifest` must not contain agents that work for a run.
+    """
+    start = f"pipelines.{name}"
+    pipeline = manifest.pipelines[name]
+    entry = _drop_nulls(msgspec.to_builtins(pipeline))
+    settings = {f"{start}.{key}": value for key, value in entry.items() if key != "steps"}
+    for step in entry["steps"]:
+        handover = {
+            key: value for key, value in step.get("handover", {}).items() if key != _COMPACTION
+        }
+        settings |= {
+            f"{start}.steps.{step['id']}.{key}": value
+            for key, value in {**step, "handover": handover}.items()
+            if key not in UNCONTROLLED_STEP_KEYS
+        }
+    if _uses_common_harness(manifest, pipeline):
+        settings[f"{start}.harness"] = sorted({agent.harness for agent in manifest.agents.values()})
+    return _drop_empty(settings | drop_fleet_settings(_select_shared(manifest)) | dict(outside))
+
+
+def _uses_common_harness(manifest: Manifest, pipeline: Pipeline) -> bool:
+    """Return whether a worker's CLI is the one that all agents use."""
+    names = {step.persona for step in pipeline.steps if step.run is None}
+    names |= {step.merge.persona or step.persona for step in pipeline.steps if step.merge}
+    personas = [manifest.personas.get(name or AgentDefaults().persona) for name in names]
+    return any(persona is None or not persona.adapter for persona in personas)
+
+
+def _select_shared(manifest: Manifest) -> ControlledSettings:
+    """Return the settings that apply to every agent."""
+    settings: ControlledSettings = {}
     for section in _SHARED:
         value = msgspec.to_builtins(getattr(manifest, section))
         if isinstance(value, dict):
             settings |= {f"{section}.{key}": inner for key, inner in value.items()}
         else:
             settings[section] = value
-    settings |= outside
+    return settings
+
+
+def _drop_empty(settings: ControlledSettings) -> ControlledSettings:
     return {key: value for key, value in settings.items() if value not in (None, {}, [])}
 
 
 def select_fleet(controlled: ControlledSettings) -> ControlledSettings:
-    """Return the controlled settings of the fleet, which apply to the whole project."""
+    """Return the fleet's controlled settings, which apply to the whole project."""
     return {key: value for key, value in controlled.items() if key.startswith(f"{_FLEET}.")}
 
 
@@ -96,7 +144,7 @@ def compare_settings(before: Mapping[str, Any], after: Mapping[str, Any]) -> lis
 
 
 def render_changes(changes: Sequence[SettingChange], most: int = CHANGES_SHOWN) -> str:
-    """Return the first `most` changes on one line, and the number of further changes, if any."""
+    """Render the first `most` changes on one line, with the number of further changes, if any."""
     shown = "; ".join(change.render() for change in changes[:most])
     return shown + (f"; and {len(changes) - most} more" if len(changes) > most else "")
 
@@ -114,7 +162,7 @@ def _render_value(key: str, value: Any) -> str:
 
 
 def _select_difference(before: str, after: str) -> tuple[str, str]:
-    """Return both values if they are short, else only the parts that differ, in brackets."""
+    """Return both values if they are short, otherwise only the parts that differ, in brackets."""
     if max(len(before), len(after)) <= CONSENT_VALUE_CHARACTERS:
         return before, after
     start = _count_same(before, after)
@@ -123,7 +171,7 @@ def _select_difference(before: str, after: str) -> tuple[str, str]:
 
 
 def _count_same(first: str, second: str) -> int:
-    """Return the length of the common prefix of two texts."""
+    """Return the length of two texts' common prefix."""
     pairs = enumerate(zip(first, second, strict=False))
     shorter = min(len(first), len(second))
     return next((place for place, (one, other) in pairs if one != other), shorter)
@@ -139,14 +187,14 @@ def _mark_part(value: str, start: int, same: int) -> str:
 
 
 def _cut_value(value: str) -> str:
-    """Return a value for display; if it is too long, cut it and name the file that contains it."""
+    """Return a value for display. Cut a long value, and name the file that contains all of it."""
     if len(value) <= CONSENT_SHOWN_CHARACTERS:
         return value
     part = value[:CONSENT_VALUE_CHARACTERS]
-    return f"{part}… ({len(value)} characters; read all of them in {MANIFEST_FILE})"
+    return f"{part}… ({len(value)} characters; see {MANIFEST_FILE})"
 
 
 def _drop_nulls(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _drop_nulls(inner) for key, inner in value.items() if inner is not None}
-    return value
+    return [_drop_nulls(inner) for inner in value] if isinstance(value, list) else value

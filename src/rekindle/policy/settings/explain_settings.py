@@ -7,13 +7,8 @@ from typing import Annotated, Any, Union, get_args, get_origin
 
 import msgspec
 
-from rekindle.documents.manifest import (
-    AgentEntry,
-    Manifest,
-    ModelPrice,
-    Persona,
-    Pipeline,
-)
+from rekindle.documents.manifest import AgentEntry, Manifest, ModelPrice, Persona
+from rekindle.documents.manifest_pipelines import Pipeline
 from rekindle.errors import NotFoundError
 from rekindle.formats import validation
 from rekindle.formats.yaml_lines import (
@@ -46,7 +41,7 @@ class SettingExplanation(msgspec.Struct, frozen=True):
 def explain_settings(
     manifest: Manifest | None, marked: MarkedData | None
 ) -> list[SettingExplanation]:
-    """Return every setting, in the order of the reference manifest, and then every threshold."""
+    """Return every setting, in the reference manifest's order, and then every threshold."""
     resolved = resolve_settings(marked)
     explained = _explain_fields(("runtime",), RuntimeSettings(), resolved.runtime, marked)
     explained += _explain_top("version", manifest, marked)
@@ -78,6 +73,9 @@ def explain_setting(
     matching = [
         setting for setting in settings if setting.key == key or setting.key.endswith(f".{key}")
     ]
+    # An example entry called NAME is noise next to real entries.
+    real = [setting for setting in matching if NAME not in setting.key.split(".")]
+    matching = real or matching
     matching = matching or [setting for setting in settings if f".{key}." in f".{setting.key}"]
     if not matching:
         tails = {setting.key.rsplit(".", 1)[-1] for setting in settings} | {
@@ -119,7 +117,7 @@ def _explain_agent(
 def _explain_top(
     key: str, manifest: Manifest | None, marked: MarkedData | None
 ) -> list[SettingExplanation]:
-    """Return the explanations of a top-level key and of every key below it."""
+    """Return the explanations for a top-level key and every key below it."""
     annotation = validation.list_fields(Manifest)[key]
     return _explain_key((key,), annotation, getattr(manifest, key, None), marked)
 
@@ -130,7 +128,7 @@ def _explain_named(
     entries: Mapping[str, msgspec.Struct],
     marked: MarkedData | None,
 ) -> list[SettingExplanation]:
-    """Return explanations for all entries of a section, or for one called NAME if it is empty."""
+    """Explain all entries of a section, or an example entry called NAME if the section is empty."""
     explained: list[SettingExplanation] = []
     for name in entries or [NAME]:
         for key, annotation in validation.list_fields(kind).items():
@@ -142,32 +140,36 @@ def _explain_named(
 def _explain_key(
     path: KeyPath, annotation: Any, value: Any, marked: MarkedData | None
 ) -> list[SettingExplanation]:
-    """Return the explanations of a key without a default and of every key below it."""
+    """Return the explanations for a key without a default and every key below it."""
     explained = []
     if meta := find_meta(annotation):
         explained.append(_explain(path, meta, value, None, marked))
-    if struct := validation.find_struct(annotation):
+    item = _find_item(annotation)
+    struct = None if item and isinstance(value, list) else validation.find_struct(annotation)
+    if struct:
         attributes = {field.encode_name: field.name for field in msgspec.structs.fields(struct)}
         for key, kind in validation.list_fields(struct).items():
             below = getattr(value, attributes[key], None)
             explained += _explain_key((*path, key), kind, below, marked)
-    elif item := _find_item(annotation):
-        places = [((*path, number), one) for number, one in enumerate(value or ())]
-        for place, one in places or [(path, None)]:
-            explained += _explain_key(place, item, one, marked)
+    elif item:
+        places = [((*path, number), entry) for number, entry in enumerate(value or ())]
+        for place, entry in places or [(path, None)]:
+            explained += _explain_key(place, item, entry, marked)
     return explained
 
 
 def _find_item(annotation: Any) -> type[msgspec.Struct] | None:
-    """Return the struct that each item of a list is, or None if the items are plain values."""
+    """Return the struct type of the items in a list, or None if the items are plain values."""
     inner = get_args(annotation)
     if get_origin(annotation) is list:
         return validation.find_struct(inner[0])
+    if get_origin(annotation) in {Union, UnionType}:
+        return next(filter(None, map(_find_item, inner)), None)
     return _find_item(inner[0]) if get_origin(annotation) is Annotated else None
 
 
 def find_meta(annotation: Any) -> msgspec.Meta | None:
-    """Return the description of a key, even inside a union, or None."""
+    """Return a key's description, even from inside a union, or None if it has none."""
     inner = get_args(annotation)
     if get_origin(annotation) is Annotated:
         return next((argument for argument in inner if isinstance(argument, msgspec.Meta)), None)
@@ -214,7 +216,7 @@ def _explain(
 
 
 def require_meanings(path: KeyPath, defaults: msgspec.Struct) -> None:
-    """Raise TypeError with the name of the first of these settings that has no `_doc`."""
+    """Raise TypeError for the first of these settings that has no `_doc`."""
     _explain_fields(path, defaults, defaults, None)
 
 

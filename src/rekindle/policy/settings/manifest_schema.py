@@ -1,4 +1,4 @@
-"""Derive the JSON Schema of rekindle.yaml from the types that parse the manifest."""
+"""Derive the JSON Schema for rekindle.yaml from the types that parse the manifest."""
 
 from collections.abc import Callable
 from types import NoneType, UnionType
@@ -7,11 +7,9 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 import msgspec
 
 from rekindle.documents import manifest
-from rekindle.documents.manifest import (
-    AgentEntry,
-    CommandLine,
-    Manifest,
-)
+from rekindle.documents.manifest import AgentEntry, Manifest
+from rekindle.documents.manifest_keys import CommandLine
+from rekindle.documents.manifest_pipelines import Pipeline
 from rekindle.formats import validation
 from rekindle.formats.identifiers import AGENT_NAME
 from rekindle.formats.validation import Duration
@@ -41,14 +39,14 @@ _PLAIN: dict[Any, Schema] = {
     Any: {},
 }
 _END = r"\Z"
-"""End-of-text anchor in Python's regular expressions, which JSON Schema does not support."""
+"""End-of-text anchor in Python's regular expressions, which is not valid in JSON Schema."""
 _BOUNDS = {"ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "exclusiveMaximum"}
 _ABOUT = ("description", "x-unit")
 _WORDS = {"pattern": "pattern", "min_length": "minLength", "description": "description"}
 
 
 def describe_manifest() -> Schema:
-    """Return the JSON Schema of a whole manifest."""
+    """Return the JSON Schema for a whole manifest."""
     schema = _describe(Manifest)
     sections = schema["properties"]
     sections["version"]["maximum"] = manifest.SCHEMA
@@ -58,8 +56,12 @@ def describe_manifest() -> Schema:
     for name, described in _describe(AgentDefaults)["properties"].items():
         entry["properties"][name] |= described
     agents = {"type": "object", "additionalProperties": entry}
-    agents["propertyNames"] = {"pattern": f"^{AGENT_NAME.pattern.removesuffix(_END)}$"}
+    names = {"pattern": f"^{AGENT_NAME.pattern.removesuffix(_END)}$"}
+    agents["propertyNames"] = names
     sections["agents"] = _allow_null(agents)
+    pipelines = {"type": "object", "additionalProperties": _describe(Pipeline)}
+    pipelines["propertyNames"] = names
+    sections["pipelines"] = _allow_null(pipelines)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": manifest.MANIFEST_FILE,
@@ -68,7 +70,7 @@ def describe_manifest() -> Schema:
 
 
 def render_schema() -> bytes:
-    """Return the JSON Schema as the text of a file."""
+    """Render the JSON Schema as file content."""
     return msgspec.json.format(msgspec.json.encode(describe_manifest()), indent=2) + b"\n"
 
 

@@ -1,7 +1,7 @@
 """Resolve variables in the addresses under `notify:`, such as `ntfys://$TOPIC` and `$ALERTS`.
 
 Variables are resolved on the host that sends the notification, so secrets are neither written to
-the manifest nor sent to the engine of a fleet.
+the manifest nor sent to a fleet's engine.
 """
 
 import re
@@ -36,15 +36,15 @@ def name_variables(address: str) -> list[str]:
 
 
 def has_only_variables(address: str) -> bool:
-    """Return whether an address, apart from its scheme, consists of variables alone.
+    """Return whether an address consists only of variables, apart from its scheme.
 
-    Any other part may be a secret: a password, a token in the path, the name of a topic.
+    Any other part may be a secret: a password, a token in the path, or the name of a topic.
     """
     return not _LITERAL.search(_VARIABLE.sub("", _SCHEME.sub("", address, count=1)))
 
 
 def hide_address_secrets(address: str) -> str:
-    """Return an address for display: all of it if it has only variables, else only its scheme."""
+    """Return an address for display: in full if it has only variables, else only its scheme."""
     if has_only_variables(address):
         return address
     scheme = _SCHEME.match(address)

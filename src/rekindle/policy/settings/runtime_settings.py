@@ -1,6 +1,6 @@
 """All settings in rekindle.yaml, each declared once with its default, bounds, unit and meaning.
 
-A setting is a field of one of these structs; the path of the field is its key in the manifest. A
+A setting is a field in one of these structs; the field's path is its key in the manifest. A
 threshold that the manifest cannot set is a constant in `rekindle.thresholds`; this module exports
 those constants too. The reference page, `rekindle config explain` and `rekindle config schema` are
 generated from these declarations.
@@ -19,6 +19,9 @@ from rekindle.thresholds import screens
 from rekindle.thresholds.comparison import *  # noqa: F403 - every name there is a threshold
 from rekindle.thresholds.fleet_limits import *  # noqa: F403
 from rekindle.thresholds.hook_limits import *  # noqa: F403
+from rekindle.thresholds.pipeline_limits import *  # noqa: F403
+from rekindle.thresholds.sandbox_limits import *  # noqa: F403
+from rekindle.thresholds.schedule_limits import *  # noqa: F403
 from rekindle.thresholds.screens import *  # noqa: F403
 from rekindle.thresholds.storage import *  # noqa: F403
 from rekindle.thresholds.supervision import *  # noqa: F403
@@ -31,39 +34,42 @@ from rekindle.thresholds.texts import *  # noqa: F403
 
 SECONDS_AN_HOUR = 3600.0
 PROBE_INTERVAL = f"{LIMIT_PROBE_SECONDS / 60:g} to {MAX_LIMIT_PROBE_SECONDS / 60:g} minutes"
-"""Interval between two probes, in words for the user."""
+"""Interval between two probes, as shown to the user."""
 
 
 class RelaySettings(msgspec.Struct, frozen=True):
     token_threshold_percent: Annotated[
-        int, _doc("Share of the context window at which a handoff starts.", "percent", ge=1, le=100)
+        int, _doc("Context-window usage at which a handoff starts.", "percent", ge=1, le=100)
     ] = 80
     strategy: Annotated[
-        Literal["summarize_to_checkpoint"], _doc("Method by which a handoff carries the work over.")
+        Literal["summarize_to_checkpoint"],
+        _doc("How a handoff passes the work on to the next session."),
     ] = "summarize_to_checkpoint"
     max_relay_tokens: Annotated[
         int,
         _doc(
-            "Maximum size of the relay, which every session reads; a larger relay is trimmed.",
+            "Maximum relay size. Every session reads the relay, and a larger one is trimmed.",
             "tokens",
             ge=200,
         ),
     ] = 2_000
     summarizer: Annotated[
         Literal["headless", "mechanical"],
-        _doc("`headless`: a CLI without tools writes the summary. `mechanical`: no model is used."),
+        _doc(
+            "`headless`: the CLI writes the summary without tools. `mechanical`: no model is used."
+        ),
     ] = "headless"
     summarizer_max_input_tokens: Annotated[
         int,
         _doc(
-            "Maximum size of a summarizer's input; a larger handoff is refused.",
+            "Maximum summarizer input. Rekindle refuses a handoff that needs more.",
             "tokens",
             ge=1_000,
         ),
     ] = 150_000
     summarizer_max_usd: Annotated[
         float,
-        _doc("Maximum cost of one summarizer call, if its CLI supports a cap.", "dollars", gt=0),
+        _doc("Maximum cost of one summarizer call, if the CLI supports a limit.", "dollars", gt=0),
     ] = 2.0
 
 
@@ -71,40 +77,45 @@ class RestartSettings(msgspec.Struct, frozen=True):
     max_crashes: Annotated[
         Annotated[int, msgspec.Meta(ge=1)] | None,
         _doc(
-            "Number of crashes within `window` that leads to safe mode. By default, after"
-            f" {PROBED_CRASHES} launches in a row that fail at once, one is tried every"
-            f" {PROBE_INTERVAL} instead.",
+            "Number of crashes within `window` that puts the agent into safe mode. If not set, "
+            f"then after {PROBED_CRASHES} launches in a row that fail immediately, Rekindle "
+            f"retries every {PROBE_INTERVAL} instead.",
             "count",
         ),
     ] = None
     window: Annotated[Duration, _doc("Period over which crashes are counted.")] = Duration(900)
     cooldown: Annotated[
-        Duration, _doc("Pause after the first crash; it doubles with each further crash.")
+        Duration, _doc("Pause after the first crash. It doubles with every further crash.")
     ] = Duration(10)
     max_cooldown: Annotated[Duration, _doc("Maximum pause after a crash.")] = Duration(300)
     healthy_after: Annotated[
-        Duration, _doc("Time without a crash after which the count and the pause are reset.")
+        Duration, _doc("Time without a crash after which the crash count and the pause are reset.")
     ] = Duration(600)
 
 
 class WatchSettings(msgspec.Struct, frozen=True):
-    every: Annotated[
-        Duration, _doc("Interval between two checks of the watchdog, from 1s to 5m.")
-    ] = Duration(15)
+    every: Annotated[Duration, _doc("Interval between watchdog checks, from 1s to 5m.")] = Duration(
+        15
+    )
     silence: Annotated[
         Duration,
         _doc(
-            "Time without hook, stream or transcript activity after which a session counts as hung."
+            "Time without hook, stream or transcript activity after which a session is considered "
+            "hung."
         ),
     ] = Duration(600)
     tool_timeout: Annotated[
         Duration,
-        _doc("Time after which a tool call is stopped; with `none`, it is only reported."),
+        _doc(
+            "Time after which a tool call is stopped. With `none`, a long call is reported "
+            "but not stopped."
+        ),
     ] = Duration("inf")
     idle_call: Annotated[
         Duration,
         _doc(
-            "Time after which a tool call with idle processes counts as hung; `none` means never."
+            "Time after which a tool call with idle processes is considered hung, or `none` for "
+            "never."
         ),
     ] = Duration(3600)
 
@@ -116,27 +127,31 @@ class WatchSettings(msgspec.Struct, frozen=True):
 
 class LimitSettings(msgspec.Struct, frozen=True):
     wait: Annotated[
-        bool, _doc("Whether a run waits until a usage limit ends; if not, it stops.")
+        bool,
+        _doc("Whether a run waits for a usage limit to reset. If `false`, the run stops instead."),
     ] = True
 
 
 class StallSettings(msgspec.Struct, frozen=True):
     identical: Annotated[
-        bool, _doc("Whether an identical Next Action is a stall, even if the cycle did other work.")
+        bool,
+        _doc(
+            "Whether repeating the same Next Action is a stall, even if the cycle did other work."
+        ),
     ] = False
     tell: Annotated[
         bool,
-        _doc("Whether the next cycle is told that two cycles in a row asked for the same work."),
+        _doc("Whether to warn the next cycle if two cycles in a row asked for the same work."),
     ] = True
     pause: Annotated[
-        bool, _doc("Whether a loop that makes no progress or waits for a person is paused.")
+        bool, _doc("Whether to pause a loop that makes no progress or waits for a person.")
     ] = True
 
 
 class QuestionSettings(msgspec.Struct, frozen=True):
     deadline: Annotated[
         Duration,
-        _doc("Time to answer a question, after which its default applies; `none` means no limit."),
+        _doc("Time to answer a question before its default applies, or `none` for no limit."),
     ] = Duration(604_800)
 
 
@@ -146,8 +161,8 @@ class ProgressSettings(msgspec.Struct, frozen=True):
     paced_after: Annotated[
         int,
         _doc(
-            "Number of launches in a row without progress after which each further launch waits "
-            f"{PROBE_INTERVAL}.",
+            "Number of launches in a row without progress before Rekindle starts to wait between "
+            f"launches, for {PROBE_INTERVAL}.",
             "count",
             ge=1,
             le=45,
@@ -156,7 +171,7 @@ class ProgressSettings(msgspec.Struct, frozen=True):
     max_launches: Annotated[
         int,
         _doc(
-            "Number of launches in a row without progress after which a run pauses.",
+            "Number of launches in a row without progress before a run pauses.",
             "count",
             ge=1,
             le=45,
@@ -164,13 +179,13 @@ class ProgressSettings(msgspec.Struct, frozen=True):
     ] = 40
     max_hours: Annotated[
         float,
-        _doc("Number of hours of work without progress after which a run pauses.", "hours", gt=0),
+        _doc("Hours of work without progress before a run pauses.", "hours", gt=0),
     ] = 12.0
     max_usd: Annotated[
         float,
         _doc(
-            "Spending without progress after which a run pauses, if the CLI shows that the account"
-            " is billed per token.",
+            "Dollars spent without progress before a run pauses. Applies if the CLI shows that "
+            "the account is billed per token.",
             "dollars",
             gt=0,
         ),
@@ -184,7 +199,8 @@ class LoopSettings(msgspec.Struct, frozen=True):
     keep_resolved_days: Annotated[
         int,
         _doc(
-            "Number of days that a resolved loop stays in state.json; the log keeps it.",
+            "Number of days that a resolved loop stays in state.json. It always remains in the "
+            "log.",
             "days",
             ge=1,
         ),
@@ -195,20 +211,20 @@ class BriefSettings(msgspec.Struct, frozen=True):
     at: Annotated[
         str,
         _doc(
-            "Time of day at which the brief is written; `never` means only on request.",
+            "Time of day at which to write the brief, or `never` to write it only on request.",
             pattern=r"^(([01]\d|2[0-3]):[0-5]\d|never)$",
         ),
     ] = "06:00"
-    zone: Annotated[str, _doc("Time zone of `at`; by default, the time zone of the machine.")] = ""
-    on_session_end: Annotated[
-        bool, _doc("Whether a brief is also written after every session.")
-    ] = False
-    max_tokens: Annotated[int, _doc("Maximum length of a brief.", "tokens", ge=100)] = 600
+    zone: Annotated[str, _doc("Time zone for `at`. Defaults to the machine's time zone.")] = ""
+    on_session_end: Annotated[bool, _doc("Whether to also write a brief after every session.")] = (
+        False
+    )
+    max_tokens: Annotated[int, _doc("Maximum brief length.", "tokens", ge=100)] = 600
     max_usd: Annotated[
         float,
         _doc(
-            "Maximum cost of a whole brief, if the CLI reports cost; the oldest turns are left "
-            "out.",
+            "Maximum cost of a brief, if the CLI reports costs. The oldest turns are left out to "
+            "stay within this limit.",
             "dollars",
             gt=0,
         ),
@@ -217,7 +233,21 @@ class BriefSettings(msgspec.Struct, frozen=True):
 
 class ArchiveSettings(msgspec.Struct, frozen=True):
     transcripts: Annotated[
-        bool, _doc("Whether Rekindle keeps transcripts, which the CLIs delete after a month.")
+        bool,
+        _doc(
+            "Whether Rekindle keeps a copy of each transcript. The CLIs delete theirs after a "
+            "month."
+        ),
+    ] = True
+
+
+class SnapshotSettings(msgspec.Struct, frozen=True):
+    take: Annotated[
+        bool,
+        _doc(
+            "Whether Rekindle takes snapshots of the work tree in git. `rekindle rewind` restores "
+            "them."
+        ),
     ] = True
 
 
@@ -232,12 +262,15 @@ class RuntimeSettings(msgspec.Struct, frozen=True):
     loops: LoopSettings = LoopSettings()
     brief: BriefSettings = BriefSettings()
     archive: ArchiveSettings = ArchiveSettings()
+    snapshots: SnapshotSettings = SnapshotSettings()
 
 
 class AgentDefaults(msgspec.Struct, frozen=True):
     """Defaults for keys that are missing from an agent's entry in the manifest."""
 
-    prompt: Annotated[str, _doc("File with the task of every cycle.")] = "PROMPT.md"
+    prompt: Annotated[str, _doc("File that describes the task. Every cycle receives it.")] = (
+        "PROMPT.md"
+    )
     dir: Annotated[str, _doc("Working directory, relative to the manifest's folder.")] = "."
     mode: Annotated[
         Literal["loop", "stay"],
@@ -245,31 +278,33 @@ class AgentDefaults(msgspec.Struct, frozen=True):
     ] = "loop"
     persona: Annotated[str, _doc("Persona that configures the harness.")] = "default"
     cycles: Annotated[
-        int, _doc("Maximum number of cycles per run; 0 means no limit.", "count", ge=0)
+        int, _doc("Maximum number of cycles per run, or 0 for no limit.", "count", ge=0)
     ] = 10
     until_claimed: Annotated[
-        bool, _doc("Whether `until:` counts only after the agent has reported that it is done.")
+        bool, _doc("Whether to run `until:` only after the agent reports that it is done.")
     ] = False
     convergence: Annotated[
-        bool, _doc("Whether the agent must show that it brainstorms, decides and ships.")
+        bool, _doc("Whether the agent must move from brainstorming to deciding to shipping.")
     ] = False
     keep: Annotated[
         list[str],
-        _doc("Patterns of command lines; a matching background process outlives its session."),
+        _doc(
+            "Command-line patterns. Matching background processes keep running after the session."
+        ),
     ] = []
     may_control: Annotated[
         bool,
-        _doc("Whether commands such as `run`, `stop` and `restart` work if the agent calls them."),
+        _doc("Whether the agent may call commands such as `run`, `stop` and `restart`."),
     ] = False
 
 
 class TlsSettings(msgspec.Struct, frozen=True):
     """Files for a TLS connection, relative to the manifest's folder; empty if not set."""
 
-    ca: Annotated[str, _doc("File with the certificate of the certificate authority.")] = ""
-    cert: Annotated[str, _doc("File with the certificate of this host.")] = ""
-    key: Annotated[str, _doc("File with the private key of this host's certificate.")] = ""
-    server_name: Annotated[str, _doc("Name in the engine's certificate.")] = ""
+    ca: Annotated[str, _doc("Certificate file for the certificate authority.")] = ""
+    cert: Annotated[str, _doc("Certificate file for this host.")] = ""
+    key: Annotated[str, _doc("Private key file for this host's certificate.")] = ""
+    server_name: Annotated[str, _doc("Server name in the engine's certificate.")] = ""
 
 
 class CodecSettings(msgspec.Struct, frozen=True):
@@ -277,35 +312,43 @@ class CodecSettings(msgspec.Struct, frozen=True):
 
     keys: Annotated[
         list[str],
-        _doc("Variables with a key each, such as `[$NEW, $OLD]`; the first one encrypts."),
+        _doc(
+            "Environment variables, each holding a key, such as `[$NEW, $OLD]`. The first key "
+            "encrypts."
+        ),
     ] = []
     key_files: Annotated[
         list[str],
-        _doc("Files with a key each, instead of `keys`; the first one encrypts."),
+        _doc("Files, each holding a key, as an alternative to `keys`. The first key encrypts."),
     ] = []
     strict: Annotated[
         bool,
-        _doc("Whether plain text is refused if a key is set; `false` is for adopting encryption."),
+        _doc(
+            "Whether to refuse plain text if a key is set. Use `false` while you introduce "
+            "encryption."
+        ),
     ] = True
 
 
 class FleetSettings(msgspec.Struct, frozen=True):
     """A fleet's engine and the connection to it."""
 
-    address: Annotated[str, _doc("Host and port of the engine.")] = "127.0.0.1:7233"
-    namespace: Annotated[str, _doc("Namespace in the engine.", min_length=1)] = "default"
+    address: Annotated[str, _doc("The engine's host and port.")] = "127.0.0.1:7233"
+    namespace: Annotated[str, _doc("Engine namespace.", min_length=1)] = "default"
     pool: Annotated[str, _doc("Pool of hosts that may run these agents.")] = "default"
     heartbeat_timeout: Annotated[
-        Duration, _doc("Time without a heartbeat after which a host loses its agents.")
+        Duration, _doc("Time without a heartbeat after which a host's agents move to another host.")
     ] = Duration(75)
     tls: Annotated[
         TlsSettings | bool | None,
         _doc(
-            "`true` for the system's root certificates, a mapping of files, or `false` for plain"
-            " text. Required if the engine is on another host."
+            "`true` to use the system's root certificates, a mapping to use your own files, or "
+            "`false` for plain text. Required if the engine is on another host."
         ),
     ] = None
-    api_key: Annotated[str, _doc("Variable with the engine's API key, such as `$ENGINE_KEY`.")] = ""
+    api_key: Annotated[
+        str, _doc("Environment variable that holds the engine's API key, such as `$ENGINE_KEY`.")
+    ] = ""
     codec: CodecSettings = CodecSettings()
 
 
@@ -318,7 +361,7 @@ class Settings(msgspec.Struct, frozen=True):
     runtime: RuntimeSettings = RuntimeSettings()
     agent: AgentDefaults = AgentDefaults()
     fleet: FleetSettings | None = None
-    """Settings of the fleet; None if agents are stored in files on this host."""
+    """The fleet's settings; None if agents are stored in files on this host."""
 
 
 def resolve_settings(marked: MarkedData | None) -> Settings:

@@ -1,1 +1,1 @@
-"""Decide how to set up a project: permissions, environment, folders, `until:`, adoption."""
+"""Decide how to set up a project: permissions, environment, folders, `until:` and adoption."""

@@ -33,7 +33,7 @@ _EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class ResolvedLine(msgspec.Struct, frozen=True):
-    """A line of resolved.jsonl."""
+    """A line in resolved.jsonl."""
 
     id: str
     reason: str
@@ -72,7 +72,7 @@ def plan_adoption(
 
 
 def select_open_loops(state: State, closings: Mapping[str, ResolvedLine]) -> tuple[OpenLoop, ...]:
-    """Return the open loops, except those that were resolved on a later day than they were added.
+    """Return the open loops, except those that were resolved on a later day.
 
     A loop that was resolved on the day it was added may have been reopened, so it stays open.
     """
@@ -138,12 +138,12 @@ def _read_state(data: bytes) -> State:
     except NewerSchemaError:
         raise
     except DocumentError as error:
-        error.hint = "fix it, or adopt only the relay, by its own path"
+        error.hint = "fix it, or adopt only the relay, by giving its path"
         raise
 
 
 def _measure_depth(value: Any) -> int:
-    """Return how deeply a value is nested, counting at most one level beyond the limit."""
+    """Return the nesting depth of a value, counting at most one level beyond the limit."""
     level, depth = [value], 0
     while level and depth <= ADOPT_DEPTH:
         inner = (item.values() if isinstance(item, dict) else item for item in level)

@@ -1,4 +1,4 @@
-"""Choose the agent for a folder: the agent with the innermost `dir:` around the folder."""
+"""Choose the agent for a folder: the one with the innermost `dir:` that contains the folder."""
 
 from collections.abc import Iterable
 
@@ -17,8 +17,8 @@ class AgentDir(msgspec.Struct, frozen=True):
 def choose_agents(dirs: Iterable[AgentDir], place: str, harness: str = "") -> list[str]:
     """Return the agents that work in `place`, an absolute path without symbolic links.
 
-    Only the innermost folder around `place` counts. If several agents work in that folder, those
-    with the given harness are returned, if there are any. `hook.session_agent` has the same
+    Only the innermost folder that contains `place` counts. If several agents work in that folder,
+    those with the given harness are returned, if there are any. `hook.session_agent` has the same
     function without these types.
     """
     around = [entry for entry in dirs if is_inside(place, entry.path)]

@@ -21,7 +21,7 @@ _SUBSTITUTION = ("`", "$(", "<(", ">(")
 
 
 class CronUse(Enum):
-    """The ways in which a line in a crontab may use Rekindle."""
+    """Ways in which a crontab line may use Rekindle."""
 
     ALONE = "alone"
     """The line has a single Rekindle command, optionally after `cd FOLDER`."""
@@ -37,9 +37,10 @@ class _CronCommand(msgspec.Struct):
 
 
 def find_use(line: str, folder: str = "") -> CronUse | None:
-    """Return how a line uses Rekindle, or None; with `folder`, only in that folder or below it.
+    """Return how a line uses Rekindle, or None if it does not.
 
-    The folder is the argument of `cd`. Paths to the program or to a log file do not count.
+    If `folder` is given, only uses in or below that folder count. A line's folder is the argument
+    to `cd`. Paths to the program or to a log file do not count.
     """
     match = _COMMAND.fullmatch(line)
     if match is None:

@@ -1,9 +1,9 @@
 """Decide whether a persona's `deny` rules refuse a tool call.
 
 A rule is a tool's name, optionally with a pattern for the call's input: `Bash(rm:*)`, `Edit(/etc)`,
-`WebFetch(domain:example.com)`. Codex and Gemini CLI accept rules for whole tools only. If a rule
-cannot be compared with a call, it does not match, so that the call counts as one that a person may
-want to permit.
+`WebFetch(domain:example.com)`. Codex and Gemini CLI accept rules for whole tools only. A rule that
+cannot be compared with a call does not match, so the call counts as one that a person may want to
+permit.
 """
 
 import re
@@ -32,26 +32,26 @@ _GEMINI_NAMES = {
 }
 """Names that a rule may use for each Gemini CLI tool."""
 _WRITING = {"Write", "Edit", "MultiEdit", "NotebookEdit"}
-"""Tools that share their path rules, and that Codex treats as one tool."""
+"""Groups of tools that share their path rules, and that Codex treats as one tool."""
 _READING = {"Read", "Grep", "Glob", "LS"}
 _PATHS = ("file_path", "notebook_path", "path")
 _SEPARATORS = re.compile(r"&&|\|\||[;|&\n]")
 _PREFIX = re.compile(
     r"(?:\w+=\S*|timeout(?: -\S+)* \S+|time|nice(?: -n \S+)?|nohup|stdbuf(?: -\S+)+)\s+"
 )
-"""Words that Claude Code ignores before a command's own name."""
+"""Words before a command's name that Claude Code ignores."""
 _GLOB = re.compile(r"\*\*/?|\*|\?|\\?.", re.DOTALL)
 
 
 def is_denied(rules: Iterable[str], call: RefusedCall, folder: str, home: str) -> bool:
     """Return whether one of a persona's `deny` rules refuses this call.
 
-    Relative paths of rules and calls are below `folder`.
+    Relative paths in rules and calls are relative to `folder`.
     """
-    return any(_matches(rule, call, folder, home) for rule in rules)
+    return any(_matches_rule(rule, call, folder, home) for rule in rules)
 
 
-def _matches(rule: str, call: RefusedCall, folder: str, home: str) -> bool:
+def _matches_rule(rule: str, call: RefusedCall, folder: str, home: str) -> bool:
     parts = _RULE.match(rule)
     if parts is None:
         return False
@@ -74,15 +74,17 @@ def _matches(rule: str, call: RefusedCall, folder: str, home: str) -> bool:
 def _matches_command(pattern: str, arguments: Mapping[str, Any]) -> bool:
     """Return whether a pattern matches one of the commands in a line.
 
-    `rm:*` and `rm *` match `rm` with any arguments; elsewhere, `*` stands for any text.
+    `rm:*` and `rm *` match `rm` with any arguments. In other places, `*` matches any text.
     """
     command = arguments.get("command")
     if not isinstance(command, str):
         return False
     stem = pattern[:-2] if pattern.endswith((":*", " *")) else None
     words = [re.escape(part) for part in (pattern if stem is None else stem).split("*")]
-    wanted = re.compile(".*".join(words) + ("" if stem is None else r"(?:\s.*)?"), re.DOTALL)
-    return any(wanted.fullmatch(each) for each in _split_commands(command))
+    command_pattern = re.compile(
+        ".*".join(words) + ("" if stem is None else r"(?:\s.*)?"), re.DOTALL
+    )
+    return any(command_pattern.fullmatch(each) for each in _split_commands(command))
 
 
 def _split_commands(line: str) -> Iterator[str]:
@@ -95,12 +97,16 @@ def _split_commands(line: str) -> Iterator[str]:
 
 
 def _matches_path(pattern: str, arguments: Mapping[str, Any], folder: str, home: str) -> bool:
-    """Return whether a gitignore pattern matches a path of the call.
+    """Return whether a gitignore pattern matches one of the call's paths.
 
-    A pattern that starts with two slashes is absolute; with `~/`, it is below the home folder.
+    A pattern that starts with two slashes is absolute. A pattern that starts with `~/` is relative
+    to the home folder.
     """
-    given = [value for key in _PATHS if isinstance(value := arguments.get(key), str)]
-    paths = [_normalize(value if value.startswith("/") else f"{folder}/{value}") for value in given]
+    raw_paths = [value for key in _PATHS if isinstance(value := arguments.get(key), str)]
+    paths = [
+        _normalize_path(value if value.startswith("/") else f"{folder}/{value}")
+        for value in raw_paths
+    ]
     if pattern.startswith("//"):
         base, rest = "", pattern[2:]
     elif pattern.startswith("~/"):
@@ -109,8 +115,8 @@ def _matches_path(pattern: str, arguments: Mapping[str, Any], folder: str, home:
         base, rest = folder, pattern.removeprefix("./")
         if "/" not in rest.rstrip("/"):
             rest = f"**/{rest}"
-    wanted = re.escape(f"{base}/") + _GLOB.sub(_translate_glob, rest.strip("/")) + "(?:/.*)?"
-    return any(re.fullmatch(wanted, path, re.IGNORECASE | re.DOTALL) for path in paths)
+    path_pattern = re.escape(f"{base}/") + _GLOB.sub(_translate_glob, rest.strip("/")) + "(?:/.*)?"
+    return any(re.fullmatch(path_pattern, path, re.IGNORECASE | re.DOTALL) for path in paths)
 
 
 def _translate_glob(part: re.Match[str]) -> str:
@@ -118,7 +124,7 @@ def _translate_glob(part: re.Match[str]) -> str:
     return expressions.get(part[0]) or re.escape(part[0][-1])
 
 
-def _normalize(path: str) -> str:
+def _normalize_path(path: str) -> str:
     parts: list[str] = []
     for part in path.split("/"):
         if part == "..":
@@ -129,7 +135,7 @@ def _normalize(path: str) -> str:
 
 
 def _matches_value(pattern: str, arguments: Mapping[str, Any]) -> bool:
-    """Return whether a pattern matches the host of a URL, or a whole argument of the call."""
+    """Return whether a pattern matches a URL's host or one of the call's arguments as a whole."""
     values = [value for value in arguments.values() if isinstance(value, str)]
     host = pattern.removeprefix("domain:")
     if host != pattern:

@@ -1,7 +1,7 @@
 """Select the environment variables that an agent gets.
 
 Rekindle's own environment may include keys for other programs, and variables from the session that
-started it. A project lists further variables that it needs in the manifest, under `env:`.
+started it. If a project needs other variables, it lists them in the manifest under `env:`.
 """
 
 import re
@@ -18,7 +18,7 @@ _NAMES = frozenset(
 )
 _PREFIXES = ("LC_", "XDG_")
 _SECRET = re.compile(r"KEY|TOKEN|SECRET|PASS|AUTH|CREDENTIAL|COOKIE|PROXY", re.IGNORECASE)
-"""Pattern for variables that are never written to a file; proxy addresses often have a password."""
+"""Variables that are never written to a file. Proxy addresses often contain a password."""
 _CREDENTIAL = re.compile(
     r"(^|_)(API_?KEY|(ACCESS|SECRET)_KEY|KEY|TOKEN|SECRET|PASS(WORD|WD|PHRASE)?|PAT|PGPASS\w*"
     r"|AUTH|CREDENTIALS?|COOKIE|DSN)($|_)",
@@ -33,7 +33,7 @@ _OF_THE_SHELL = frozenset(
 def select_variables(
     ours: Mapping[str, str], prefixes: Iterable[str], never: Iterable[str]
 ) -> dict[str, str]:
-    """Return the variables to pass to an agent; the harness defines `prefixes` and `never`."""
+    """Return the variables to pass to an agent. The harness defines `prefixes` and `never`."""
     begins = (*_PREFIXES, *prefixes)
     unwanted = frozenset(never)
     return {
@@ -53,7 +53,7 @@ def drop_secret_variables(variables: Mapping[str, str]) -> dict[str, str]:
 
 
 def list_withheld(ours: Mapping[str, str], passed: Collection[str]) -> dict[str, str]:
-    """Return the variables that an agent does not get, except the shell's and Rekindle's own."""
+    """Return the variables withheld from an agent, except the shell's and Rekindle's own."""
     own = ("REKINDLE_", *_PREFIXES)
     expected = _NAMES | _OF_THE_SHELL
     return {
@@ -64,7 +64,7 @@ def list_withheld(ours: Mapping[str, str], passed: Collection[str]) -> dict[str,
 
 
 def select_missed(withheld: Mapping[str, str], mentioned: Collection[str]) -> list[str]:
-    """Return withheld variables that an agent may need, those that the project mentions first."""
+    """Return the withheld variables that an agent may need. Names from the project come first."""
     return sorted(
         (
             name

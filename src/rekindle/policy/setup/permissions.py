@@ -1,6 +1,6 @@
-"""Define what an agent may do: the three levels of `init`, and how to permit a refused call.
+"""Define the three permission levels for `init`, and how to permit a refused call.
 
-Tools have their Claude Code names, which the other harnesses translate.
+Tools are given by their Claude Code names, which other harnesses translate.
 """
 
 import re
@@ -25,7 +25,7 @@ _OWN_NAMES = {
 }
 """Claude Code names for Gemini CLI tools."""
 _PLAIN_COMMAND = re.compile(r"[\w./@:=+-]+(?: [\w./@:=+-]+)*")
-"""A command without quotes and operators, whose first words a rule can name."""
+"""A command without quotes or operators. A rule can use its first words."""
 
 
 _ALREADY_PERMITTED = {
@@ -55,11 +55,11 @@ DEFAULT_LEVEL: PermissionLevel = "run"
 
 
 def make_permissions(level: PermissionLevel, harness: str) -> Permissions:
-    """Return the permissions for a level, for a harness whose tools a persona can permit."""
+    """Return a level's permissions, for a harness whose tools a persona can permit."""
     if harness == "codex":
         # Codex reads files with its shell, and its sandbox decides what the shell may write.
-        return Permissions(deny=["Edit", "Write"]) if level == "read" else _allow(_RUN)
-    return _allow(PERMISSION_LEVELS[level].tools)
+        return Permissions(deny=["Edit", "Write"]) if level == "read" else _allow_tools(_RUN)
+    return _allow_tools(PERMISSION_LEVELS[level].tools)
 
 
 def make_persona_name(level: PermissionLevel, harness: str) -> str:
@@ -70,20 +70,20 @@ def make_persona_name(level: PermissionLevel, harness: str) -> str:
 
 
 def explain_level(level: PermissionLevel, harness: str) -> str:
-    """Return what a level permits with this harness, in one line."""
+    """Describe in one line what a level permits with this harness."""
     if harness == "codex" and level != "read":
         return "edit and run commands, in Codex's sandbox, which can write only to this folder"
     return PERMISSION_LEVELS[level].words
 
 
 def explain_rest(level: PermissionLevel, harness: str) -> str:
-    """Return one sentence about what happens to tools that a level does not permit."""
+    """Describe in one sentence what happens to tools that a level does not permit."""
     if harness == "codex" and level == "read":
         return "Codex still runs its shell, in a read-only sandbox."
     return "Every other tool is refused."
 
 
-def _allow(tools: Iterable[str]) -> Permissions:
+def _allow_tools(tools: Iterable[str]) -> Permissions:
     return Permissions(allowed_tools=list(tools))
 
 
@@ -94,9 +94,9 @@ def may_write(persona: Persona) -> bool:
 
 
 def explain_reach(persona: Persona, name: str, harness: str) -> tuple[str, bool]:
-    """Return a warning if a headless agent cannot write, and whether it has no permissions at all.
+    """Return a warning if a headless agent cannot write, or "" if it can.
 
-    The warning is empty if the agent may write.
+    The second value is whether it has no permissions at all.
     """
     if may_write(persona):
         return "", False
@@ -105,7 +105,7 @@ def explain_reach(persona: Persona, name: str, harness: str) -> tuple[str, bool]
         return f"persona {name} permits only reading", False
     words = (
         f"no persona permits the agent any tool: without a terminal, {harness} refuses to write "
-        "and run"
+        "files and run commands"
     )
     return words, True
 
@@ -113,16 +113,16 @@ def explain_reach(persona: Persona, name: str, harness: str) -> tuple[str, bool]
 def permit_tools(persona: Persona, calls: Iterable[str], harness: str) -> list[str]:
     """Return an `allowed_tools` list that also permits these tools.
 
-    A persona without a list of its own gets the smallest level that has these tools, because a list
-    refuses everything else, and an agent that may write but not read is useless.
+    If the persona has no list, it gets the smallest level that includes these tools. A list refuses
+    everything else, and an agent that may write but not read is useless.
     """
-    wanted = [_OWN_NAMES.get(tool, tool) for tool in calls]
+    needed_tools = [_OWN_NAMES.get(tool, tool) for tool in calls]
     allowed = persona.permissions.allowed_tools if persona.permissions else None
     if allowed is None:
         lists = [make_permissions(level, harness).allowed_tools for level in PERMISSION_LEVELS]
-        fits = [tools for tools in lists if tools and set(wanted) & set(_RUN) <= set(tools)]
+        fits = [tools for tools in lists if tools and set(needed_tools) & set(_RUN) <= set(tools)]
         allowed = fits[0] if fits else list(_RUN)
-    return list(dict.fromkeys([*allowed, *wanted]))
+    return list(dict.fromkeys([*allowed, *needed_tools]))
 
 
 def explain_permit(name: str, persona: Persona, calls: Sequence[str], harness: str) -> str:
@@ -141,7 +141,7 @@ def explain_permit(name: str, persona: Persona, calls: Sequence[str], harness: s
 def render_permission_setting(name: str, tools: Iterable[str], deny: Sequence[str] = ()) -> str:
     """Return the rekindle.yaml setting that gives a persona these tools, on one line.
 
-    The line replaces the persona's own permissions, so it repeats what they deny.
+    The line replaces the persona's permissions, so it repeats their `deny` rules.
     """
     denied = f", deny: {render_tools(deny)}" if deny else ""
     return (
@@ -151,10 +151,10 @@ def render_permission_setting(name: str, tools: Iterable[str], deny: Sequence[st
 
 def render_tools(rules: Iterable[str]) -> str:
     """Return permission rules as a YAML list."""
-    return f"[{', '.join(map(_quote, rules))}]"
+    return f"[{', '.join(map(_quote_rule, rules))}]"
 
 
-def _quote(rule: str) -> str:
+def _quote_rule(rule: str) -> str:
     return rule if rule.isidentifier() else msgspec.json.encode(rule).decode()
 
 
@@ -163,7 +163,7 @@ def find_rule(tool: str, arguments: Mapping[str, Any], allowed: Sequence[str]) -
 
     If the persona already has the tool, the CLI refused the path, because file tools are restricted
     to the agent's folder unless a rule names a path. If it permits only some commands, the rule
-    names the first two words of the refused one, and not the whole shell.
+    names the first two words of the refused command instead of permitting the whole shell.
     """
     path, command = arguments.get("file_path"), arguments.get("command")
     if tool in allowed and isinstance(path, str) and path.startswith("/"):

@@ -16,12 +16,12 @@ _LOCKS = {"pnpm-lock.yaml": "pnpm", "yarn.lock": "yarn", "bun.lock": "bun", "bun
 
 
 def _propose_recipe(program: str, *names: str) -> Callable[[ProjectFiles], list[str]]:
-    def propose(files: ProjectFiles) -> list[str]:
+    def propose_target(files: ProjectFiles) -> list[str]:
         text = "\n".join(files[name] for name in names if name in files)
         targets = {match[1] for match in _RECIPE.finditer(text)}
         return next(([program, name] for name in ("test", "check") if name in targets), [])
 
-    return propose
+    return propose_target
 
 
 def _propose_package(files: ProjectFiles) -> list[str]:
@@ -64,12 +64,12 @@ READ_FILES = (
 
 
 def propose_until(files: ProjectFiles) -> list[str]:
-    """Return the command that runs the project's tests; empty if its files do not show one."""
+    """Return the command that runs the project's tests, or "" if its files do not show one."""
     return next((command for propose in PROPOSALS.values() if (command := propose(files))), [])
 
 
 def render_until_lines(command: str | list[str]) -> tuple[str, ...]:
-    """Return the `until:` lines for an agent's entry, commented out if there is no command."""
+    """Render the `until:` lines for an agent's entry, commented out if there is no command."""
     if not command:
         return (
             "# The run ends when the agent reports DONE. To verify that with a command:",

@@ -1,8 +1,8 @@
-"""Parse the directive of a relay into its open lines, ready for comparison.
+"""Parse a relay's directive into its open lines, ready for comparison.
 
 A directive is compared by its open requests, not by its appearance. Done items, dates, cycle
-numbers, counters and decoration are dropped; anything that identifies a task (TASK-12, v1.2, #7,
-the id of a run) is kept.
+numbers, counters and decoration are dropped; anything that identifies a task (TASK-12, v1.2, #7, a
+run's id) is kept.
 """
 
 import re
@@ -58,7 +58,7 @@ _cached = lru_cache(maxsize=16_384)
 
 class DirectiveLine(msgspec.Struct, frozen=True):
     text: str
-    """Text of the line as written, without list marks."""
+    """The line's original text, without list markers."""
     plain: str
     """Normalized text, for comparison with other lines."""
     is_label: bool
@@ -75,7 +75,7 @@ class Directive(msgspec.Struct, frozen=True):
 
     @property
     def head(self) -> DirectiveLine:
-        """Return the first request of the directive."""
+        """Return the directive's first request."""
         return self.open[0]
 
     @property
@@ -104,7 +104,7 @@ class Directive(msgspec.Struct, frozen=True):
 
 
 def read_directive(relay: Relay) -> Directive | None:
-    """Return the directive of a relay, or None if it has none."""
+    """Return a relay's directive, or None if it has none."""
     directive = relay.next_action
     if directive is None:
         return None
@@ -133,7 +133,7 @@ def read_directive(relay: Relay) -> Directive | None:
         target.append(line)
         if target is still and is_unattended:
             unattended.append(line)
-    if not still:  # no open items are left, so the next cycle reads the done items
+    if not still:  # no open items are left, so use the done items
         still, done = done or aside, []
     if not still:
         return None
@@ -162,7 +162,7 @@ def _read_line(text: str) -> DirectiveLine | None:
     if _TABLE_RULE.match(text):
         return None
     bare = " ".join(_MARK.sub("", text, count=1).split())
-    # Remove dates and cycle numbers as a whole first, then other numbers and decoration.
+    # Remove whole dates and cycle numbers first, then other numbers and decoration.
     plain = _DECORATION.sub(" ", _DATE.sub(" ", _CYCLE.sub(" ", bare)))
     plain = " ".join(_COUNT.sub(" ", plain).casefold().split()).strip(_EDGES)
     if not plain:

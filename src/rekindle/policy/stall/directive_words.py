@@ -1,6 +1,6 @@
-r"""The words by which a directive is judged, in English and Chinese.
+r"""English and Chinese words that show what a directive asks for.
 
-These words are few and general: for waiting, for endless work, and for done work. `directive` and
+There are a few general words for waiting, endless work and done work. `directive` and
 `relay_comparison` decide where a word must appear to count. Latin words are delimited by anything
 that is not a letter, because `\b` sees no boundary between Latin letters and Chinese characters.
 """
@@ -44,7 +44,7 @@ _SECOND = re.compile(
     r"|(?:或者?|然后|\+)\s*(?:继续)?等待?.*|等待[^，。：]{0,20}期间",
     re.IGNORECASE,
 )
-"""Pattern for a wait that is not the first request, or during which the agent works on."""
+"""Pattern for a wait that is not the first request, or during which the agent keeps working."""
 _GOES_ON = re.compile(
     r"""
     ^ (?:(?:option|priority|step|phase) \s* \w* \W+)?
@@ -88,23 +88,23 @@ _cached = lru_cache(maxsize=16_384)
 def is_wait(text: str) -> bool:
     """Return whether a request waits for a person or an event.
 
-    Only the first sentence counts, and only its first request.
+    Only the first request in the first sentence counts.
     """
     return bool(_WAITS.search(_SECOND.sub("", _SENTENCE.split(text, maxsplit=1)[0])))
 
 
 def asks_for_more(text: str) -> bool:
-    """Return whether a request asks for more of the same work, without an end."""
+    """Return whether a request asks for an endless amount of the same work."""
     return bool(_GOES_ON.search(text))
 
 
 def is_endless(heading: str) -> bool:
-    """Return whether all work below this heading is more of the same, without an end."""
+    """Return whether all work below this heading is an endless amount of the same."""
     return asks_for_more(heading) or bool(_ENDLESS.search(heading))
 
 
 def is_status_label(label: str) -> bool:
-    """Return whether the lines below this label describe the current state, not requests."""
+    """Return whether the lines below this label describe the current state instead of requests."""
     return bool(_ASIDE.search(label))
 
 
@@ -119,7 +119,7 @@ def is_ticked(text: str) -> bool:
 
 @_cached
 def says_done(text: str) -> bool:
-    """Return whether a text reports something as done, and not only work that is left."""
+    """Return whether a text reports something as done, not just work that remains."""
     return is_ticked(text) or bool(_DONE.search(text) and not _NOT_DONE.search(text))
 
 

@@ -3,15 +3,13 @@
 The requests in the relays are compared first. The second signal is work outside the relays, as
 counted by `policy.progress.work_progress`. The first rule that holds decides:
 
-1. one relay has no directive: progress if there was work, else unusable;
-2. the current relay waits for a person or an event, and nothing else moved: waiting;
-3. an open item is done or gone, or something else is named first: progress;
-4. both ask for endless work in similar words, and there was no work: treadmill;
-5. they ask for different things: progress;
-6. they ask for the same thing: progress if there was work, else stalled.
-
-If there was work, an unchanged directive is a long task or out of date. Work does not end a wait:
-the person must be notified even if other work was done in the meantime.
+1. one relay has no directive: progress if there was work, otherwise unusable; 2. the current relay
+waits for a person or an event, and nothing else moved: waiting; 3. an open item is done or gone, or
+something else is named first: progress; 4. both ask for endless work in similar words, and there
+was no work: treadmill; 5. they ask for different things: progress; 6. they ask for the same thing:
+progress if there was work, otherwise stalled. If there was work, an unchanged directive means a
+long task, or the directive is out of date. Work does not end a wait: the person must be notified
+even if other work was done in the meantime.
 """
 
 from itertools import islice
@@ -43,7 +41,7 @@ from rekindle.policy.text.likeness import (
 
 
 class StallThresholds(msgspec.Struct, frozen=True, kw_only=True):
-    """Similarities, from 0 to 1, at which two texts count as the same; see the settings."""
+    """Similarities, from 0 to 1, at which two texts count as the same."""
 
     same_line: float = runtime_settings.STALL_SAME_LINE
     same_head: float = runtime_settings.STALL_SAME_HEAD
@@ -54,7 +52,7 @@ class StallThresholds(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RelayReading(msgspec.Struct, frozen=True):
-    """A parsed relay, used for both pairs that it belongs to."""
+    """A parsed relay. It is compared with both of its neighbours."""
 
     relay: Relay | None
     ask: Directive | None
@@ -69,7 +67,7 @@ def compare_relays(
 ) -> StallVerdict:
     """Return the verdict on two consecutive relays.
 
-    `work` describes progress outside the relays; it is empty if there was none.
+    `work` describes progress outside the relays, or is "" if there was none.
     """
     return judge_readings(read_relay(before), read_relay(after), work)
 
@@ -84,7 +82,7 @@ def read_relay(relay: Relay | str) -> RelayReading:
 
 
 def judge_readings(before: RelayReading, after: RelayReading, work: str = "") -> StallVerdict:
-    """Return the verdict of `compare_relays` on two relays that are already parsed."""
+    """Return the same verdict as `compare_relays`, for two relays that are already parsed."""
     problems = [
         f"the {which} relay {reading.problem}"
         for which, reading in (("previous", before), ("current", after))
@@ -93,7 +91,7 @@ def judge_readings(before: RelayReading, after: RelayReading, work: str = "") ->
     if problems or before.ask is None or after.ask is None:
         kind = StallKind.PROGRESS if work else StallKind.UNUSABLE
         return StallVerdict(
-            kind, (*problems, f"but there is work: {work}") if work else tuple(problems)
+            kind, (*problems, f"but there was work: {work}") if work else tuple(problems)
         )
     pair = _Pair(before, before.ask, after, after.ask, work=work, limits=StallThresholds())
     return pair.verdict()
@@ -114,7 +112,7 @@ class _Pair:
     ) -> None:
         self.before, self.after = before, after
         self.was, self.now, self.work, self.limits = was, now, work, limits
-        self.about = _shorten(now.head.text)
+        self.about = _shorten_text(now.head.text)
         self.head = measure_likeness(was.head.plain, now.head.plain)
         self.lead = _measure_carried_share(was.open, now.open)
         self.gone = _select_unmatched(was.open, now.open, limits.same_line)
@@ -131,16 +129,18 @@ class _Pair:
         elif self._is_more_of_the_same():
             kind, reason = self._judge_with_work(StallKind.TREADMILL, "asks for more of the same")
         elif not self._is_same():
-            kind, reason = StallKind.PROGRESS, f"asks for something else: {self.about}"
+            kind, reason = StallKind.PROGRESS, f"asks for different work: {self.about}"
         elif reported := self._find_reported_task():
-            kind, reason = StallKind.PROGRESS, f"asks for the same, but reports: {reported}"
+            kind, reason = StallKind.PROGRESS, f"asks for the same work, but reports: {reported}"
         else:
             how = "word for word" if self.is_equal else f"{self.lead:.0%} alike"
-            kind, reason = self._judge_with_work(StallKind.STALLED, f"asks for the same, {how}")
+            kind, reason = self._judge_with_work(
+                StallKind.STALLED, f"asks for the same work, {how}"
+            )
         return StallVerdict(kind, (reason,), about, self.is_equal)
 
     def _find_wait(self) -> str:
-        """Return the request to wait if it comes first and nothing else moved, else ""."""
+        """Return the request to wait, or "" unless it comes first and nothing else has changed."""
         if directive_words.is_wait(self.now.head.text):
             was_waiting = directive_words.is_wait(self.was.head.text)
             return "" if was_waiting and self._has_moved_beside_wait() else self.about
@@ -151,34 +151,34 @@ class _Pair:
                 and measure_likeness(line.plain, old.plain) >= self.limits.same_wait
                 for old in self.was.open
             ):
-                return _shorten(line.text)
+                return _shorten_text(line.text)
         return ""
 
     def _has_moved_beside_wait(self) -> bool:
-        """Return whether an item is done, or the awaited task or the agent's own part is new."""
+        """Return whether an item was done, or the awaited task or the agent's own part is new."""
         is_new_task = not self.was.tasks.issuperset(directive.find_tasks(self.now.head.text))
         return is_new_task or self._find_ticked() is not None or self._find_own_part() is not None
 
     def _find_own_part(self) -> DirectiveLine | None:
-        """Return the first new request for the agent alone, if it had such requests before."""
+        """Return the first new request for unattended work, if there were such requests before."""
         if not self.was.unattended:
             return None
         return next((line for line in self.new if line in self.now.unattended), None)
 
     def _find_step(self) -> str:
-        """Return the step that was taken although the directives are similar; empty if none was."""
+        """Describe the progress between two similar directives, or return "" if there was none."""
         if done := self._find_ticked():
-            return f"done: {_shorten(done.text)}"
+            return f"done: {_shorten_text(done.text)}"
         if own := self._find_own_part():
-            return f"asks the agent itself for something else: {_shorten(own.text)}"
+            return f"asks the agent for other unattended work: {_shorten_text(own.text)}"
         if names := self._find_other_names():
             return f"names another task: {', '.join(dict.fromkeys(names[:3]))}"
         word = find_swapped_word(self.was.head.plain, self.now.head.plain)
         if word and not (self.was.asks_to_continue and self.now.asks_to_continue):
-            return f"asks the same of something else: {word}"
-        gone = [line for line in self.gone if not directive_words.is_wait(line.text)]
-        if gone and not self.new and len(self.now.open) < len(self.was.open):
-            return f"no longer asked for: {_shorten(gone[0].text)}"
+            return f"asks for the same work on another subject: {word}"
+        dropped_lines = [line for line in self.gone if not directive_words.is_wait(line.text)]
+        if dropped_lines and not self.new and len(self.now.open) < len(self.was.open):
+            return f"no longer requested: {_shorten_text(dropped_lines[0].text)}"
         return ""
 
     def _find_ticked(self) -> DirectiveLine | None:
@@ -192,10 +192,10 @@ class _Pair:
         return None
 
     def _find_other_names(self) -> list[str]:
-        """Return the tasks that are named first now, but were not named first before."""
+        """Return the tasks that are named first now but were not before."""
         was, now = self.was.names, self.now.names
         if not was and self.was.asks_to_continue and self.now.asks_to_continue:
-            return []  # the endless work has only been given a name
+            return []  # the endless work only has a name now
         new = [name for name in now if name not in was]
         return new or (now[:1] if was[:1] != now[:1] and was and now else [])
 
@@ -215,7 +215,7 @@ class _Pair:
     def _judge_with_work(self, kind: StallKind, words: str) -> tuple[StallKind, str]:
         """Return the verdict on an unchanged directive, given the work, and its reason."""
         if self.work:
-            return StallKind.PROGRESS, f"{words}, but there is work: {self.work}"
+            return StallKind.PROGRESS, f"{words}, but there was work: {self.work}"
         return kind, f"{words}: {self.about}"
 
     def _find_reported_task(self) -> str:
@@ -224,11 +224,11 @@ class _Pair:
             return ""
         done_before = {name for name, _ in _find_done_tasks(self.before)}
         done = (line for name, line in _find_done_tasks(self.after) if name not in done_before)
-        return _shorten(next(done, "").lstrip("#>*- "))
+        return _shorten_text(next(done, "").lstrip("#>*- "))
 
 
 def _measure_carried_share(was: tuple[DirectiveLine, ...], now: tuple[DirectiveLine, ...]) -> float:
-    """Return the share of the first requests that the previous directive had, in any order."""
+    """Return the share of the first requests that were in the previous directive, in any order."""
     previous = {line.plain for line in was}
     lead = now[: runtime_settings.STALL_LEAD_LINES]
     return sum(
@@ -242,7 +242,7 @@ def _measure_carried_share(was: tuple[DirectiveLine, ...], now: tuple[DirectiveL
 def _select_unmatched(
     lines: tuple[DirectiveLine, ...], others: tuple[DirectiveLine, ...], same: float
 ) -> list[DirectiveLine]:
-    """Return the lines that the others lack, even in different words."""
+    """Return the lines that do not occur among the others, not even in different words."""
     candidates = _select_unequal(others, lines)
     return [
         line
@@ -254,7 +254,7 @@ def _select_unmatched(
 def _select_unequal(
     lines: tuple[DirectiveLine, ...], others: tuple[DirectiveLine, ...]
 ) -> list[DirectiveLine]:
-    """Return the first lines that the others lack, up to a limit."""
+    """Return the first lines that do not occur among the others, up to a limit."""
     plain_others = {line.plain for line in others}
     unlike = (line for line in lines if line.plain not in plain_others)
     return list(islice(unlike, runtime_settings.STALL_MOST_LINES))
@@ -273,5 +273,5 @@ def _find_done_tasks(reading: RelayReading) -> list[tuple[str, str]]:
     ]
 
 
-def _shorten(text: str) -> str:
+def _shorten_text(text: str) -> str:
     return to_one_line(text, runtime_settings.HEADLINE_CHARACTERS)

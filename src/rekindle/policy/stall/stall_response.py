@@ -1,19 +1,18 @@
 """Decide between two cycles whether the run continues, gets a stall notice, or is paused.
 
 A cycle whose relay reports that the work is done ends the run, unless `until:` fails or the review
-does not agree. In that case the next cycle is told what failed, and gets no stall notice.
+does not agree. In that case, the next cycle gets a notice of the failure instead of a stall notice.
 
-Each cycle without progress climbs one rung of the ladder; a cycle with progress returns to the
-ground.
+Each cycle without progress climbs one rung of a ladder; a cycle with progress goes back to rung 0.
 
 | rung | consequence |
 |---|---|
-| 1 | it is recorded |
-| 2 | the next cycle is told once: STALL DETECTED, the repeated directive, earlier attempts |
+| 1 | the stall is recorded |
+| 2 | the next cycle gets a notice: STALL DETECTED, the repeated directive, earlier attempts |
 | 3 | the run is paused, and a person is notified |
 
-An identical directive without any sign of work starts on the second rung. A wait without any other
-work pauses the run at once, because only a person can end the wait. Cycles are counted from a
+An identical directive without any sign of work starts on rung 2. A wait without any other work
+pauses the run immediately, because only a person can end the wait. Cycles are counted from a
 person's last restart or answer.
 """
 
@@ -87,7 +86,7 @@ def record_review(event: events.ReviewMade) -> LastReview:
 
 
 def remember_cycle_end(cycles: dict[int, CycleEnded], event: CycleEnded) -> None:
-    """Store the end of a cycle; if it is reported twice, keep the first report."""
+    """Store the end of a cycle. If it is reported twice, keep the first report."""
     before = cycles.get(event.cycle)
     if before is None or event.seq < before.seq:
         cycles[event.cycle] = event
@@ -104,19 +103,19 @@ def decide_after_cycle(
     cap: int,
     settings: StallSettings,
 ) -> StartNextCycle | EnterSafeMode | StopRun:
-    """Return what happens after a cycle: another cycle, a pause, or the end of the run.
+    """Return the decision after a cycle: another cycle, a pause, or the end of the run.
 
     `done` is the number of finished cycles in the run, and `cap` the maximum; 0 means no maximum.
     If the agent reports that its work is done and there is an `until:` command, only that command
     decides.
     """
-    end = _end(last)
+    end = _end_run(last)
     if end is not None:
         return end
     is_last = bool(cap) and done >= cap
     pause = _decide_pause(cycles, last, since) if settings.pause else None
     if pause is not None and is_last:
-        # There is no next cycle to wait for in safe mode, so the run stops and reports the reason.
+        # Safe mode would wait for a next cycle that will never start, so the run stops instead.
         return StopRun(pause.why, pause.words)
     if pause is not None:
         return pause
@@ -129,8 +128,8 @@ def decide_after_cycle(
     return StopRun("cycles", f"{some}, and {checked}") if is_last else StartNextCycle()
 
 
-def _end(last: CycleEnded) -> StopRun | None:
-    """Return the end of the run if `until:` or the agent reports it and no review objects."""
+def _end_run(last: CycleEnded) -> StopRun | None:
+    """Return the end of the run if `until:` or the agent reports it, unless a review failed."""
     is_reported = last.until == "passed" or (last.claimed and not last.until)
     if not is_reported or last.review == "failed":
         return None
@@ -138,7 +137,7 @@ def _end(last: CycleEnded) -> StopRun | None:
         return StopRun("claimed", f"the review failed: {last.review_words}")
     if last.until == "passed":
         agrees = ", and the review agrees" if last.review else ""
-        return StopRun("done", f"the command of `until:` passes{agrees}")
+        return StopRun("done", f"the `until:` command passes{agrees}")
     return StopRun("done", "the review agrees") if last.review else StopRun("claimed")
 
 
@@ -189,7 +188,7 @@ def find_rung(cycles: Sequence[CycleEnded]) -> int:
 def render_stall_notice(
     ended: Mapping[int, CycleEnded], since: int, settings: StallSettings
 ) -> str:
-    """Return the stall notice for the next cycle; empty if the run is not stalled."""
+    """Return the stall notice for the next cycle, or "" if the run is not stalled."""
     cycles = _select_cycles_since(ended, since)
     if not settings.tell or not cycles or find_rung(cycles) != NOTICE_RUNG:
         return ""
@@ -203,25 +202,27 @@ def render_stall_notice(
 
 
 def render_until_failure(cycles: Mapping[int, CycleEnded]) -> str:
-    """Return a notice for the next cycle that the `until:` command failed, or "" if it did not."""
+    """Return a notice about the failed `until:` command for the next cycle, or "" if it passed."""
     last = cycles[max(cycles)] if cycles else None
     if last is None or last.until != "failed" or not last.until_words:
         return ""
     claim = "You reported that the work is done. " if last.claimed else ""
-    return f"{claim}The work is done when the command of `until:` passes.\n{last.until_words}"
+    return f"{claim}The work is done when the `until:` command passes.\n{last.until_words}"
 
 
 def render_failed_review(cycles: Mapping[int, CycleEnded]) -> str:
-    """Return a notice for the next cycle that the review failed, or "" if it did not."""
+    """Return a notice about the failed review for the next cycle, or "" if it did not fail."""
     last = cycles[max(cycles)] if cycles else None
     if last is None or last.review != "failed":
         return ""
     claim = "You reported that the work is done." if last.claimed else "`until:` passes."
-    return f"{claim} A review does not agree. What it misses:\n{last.review_words}"
+    return (
+        f"{claim} A review does not agree. Missing, according to the review:\n{last.review_words}"
+    )
 
 
 def render_failed_cycles(cycles: Mapping[int, CycleEnded]) -> str:
-    """Return a list of what the last stuck cycles did; empty if the last cycle made progress."""
+    """List what the last stuck cycles tried; return "" if the last cycle made progress."""
     stuck: list[CycleEnded] = []
     for number in sorted(cycles, reverse=True):
         if not is_cycle_stuck(cycles[number]):
@@ -236,6 +237,6 @@ def _select_cycles_since(cycles: Mapping[int, CycleEnded], since: int) -> list[C
 
 
 def are_cycles_hurried(cycles: Mapping[int, CycleEnded]) -> bool:
-    """Return whether the last cycles were so short that they mostly handed work over."""
+    """Return whether the last cycles were so short that handovers took most of the time."""
     last = [cycles[number].seconds for number in sorted(cycles)[-_SOME:]]
     return len(last) == _SOME and sum(last) / _SOME < SHORT_CYCLE_SECONDS

@@ -33,7 +33,7 @@ class StuckStretch(msgspec.Struct, frozen=True):
 
 
 def judge_pairs(texts: Iterable[str]) -> list[StallVerdict]:
-    """Return the verdict on each pair of consecutive relays; each relay is parsed once."""
+    """Return the verdict on each pair of consecutive relays, parsing each relay once."""
     return [judge_readings(before, after) for before, after in pairwise(map(read_relay, texts))]
 
 

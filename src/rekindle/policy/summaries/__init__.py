@@ -1,1 +1,1 @@
-"""Build requests to a summarizer, and attribute each line of its answer to a source."""
+"""Build summarizer requests, and attribute each line of the answer to a source."""

@@ -1,10 +1,10 @@
-"""Attribute each line of a summarizer's answer as an instruction, a claim, or a quotation.
+"""Classify each line of a summarizer's answer as an instruction, a claim, or a quotation.
 
 Each line is attributed to the least trusted source that it comes from. A line that copies a source
-is a quotation. In a section that tells the next session what to do, a paraphrase of a tool, a file
-or the CLI is a quotation too; `provenance` finds it by its stems and names. So is a line that the
-person, the agent and the notes do not support with their own words, such as a translation. So an
-order that was written in a file never becomes an instruction.
+is a quotation. Sections that tell the next session what to do have stricter rules. There, a
+paraphrase of a tool, a file or the CLI is a quotation too; `provenance` finds it by its stems and
+names. So is a line that the person's, the agent's and the notes' words do not support, such as a
+translation. This way, an order found in a file never becomes an instruction.
 """
 
 import re
@@ -44,7 +44,7 @@ CLAIM_SECTIONS = frozenset(
 DIRECTIVE_SECTIONS = frozenset(
     {CheckpointSection.RESUME_INSTRUCTIONS, RelayField.NEXT_ACTION, BriefLabel.NEXT}
 )
-"""Sections that a session starts from, which must not consist of tool quotations alone."""
+"""Sections that a session starts from. They must not consist only of tool quotations."""
 DEFAULT_INSTRUCTION = "Continue with the task."
 
 
@@ -76,7 +76,7 @@ class SourceTexts:
         """Cache of attributed lines, because sections may repeat each other."""
 
     def attribute_claims(self, items: Iterable[SummaryItem]) -> tuple[SummaryItem, ...]:
-        """Return the claims of a section, with their sources."""
+        """Return a section's claims with their sources."""
         return tuple(
             _replace_text(item, self.attribute_claim(item.text, item.turns)) for item in items
         )
@@ -86,9 +86,9 @@ class SourceTexts:
     ) -> tuple[SummaryItem, ...]:
         """Return a section's instructions with their sources; those from data become quotations.
 
-        A section that a session starts from needs an instruction from the person or the agent, with
-        at least one significant word. If it has none, a quotation of the person's last request
-        comes first.
+        A section that a session starts from needs an instruction from the person or the agent that
+        has at least one significant word. If it has none, a quotation of the person's last request
+        is added first.
         """
         attributed = tuple(
             _replace_text(item, self.attribute_instruction(item.text, item.turns)) for item in items
@@ -106,7 +106,7 @@ class SourceTexts:
     def attribute_instruction(self, text: str, turns: Sequence[int], also: str = "") -> str:
         """Return an instruction with its source, or as a quotation if it comes from data.
 
-        `also` is further text that counts as words of the person or the agent.
+        `also` is additional text that counts as written by the person or the agent.
         """
         shown = self.attribute_copy(text)
         if self._is_source_known(text, shown):
@@ -129,18 +129,19 @@ class SourceTexts:
     def _is_source_known(self, text: str, shown: str) -> bool:
         """Return whether the copied words identify the source of the whole line."""
         whose = summaries.find_quoted_source(shown) if shown != summaries.make_line(text) else ""
-        # The same words can be another name, or part of a sentence that forbids them.
+        # The same words may form a different name, or be part of a sentence that forbids the
+        # action.
         is_whole = whose.startswith(f"{_PERSON},") and not self._trace.has_other_names_or_negations(
             text
         )
         return is_whole or is_data_quotation(shown) or _normalize_words(text) in self._carried
 
     def find_data_source(self, text: str, turns: Sequence[int], also: str = "") -> str:
-        """Return the source of a line that must not be an instruction; empty if it may be one.
+        """Return the source of a line that must not be an instruction, or "" if it may be one.
 
-        The person, the agent or the notes must have said enough of the line, and it must not come
-        from data, whatever it cites, because a citation may be false. `also` is further text that
-        counts as words of the person or the agent.
+        Enough of the line must be in the person's, the agent's or the notes' words, and it must not
+        come from data. Its citations do not matter, because they may be false. `also` is additional
+        text that counts as written by the person or the agent.
         """
         passage = self._trace.find_foreign_source(text, turns, also=also)
         if passage is None:
@@ -156,7 +157,7 @@ class SourceTexts:
         return f"{source if source in _NOT_THEIRS else _SUMMARIZER}, {where}"
 
     def quote_last_request(self) -> str:
-        """Return a quotation of the person's last request; empty if the person made no request."""
+        """Return a quotation of the person's last request, or "" if the person made no request."""
         requests = (turn for turn in reversed(self._turns) if turn.who == "person" and turn.text)
         turn = next((turn for turn in requests if not turn.thread), None)
         if turn is None:
@@ -211,7 +212,7 @@ def _list_turn_texts(turn: Turn) -> Iterator[tuple[str, str, str]]:
     where = f"turn {turn.number}"
     whose = {"person": _PERSON, "agent": "the agent", "cli": "the CLI"}[turn.who]
     yield "a sub-agent" if turn.thread else whose, where, turn.text
-    # The heading of every turn, even a person's, contains words from the CLI's file.
+    # The heading of every turn, even of a person's turn, contains words from the CLI's file.
     yield "the CLI", where, render_heading(turn)
     for call in turn.calls:
         yield "the agent", where, f"{call.tool} {call.about} {call.result}"
@@ -230,7 +231,7 @@ def _find_least_trusted(turn: Turn) -> str:
 def _list_own_texts(
     turns: Iterable[Turn], carried: Sequence[str]
 ) -> Iterator[tuple[str, int, str]]:
-    """Yield the texts of the person, the agent and the notes, each with its turn."""
+    """Yield the texts written by the person, the agent and the notes, each with its turn."""
     for turn in turns:
         if turn.who != "cli" and not turn.thread:
             yield _PERSON if turn.who == "person" else "the agent", turn.number, turn.text
@@ -268,7 +269,7 @@ def _attribute_line(
     for whose, source in sources:
         if not _repeats_source(words, source):
             continue
-        # Only a line that the person said in full is attributed to the person alone.
+        # A line is attributed to the person alone only if the person said all of it.
         in_part = f"{_PERSON}{'' if plain in source else ' in part'}"
         return summaries.make_quotation(whose.replace(_PERSON, in_part, 1), text)
     return summaries.make_line(text)
@@ -279,7 +280,7 @@ def _repeats_source(words: list[str], source: str) -> bool:
     return any(run in source for run in _list_word_runs(" ".join(words)))
 
 
-@lru_cache(maxsize=256)  # each line is compared with every source
+@lru_cache(maxsize=256)  # cached, because each line is compared with every source
 def _list_word_runs(plain: str) -> tuple[str, ...]:
     words = plain.split()
     least = min(QUOTED_WORDS, max(2, (len(words) + 1) // 2), len(words))

@@ -1,6 +1,6 @@
-"""Find the names and numbers in a text, each as a whole, and compare them exactly.
+"""Find whole names and numbers in a text, and compare them exactly.
 
-An order can depend on a single address or number, so part of a name does not identify it.
+An instruction can depend on a single address or number, so part of a name does not identify it.
 """
 
 import re
@@ -27,6 +27,22 @@ _NUMBERED = re.compile(
 )
 """Pattern for a single digit that identifies something, such as `process 1` or `#7`."""
 
+_UNITS = (
+    *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"),
+    *("eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen"),
+    "nineteen",
+)
+_TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
+_SMALL = {word: number for number, word in enumerate(_UNITS)} | {
+    word: number for number, word in zip(range(20, 100, 10), _TENS, strict=True)
+}
+_LARGE = {"thousand": 1_000, "million": 1_000_000}
+_NUMBER_WORD = "|".join((*_SMALL, "hundred", *_LARGE))
+_SPELLED = re.compile(
+    rf"\b(?:{_NUMBER_WORD})\b(?:(?:[\s-]+|\s+and\s+)(?:{_NUMBER_WORD})\b)*", re.IGNORECASE
+)
+"""Pattern for a number in English words, such as `two thousand` or `twenty-five`."""
+
 
 def find_names(text: str) -> frozenset[str]:
     """Return the names and numbers in a text, in lower case.
@@ -45,11 +61,11 @@ class KnownNames:
         listed = tuple(texts)
         self._words = frozenset(
             name for text in listed for _, name in _list_tokens(text) if len(name) > 1
-        ).union(*map(_find_numbered, listed))
+        ).union(*map(_find_numbered, listed), *map(_find_spelled, listed))
         self._paths = tuple(word for word in self._words if "/" in word)
 
     def find_unknown(self, text: str) -> frozenset[str]:
-        """Return the names in a text that are not known as a whole."""
+        """Return the names in a text that are not known in full."""
         return frozenset(name for name in find_names(text) if not self._is_known(name))
 
     def _is_known(self, name: str) -> bool:
@@ -57,7 +73,7 @@ class KnownNames:
             return True
         if not name.isdigit() and any(path.endswith(f"/{name}") for path in self._paths):
             return True
-        # The file of a path may be known by its name alone, but not the page of another host.
+        # A file in a path may be known by its name alone, but a page on another host may not.
         first, _, _ = name.partition("/")
         is_local = ":" not in name and "@" not in name and not re.search(r"\w\.\w", first)
         return is_local and any(
@@ -66,19 +82,36 @@ class KnownNames:
 
 
 def _list_tokens(text: str) -> Iterator[tuple[str, str]]:
-    """Yield each token of a text, and the token in lower case without punctuation around it."""
-    plain = _THOUSANDS.sub("", _normalize(text))
+    """Yield each token in a text with its lowercase form, without surrounding punctuation."""
+    plain = _THOUSANDS.sub("", _normalize_text(text))
     for token in _TOKEN.findall(plain):
         name = _AFTER.sub("", _BEFORE.sub("", token))
         yield token, name.rstrip("/").casefold()
 
 
-def _normalize(text: str) -> str:
+def _normalize_text(text: str) -> str:
     return unicodedata.normalize("NFKC", strip_invisible(text))
 
 
 def _find_numbered(text: str) -> frozenset[str]:
-    return frozenset(_NUMBERED.findall(_normalize(text)))
+    return frozenset(_NUMBERED.findall(_normalize_text(text)))
+
+
+def _find_spelled(text: str) -> frozenset[str]:
+    """Return, as digits, the numbers that a text spells out in English."""
+    return frozenset(str(_add_up(words)) for words in _SPELLED.findall(_normalize_text(text)))
+
+
+def _add_up(words: str) -> int:
+    total = group = 0
+    for word in re.findall("[a-z]+", words.casefold()):
+        if word == "hundred":
+            group = max(group, 1) * 100
+        elif word in _LARGE:
+            total, group = total + max(group, 1) * _LARGE[word], 0
+        else:
+            group += _SMALL.get(word, 0)
+    return total + group
 
 
 def _is_name(token: str, name: str) -> bool:

@@ -1,4 +1,4 @@
-"""Compare whether a text forbids what its sources ask for, or asks for what they forbid."""
+"""Check whether a text forbids something that its sources ask for, or the reverse."""
 
 import re
 import unicodedata
@@ -18,7 +18,9 @@ _PROHIBITION = re.compile(
     r"|(?<!has )(?<!have )(?<!had )(?<!is )(?<!are )(?<!was )(?<!were )\bnever\b"
     r"|\b(?:without|(?:do|must|should)n['’]t|dont|nicht|nie|niemals|kein\w*|ohne)\b|[不别勿]"
 )
-"""Pattern for a negation that forbids; "does not work" and "not set up" only state a fault."""
+"""Pattern for a negation that forbids something. "Does not work" and "not set up" only state a
+fault.
+"""
 _IDIOM = re.compile(
     r"\b(?:do not|don['’]?t|never)\s+(?:forget|hesitate|mind)\b|\bnicht vergessen\b"
     r"|\bno (?:longer|matter|problem)\b|\bnot (?:only|just)\b"
@@ -34,28 +36,30 @@ class Clause(msgspec.Struct, frozen=True):
 
 
 def list_clauses(text: str, find_stems: Callable[[str], frozenset[str]]) -> Iterator[Clause]:
-    """Yield the clauses of a text that have a significant word."""
+    """Yield the clauses in a text that contain a significant word."""
     plain = _IDIOM.sub(" ", unicodedata.normalize("NFKC", text).casefold())
     for part in _CLAUSE.split(plain):
         if stems := find_stems(part):
             yield Clause(stems, bool(_NEGATION.search(part)), bool(_PROHIBITION.search(part)))
 
 
-def find_forbidden_stems(said: Iterable[Clause], known: Iterable[Clause]) -> frozenset[str]:
-    """Return the stems of prohibitions in `said` that no other clause of `known` has."""
-    forbidden = (clause.stems for clause in said if clause.is_prohibition)
-    allowed = (clause.stems for clause in known if not clause.is_prohibition)
+def find_forbidden_stems(
+    own_clauses: Iterable[Clause], all_clauses: Iterable[Clause]
+) -> frozenset[str]:
+    """Return stems that `own_clauses` forbid and that no other clause in `all_clauses` has."""
+    forbidden = (clause.stems for clause in own_clauses if clause.is_prohibition)
+    allowed = (clause.stems for clause in all_clauses if not clause.is_prohibition)
     return frozenset().union(*forbidden).difference(*allowed)
 
 
 def has_other_negations(
-    clauses: Iterable[Clause], known: Iterable[Clause], forbidden: frozenset[str]
+    clauses: Iterable[Clause], source_clauses: Iterable[Clause], forbidden: frozenset[str]
 ) -> bool:
-    """Return whether a clause forbids what its nearest sources do not, or asks for the reverse."""
-    sources = tuple(known)
-    wanted = tuple(clauses)
-    least = min(2, len(frozenset[str]().union(*(clause.stems for clause in wanted))))
-    for clause in wanted:
+    """Return whether a clause forbids what its nearest sources do not, or vice versa."""
+    sources = tuple(source_clauses)
+    text_clauses = tuple(clauses)
+    least = min(2, len(frozenset[str]().union(*(clause.stems for clause in text_clauses))))
+    for clause in text_clauses:
         shared = max((len(clause.stems & source.stems) for source in sources), default=0)
         nearest = [source for source in sources if len(clause.stems & source.stems) == shared]
         if clause.is_prohibition:

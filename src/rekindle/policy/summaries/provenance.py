@@ -1,9 +1,9 @@
 """Find the source of a text, even if the text was reworded.
 
 A paraphrase keeps few consecutive words, but most of the rare words. So the stems of a text, in any
-order, are compared with those of possible sources: sentences of the person, the agent and the
-notes, and windows of a few lines in the output of tools and the CLI. Names and numbers are compared
-as a whole, and negations must agree.
+order, are compared with those of possible sources: sentences from the person, the agent and the
+notes, and windows of a few lines in tool and CLI output. Names and numbers must match as a whole,
+and negations must agree.
 """
 
 import re
@@ -69,7 +69,7 @@ class SourcePassage(msgspec.Struct, frozen=True):
 
 @lru_cache(maxsize=16_384)
 def find_stems(text: str) -> frozenset[str]:
-    """Return the stems of the words in a text, except for the most common words."""
+    """Return the stems of the words in a text, except the most common words."""
     folded = _fold_text(text)
     stems = {_stem_word(word) for word in _WORD.findall(_IDEOGRAPHS.sub(" ", folded))}
     pairs = (run[at : at + 2] for run in _IDEOGRAPHS.findall(folded) for at in range(len(run)))
@@ -87,12 +87,12 @@ def _stem_word(word: str) -> str:
 
 
 class ProvenanceIndex:
-    """The passages of a transcript: those that may give instructions, and those that are data."""
+    """A transcript's passages: those that may give instructions, and those that are data."""
 
     def __init__(
         self, own: Iterable[tuple[str, int, str]], data: Iterable[tuple[str, int, str]]
     ) -> None:
-        """Index texts by author and turn; notes from before the session have turn 0."""
+        """Index texts by author and turn. Notes from before the session have turn 0."""
         self._data = [
             SourcePassage(whose, turn, window)
             for whose, turn, text in data
@@ -102,7 +102,7 @@ class ProvenanceIndex:
         for place, passage in enumerate(self._data):
             for stem in passage.stems:
                 self._places[stem].append(place)
-        kept = [
+        passages = [
             (sentence, SourcePassage(whose, turn, stems))
             for whose, turn, text in own
             for line in text.splitlines()
@@ -110,12 +110,16 @@ class ProvenanceIndex:
             if (stems := find_stems(sentence))
             and not self._repeats_data(SourcePassage(whose, turn, stems), line)
         ]
-        self._own = [passage for _, passage in kept]
-        self._names = KnownNames(text for text, _ in kept)
-        clauses = [(one.whose, list(list_clauses(text, find_stems))) for text, one in kept]
+        self._own = [passage for _, passage in passages]
+        self._names = KnownNames(text for text, _ in passages)
+        clauses = [
+            (passage.whose, list(list_clauses(text, find_stems))) for text, passage in passages
+        ]
         self._clauses = [clause for _, listed in clauses for clause in listed]
-        said = (clause for whose, listed in clauses for clause in listed if whose == "the person")
-        self._forbidden = find_forbidden_stems(said, self._clauses)
+        person_clauses = (
+            clause for whose, listed in clauses for clause in listed if whose == "the person"
+        )
+        self._forbidden = find_forbidden_stems(person_clauses, self._clauses)
 
     def _repeats_data(self, sentence: SourcePassage, line: str) -> bool:
         """Return whether the agent's sentence repeats data that it had read, even reworded.
@@ -124,31 +128,32 @@ class ProvenanceIndex:
         """
         if sentence.whose != "the agent":
             return False
-        wanted = sentence.stems if len(sentence.stems) >= TRACE_STEMS else find_stems(line)
+        stems = sentence.stems if len(sentence.stems) >= TRACE_STEMS else find_stems(line)
         # The agent cannot repeat data that it read later.
-        _, shared = self._find_nearest(wanted, until=sentence.turn)
-        return len(shared) >= _count_stems_needed(wanted)
+        _, shared = self._find_nearest(stems, until=sentence.turn)
+        return len(shared) >= _count_stems_needed(stems)
 
     def find_foreign_source(
         self, text: str, turns: Collection[int], *, also: str = ""
     ) -> "SourcePassage | None":
         """Return the data that a text comes from, or None if the text may be an instruction.
 
-        It may be an instruction if the person, the agent or the notes mention all its names and
+        A text may be an instruction if the person, the agent or the notes mention all its names and
         numbers, if it negates only what they negate, if no window of the data explains the rest,
         and if enough of it is in their words, without a gap of several other words. A text that
-        shares nothing with the data needs the same support, because a translation of the data
-        shares nothing with it either. `also` is further text that counts as their words. If the
-        returned passage has no author, the text comes neither from them nor from known data.
+        shares nothing with the data needs the same support, because it may be a translation of the
+        data. `also` is additional text that counts as their words. If the returned passage has no
+        author, the text comes neither from them nor from known data.
         """
-        wanted = find_stems(text)
-        own = self._collect_own_stems(wanted, turns) | find_stems(also)
-        nearest, shared = self._find_nearest(wanted - own)
-        share = TRACE_SUPPORT * len(wanted)
+        stems = find_stems(text)
+        own = self._collect_own_stems(stems, turns) | find_stems(also)
+        nearest, shared = self._find_nearest(stems - own)
+        share = TRACE_SUPPORT * len(stems)
         is_explained = len(shared) >= TRACE_STEMS or (len(shared) > 1 and len(shared) >= share)
-        # Of two words, one may be the summarizer's own, unless the data has it.
-        least = min(2, len(wanted) if shared else (len(wanted) + 1) // 2)
-        has_support = len(wanted & own) >= max(least, share)
+        # If the text has only two words, one may be the summarizer's own, unless the data contains
+        # it.
+        least = min(2, len(stems) if shared else (len(stems) + 1) // 2)
+        has_support = len(stems & own) >= max(least, share) and not _is_number(stems & own)
         is_supported = has_support and _measure_gap(text, own) < TRACE_GAP
         has_same_sense = not self.has_other_names_or_negations(text, also=also)
         if has_same_sense and not is_explained and is_supported:
@@ -159,7 +164,7 @@ class ProvenanceIndex:
         return nearest if shared else SourcePassage("", 0, frozenset())
 
     def has_other_names_or_negations(self, text: str, *, also: str = "") -> bool:
-        """Return whether a text has a name, number or negation that its own sources do not have."""
+        """Return whether a text has a name, number or negation that is not in its own sources."""
         names = self._names.find_unknown(text)
         if also:
             names &= KnownNames([also]).find_unknown(text)
@@ -169,52 +174,60 @@ class ProvenanceIndex:
         return bool(names) or has_other_negations(clauses, sources, forbidden)
 
     def find_main_source(self, text: str, turns: Collection[int]) -> SourcePassage | None:
-        """Return the data that most of a text comes from, or None."""
-        wanted = find_stems(text)
-        nearest, shared = self._find_nearest(wanted - self._collect_own_stems(wanted, turns))
-        return nearest if len(shared) >= _count_stems_needed(wanted) else None
+        """Return the data that most of a text comes from, or None if there is none."""
+        stems = find_stems(text)
+        nearest, shared = self._find_nearest(stems - self._collect_own_stems(stems, turns))
+        return nearest if len(shared) >= _count_stems_needed(stems) else None
 
-    def _collect_own_stems(self, wanted: frozenset[str], turns: Collection[int]) -> frozenset[str]:
-        """Return the stems of a text that sentences of the person, the agent or the notes support.
+    def _collect_own_stems(
+        self, text_stems: frozenset[str], turns: Collection[int]
+    ) -> frozenset[str]:
+        """Return a text's stems that sentences from the person, the agent or the notes support.
 
-        Sentences of the cited turns count. Sentences of other turns count if the text has enough of
-        their stems, because citations are often off by one.
+        All sentences in the cited turns count. Sentences in other turns count if the text has
+        enough of their stems, because citations are often off by one.
         """
         stems: set[str] = set()
         for sentence in self._own:
-            shared = wanted & sentence.stems
+            shared = text_stems & sentence.stems
             is_near = len(shared) > 1 and len(shared) >= TRACE_SUPPORT * len(sentence.stems)
             if sentence.turn in turns or is_near:
                 stems |= shared
         return frozenset(stems)
 
     def _find_nearest(
-        self, wanted: frozenset[str], until: int = sys.maxsize
+        self, stems: frozenset[str], until: int = sys.maxsize
     ) -> tuple[SourcePassage, frozenset[str]]:
         """Return the window up to turn `until` that shares the most stems, and the shared stems."""
         places = Counter(
             place
-            for stem in wanted
+            for stem in stems
             for place in self._places.get(stem, ())
             if self._data[place].turn <= until
         )
         if not places:
             return SourcePassage("", 0, frozenset()), frozenset()
-        # If several windows match, use the first, because the text was read before it was repeated.
+        # If several windows match, use the first, because the agent read the text before it
+        # repeated it.
         most = max(places.values())
         nearest = self._data[min(place for place, number in places.items() if number == most)]
-        return nearest, nearest.stems & wanted
+        return nearest, nearest.stems & stems
 
 
-def _count_stems_needed(wanted: frozenset[str]) -> float:
-    """Return how many stems a window must share with a text to count as its source."""
-    return max(TRACE_STEMS, TRACE_HEARSAY * min(len(wanted), TRACE_WINDOW_WORDS // 2))
+def _is_number(stems: frozenset[str]) -> bool:
+    """Return whether all stems are numbers. Two texts can share numbers by chance."""
+    return bool(stems) and all(stem.isdigit() for stem in stems)
+
+
+def _count_stems_needed(stems: frozenset[str]) -> float:
+    """Return the number of stems that a window must share with a text to count as its source."""
+    return max(TRACE_STEMS, TRACE_HEARSAY * min(len(stems), TRACE_WINDOW_WORDS // 2))
 
 
 def _measure_gap(text: str, own: frozenset[str]) -> float:
-    """Return the number of words in the longest part of a text that has no stem of `own`.
+    """Return the number of words in the longest part of a text that has no stem in `own`.
 
-    Repeated and common words do not count, and an ideograph is half a word.
+    Repeated and common words do not count, and an ideograph counts as half a word.
     """
     longest = 0.0
     gap: dict[str, float] = {}

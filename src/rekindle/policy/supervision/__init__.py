@@ -1,1 +1,1 @@
-"""Decide the next move of a run: launch, wait, pause or stop."""
+"""Decide a run's next move: launch, wait, pause or stop."""

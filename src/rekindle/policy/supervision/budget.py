@@ -1,8 +1,8 @@
-"""Check the spending of a run against its budget: money, tokens and hours.
+"""Check a run's spending against its budget: money, tokens and hours.
 
-The spending is kept across supervisors and restarts. Money is the amount that the CLI reports; if
-the CLI reports none, it is computed from the tokens with `prices:` or a list price. Tokens are all
-input and output of every turn, cached or not.
+Spending is carried over between supervisors and restarts. Money is the amount that the CLI reports.
+If the CLI reports none, it is computed from the tokens with `prices:` or a list price. Tokens
+include each turn's input and output, cached or not.
 """
 
 from collections.abc import Mapping
@@ -10,10 +10,8 @@ from datetime import datetime
 
 import msgspec
 
-from rekindle.documents.manifest import (
-    Budget,
-    ModelPrice,
-)
+from rekindle.documents.manifest import ModelPrice
+from rekindle.documents.manifest_keys import Budget
 from rekindle.formats.counts import render_count
 from rekindle.policy.settings.runtime_settings import (
     GUESSED_USD_READ,
@@ -27,17 +25,16 @@ _MILLION = 1_000_000
 
 
 class RunSpending(msgspec.Struct, frozen=True):
-    """The spending of a run so far."""
+    """A run's spending so far."""
 
     seq: int = 0
     """Log position of the event that reported the spending."""
     usd: float = 0.0
     tokens: int = 0
     unpriced: int = 0
-    """Number of launches with unknown cost, because they were killed before their CLI reported it.
-    """
+    """Number of launches that were killed before their CLI reported the cost."""
     is_reported: bool = False
-    """Whether the CLI reported the last amount; if not, it was computed from tokens."""
+    """Whether the CLI reported the last amount; False if it was computed from tokens."""
 
 
 class ReachedCap(msgspec.Struct, frozen=True):
@@ -72,13 +69,13 @@ def find_reached_cap(
 def describe_reached_cap(
     spent: RunSpending, cap: Budget | None, *, began: datetime | None, now: datetime
 ) -> str:
-    """Return a description of the cap that the run has reached; empty if it has reached none."""
+    """Describe the cap that the run has reached; return "" if it has reached none."""
     reached = find_reached_cap(spent, cap, began=began, now=now)
     return reached.words if reached else ""
 
 
 def raise_caps(cap: Budget | None, raised: Mapping[str, float]) -> Budget | None:
-    """Return the budget with the caps that the operator raised for this run."""
+    """Return the budget, including the caps that the operator raised for this run."""
     if cap is None or not raised:
         return cap
     caps = {unit: amount for unit, amount in raised.items() if getattr(cap, unit, None)}
@@ -92,7 +89,7 @@ def raise_caps(cap: Budget | None, raised: Mapping[str, float]) -> Budget | None
 
 
 def describe_budget(cap: Budget) -> str:
-    """Return a description of the caps for the operator; empty if there are no caps."""
+    """Describe the caps to the operator; return "" if there are no caps."""
     caps = [
         f"${cap.usd:g}" if cap.usd is not None else "",
         render_count(cap.tokens, "token") if cap.tokens is not None else "",
@@ -103,7 +100,7 @@ def describe_budget(cap: Budget) -> str:
 
 
 def is_worth_recording(before: RunSpending, now: RunSpending, cap: Budget | None) -> bool:
-    """Return whether spending grew enough to log it; a turn is reported in many parts."""
+    """Return whether spending grew enough to log. A turn is reported in many small parts."""
     money = (before.usd, now.usd, cap.usd if cap else None)
     tokens = (before.tokens, now.tokens, cap.tokens if cap else None)
     return any(
@@ -122,7 +119,7 @@ def compute_cost(
 ) -> float | None:
     """Return the cost of a turn in dollars, or None if the model has no price.
 
-    Cached tokens count as input, so the cost is never too low.
+    Cached tokens are priced like other input, so the cost is never too low.
     """
     price = find_price(prices, model)
     if price is None:

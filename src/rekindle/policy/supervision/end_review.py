@@ -1,8 +1,8 @@
-"""Render the prompt to review work that was reported as done, and parse the reviewer's verdict.
+"""Render the prompt for a review of finished work, and parse the reviewer's verdict.
 
-The documented answer is `DONE` alone on the first or the last line, or `NOT DONE` followed by the
-missing items. Free text is interpreted like the Next Action of a relay
-(`policy.relay.claimed_end`). If in doubt, the review counts as disagreeing.
+The documented answer is `DONE` alone on the first or last line, or `NOT DONE` followed by the
+missing items. Free text is interpreted like a relay's Next Action (`policy.relay.claimed_end`). If
+in doubt, the review counts as disagreeing.
 """
 
 import re
@@ -20,11 +20,11 @@ _REFUSED = re.compile(rf"\W*(?:verdict\W+)?not {DONE_DIRECTIVE}\b\W*", re.IGNORE
 _AGREED = re.compile(rf"\W*(?:verdict\W+)?{DONE_DIRECTIVE}\W*", re.IGNORECASE)
 _PROMPT = """\
 # Review
-An agent reports that the task below is done. Verify that, and change nothing: read its files, and
-run its tests if you may.
+An agent reports that the task below is done. Verify this without changing anything: read the files,
+and run the tests if you may.
 
 If all of the task is done, answer with the word {done} alone on the last line. Otherwise write
-NOT {done}, and below it what is missing, one item on each line. The agent reads that next.
+NOT {done}, and list the missing items below it, one on each line. The agent reads this list next.
 
 # The task
 {task}

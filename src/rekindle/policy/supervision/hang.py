@@ -1,10 +1,11 @@
-"""Decide whether a silent process hangs or is busy with a long task.
+"""Decide whether a silent process is hung or busy with a long task.
 
 Stopping every silent process would end a two-hour test run, but a process that is still running may
-be stuck. So the supervisor looks at hooks, stream and transcript, and at the CPU time and the I/O
-of the whole process tree. That a child process exists is not a sign of life: a shell that waits for
-a stuck program has a child as well. The first matching row of `HANG_TABLE` decides. The
-documentation is generated from that table.
+be stuck. So the supervisor checks the hooks, the stream, the transcript, and the whole process
+tree's CPU time and I/O. The existence of a child process is not a sign of life: a shell that waits
+for a stuck program has a child as well.
+
+The first matching row of `HANG_TABLE` decides. The documentation is generated from that table.
 """
 
 from collections.abc import Callable
@@ -19,15 +20,15 @@ from rekindle.policy.settings.runtime_settings import (
 
 HangAction = Literal["fine", "say", "end", "reap"]
 ACTION_MEANINGS: dict[HangAction, str] = {
-    "fine": "it continues",
-    "say": "it continues, and you are notified once",
-    "end": "it is ended, you are notified, and the exit counts as a `hang`",
-    "reap": "it is ended, and the exit counts as `clean`",
+    "fine": "the agent continues",
+    "say": "the agent continues, and Rekindle notifies you once",
+    "end": "Rekindle stops the agent as a `hang` and notifies you",
+    "reap": "Rekindle stops the agent, and the exit counts as `clean`",
 }
 
 
 class ProcessSigns(msgspec.Struct, frozen=True, kw_only=True):
-    """Observations of a running process, to which the table applies."""
+    """Observations of a running process, checked against `HANG_TABLE`."""
 
     silent: float
     """Seconds since the last sign of life: output, a hook's report, or a longer transcript."""
@@ -46,8 +47,8 @@ class ProcessSigns(msgspec.Struct, frozen=True, kw_only=True):
     works: bool = False
     """Whether the agent's own process is using the CPU, or is reading or writing."""
     reports: bool = True
-    """Whether the CLI reports its tool calls; if not, only the activity of its own process shows
-    that it is not stuck.
+    """Whether the CLI reports its tool calls. If not, only its process activity shows that it is
+    working.
     """
 
 
@@ -60,7 +61,7 @@ class HangRow(msgspec.Struct, frozen=True):
 def is_working(signs: ProcessSigns) -> bool:
     """Return whether a process in the tree is working while the agent is silent.
 
-    A CLI that reports its tool calls, but is busy without running one, is stuck in a loop.
+    If a CLI reports its tool calls and is busy without running one, it is stuck in a loop.
     """
     return signs.children_work or (signs.works and not signs.reports)
 
@@ -68,7 +69,7 @@ def is_working(signs: ProcessSigns) -> bool:
 HANG_TABLE: tuple[HangRow, ...] = (
     HangRow(
         "reap",
-        "it has printed its final result, but did not exit",
+        "it has printed its final result but has not exited",
         lambda signs, _: signs.finished and not signs.children and signs.silent >= FINISHED_SECONDS,
     ),
     HangRow(
@@ -101,7 +102,10 @@ HANG_TABLE: tuple[HangRow, ...] = (
 
 
 def is_excused(signs: ProcessSigns) -> bool:
-    """Return whether the silence has a reason; after the reason ends, silence counts from zero."""
+    """Return whether the silence has a reason.
+
+    When the reason ends, silence is counted from zero.
+    """
     return signs.stopped or signs.calling is not None or is_working(signs)
 
 

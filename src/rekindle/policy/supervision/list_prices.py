@@ -1,8 +1,8 @@
-"""List prices of models, for CLIs that report tokens but no cost.
+"""Model list prices, for CLIs that report tokens but no cost.
 
-The resulting cost is an estimate: subscribers pay a different price, and cached tokens count as
-input. `prices:` in rekindle.yaml overrides the list. The figures are from the package genai-prices
-0.2.1 (MIT licence), for short prompts.
+The resulting cost is an estimate: subscribers pay a different price, and cached tokens are counted
+as input. `prices:` in rekindle.yaml overrides the list. The figures are from the package
+genai-prices 0.2.1 (MIT licence), for short prompts.
 """
 
 from collections.abc import Mapping
@@ -61,7 +61,7 @@ gpt-6.1-terra         1      5
 o3                    2      8
 o4-mini               1.1    4.4
 """
-"""Model name prefix, input price and output price, in dollars per million tokens; the longest
+"""Model name prefix, input price and output price, in dollars per million tokens. The longest
 matching prefix counts.
 """
 
@@ -73,7 +73,7 @@ def list_prices() -> dict[str, ModelPrice]:
 
 
 def complete_prices(own: Mapping[str, ModelPrice]) -> Mapping[str, ModelPrice]:
-    """Return the manifest's prices, completed with list prices for other models.
+    """Return the manifest's prices, with list prices for all other models.
 
     A price for `default` applies to every model that the manifest does not name.
     """
@@ -81,7 +81,7 @@ def complete_prices(own: Mapping[str, ModelPrice]) -> Mapping[str, ModelPrice]:
 
 
 def find_price(prices: Mapping[str, ModelPrice], model: str) -> ModelPrice | None:
-    """Return the price for a model's name, its longest matching prefix or `default`, or None.
+    """Return a model's price: for its longest matching prefix, else for `default`, else None.
 
     `gpt-5` is a prefix of `gpt-5-codex`, but not of `gpt-5.5`.
     """

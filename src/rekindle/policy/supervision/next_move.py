@@ -1,10 +1,10 @@
-"""Decide the next move of an agent from its projection, on one host or in a fleet."""
+"""Decide an agent's next move from its projection, on one host or in a fleet."""
 
 from datetime import datetime
 
 import msgspec
 
-from rekindle.documents.manifest import Budget
+from rekindle.documents.manifest_keys import Budget
 from rekindle.policy.progress import idle
 from rekindle.policy.projection import sessions
 from rekindle.policy.projection.projection import Projection
@@ -18,7 +18,7 @@ class AgentLimits(msgspec.Struct, frozen=True):
     runtime: RuntimeSettings = RuntimeSettings()
     budget: Budget | None = None
     threshold: int | None = None
-    """Context-window usage, in percent, at which a fresh session takes over; None for never."""
+    """Percentage of the context window at which a fresh session takes over; None for never."""
     stays: bool = False
     """Whether a person is working with the agent in its terminal."""
     checkpoints: bool = True
@@ -70,7 +70,7 @@ def measure_idle_work(projection: Projection) -> idle.IdleWork:
 
 
 def select_open_launches(projection: Projection) -> list[sessions.LaunchRecord]:
-    """Return the launches of the current cycle."""
+    """Return the current cycle's launches."""
     return list(
         sessions.select_cycle_launches(projection.attempts, projection.current_cycle).values()
     )

@@ -1,6 +1,6 @@
-"""Decide the moves of a run, which lasts from the operator's command to the end of the work.
+"""Decide a run's moves, from the operator's command to the end of the work.
 
-The state of a run is computed from the log. So a new supervisor knows everything that its killed
+A run's state is computed from the log, so a new supervisor knows everything that its killed
 predecessor knew: the pending wait, the spending, and whether the run was in safe mode.
 """
 
@@ -11,7 +11,7 @@ from typing import Final, Literal
 import msgspec
 
 from rekindle.documents import events
-from rekindle.documents.manifest import Budget
+from rekindle.documents.manifest_keys import Budget
 from rekindle.policy.exits import restart, session_choice, stop_reasons
 from rekindle.policy.exits.restart import (
     EnterSafeMode,
@@ -30,9 +30,10 @@ from rekindle.policy.projection.sessions import LaunchRecord
 from rekindle.policy.settings.runtime_settings import RuntimeSettings
 from rekindle.policy.supervision import budget
 from rekindle.policy.supervision.budget import RunSpending
+from rekindle.thresholds.sandbox_limits import REFUSED_HOSTS
 
 SETTINGS_REASON: Final = "settings"
-"""Reason for safe mode after settings changed without the operator's command."""
+"""Reason for safe mode after settings changed without a command from the operator."""
 TAMPERED_REASON: Final = "tampered"
 """Reason for safe mode after a program other than Rekindle changed the log."""
 
@@ -45,7 +46,7 @@ class OperatorCommand(msgspec.Struct, frozen=True, order=True):
 
 
 class LogPosition(msgspec.Struct, frozen=True, order=True):
-    """The log position of the last event of a kind, with its reason."""
+    """Log position of the last event of a kind, and its reason."""
 
     seq: int = 0
     why: str = ""
@@ -59,7 +60,7 @@ class PendingWait(msgspec.Struct, frozen=True):
 
 
 class CycleLimit(msgspec.Struct, frozen=True, order=True):
-    """The maximum number of cycles that the operator set, and the log position of that command."""
+    """Maximum number of cycles set by the operator, and the log position of that command."""
 
     seq: int = 0
     cycles: int | None = None
@@ -72,11 +73,25 @@ class ProgressBounds(msgspec.Struct, frozen=True, order=True):
     lifted: bool = False
 
 
+class ScheduledStart(msgspec.Struct, frozen=True):
+    """Due time of the last run that a schedule started, and the log position of that command."""
+
+    seq: int
+    due: datetime
+
+
 class RefusedCallCount(msgspec.Struct, frozen=True, order=True):
-    """The number of refused tool calls in the run, and the log position of the count."""
+    """Number of refused tool calls in the run, and the log position of the count."""
 
     seq: int = 0
     count: int = 0
+
+
+class RefusedHost(msgspec.Struct, frozen=True, order=True):
+    """A host that the sandbox refused, and the log position of the last refusal."""
+
+    seq: int
+    host: str
 
 
 class RaisedCap(msgspec.Struct, frozen=True, order=True):
@@ -88,7 +103,7 @@ class RaisedCap(msgspec.Struct, frozen=True, order=True):
 
 
 class RunState(msgspec.Struct, frozen=True):
-    command: OperatorCommand | None = msgspec.field(default=None, name="said")
+    command: OperatorCommand | None = None
     """The operator's last command, `running` or `stopped`."""
     began: int = 0
     """Log position of the start of the run."""
@@ -97,24 +112,27 @@ class RunState(msgspec.Struct, frozen=True):
     wanted: int = 0
     """Log position of the operator's last command to run."""
     stopped: int = 0
-    """Log position of the operator's last stop; pauses do not count launches before it."""
+    """Log position of the operator's last stop. Earlier launches do not count towards pauses."""
     ended: LogPosition = LogPosition()
     safe: LogPosition = LogPosition()
     waiting: PendingWait | None = None
     spent: RunSpending = RunSpending()
     first: int = 0
     """Number of the last cycle before the run."""
-    intervened: int = msgspec.field(default=0, name="heeded")
-    """Log position of a person's last restart or answer; the stall ladder counts from there."""
+    intervened: int = 0
+    """Log position of a person's last restart or answer, from which the stall ladder counts."""
     cycles: CycleLimit = CycleLimit()
     bounds: ProgressBounds = ProgressBounds()
     raised: tuple[RaisedCap, ...] = ()
     """The last cap that the operator set for each unit."""
     refused: RefusedCallCount = RefusedCallCount()
+    refused_hosts: tuple[RefusedHost, ...] = ()
+    """Hosts that the sandbox refused most recently, each once."""
+    scheduled: ScheduledStart | None = None
 
     @property
     def desired(self) -> str:
-        """Return `running` or `stopped`; empty if the operator has not given a command."""
+        """Return `running` or `stopped`, or "" if the operator has not given a command."""
         return self.command.desired if self.command else ""
 
     @property
@@ -135,17 +153,21 @@ class RunState(msgspec.Struct, frozen=True):
         is_accepted = self.safe.why == SETTINGS_REASON and self.wanted > self.safe.seq
         return self.safe.seq > max(self.since, self.ended.seq) and not is_accepted
 
-    def waits(self, tried: int) -> PendingWait | None:
-        """Return the wait since the last launch (at log position `tried`), or None."""
+    def waits(self, last_seq: int) -> PendingWait | None:
+        """Return the wait after the last launch, which is at log position `last_seq`, or None."""
         wait = self.waiting
-        return wait if wait is not None and wait.seq > max(self.since, tried) else None
+        return wait if wait is not None and wait.seq > max(self.since, last_seq) else None
 
     def run_spending(self) -> RunSpending:
         return self.spent if self.spent.seq > self.began else RunSpending()
 
     def refused_call_count(self) -> int:
-        """Return how many tool calls of this run were refused."""
+        """Return the number of refused tool calls in this run."""
         return self.refused.count if self.refused.seq > self.began else 0
+
+    def list_refused_hosts(self) -> list[str]:
+        """Return the hosts that the sandbox refused most recently in this run."""
+        return [refused.host for refused in self.refused_hosts if refused.seq > self.began]
 
     def raised_caps(self) -> dict[str, float]:
         """Return the caps that the operator raised for this run, by unit."""
@@ -162,7 +184,7 @@ class CloseCycle(msgspec.Struct, frozen=True):
 
 
 class HandOff(msgspec.Struct, frozen=True):
-    """Write a checkpoint, from which a fresh session continues."""
+    """Write a checkpoint for a fresh session to continue from."""
 
 
 LaunchMove = StartFresh | ResumeSession
@@ -171,7 +193,7 @@ Move = LaunchMove | WaitUntil | EnterSafeMode | StopRun | CloseCycle | HandOff
 
 def decide_next_move(  # noqa: PLR0911 - one for each thing that may decide
     run: RunState,
-    tried: Sequence[LaunchRecord],
+    launches: Sequence[LaunchRecord],
     *,
     now: datetime,
     runtime: RuntimeSettings,
@@ -183,24 +205,24 @@ def decide_next_move(  # noqa: PLR0911 - one for each thing that may decide
     paces_handoffs: bool = True,
     resumes_count: bool = False,
 ) -> Move:
-    """Return the next move, from the operator's command, safe mode, results, budget and exits.
+    """Decide the next move from the operator's command, safe mode, results, budget and exits.
 
     `checkpoint` is the log position of the last committed checkpoint, `threshold` the percentage of
-    the context window at which to hand off, and `fruitless` the work since the last progress. With
-    `paces_handoffs`, a launch after a handoff without progress waits like any other launch. For
+    the context window at which to hand off, and `fruitless` the work since the last progress. If
+    `paces_handoffs` is set, a launch after a handoff without progress waits like any other. For
     `resumes_count`, see `restart.decide_restart`.
     """
     if run.desired == "stopped":
         return StopRun("stopped", "by the operator")
     if run.is_safe:
         return EnterSafeMode(stop_reasons.parse_reason(run.safe.why), run.safe.words)
-    if tried and tried[-1].exit == "clean" and not stays:
-        # The remaining time and budget do not matter, because the cycle only has to be closed.
+    if launches and launches[-1].exit == "clean" and not stays:
+        # Ignore the remaining time and budget, because the cycle only has to be closed.
         return CloseCycle()
     cap = budget.raise_caps(cap, run.raised_caps())
     if words := budget.describe_reached_cap(run.run_spending(), cap, began=run.began_at, now=now):
         return StopRun("budget", words)
-    recent = [launch for launch in tried if launch.seq > run.since]
+    recent = [launch for launch in launches if launch.seq > run.since]
     verdict = restart.decide_restart(
         recent,
         now=now,
@@ -213,7 +235,7 @@ def decide_next_move(  # noqa: PLR0911 - one for each thing that may decide
         return verdict
     if not run.bounds.lifted and (pause := idle.decide_pause(fruitless, runtime.progress)):
         return pause
-    last = tried[-1] if tried else None
+    last = launches[-1] if launches else None
     is_due = (
         last is not None
         and stop_reasons.needs_checkpoint(last.exit)
@@ -228,19 +250,19 @@ def decide_next_move(  # noqa: PLR0911 - one for each thing that may decide
         return (
             window_rule.decide_halt(recent, threshold, stays=stays) if recent else None
         ) or HandOff()
-    return session_choice.choose_session(tried)
+    return session_choice.choose_session(launches)
 
 
 def _find_latest_wait(*waits: WaitUntil | None) -> WaitUntil | None:
     return max((wait for wait in waits if wait), key=lambda wait: wait.until, default=None)
 
 
-def is_new_run(run: RunState, tried: Iterable[LaunchRecord]) -> bool:
+def is_new_run(run: RunState, launches: Iterable[LaunchRecord]) -> bool:
     """Return whether the operator's command starts a new run instead of continuing the last one.
 
-    Restarting a finished run starts a new one, unless the finished run was continued after its end.
+    Restarting a finished run starts a new one, unless the run was continued after it finished.
     """
-    was_continued = any(run.ended.seq < launch.seq < run.restarted for launch in tried)
+    was_continued = any(run.ended.seq < launch.seq < run.restarted for launch in launches)
     restarted = run.restarted > run.ended.seq and not was_continued
     is_ended = run.ended.seq > run.began
     return run.began == 0 or (
@@ -258,18 +280,22 @@ def make_desired_event(
     cycles: int | None = None,
     *,
     unbounded: bool | None = None,
+    due: datetime | None = None,
 ) -> events.DesiredSet:
-    """Return the operator's command, dated after the last one even if the clock was set back."""
+    """Return the operator's command, dated after the last one even if the clock was set back.
+
+    `due` is the due time of a schedule that gives the command on the operator's behalf.
+    """
     before = [run.command.ts] if run.command else []
     ts = open_loops.stamp_after(now, *before)
-    return events.DesiredSet(ts=ts, desired=desired, cycles=cycles, unbounded=unbounded)
+    return events.DesiredSet(ts=ts, desired=desired, cycles=cycles, unbounded=unbounded, due=due)
 
 
 def apply_desired(run: RunState, event: events.DesiredSet) -> RunState:
     command = OperatorCommand(event.ts, event.desired)
-    wanted, stopped = run.wanted, run.stopped
+    wanted_seq, stopped = run.wanted, run.stopped
     if event.desired == "running":
-        wanted = max(wanted, event.seq)
+        wanted_seq = max(wanted_seq, event.seq)
     else:
         stopped = max(stopped, event.seq)
     cap = run.cycles
@@ -278,13 +304,17 @@ def apply_desired(run: RunState, event: events.DesiredSet) -> RunState:
     bounds = run.bounds
     if event.unbounded is not None:
         bounds = max(bounds, ProgressBounds(event.seq, event.unbounded))
+    scheduled = run.scheduled
+    if event.due is not None and (scheduled is None or event.seq >= scheduled.seq):
+        scheduled = ScheduledStart(event.seq, event.due)
     return msgspec.structs.replace(
         run,
         command=max(run.command or command, command),
-        wanted=wanted,
+        wanted=wanted_seq,
         stopped=stopped,
         cycles=cap,
         bounds=bounds,
+        scheduled=scheduled,
     )
 
 
@@ -295,7 +325,7 @@ def apply_answer(run: RunState, event: events.QuestionAnswered) -> RunState:
         return run
     if event.effect == "finish":
         by = f" by {event.by}" if event.by else ""
-        despite = "" if event.choice == "done" else ", although `until:` fails, or its review"
+        despite = "" if event.choice == "done" else ", although `until:` or the review failed"
         end = LogPosition(event.seq, "claimed", f"accepted{by}{despite}")
         return change(run, ended=max(run.ended, end))
     is_stop = event.effect == "stop"
@@ -312,8 +342,8 @@ def apply_answer(run: RunState, event: events.QuestionAnswered) -> RunState:
     return change(run, raised=tuple(last.values()))
 
 
-def apply_event(run: RunState, event: object) -> RunState:  # noqa: C901, PLR0911 - one for each kind
-    """Return the run after one more event; log positions decide, not the order of arrival."""
+def apply_event(run: RunState, event: object) -> RunState:  # noqa: C901, PLR0911, PLR0912 - one for each kind
+    """Return the run after one more event. Log positions decide, not the order of arrival."""
     change = msgspec.structs.replace
     match event:
         case events.RunStarted() if event.seq > run.began:
@@ -329,6 +359,9 @@ def apply_event(run: RunState, event: object) -> RunState:  # noqa: C901, PLR091
             return change(run, safe=max(run.safe, LogPosition(event.seq, event.why, event.words)))
         case events.CallRefused():
             return change(run, refused=max(run.refused, RefusedCallCount(event.seq, event.of_run)))
+        case events.HostRefused():
+            hosts = _add_refused_host(run.refused_hosts, RefusedHost(event.seq, event.host))
+            return change(run, refused_hosts=hosts)
         case events.WaitStarted() if run.waiting is None or event.seq > run.waiting.seq:
             return change(run, waiting=PendingWait(event.seq, event.why, event.until))
         case events.SpendRecorded() if event.seq > run.spent.seq:
@@ -338,19 +371,28 @@ def apply_event(run: RunState, event: object) -> RunState:  # noqa: C901, PLR091
         case events.SummaryMade(run_usd=float(usd), run_tokens=int(tokens)) if (
             event.seq > run.spent.seq
         ):
-            whole = RunSpending(event.seq, usd, tokens, event.unpriced, is_reported=bool(event.usd))
-            return change(run, spent=whole)
+            spending = RunSpending(
+                event.seq, usd, tokens, event.unpriced, is_reported=bool(event.usd)
+            )
+            return change(run, spent=spending)
         case events.ReviewMade() if event.seq > run.spent.seq:
             spent = RunSpending(event.seq, event.run_usd, event.run_tokens, event.unpriced)
             return change(run, spent=spent)
         case events.LaunchEnded() if event.seq > run.spent.seq:
-            whole = RunSpending(
+            spending = RunSpending(
                 event.seq,
                 event.run_usd,
                 event.run_tokens,
                 event.unpriced,
                 is_reported=event.usd is not None,
             )
-            return change(run, spent=whole)
+            return change(run, spent=spending)
         case _:
             return run
+
+
+def _add_refused_host(
+    hosts: Iterable[RefusedHost], refused: RefusedHost
+) -> tuple[RefusedHost, ...]:
+    latest = {entry.host: entry for entry in sorted({*hosts, refused})}
+    return tuple(sorted(latest.values())[-REFUSED_HOSTS:])

@@ -1,7 +1,7 @@
-"""Decide, by the table in the specification, whether the watchdog starts an agent's supervisor.
+"""Decide whether the watchdog starts an agent's supervisor.
 
 The watchdog restarts only supervisors, and only supervisors restart agents. The first matching row
-of `WATCH_TABLE` decides. The page in the documentation is generated from that table.
+of `WATCH_TABLE` decides. The documentation page is generated from that table.
 """
 
 from collections.abc import Callable
@@ -17,22 +17,23 @@ class StartAttempt(msgspec.Struct, frozen=True):
     """A supervisor that the watchdog started but that has not written to the log yet."""
 
     seq: int
-    """Last sequence number in the log at the start; any activity of a supervisor increases it."""
+    """The log's last sequence number at the time of the start. Any supervisor activity increases
+    it.
+    """
     at: datetime
     times: int = 1
     """Number of consecutive attempts."""
-    notified: bool = msgspec.field(default=False, name="told")
-    """Whether a person was notified of the failed attempts."""
+    notified: bool = False
+    """Whether a person was notified about the failed attempts."""
 
 
 class WatchFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """The state of an agent, as the watchdog sees it."""
+    """An agent's state, as the watchdog sees it."""
 
     supervised: bool
-    """Whether a supervisor holds the agent's lock; process names and ids would not prove anything.
-    """
+    """Whether a supervisor holds the agent's lock, which is more reliable than a process id."""
     desired: str = ""
-    """State that the operator last asked for; empty if there was no command."""
+    """State that the operator last asked for; empty if the operator has not given a command."""
     is_over: bool = False
     """Whether the agent's run is over, because the work is done or the budget is spent."""
     marker: str | None = None
@@ -56,11 +57,11 @@ class WatchRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _has_valid_marker(facts: WatchFacts) -> bool:
-    """Return whether `.clean-exit` exists and the operator has not asked to run since."""
+    """Return whether `.clean-exit` exists and the operator has not asked for a run since then."""
     if facts.marker is None:
         return False
     seq = facts.marker.split(maxsplit=1)[:1]
-    # A file that a person created has no number.
+    # A marker file that a person created has no number.
     return not seq or not seq[0].isdecimal() or int(seq[0]) >= facts.wanted
 
 
@@ -97,21 +98,21 @@ WATCH_TABLE: tuple[WatchRow, ...] = (
     ),
     WatchRow(
         starts=False,
-        words="its supervisor was started, but has not come up",
+        words="its supervisor was started, but is not running yet",
         fits=lambda facts: facts.rests > 0,
     ),
     WatchRow(starts=True, words="its supervisor is gone", fits=lambda _: True),
 )
 
 
-def compute_rest(tried: StartAttempt | None, now: datetime, limits: RestartSettings) -> float:
-    """Return the seconds until the next attempt, with the same doubling backoff as for crashes."""
-    if tried is None:
+def compute_rest(attempt: StartAttempt | None, now: datetime, limits: RestartSettings) -> float:
+    """Return the seconds until the next attempt, with the same backoff as after crashes."""
+    if attempt is None:
         return 0.0
-    since = (now - tried.at).total_seconds()
+    since = (now - attempt.at).total_seconds()
     if since < 0:
         return 0.0  # the clock was set back
-    return max(0.0, compute_backoff(limits, tried.times - 1) - since)
+    return max(0.0, compute_backoff(limits, attempt.times - 1) - since)
 
 
 def decide_start(facts: WatchFacts) -> WatchRow:

@@ -1,1 +1,1 @@
-"""Measure texts: their similarity and their number of tokens."""
+"""Measure how similar texts are, and how many tokens they contain."""

@@ -1,4 +1,4 @@
-"""Measure how similar two texts are, independent of word order and script."""
+"""Measure how similar two texts are, regardless of word order and script."""
 
 import re
 from collections import Counter
@@ -22,24 +22,24 @@ _PAIRED = re.compile(r"(?=(..))")
 _cached = lru_cache(maxsize=16_384)
 
 
-def measure_likeness(one: str, other: str) -> float:
+def measure_likeness(text: str, other: str) -> float:
     """Return how similar two plain texts are, from 0 to 1.
 
-    The similarity is the share of common character pairs, which works for every script. If both
+    The similarity is the share of common character pairs. This works for every script. If both
     texts are ASCII and their common words give a higher value, that value is used instead, because
     a directive is often only rephrased.
     """
-    if one == other:
+    if text == other:
         return 1.0
-    alike = _measure_shared(_count_pairs(one), _count_pairs(other))
-    if one.isascii() and other.isascii():
-        return max(alike, _measure_shared(_count_stems(one), _count_stems(other)))
+    alike = _measure_shared(_count_pairs(text), _count_pairs(other))
+    if text.isascii() and other.isascii():
+        return max(alike, _measure_shared(_count_stems(text), _count_stems(other)))
     return alike
 
 
-def find_swapped_word(one: str, other: str) -> str:
-    """Return the new word if exactly one word was replaced, else an empty string."""
-    old, new = one.split(), other.split()
+def find_swapped_word(text: str, other: str) -> str:
+    """Return the new word if exactly one word was replaced, otherwise ""."""
+    old, new = text.split(), other.split()
     if len(old) != len(new) or len(old) < STALL_SWAP_WORDS:
         return ""
     changed = [after for before, after in zip(old, new, strict=True) if before != after]
@@ -48,7 +48,7 @@ def find_swapped_word(one: str, other: str) -> str:
 
 @_cached
 def find_significant_words(plain: str) -> frozenset[str]:
-    """Return the word stems of a text, and the character pairs of its words in other scripts."""
+    """Return a text's word stems and, for words in other scripts, their character pairs."""
     foreign = (_PAIRED.findall(run) for run in _FOREIGN.findall(plain))
     return frozenset(_count_stems(plain)) | frozenset(pair for run in foreign for pair in run)
 

@@ -3,18 +3,18 @@
 Budgets are given in tokens, but an exact count needs a vocabulary of several megabytes that belongs
 to one model, and trimming only needs the approximate size. So each character is mapped to a letter
 for its kind, and runs of equal letters are counted and weighted. The weights were fitted by least
-squares against o200k, on hand-over documents in English and Chinese (for the other scripts on
-translated software messages), then rounded by hand, mostly a little upwards, because an estimate
-that is too low hurts a budget more.
+squares against o200k, on English and Chinese handover documents (for other scripts, on translated
+software messages). They were then rounded by hand, mostly up, because an estimate that is too low
+hurts a budget more.
 
-Runs do not cross line breaks, and empty lines cost nothing, so the estimates of the lines add up to
-the estimate of the whole text, except for rounding.
+Runs do not cross line breaks, and empty lines cost nothing, so the lines' estimates add up to the
+estimate for the whole text, except for rounding.
 """
 
 import re
 
-# Kinds of character, by their first byte in UTF-8: that byte identifies the script well enough, and
-# translating bytes is as fast as copying. A later line overrides an earlier one.
+# Kinds of character, by their first byte in UTF-8. That byte identifies the script well enough, and
+# translating bytes is as fast as copying them. A later line overrides an earlier one.
 _KINDS = (
     (b"a", range(0x61, 0x7B)),  # lowercase letters
     (b"A", range(0x41, 0x5B)),  # uppercase letters
@@ -36,27 +36,26 @@ _KINDS = (
 _OTHER = b"x"  # control characters, rare scripts, private use
 _CONTINUATION = bytes(range(0x80, 0xC0))  # later bytes of a character are dropped
 
-# Cost of runs: tokens per run, and tokens per character in it. Where possible, a pattern starts
+# Cost of runs: tokens per run, and tokens per character in the run. If possible, a pattern starts
 # with a literal letter, so that the search can skip to it.
 _WEIGHTS = (
     # A word, split where lowercase changes to uppercase (camelCase is two words): usually one
     # token, more if the word is long.
     (rb"a[aev]*|e[aev]*|v[aev]*|AA*[aev]*", 0.84, 0.042),
     # Added to the cost of the word: uppercase letters in a row, because few uppercase words are in
-    # the vocabulary; and accents, which suggest a language other than English, whose words are
-    # split into pieces.
+    # the vocabulary, and accents, which suggest a language whose words are split into pieces.
     (rb"AA+", 0.0, 0.1),
     (rb"e", 1.1, 0.0),
     (rb"v", 0.35, 0.0),
     # Digits are grouped by three. The cost is above one, because adjacent letters and punctuation
     # are split as well.
     (rb"00?0?", 1.2, 0.0),
-    # Punctuation: a separator line of any length, or else up to three characters together. The cost
-    # is below one, because punctuation often merges with the next word.
+    # Punctuation: a separator line of any length, or otherwise up to three characters together. The
+    # cost is below one, because punctuation often merges with the next word.
     (rb"----+|-[-!]?[-!]?|![-!]?[-!]?", 0.85, 0.0),
     # A single space is part of the next word; indentation, and a space before a digit, are not.
     (rb"  +| (?=0)", 0.94, 0.0),
-    # The line break of a non-blank line. The cost is below one, because final punctuation merges
+    # The line break after a non-blank line. The cost is below one, because final punctuation merges
     # with it.
     (rb"[^ \n][^\n]*", 0.73, 0.0),
     # Chinese: common words of two or three characters are one token.
@@ -65,7 +64,7 @@ _WEIGHTS = (
     (rb"gg*", 0.7, 0.5),
     (rb"cc*", 0.7, 0.2),
     (rb"ii*", 0.15, 0.42),
-    # Symbols: a separator line in pieces of eight, or else each symbol separately.
+    # Symbols: a separator line in pieces of eight, or otherwise each symbol separately.
     (rb"ssss(?:s?){4}|s", 1.08, 0.0),
     (rb"m", 1.85, 0.0),
     # Anything else is split into bytes.
@@ -86,7 +85,7 @@ _PATTERNS = tuple((re.compile(pattern), run, char) for pattern, run, char in _WE
 
 
 def estimate_tokens(text: str) -> int:
-    """Return the estimated tokens of a text, within 25 % for documents in English or Chinese.
+    """Estimate a text's tokens, to within 25 % for documents in English or Chinese.
 
     A text that is not blank counts as at least one token.
     """
@@ -94,8 +93,9 @@ def estimate_tokens(text: str) -> int:
 
 
 def estimate_unrounded(text: str) -> float:
-    """Return the estimate before rounding, so that the estimates of lines add up."""
-    # A leniently decoded text may contain lone surrogates, which must not make trimming fail.
+    """Return the estimate before rounding. Unrounded estimates of lines add up."""
+    # A text that was decoded leniently may contain lone surrogates, which must not make trimming
+    # fail.
     kinds = text.encode("utf-8", "surrogatepass").translate(_KIND_OF_BYTE, _CONTINUATION)
     tokens = 0.0
     for pattern, per_run, per_char in _PATTERNS:

@@ -1,4 +1,4 @@
-"""Commit documents: the relay, the checkpoint and the brief, each with a copy in the archive."""
+"""Commit documents (relay, checkpoint, brief), each with a copy in the archive."""
 
 import os
 from collections.abc import Sequence
@@ -37,10 +37,10 @@ AnyCommitted = events.RelayCommitted | events.CheckpointCommitted | events.Brief
 
 
 class DocumentWriter(LogWriter):
-    """A writer that also commits documents; a commit is complete once its event is in the log."""
+    """A writer that also commits documents. The commit point is the event in the log."""
 
     def commit_relay(self, relay: Relay, *, by: str, at: str = "") -> CommittedDocument:
-        """Make a relay the current one, trimmed to its limit; archive the trimmed text first."""
+        """Commit a relay, trimmed to its size limit. The trimmed text is archived first."""
         written = relays.render(relay)
         relay = relays.parse(self._redaction.text(written).encode())
         cap = self._settings.runtime.relay.max_relay_tokens
@@ -69,7 +69,7 @@ class DocumentWriter(LogWriter):
     def commit_checkpoint(
         self, document: checkpoint.Checkpoint, *, by: str, session: str = ""
     ) -> CommittedDocument:
-        """Make a checkpoint the current one; with `session`, only that session receives it."""
+        """Commit a checkpoint. If `session` is given, only that session may use it."""
         written = checkpoint.render(document)
         data = self._redaction.text(written).encode()
         headline = checkpoint.parse(data).content(checkpoint.CheckpointSection.RESUME_INSTRUCTIONS)
@@ -80,7 +80,7 @@ class DocumentWriter(LogWriter):
     def commit_brief(
         self, document: brief.Brief, *, by: str, also: Sequence[AnyEvent] = ()
     ) -> None:
-        """Make a brief the current one, and commit the resulting events in `also`."""
+        """Commit a brief together with the events in `also`."""
         written = brief.render(document)
         data = self._redaction.text(written).encode()
         headline = brief.parse(data).content(brief.BriefLabel.NEXT) or ""
@@ -88,11 +88,11 @@ class DocumentWriter(LogWriter):
         self._commit_document(data, event, written, also)
 
     def set_aside(self, document: str, path: Path, reason: str, *, is_plain: bool = True) -> None:
-        """Rename a file to an unused `.rejected` name, and record the rename in the log.
+        """Rename a file to an unused `.rejected` name, and record this in the log.
 
-        The file is redacted in place first. If the process is killed between the two steps, the
-        next writer starts over. Anything that is not a plain file, or is too large to read, is
-        renamed unredacted.
+        The file is first redacted in place. If the process is killed in between, the next writer
+        starts over. Files that are too large, and anything that is not a regular file, are renamed
+        without redaction.
         """
         if is_plain:
             content = durable_files.read_bytes(path)
@@ -111,7 +111,7 @@ class DocumentWriter(LogWriter):
         rejected_files.remove_older(path, to)
 
     def _archive_bytes(self, prefix: str, data: bytes, last: str = "") -> str:
-        """Archive bytes and return the copy's path, or `last` if that copy has the same text."""
+        """Archive data and return the path of the copy, or `last` if it has the same text."""
         if last and _holds_same_text(
             durable_files.read_bytes(self.folder.path / last), data, prefix
         ):
@@ -140,8 +140,8 @@ class DocumentWriter(LogWriter):
     ) -> CommittedDocument:
         """Append the event, then replace the file that readers use.
 
-        The file may have been edited since it was last read. Such an edit is set aside rather than
-        overwritten, unless it equals the text being committed (`written`), redacted or not.
+        If the file was edited in the meantime, the edit is set aside instead of overwritten, unless
+        it equals the text being committed (`written`).
         """
         document = event.document
         path = self.folder.document(document)
@@ -151,8 +151,7 @@ class DocumentWriter(LogWriter):
             is_known = json_codec.hash_bytes(current) in {event.previous, event.sha256}
             if not is_known and not self._is_taken_over(current, written):
                 self.set_aside(document, path, "it was edited while a new version was committed")
-        # A file that is already correct is not replaced, so programs that have it open are not
-        # disturbed.
+        # Leave the file alone if it is already correct, because other programs may have it open.
         if current == data:
             durable_files.make_private(path)
         else:
@@ -165,12 +164,12 @@ class DocumentWriter(LogWriter):
 
 
 def find_archived_digest(data: bytes) -> str:
-    """Return the part of a document's hash that is in its file name in the archive."""
+    """Return the part of a document's hash that is in its archived copy's name."""
     return json_codec.hash_bytes(data)[:12]
 
 
 def _holds_same_text(archived: bytes | None, data: bytes, prefix: str) -> bool:
-    """Return whether a copy holds the same text; a timestamp in the title may differ."""
+    """Return whether the copy has the same text, apart from a timestamp in the title."""
     if archived is None or prefix != "trimmed":
         return archived == data
     return archived.split(b"\n", 2)[2:] == data.split(b"\n", 2)[2:]

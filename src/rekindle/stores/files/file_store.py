@@ -1,4 +1,4 @@
-"""The file store: accepts commands, opens each agent's only writer, and reads agents."""
+"""The file store: accepts commands, opens an agent's writer, and reads agents."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 class FileStore(StoreReader):
-    """The agents of one project, as plain files below its .rekindle folder."""
+    """One project's agents, stored as plain files in its .rekindle folder."""
 
     def __init__(
         self,
@@ -58,11 +58,11 @@ class FileStore(StoreReader):
         register: "EventRegister | None" = None,
         private: PrivateProject | None = None,
     ) -> None:
-        """Open the store of a project.
+        """Open a project's store.
 
-        `private` holds the project's files outside its folder; by default, its location is derived
-        from the project folder's path. A store with a `register` has no private files, because its
-        commands arrive with the lease.
+        `private` holds the project's files outside its folder; by default, they are found by the
+        project's path. A store with a `register` has no private files, because its commands arrive
+        with the lease.
         """
         if private is None and register is None:
             private = private_files.find_private_project(project)
@@ -75,19 +75,18 @@ class FileStore(StoreReader):
         self._recovered: set[str] = set()
 
     def create(self, agent: str) -> None:
-        """Create an agent's folder; leave an existing folder as it is.
+        """Create an agent's folder if it does not exist.
 
-        A log that does not match its seal is also left as it is; commands that need the log are
-        refused later.
+        A log that does not match its seal is left alone. Commands that need the log report the
+        mismatch.
         """
         with suppress(TamperedLogError), self.writer(agent):
             pass
 
     def submit(self, agent: str, *records: Event, take_over: bool = False) -> bool:
-        """Write records durably, then fold them; return False if another writer will fold them.
+        """Write records durably, then fold them. Return False if another writer will fold them.
 
-        Records count as soon as they are in the inbox: readers see them, and the next writer folds
-        them.
+        A record counts as soon as it is in the inbox: readers see it, and the next writer folds it.
         """
         folder = self.folder(agent)
         self._make_folder(folder)
@@ -118,8 +117,8 @@ class FileStore(StoreReader):
     def writer(
         self, agent: str, *, wait: float = LOCK_WAIT_SECONDS, take_over: bool = False
     ) -> Iterator["Writer"]:
-        """Yield the agent's only writer, after repairing everything that a crash left behind."""
-        # Imported here, so that commands that only read, such as `status`, start faster.
+        """Yield the agent's only writer. Leftovers from a crash are cleaned up first."""
+        # Imported here so read-only commands such as `status` start faster.
         from rekindle.stores.files import recovery  # noqa: PLC0415 - see above
         from rekindle.stores.files.writer import Writer  # noqa: PLC0415 - see above
 
@@ -129,39 +128,39 @@ class FileStore(StoreReader):
         with file_locks.hold_lock(folder.lock, wait) as lock:
             if lock is None:
                 raise BusyError(agent, wait)
-            seen = self._read_current(folder)
+            current = self._read_current(folder)
             ownership.refuse_other_host(
                 agent, ownership.read_owner(folder), self._host, take_over=take_over
             )
             aside = ""
-            if seen.condition == "unsealed" and take_over:
-                # By taking over, the operator has assigned the agent and its log to this host.
+            if current.condition == "unsealed" and take_over:
+                # By taking over, the operator accepts this log on this host.
                 from rekindle.stores.log import log_acceptance  # noqa: PLC0415 - see above
 
-                aside = log_acceptance.accept_log(folder, seen, self._clock())
-                seen = self._read_current(folder)
-            if seen.is_tampered:
-                raise TamperedLogError(agent, seen.condition)
-            view.require_whole_log(folder, seen.committed.seq)
+                aside = log_acceptance.accept_log(folder, current, self._clock())
+                current = self._read_current(folder)
+            if current.is_tampered:
+                raise TamperedLogError(agent, current.condition)
+            view.require_whole_log(folder, current.committed.seq)
             owner, previous = ownership.claim_ownership(
-                folder, self._host, seen.committed.gen, take_over=take_over
+                folder, self._host, current.committed.gen, take_over=take_over
             )
             if previous is not None:
-                # {TamperedLogError(agent, 'unsealed').reason}; the agent was taken over
-                seen = self._read_current(folder)
+                # The previous owner may have kept writing until the takeover.
+                current = self._read_current(folder)
             writer = Writer(
                 folder,
                 noted=self._read_stop(folder),
                 lock=lock,
                 owner=owner,
-                view=seen,
+                view=current,
                 settings=self._settings,
                 harnesses=self._harnesses,
                 redaction=self.redaction,
                 clock=self._clock,
                 register=self._register,
             )
-            if seen.committed.seq == 0:
+            if current.committed.seq == 0:
                 writer.append(events.AgentCreated(ts=self._clock(), agent=agent))
             if previous is not None:
                 writer.append(
@@ -179,13 +178,12 @@ class FileStore(StoreReader):
             self._recovered.add(agent)
             writer.project()
             yield writer
-        # This runs after the lock is released, so that a slow git does not make other commands
-        # wait.
-        if self._audit and find_relay_seq(writer.projection) != find_relay_seq(seen.committed):
+        # Run this after the lock is released, because git may be slow.
+        if self._audit and find_relay_seq(writer.projection) != find_relay_seq(current.committed):
             self._audit.follow(folder, writer.projection.seq)
 
     def adopt_edits(self, agent: str) -> None:
-        """Adopt manual edits before a command runs, unless another writer is already doing so."""
+        """Adopt manual edits before a command runs, unless another writer is doing that."""
         if not self.exists(agent) or not (
             self.has_edited_state(agent) or self._has_edited_relay(agent)
         ):
@@ -194,11 +192,11 @@ class FileStore(StoreReader):
             writer.fold()
 
     def accept_log(self, agent: str) -> str:
-        """Seal the log as it is now, and return the defect that it had, or "" if it had none.
+        """Seal the log as it is now. Return what was wrong with it, or "".
 
-        Called only for the operator's explicit command. Lines that are not confirmed by any record
-        outside the workspace are set aside. If no such record exists, only the operator's decisions
-        are set aside.
+        Called only for an explicit command from the operator. Lines that no record outside the
+        workspace confirms are set aside. If there are no such records at all, only the operator's
+        decisions are set aside.
         """
         from rekindle.stores.log import log_acceptance  # noqa: PLC0415 - few commands need it
 
@@ -212,15 +210,16 @@ class FileStore(StoreReader):
                 raise BusyError(agent, LOCK_WAIT_SECONDS)
             owner = ownership.read_owner(folder)
             ownership.refuse_other_host(agent, owner, self._host, take_over=False)
-            seen = self._read_current(folder)
-            if not seen.is_tampered:
+            current = self._read_current(folder)
+            if not current.is_tampered:
                 return ""
-            # If the process is killed after sealing, the next writer records the claimed spending.
+            # If the process is killed after sealing, the next writer restores the spending from
+            # this.
             spending_file.claim(folder, log_acceptance.read_known_spending(folder))
-            aside = log_acceptance.accept_log(folder, seen, self._clock())
+            aside = log_acceptance.accept_log(folder, current, self._clock())
             self._seen.pop(agent, None)
         with self.writer(agent) as writer:
-            defect = TamperedLogError(agent, seen.condition).reason
+            defect = TamperedLogError(agent, current.condition).reason
             reason = f"{defect}; the operator accepted the log"
             writer.append(
                 events.DocumentRejected(ts=self._clock(), document="log", path=aside, reason=reason)
@@ -229,13 +228,13 @@ class FileStore(StoreReader):
         return defect
 
     def keep_question_number(self, agent: str, number: int) -> None:
-        """Record that the operator may have seen a question with this number."""
+        """Record that the operator may already have seen a question with this number."""
         from rekindle.stores.log import question_numbers  # noqa: PLC0415 - as above
 
         question_numbers.keep(self.folder(agent), number)
 
     def catch_up_audit(self, agent: str) -> None:
-        """Bring the audit trail up to date with the log, however far it lags."""
+        """Bring the audit trail up to date with the log."""
         committed = self.read(agent).committed
         if self._audit is None or not find_relay_seq(committed):
             return
@@ -244,10 +243,10 @@ class FileStore(StoreReader):
             before = remaining
             remaining = self._audit.follow(self.folder(agent), committed.seq, is_asked_for=True)
             if before is not None and remaining >= before:
-                return  # git is making no progress
+                return  # git makes no progress
 
     def _restore_spending(self, folder: AgentFolder, writer: "Writer") -> None:
-        """Record spending again if it is missing from the log that the operator accepted."""
+        """Record spending that is missing from an accepted log."""
         if (claimed := spending_file.load_claimed(folder)) is None:
             return
         from rekindle.stores.log import log_acceptance  # noqa: PLC0415 - few commands need it
@@ -257,7 +256,7 @@ class FileStore(StoreReader):
         spending_file.drop_claim(folder)
 
     def _keep_commands(self, folder: AgentFolder, commands: Sequence[Event]) -> None:
-        """Store the operator's commands where no sandboxed agent can write."""
+        """Write the operator's commands where sandboxed agents cannot write."""
         if folder.private is None:
             raise OwnershipError(
                 f"agent {folder.name}: this copy of the agent does not accept commands",

@@ -1,7 +1,7 @@
-"""Inspect an agent's folder: find its problems, each with the command that fixes it.
+"""Find problems in an agent's folder, each with a command that fixes it.
 
-The inspection only reads. `rekindle doctor --fix`, like every other command that writes, fixes
-everything that a writer can repair automatically.
+The check only reads. Problems that a writer can repair are fixed by `rekindle doctor --fix`, and by
+any other command that writes.
 """
 
 import stat
@@ -45,7 +45,7 @@ class FolderProblem(msgspec.Struct, frozen=True):
     what: str
     fix: str
     is_note: bool = False
-    """Whether the problem is only a note, because nothing is broken."""
+    """Whether this is only a note, because nothing is broken."""
 
 
 def inspect_folder(
@@ -57,7 +57,7 @@ def inspect_folder(
                 "nothing is stored yet", "the first command creates the folder", is_note=True
             )
         ]
-    # Check paths first: most path problems prevent the other checks from reading anything.
+    # Check paths first, because a wrong path may prevent the other checks from reading anything.
     if misplaced := list(_check_places(folder)):
         return misplaced
     try:
@@ -69,19 +69,19 @@ def inspect_folder(
 def _find_problems(
     folder: AgentFolder, host: str, harnesses: HookParsers, redaction: Redaction
 ) -> list[FolderProblem]:
-    seen = view.read_view(folder, harnesses, redaction)
+    agent_view = view.read_view(folder, harnesses, redaction)
     return [
         *_check_owner(folder, host),
         *_check_modes(folder),
-        *_check_log(folder, seen, harnesses),
-        *_check_documents(folder, seen),
+        *_check_log(folder, agent_view, harnesses),
+        *_check_documents(folder, agent_view),
         *_check_state(folder),
         *_check_leftovers(folder),
     ]
 
 
 def _check_places(folder: AgentFolder) -> Iterator[FolderProblem]:
-    """Report paths of the wrong kind, such as a link or FIFO in place of a file."""
+    """Report paths of the wrong kind, such as a link where a file should be."""
     for expected, paths in (
         ("folder", (*folder.folders, folder.resolutions)),
         ("file", folder.files),
@@ -120,32 +120,32 @@ def _check_modes(folder: AgentFolder) -> Iterator[FolderProblem]:
         with translate_os_errors(path):
             mode = stat.S_IMODE(path.lstat().st_mode)
         if mode & 0o077:
-            wanted = "700" if path in folder.folders else "600"
+            right_mode = "700" if path in folder.folders else "600"
             yield FolderProblem(
-                f"other users can read {path}", f"chmod {wanted} {quote(str(path))}"
+                f"other users can read {path}", f"chmod {right_mode} {quote(str(path))}"
             )
 
 
 def _check_log(
-    folder: AgentFolder, seen: AgentView, harnesses: HookParsers
+    folder: AgentFolder, agent_view: AgentView, harnesses: HookParsers
 ) -> Iterator[FolderProblem]:
-    if seen.is_tampered:
-        error = TamperedLogError(folder.name, seen.condition)
+    if agent_view.is_tampered:
+        error = TamperedLogError(folder.name, agent_view.condition)
         yield FolderProblem(error.reason, error.hint)
         return
     try:
-        view.require_whole_log(folder, seen.committed.seq)
+        view.require_whole_log(folder, agent_view.committed.seq)
     except DocumentError as error:
         yield FolderProblem(str(error), error.hint)
     bad: list[event_log.BadLine] = []
     losses: list[LostEvents] = []
     position = ChainPosition()
-    # Read from offset 0, because reading from a snapshot would miss damage before its offset.
+    # Start at offset 0 to find damage that the snapshot would hide.
     for batch in event_log.read_batches(folder.log, chain=""):
         bad += batch.bad
         losses += batch.losses
         position = ChainPosition(batch.end, batch.chain)
-    if folder.private and position.end == seen.end and position.chain != seen.chain:
+    if folder.private and position.end == agent_view.end and position.chain != agent_view.chain:
         yield FolderProblem(
             "ops.jsonl was changed before its last snapshot; the current state is not affected",
             "restore it from a backup, or ignore this",
@@ -158,29 +158,31 @@ def _check_log(
             "nothing to do: these lines were never acknowledged, and Rekindle skips them",
             is_note=True,
         )
-    yield from _check_losses(folder, seen, [line for line in bad if line.is_damaged], losses)
-    defects = [_find_defect(record, harnesses) for record in seen.pending]
+    yield from _check_losses(folder, agent_view, [line for line in bad if line.is_damaged], losses)
+    defects = [_find_defect(record, harnesses) for record in agent_view.pending]
     if forged := defects.count("forged"):
         yield FolderProblem(
             f"the workspace's inbox has operator commands, which do not count there: {forged}",
-            "check what the agent did: the agent, or a program that it started, wrote them",
+            "check what the agent did; only it or a program that it started can have written them",
         )
     if "newer" in defects:
         yield FolderProblem(
             "the inbox has a record from a newer version of Rekindle",
             "pip install --upgrade rekindle-agents",
         )
-    elif seen.pending:
-        yield FolderProblem(f"inbox records that are not in the log yet: {len(seen.pending)}", _FIX)
+    elif agent_view.pending:
+        yield FolderProblem(
+            f"inbox records that are not in the log yet: {len(agent_view.pending)}", _FIX
+        )
 
 
 def _check_losses(
     folder: AgentFolder,
-    seen: AgentView,
+    agent_view: AgentView,
     damaged: Sequence[event_log.BadLine],
     losses: Sequence[LostEvents],
 ) -> Iterator[FolderProblem]:
-    """Report damaged lines and gaps in the event numbers of the log."""
+    """Report damaged lines and gaps in the event numbers."""
     numbers = ", ".join(
         f"{loss.after + 1}"
         if loss.before == loss.after + 2
@@ -193,19 +195,19 @@ def _check_losses(
         yield FolderProblem(
             f"damaged lines in ops.jsonl: {len(damaged)}, the first at byte {first.offset}: "
             f"{first.reason}",
-            _explain_loss(folder, seen),
-            is_note=not seen.committed.may_miss_stop,
+            _explain_loss(folder, agent_view),
+            is_note=not agent_view.committed.may_miss_stop,
         )
     if numbers:
         yield FolderProblem(
             f"ops.jsonl has lost events: {to_one_line(numbers)}",
-            _explain_loss(folder, seen),
-            is_note=not seen.committed.may_miss_stop,
+            _explain_loss(folder, agent_view),
+            is_note=not agent_view.committed.may_miss_stop,
         )
 
 
-def _explain_loss(folder: AgentFolder, seen: AgentView) -> str:
-    if not seen.committed.may_miss_stop:
+def _explain_loss(folder: AgentFolder, agent_view: AgentView) -> str:
+    if not agent_view.committed.may_miss_stop:
         return "these events are lost, unless a backup of ops.jsonl has them"
     return (
         "restore ops.jsonl from a backup. A stop may be among the lost events: the watchdog does "
@@ -215,7 +217,7 @@ def _explain_loss(folder: AgentFolder, seen: AgentView) -> str:
 
 
 def _find_defect(record: InboxRecord, harnesses: HookParsers) -> str:
-    """Return "forged", "newer" if an operator's record needs a newer Rekindle, or "" otherwise."""
+    """Return "forged", "newer" if the command needs a newer Rekindle, or ""."""
     try:
         event = record.event(harnesses)
     except ForgedCommandError:
@@ -226,13 +228,13 @@ def _find_defect(record: InboxRecord, harnesses: HookParsers) -> str:
         return ""
     else:
         is_newer = isinstance(event, UnknownEvent)
-    # In the workspace's inbox, a record that needs a newer Rekindle is set aside by the next fold.
+    # A record in the workspace's inbox never waits for a newer Rekindle. The next fold rejects it.
     return "newer" if is_newer and record.is_from_operator else ""
 
 
-def _check_documents(folder: AgentFolder, seen: AgentView) -> Iterator[FolderProblem]:
+def _check_documents(folder: AgentFolder, agent_view: AgentView) -> Iterator[FolderProblem]:
     for name in ("relay", "checkpoint", "brief"):
-        last_commit = seen.committed.documents.get(name)
+        last_commit = agent_view.committed.documents.get(name)
         condition = compare_document(folder, name, last_commit)
         if condition == "edited":
             yield FolderProblem(
@@ -251,14 +253,15 @@ def _check_documents(folder: AgentFolder, seen: AgentView) -> Iterator[FolderPro
 
 
 def compare_document(folder: AgentFolder, name: str, last_commit: CommittedDocument | None) -> str:
-    """Return how a document compares to its last commit: none, clean, behind, missing or edited."""
+    """Compare a document with its last commit: none, clean, behind, missing or edited."""
     data = durable_files.read_bytes(folder.document(name))
     if data is None:
         return "missing" if last_commit else "none"
     if last_commit is None:
         return "edited"
     digest = json_codec.hash_bytes(data)
-    if digest == last_commit.sha256:  # check this first: a relay set twice equals its predecessor
+    # check this first: a relay that was set twice equals the previous one
+    if digest == last_commit.sha256:
         return "clean"
     return "behind" if digest == last_commit.previous else "edited"
 

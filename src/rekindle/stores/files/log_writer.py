@@ -1,4 +1,4 @@
-"""Append to an agent's log: events are numbered, sealed, synced, and refused after a takeover."""
+"""Append to an agent's log: number, seal and sync events, and refuse them after a takeover."""
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -39,7 +39,7 @@ from rekindle.system.files import durable_files, file_locks
 
 
 class LogWriter:
-    """The only writer of an agent's log; it exists while the agent's lock is held."""
+    """The only writer of an agent's log, while it holds the agent's lock."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class LogWriter:
         self._end, self._chain = view.end, view.chain
         self._has_leftover = view.has_leftover
         self._is_alone = True
-        """Whether this writer has read every line of the log; another host may append too."""
+        """Whether this writer has read the whole log. Another host may also append lines."""
         self._snapshot_end = view.snapshot_end
         self._start = view.start
         self._since: list[AnyEvent | events.UnknownEvent] = list(view.tail)
@@ -74,26 +74,26 @@ class LogWriter:
         return self._clock()
 
     def append(self, *new: AnyEvent) -> None:
-        """Redact events and append them to the log; they are durable when this returns."""
+        """Redact events and append them durably to the log."""
         if new:
             self._append_events(*new)
 
     def catch_up(self) -> None:
-        """Append the events that other hosts sent to the register, if the store has a register."""
+        """Append events that other hosts have sent to the register."""
         if self._register is not None:
             self._append_events()
 
     def snapshot(self) -> None:
-        """Append pending resolutions to resolved.jsonl, then save a snapshot of the log."""
+        """Write pending resolutions to resolved.jsonl, then save a snapshot of the log."""
         self._append_resolutions()
         if not self._is_alone:
-            return  # the snapshot would hide lines that this writer has not read
+            return  # a snapshot would hide lines that this writer has not read
         snapshot.save_snapshot(self.folder, self.projection, self._end, self._chain)
         self._snapshot_end = self._end
         self._start, self._since, self._resolving = self.projection, [], ()
 
     def _append_events(self, *new: AnyEvent) -> None:
-        # Another host may have taken over since we claimed the agent: check before each commit.
+        # Check before each write, because another host may have taken over.
         ownership.require_owner(self.folder, self._owner)
         if not self._lock.is_still_at_path():
             raise OwnershipError(
@@ -110,8 +110,7 @@ class LogWriter:
             return
         start, end = self._append_sealed(lines)
         stamped = [events.parse(line) for line in lines]
-        # If another host took over meanwhile, it ignores these lines, so this writer must not count
-        # them.
+        # If another host has taken over since, it ignores these lines, so this writer must too.
         ownership.require_owner(self.folder, self._owner)
         self._is_alone = self._is_alone and start == self._end
         self._end = end
@@ -124,9 +123,9 @@ class LogWriter:
     def _refuse_second_cycle_end(self, cycle: int) -> None:
         """Refuse to end a cycle that has already ended.
 
-        The log's own lines are checked as well, because the projection may lack some of them if an
-        older `owner.json` or snapshot was restored next to a newer log. Lines of an older
-        generation do not count, because the host that wrote them had lost the agent.
+        This also checks the log's lines: after an older `owner.json` or snapshot is restored, the
+        projection may lack some of them. Lines from an older generation do not count, because that
+        host had lost the agent.
         """
         ended = self.projection.cycle_ended
         if self._register is None:
@@ -144,7 +143,7 @@ class LogWriter:
             )
 
     def _append_sealed(self, lines: Sequence[bytes]) -> tuple[int, int]:
-        """Append lines to the log and seal them; an interruption leaves the seal valid."""
+        """Append lines to the log and seal them. If interrupted, the seal stays valid."""
         private = self.folder.private
         if private is None:
             return event_log.append_lines(self.folder.log, lines)
@@ -153,7 +152,7 @@ class LogWriter:
         then = ChainPosition(
             self._end + sum(len(line) for line in ends), seal.extend_chain(self._chain, ends)
         )
-        if self._has_leftover:  # cut off the leftover first: the promise does not cover it
+        if self._has_leftover:  # the seal does not cover leftover bytes
             durable_files.truncate_file(self.folder.log, self._end)
         seal.promise_append(private.seal, base, then)
         self._has_leftover = True  # until the append is done
@@ -166,7 +165,7 @@ class LogWriter:
         return start, end
 
     def _number_lines(self, new: Sequence[AnyEvent]) -> Sequence[bytes]:
-        """Return the events as numbered log lines, after any lines that other hosts have added."""
+        """Number the events after any lines from other hosts, and render them as log lines."""
         if self._register is None:
             first, gen = self.projection.seq + 1, self._owner.gen
             return [
@@ -187,7 +186,7 @@ class LogWriter:
         resolved_file.append_resolutions(self.folder, resolving, self.projection.seq)
 
     def _project_at(self, seq: int) -> Projection:
-        """Return the projection at an event, or the current projection if the event is too old."""
+        """Return the projection as of an event, or the current one if the event is too old."""
         if not self._start.seq <= seq < self.projection.seq:
             return self.projection
         return fold_events(self._start, [event for event in self._since if event.seq <= seq])

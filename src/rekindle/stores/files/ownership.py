@@ -1,8 +1,8 @@
-"""Single-writer ownership: a lock within this host, and a generation number between hosts.
+"""Make sure that only one process writes to an agent.
 
-The kernel releases the lock when the process exits. The owner record names the agent's host. It
-changes only when another host takes over the agent; the generation then increases, so that later
-writes by the previous host are recognised and refused.
+On a single host, a lock ensures this; the kernel releases it when the process exits. Across hosts,
+the owner record names the agent's host. When another host takes over, the generation number
+increases, and later writes by the previous host are refused.
 """
 
 import msgspec
@@ -20,7 +20,7 @@ from rekindle.system.files import durable_files
 
 SCHEMA = 1
 FLEET_PREFIX = "fleet:"
-"""Prefix of an owner's name if the owner is a fleet or one of its hosts."""
+"""Prefix of an owner name that stands for a fleet or one of its hosts."""
 
 
 class AgentOwner(msgspec.Struct, frozen=True):
@@ -49,9 +49,9 @@ def read_owner(folder: AgentFolder) -> AgentOwner | None:
 def claim_ownership(
     folder: AgentFolder, host: str, at_least: int, *, take_over: bool
 ) -> tuple[AgentOwner, AgentOwner | None]:
-    """Become or remain the owner; return the owner record and, after a takeover, the previous one.
+    """Become or stay the owner. Return the owner and, after a takeover, the previous owner.
 
-    `at_least` is the highest generation in the log; the generation must not fall below it if the
+    `at_least` is the highest generation in the log. The generation must not fall below it if the
     owner record was lost.
     """
     current = read_owner(folder)
@@ -59,7 +59,7 @@ def claim_ownership(
         return current, None
     refuse_other_host(folder.name, current, host, take_over=take_over)
     base = max(current.gen if current else 0, at_least)
-    # Within a fleet, leases decide which host has an agent, so renaming a host is not a takeover.
+    # In a fleet, leases decide which host runs an agent, so a new host name is not a takeover.
     is_new_owner = (
         current is not None and current.host != host and not host.startswith(FLEET_PREFIX)
     )
@@ -69,7 +69,7 @@ def claim_ownership(
 
 
 def transfer_ownership(folder: AgentFolder, host: str, at_least: int) -> None:
-    """Make another host the owner, with a new generation; the caller must hold the lock."""
+    """Make another host the owner, with a new generation. The caller holds the lock."""
     current = read_owner(folder)
     owner = AgentOwner(host, max(current.gen if current else 0, at_least) + 1)
     durable_files.replace_file(folder.owner, json_codec.encode_pretty(owner, "owner.json"))
@@ -78,7 +78,7 @@ def transfer_ownership(folder: AgentFolder, host: str, at_least: int) -> None:
 def refuse_other_host(agent: str, owner: AgentOwner | None, host: str, *, take_over: bool) -> None:
     """Raise an error if this host is not the owner.
 
-    A takeover from a fleet is always refused, because the fleet would continue to use the agent.
+    A fleet's agent cannot be taken over, because the fleet would keep using it.
     """
     if owner is None or owner.host == host or host.startswith(FLEET_PREFIX):
         return
@@ -94,7 +94,7 @@ def make_foreign_error(agent: str, owner: str) -> ForeignOwnerError:
 
 
 def require_owner(folder: AgentFolder, owner: AgentOwner) -> None:
-    """Refuse to write for an owner that has been replaced."""
+    """Raise FencedError if another owner has taken over."""
     current = read_owner(folder)
     if current is None or (current.host, current.gen) != (owner.host, owner.gen):
         raise FencedError(folder.name, owner.gen, current.gen if current else 0)

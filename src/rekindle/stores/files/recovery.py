@@ -1,11 +1,10 @@
-"""Recovery: compare the readers' files with the log and fix the differences.
+"""Compare the files that readers use with the log, and fix any differences.
 
-Files are compared by hash. A file that equals the last commit is clean. A file that equals the
-commit before the last one shows a crash between commit and replace: recovery rolls it forward. Any
-other file was edited. Usable text is adopted with a new event; unusable text is set aside as
-`*.rejected`, the last commit is restored, and an event records this. No edit is discarded. Text
-with a newer schema is also set aside: a newer Rekindle would have committed it to the log, so an
-agent may have forged it.
+Files are compared by hash. If a file equals the last commit, it is clean. If it equals the previous
+commit, a crash occurred between the two steps, so the file is replaced now. Otherwise, the file was
+edited. A valid edit is adopted with a new event. An invalid edit is set aside as `*.rejected`, the
+last commit is restored, and an event records this. No edit is lost. A file with a newer schema is
+also set aside: a newer Rekindle would have committed it to the log, so an agent may have forged it.
 """
 
 from collections.abc import Callable
@@ -23,13 +22,13 @@ from rekindle.system.files import durable_files
 
 BY_HAND = "person"
 BY_AGENT = "agent-edit"
-"""Author to record for an edit that one of the agent's processes may have made."""
+"""Author of an edit that one of the agent's processes may have made."""
 
 
 def recover_files(writer: Writer, *, is_first: bool = True) -> None:
-    """Clean up after a killed writer, and adopt edits made by hand.
+    """Clean up after a killed writer, and adopt manual edits.
 
-    The archive grows without bound, so only the first writer in a process sweeps it.
+    Only the first writer in a process cleans the archive, because the archive keeps growing.
     """
     grown = (writer.folder.archive,) if is_first else ()
     private = (writer.folder.private.path,) if writer.folder.private else ()
@@ -53,33 +52,33 @@ def _recover_document(writer: Writer, name: str, adopt: Callable[[bytes, str], o
         data = None
     if data is None:
         if committed:
-            _restore(writer, name)
+            _restore_document(writer, name)
         return
     digest = json_codec.hash_bytes(data)
     if committed and digest == committed.sha256:
         return
     if committed and digest == committed.previous:
-        _restore(writer, name)
+        _restore_document(writer, name)
         return
     try:
         adopt(data, author_of_edit(writer.projection))
     except (DocumentError, CheckFailedError) as unusable:
         writer.set_aside(name, path, str(unusable))
         if committed:
-            _restore(writer, name)
+            _restore_document(writer, name)
 
 
 def author_of_edit(projection: Projection) -> str:
-    """Return the author to record for an edit of a file in the workspace.
+    """Return the author to record for an edit to a workspace file.
 
-    The author is a person only before the agent's first launch and session, because a process of
-    the agent may outlive both if a `keep:` pattern permits it.
+    Only edits before the agent's first launch or session are attributed to a person. After that,
+    one of the agent's background processes may have made them.
     """
     return BY_AGENT if projection.attempts or projection.lives else BY_HAND
 
 
-def _restore(writer: Writer, name: str) -> None:
-    """Restore the last commit's bytes from the archive, unless the archived copy does not match."""
+def _restore_document(writer: Writer, name: str) -> None:
+    """Restore the last commit from the archive, if the archived copy is intact."""
     committed = writer.projection.documents[name]
     data = durable_files.read_bytes(writer.folder.path / committed.path)
     if data is not None and json_codec.hash_bytes(data) == committed.sha256:

@@ -1,4 +1,4 @@
-"""A copy of an agent's folder whose log is stored elsewhere; the next host resumes from it."""
+"""Receive an agent from another host, so that this host can continue its work."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -25,26 +25,25 @@ from rekindle.system.files import durable_files, file_locks
 def receive_agent(
     folder: AgentFolder, projection: Projection, documents: Mapping[str, bytes], now: datetime
 ) -> None:
-    """Replace the folder's content with the received projection, and continue the log from it.
+    """Replace the folder's content with a received agent.
 
-    The folder holds an earlier copy. Its log is moved to the archive. Its edits are dropped,
-    because the host on which they were made was notified that it had lost the agent. If the process
-    is killed midway, the copy matches no known state and is received again.
+    The earlier copy's log is moved to the archive. Its edits are dropped, because this host was
+    told that it had lost the agent. If the process is killed halfway, the copy matches no known
+    state and is received again.
     """
     folder.make()
     with file_locks.hold_lock(folder.lock, STOP_SECONDS) as lock:
         if lock is None:
             raise BusyError(folder.name, STOP_SECONDS)
         previous = _read_known(folder)
-        # The snapshot and state.json are removed first, so that a partial copy is not mistaken for
-        # a complete one.
+        # Remove these first, so that a partial copy does not look complete.
         for path in (folder.snapshot, folder.state):
             durable_files.remove_file(path)
         if durable_files.path_exists(folder.log):
             moved = folder.archive / f"ops-before-{projection.seq:08d}-{projection.gen}.jsonl"
             durable_files.rename_durably(folder.log, moved)
         for name, data in documents.items():
-            # Only the file name is used: the sender must not choose other paths on this host.
+            # Use only the file name: the sender must not choose paths on this host.
             durable_files.replace_file(folder.archive / Path(name).name, data)
         for name in ("relay", "checkpoint", "brief"):
             _place_document(folder, name, projection, documents)
@@ -69,9 +68,9 @@ def _place_draft(
     documents: Mapping[str, bytes],
     previous: Projection,
 ) -> None:
-    """Write the draft for the next cycle, as received from the host that worked on this cycle.
+    """Write the open cycle's draft, as received from the previous host.
 
-    A local draft is left in place only if it belongs to the same cycle.
+    A local draft is kept only if it belongs to the same cycle.
     """
     received = (
         documents.get(agent_registry.make_draft_name(projection.cycle))
@@ -90,7 +89,7 @@ def _place_draft(
 def _place_document(
     folder: AgentFolder, name: str, projection: Projection, documents: Mapping[str, bytes]
 ) -> None:
-    """Write the readers' file of the current document, or remove it if there is none."""
+    """Write the file that readers use for a document, or remove it if there is none."""
     last_commit = projection.documents.get(name)
     data = documents.get(last_commit.path) if last_commit else None
     if last_commit is not None and data and json_codec.hash_bytes(data) == last_commit.sha256:

@@ -1,9 +1,9 @@
-"""resolved.jsonl: every resolution, one per line, for tools that do not read the log.
+"""Write resolved.jsonl: one line for each resolved loop, for tools that do not read the log.
 
-The file is derived from the log. Each line has its event's number, so that after a crash a writer
-can tell which events are in the file. Writing a brief rotates the file: it is renamed after the
-last event that it covers. Lines from other tools have no number; they are reported when the file is
-rotated.
+The file is derived from the log. Each line has its event's number, so a writer can tell after a
+crash which events the file already contains. Each brief rotates the file: the old file is named
+after the number of the last event. Lines from other tools have no number and are read when the file
+is rotated.
 """
 
 import os
@@ -31,10 +31,10 @@ _PUT_AWAY = re.compile(r"(\d{8,18})(?:-(\d{1,9}))?\.jsonl\Z")
 
 
 def append_resolutions(folder: AgentFolder, resolving: list[AnyEvent], newest: int) -> None:
-    """Append the resolutions of these events, except those already in the file."""
+    """Append the resolutions in these events, unless the file already has them."""
     if not resolving:
         return
-    # Rekindle did not write a line whose number is higher than the log's last event number.
+    # A line whose number is higher than the last event's was not written by Rekindle.
     data = durable_files.read_bytes(folder.resolved) or b""
     written = [*map(_read_seq, data.splitlines()), *(number for number, _ in _list_rotated(folder))]
     done = max((number for number in written if number <= newest), default=0)
@@ -59,22 +59,22 @@ def append_resolutions(folder: AgentFolder, resolving: list[AnyEvent], newest: i
 
 
 def rotate_resolved(folder: AgentFolder, seq: int) -> None:
-    """Rename the file after the last event that it covers; leave an empty file in place."""
+    """Rename the file after the last event's number, unless it is empty."""
     if not durable_files.read_bytes(folder.resolved, 1):
         return
     durable_files.refuse_link(folder.resolutions)
     durable_files.make_folder(folder.resolutions)
-    # If a brief was written but its event was not, a file with this number already exists.
+    # If an earlier brief failed after this step, a file with this number already exists.
     part = sum(number == seq for number, _ in _list_rotated(folder)) + 1
     to = _rotated_path(folder, seq, part)
     durable_files.rename_durably(folder.resolved, to)
 
 
 def read_foreign_lines(folder: AgentFolder, since: int) -> tuple[list[ResolvedLine], bool]:
-    """Return the resolutions that other tools wrote into files rotated since an event.
+    """Return the resolutions that other tools wrote to files rotated since an event.
 
-    The last file before the event is read again, because a tool that had it open may have written
-    to it since. The second result is whether any file after the event has such lines.
+    The last file before the event is read again, because a tool may have had it open. The second
+    value is whether any newer file has such lines.
     """
     files = _list_rotated(folder)
     reread = _read_rotated(folder, [file for file in files if file[0] <= since][-1:])
@@ -108,7 +108,7 @@ def _rotated_path(folder: AgentFolder, number: int, part: int) -> Path:
 
 
 def _list_rotated(folder: AgentFolder) -> list[tuple[int, int]]:
-    """Return the event number and part of each rotated file, in ascending order."""
+    """Return the event number and part of each rotated file, in order."""
     with translate_os_errors(folder.resolutions):
         try:
             names = [entry.name for entry in os.scandir(folder.resolutions)]
@@ -119,7 +119,7 @@ def _list_rotated(folder: AgentFolder) -> list[tuple[int, int]]:
 
 
 def _read_seq(line: bytes) -> int:
-    """Return the event number of a line; 0 if another tool wrote it."""
+    """Return the event number of a line, or 0 if another tool wrote it."""
     try:
         seq = json_codec.decode_object(line, "resolved.jsonl", schema=SCHEMA).get("seq")
     except DocumentError:

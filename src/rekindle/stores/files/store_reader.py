@@ -1,4 +1,4 @@
-"""Read access to a project's agents: views, logs and documents, without waiting for a writer."""
+"""Read a project's agents (views, logs and documents) without waiting for a writer."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -38,7 +38,7 @@ from rekindle.system.files import durable_files, file_locks
 
 
 class AuditStore(Protocol):
-    """A second copy of committed relays, for independent checks."""
+    """A second copy of committed relays."""
 
     def follow(self, folder: AgentFolder, confirmed: int, *, is_asked_for: bool = False) -> int: ...
 
@@ -50,7 +50,7 @@ class AuditStore(Protocol):
 
 
 class StoreReader(SupervisedFolders):
-    """Read access to the agents of one project."""
+    """Reads a project's agents."""
 
     def __init__(
         self,
@@ -68,50 +68,50 @@ class StoreReader(SupervisedFolders):
         self._harnesses = {} if harnesses is None else harnesses
         self._audit = audit
         self._seen: dict[str, AgentView] = {}
-        """The last view of each agent, reused because a supervisor reads many times a minute."""
+        """Last view of each agent, cached because a supervisor reads many times a minute."""
 
     def read(self, agent: str) -> AgentView:
-        """Return the agent's current view, including records not folded yet; never wait."""
+        """Return the current view of an agent, including inbox records, without waiting."""
         return self._read_current(self.folder(agent))
 
     def has_history(self, agent: str) -> bool:
-        """Return whether the agent has any event here other than its creation."""
+        """Return whether the agent has any events besides its creation."""
         if not durable_files.path_exists(self.folder(agent).log):
             return False
-        seen = self.read(agent)
-        return seen.committed.seq > 1 or bool(seen.pending)
+        current = self.read(agent)
+        return current.committed.seq > 1 or bool(current.pending)
 
     def last_question(self, agent: str) -> int:
-        """Return the number of the agent's last question, independent of the log; 0 if unknown."""
+        """Return the number of the agent's last question stored outside the log; 0 if unknown."""
         from rekindle.stores.log import question_numbers  # noqa: PLC0415 - only questions need it
 
         return question_numbers.load(self.folder(agent))
 
     def events_since(self, agent: str, offset: int) -> event_log.LogTail:
-        """Return the events from an offset in the log onwards, for commands that follow the log."""
+        """Return the events starting at an offset, for commands that follow the log."""
         return event_log.read_log(self.folder(agent).log, offset)
 
     def entries_since(self, agent: str, offset: int) -> Iterator[event_log.LogEntry]:
-        """Return the log's raw entries from an offset onwards."""
+        """Return the raw log entries starting at an offset."""
         return event_log.read_entries(self.folder(agent).log, offset)
 
     def newest_entries(self, agent: str) -> Iterator[event_log.LogEntry]:
-        """Yield the log's raw entries, newest first; read only as much as the caller uses."""
+        """Yield the raw log entries, newest first, reading only as much as the caller needs."""
         return event_log.read_backwards(self.folder(agent).log)
 
     def newest_events(self, agent: str) -> Iterator[AnyEvent | UnknownEvent]:
         return (entry.event for entry in self.newest_entries(agent))
 
     def document(self, agent: str, name: str) -> bytes | None:
-        """Return a document as readers should see it: edits count, outdated files do not.
+        """Return a document as readers should see it, with edits but without outdated content.
 
         An edit may contain secrets until a writer adopts it, so it is redacted here.
         """
         folder = self.folder(agent)
-        seen = self._read_current(folder)
-        if name == "relay" and seen.proposed is not None:
-            return seen.proposed.text.encode()
-        last_commit = seen.committed.documents.get(name)
+        current = self._read_current(folder)
+        if name == "relay" and current.proposed is not None:
+            return current.proposed.text.encode()
+        last_commit = current.committed.documents.get(name)
         condition = folder_check.compare_document(folder, name, last_commit)
         if last_commit and condition in {"missing", "behind"}:
             copy = durable_files.read_bytes(folder.path / last_commit.path)
@@ -131,17 +131,17 @@ class StoreReader(SupervisedFolders):
         return data is not None and folder_check.is_state_edited(data)
 
     def inspect(self, agent: str) -> list[folder_check.FolderProblem]:
-        """Return the problems in an agent's folder, each with the command that fixes it."""
+        """Return the problems in an agent's folder, each with a command that fixes it."""
         folder = self.folder(agent)
         problems = folder_check.inspect_folder(folder, self._host, self._harnesses, self.redaction)
-        with suppress(RekindleError):  # an unreadable log was already reported above
+        with suppress(RekindleError):  # an unreadable log was already reported
             committed = self.read(agent).committed
             if self._audit and find_relay_seq(committed):
                 problems += self._audit.inspect(folder, committed.seq)
         return problems
 
     def archived(self, agent: str, path: str) -> bytes | None:
-        """Return a document's copy from the archive."""
+        """Return the archived copy of a document."""
         return durable_files.read_bytes(self.folder(agent).path / path)
 
     def committed_relay(self, agent: str, event: RelayCommitted) -> bytes | None:
@@ -155,7 +155,7 @@ class StoreReader(SupervisedFolders):
         return data if data and json_codec.hash_bytes(data) == event.sha256 else None
 
     def audit_commits(self, agent: str) -> dict[tuple[int, str], str]:
-        """Return the git commit of each relay that has one, by the event's number and hash."""
+        """Return the git commit of each relay that has one, by event number and hash."""
         if self._audit is None:
             return {}
         try:
@@ -174,29 +174,28 @@ class StoreReader(SupervisedFolders):
         before, noted = self._seen.get(folder.name), self._read_stop(folder)
         current = view.read_view(folder, self._harnesses, self.redaction, before, noted)
         if held is not None:
-            held.check()  # make sure the view was read from this log, not from a replacement
+            held.check()  # make sure that the view belongs to this log, not to a replaced one
             held.remember_log(current.end)
         self._seen[folder.name] = current
         if current.end - current.snapshot_end >= COLD_LOG_BYTES and not current.is_tampered:
             self._keep_snapshot(folder, current)
         return current
 
-    def _keep_snapshot(self, folder: AgentFolder, seen: AgentView) -> None:
-        """Save a snapshot of a long log for the next reader, if the agent's writer is idle."""
+    def _keep_snapshot(self, folder: AgentFolder, current: AgentView) -> None:
+        """Save a snapshot of a long log for the next reader, unless a writer is active."""
         with suppress(RekindleError), file_locks.hold_lock(folder.lock, 0.0) as lock:
             owner = ownership.read_owner(folder)
             if lock is None or owner is None or owner.host != self._host:
                 return
-            # Append them now: the next writer starts from the snapshot and does not see these
-            # events.
-            resolving = [*seen.resolving, *open_loops.select_resolving_events(seen.tail)]
+            # Write these now, because the next writer starts at the snapshot and would miss them.
+            resolving = [*current.resolving, *open_loops.select_resolving_events(current.tail)]
             from rekindle.stores.files import resolved_file  # noqa: PLC0415 - few readers need it
 
-            resolved_file.append_resolutions(folder, resolving, seen.committed.seq)
-            snapshot.save_snapshot(folder, seen.committed, seen.end, seen.chain)
+            resolved_file.append_resolutions(folder, resolving, current.committed.seq)
+            snapshot.save_snapshot(folder, current.committed, current.end, current.chain)
 
 
 def find_relay_seq(projection: Projection) -> int:
-    """Return the number of the event that committed the relay; 0 if there is none."""
+    """Return the number of the event that committed the relay, or 0."""
     last_commit = projection.documents.get("relay")
     return last_commit.seq if last_commit else 0

@@ -1,4 +1,4 @@
-"""The folders of a project's agents, and the locks and signals of their supervisors."""
+"""The folders for a project's agents, and their supervisors' locks."""
 
 import os
 from collections.abc import Iterator
@@ -28,13 +28,13 @@ from rekindle.system.files import durable_files, file_locks
 
 
 class SupervisedFolders:
-    """The folders of one project's agents, below its .rekindle folder."""
+    """The agent folders in a project's .rekindle folder."""
 
     def __init__(self, project: Path, private: PrivateProject | None) -> None:
         self.root = RekindleFolder(project, private)
         self._folders: dict[str, AgentFolder] = {}
         self._held: dict[str, SupervisorLocks] = {}
-        """The locks of the agents that this process supervises."""
+        """Locks of the agents that this process supervises."""
 
     def folder(self, agent: str) -> AgentFolder:
         cached = self._folders.get(agent)
@@ -46,24 +46,24 @@ class SupervisedFolders:
         return self.folder(agent).exists()
 
     def open_private(self, agent: str) -> None:
-        """Create the agent's private files; raise an error if this process may not write."""
+        """Create the agent's private files. Raise ConfinedError inside a sandbox."""
         folder = self.folder(agent)
         if self.root.private is None or folder.private is None:
             return
         try:
             self.root.private.make_agent(folder.name)
-            # Try to open the file, because its mode does not show what a sandbox forbids.
+            # Open the file to find out, because file modes do not show what a sandbox forbids.
             with translate_os_errors(folder.private.seal):
                 os.close(durable_files.open_plain(folder.private.seal, os.O_WRONLY | os.O_CREAT))
         except StoreError as error:
-            # A supervisor could write to this folder when it started, so its disk is now read-only.
+            # A supervisor could write here when it started, so this is not a sandbox.
             if error.errno not in durable_files.REFUSED_ERRNOS or agent in self._held:
                 raise
             raise ConfinedError(folder.name, str(folder.private.path)) from error
 
     @contextmanager
     def supervising(self, agent: str) -> Iterator[None]:
-        """Hold both supervisor locks, so that no other process starts this agent."""
+        """Hold both supervisor locks, so that no other process can start this agent."""
         folder = self.folder(agent)
         self._make_folder(folder)
         outside = find_outer_lock(self.root.project, agent)
@@ -87,7 +87,7 @@ class SupervisedFolders:
                 held.close()
 
     def is_supervised(self, agent: str) -> bool:
-        """Return whether a supervisor is running, that is, holds at least one of its two locks."""
+        """Return whether a supervisor is running, meaning that it holds one of its two locks."""
         return self.is_outer_lock_held(agent) or file_locks.is_locked(self.folder(agent).supervisor)
 
     def is_outer_lock_held(self, agent: str) -> bool:
@@ -105,9 +105,9 @@ class SupervisedFolders:
             held.check()
 
     def has_lost_folder(self, agent: str) -> bool:
-        """Return whether a running supervisor's folder was wiped or replaced.
+        """Return whether a running supervisor's folder was removed or replaced.
 
-        Such a supervisor notices the loss and exits soon.
+        The supervisor will notice and exit soon.
         """
         if not self.is_outer_lock_held(agent):
             return False
@@ -117,23 +117,23 @@ class SupervisedFolders:
             return True
 
     def signal_supervisor(self, agent: str) -> bool:
-        """Send the stop signal to the agent's supervisor; return False if none was identified."""
+        """Send the stop signal to the agent's supervisor. Return False if it was not found."""
         outside = find_outer_lock(self.root.project, agent)
         return outside is not None and outside.signal_holder()
 
     def resume_supervisor(self, agent: str) -> None:
-        """Continue the agent's supervisor if it is suspended (Ctrl-Z, SIGSTOP)."""
+        """Resume the agent's supervisor if it is suspended (Ctrl-Z, SIGSTOP)."""
         outside = find_outer_lock(self.root.project, agent)
         if outside is not None:
             outside.resume_holder()
 
     def kill_supervisor(self, agent: str) -> bool:
-        """Kill the agent's supervisor; return False if none could be identified."""
+        """Kill the agent's supervisor. Return False if it was not found."""
         outside = find_outer_lock(self.root.project, agent)
         return outside is not None and outside.kill_holder()
 
     def note_stop(self, agent: str, command: DesiredSet) -> None:
-        """Store a stop outside the agent's folder, in case the folder cannot be written."""
+        """Store a stop command outside the agent's folder, which may not be writable."""
         outside = find_outer_lock(self.root.project, agent)
         if outside is not None:
             outside.note_stop(command)
@@ -144,14 +144,14 @@ class SupervisedFolders:
         return self.folder(agent).stamp(), outside.stamp() if outside else None
 
     def background(self, agent: str) -> BackgroundRecord:
-        """Return the supervisor's record of the agent's background processes."""
+        """Return the record of the agent's background processes."""
         return background_file.read_background(self.root.project, agent)
 
     def write_background_record(self, agent: str, record: BackgroundRecord) -> None:
         background_file.write_background(self.root.project, agent, record)
 
     def prepare_start(self, agent: str, *, fresh: bool = False) -> None:
-        """Remove everything that prevents a start; with `fresh`, also request a fresh session."""
+        """Remove whatever prevents a start. With `fresh`, also request a fresh session."""
         folder = self.folder(agent)
         if fresh:
             folder.request_fresh_session()
@@ -164,7 +164,7 @@ class SupervisedFolders:
     def _make_folder(self, folder: AgentFolder) -> None:
         if held := self._held.get(folder.name):
             held.check()
-            return  # the supervisor must not recreate a folder that was wiped
+            return  # a supervisor must not recreate a removed folder
         folder.verify()
         self.root.make()
         folder.make()

@@ -1,10 +1,10 @@
-"""The locks of an agent's supervisor: one in the agent's folder, one outside the project.
+"""The two locks of an agent's supervisor: one in the agent's folder, one outside the project.
 
 The lock in the folder (`run/supervisor`) is lost with the folder: `git clean -fdx` removes it while
 the supervisor is running, and the next supervisor would find it free. The outer lock is a file in
-the user's folder, named after the device and inode of the project's folder, so that a wiped,
-renamed or linked project still maps to the same lock. Its name includes the host, because hosts
-that share a home directory assign device and inode numbers independently.
+the user's folder, named after the device and inode of the project's folder, so a wiped, renamed or
+linked project still maps to the same lock. Its name includes the host, because hosts that share a
+home directory assign device and inode numbers independently.
 
     locks/HOST-DEVICE-INODE-AGENT      two slots of 256 bytes: the process that holds the lock, and
                                        an operator's stop that could not be written anywhere else
@@ -37,13 +37,13 @@ _HOLDER, _STOP = 0, _SLOT_BYTES
 
 
 class OuterLock(msgspec.Struct, frozen=True):
-    """The lock of one agent's supervisor outside the project's folder."""
+    """A supervisor's lock outside the project's folder."""
 
     path: Path
 
     @contextmanager
     def hold(self, wait: float) -> Iterator[file_locks.FileLock | None]:
-        """Hold the lock and record its holder; yield None if it is not free before the timeout."""
+        """Hold the lock and record its holder. Yield None if the lock is not free in time."""
         from rekindle.system.processes import launch_processes  # noqa: PLC0415 - most commands never hold it
 
         user_folder.make_user_folder(_LOCKS)
@@ -57,17 +57,17 @@ class OuterLock(msgspec.Struct, frozen=True):
         return file_locks.is_locked(self.path)
 
     def signal_holder(self) -> bool:
-        """Send the stop signal to the lock's holder; return False if it cannot be identified."""
+        """Send the stop signal to the lock's holder. Return False if it cannot be identified."""
         is_sent = self._signal_process(stop_signals.STOP_SIGNAL)
         self.resume_holder()
         return is_sent
 
     def resume_holder(self) -> bool:
-        """Continue the lock's holder if it is suspended, so that it reads commands again."""
+        """Resume the lock's holder if it is suspended, so that it can read commands."""
         return self._signal_process(signal.SIGCONT)
 
     def kill_holder(self) -> bool:
-        """Kill the lock's holder; return False if it cannot be identified."""
+        """Kill the lock's holder. Return False if it cannot be identified."""
         return self._signal_process(signal.SIGKILL)
 
     def _signal_process(self, number: signal.Signals) -> bool:
@@ -79,13 +79,13 @@ class OuterLock(msgspec.Struct, frozen=True):
         return lock_holder.signal_holder(process, self.path, number)
 
     def note_stop(self, command: DesiredSet) -> None:
-        """Store the operator's stop durably in the lock file; readers apply it over the log."""
+        """Store the operator's stop command durably in the lock file."""
         user_folder.make_user_folder(_LOCKS)
         self._reserve_space()
         durable_files.write_at(self.path, _STOP, _pad_slot(events.render(command)))
 
     def read_noted_stop(self) -> DesiredSet | None:
-        """Return the operator's stop that is stored in the lock file, or None."""
+        """Return the stop command in the lock file, or None."""
         try:
             line = self._read_slot(_STOP)
             event = events.parse(line) if line else None
@@ -98,7 +98,7 @@ class OuterLock(msgspec.Struct, frozen=True):
         return file_status.make_file_stamp(self.path)
 
     def _reserve_space(self) -> None:
-        """Reserve disk space for both slots in advance."""
+        """Reserve disk space for both slots."""
         if len(durable_files.read_bytes(self.path) or b"") < 2 * _SLOT_BYTES:
             durable_files.write_at(self.path, 0, _pad_slot(b"") * 2)
 
@@ -111,7 +111,7 @@ def _pad_slot(content: bytes) -> bytes:
 
 
 def find_outer_lock(project: Path, agent: str) -> OuterLock | None:
-    """Return the outer lock of an agent; None if the project's folder does not exist."""
+    """Return the outer lock of an agent, or None if the project's folder is missing."""
     try:
         return OuterLock(_find_locks() / f"{_make_prefix(project)}{require_agent_name(agent)}")
     except OSError:
@@ -119,7 +119,7 @@ def find_outer_lock(project: Path, agent: str) -> OuterLock | None:
 
 
 def _make_prefix(project: Path) -> str:
-    """Return the common prefix of all lock names of a project."""
+    """Return the prefix of a project's lock names."""
     status = project.stat()
     return f"{_identify_host()}-{status.st_dev:x}-{status.st_ino:x}-"
 
@@ -131,13 +131,12 @@ def _identify_host() -> str:
 
 @cache
 def _find_locks() -> Path:
-    # Cached, because every read needs the path, and a user lookup may read a file or use the
-    # network.
+    # Cached, because every read needs this path, and looking up a user can be slow.
     return user_folder.find_user_folder() / _LOCKS
 
 
 def list_held_locks(project: Path) -> dict[str, OuterLock]:
-    """Return the outer locks of a project that supervisors currently hold, keyed by agent."""
+    """Return a project's outer locks that supervisors currently hold, by agent."""
     try:
         prefix = _make_prefix(project)
         paths = list(_find_locks().iterdir())
@@ -152,10 +151,10 @@ def list_held_locks(project: Path) -> dict[str, OuterLock]:
 
 
 def find_lock_files(project: Path, recorded: tuple[int, int] | None) -> list[Path]:
-    """Return the free outer locks of a project, even if the project was removed.
+    """Return a project's free outer locks, even if the project was removed.
 
-    `recorded` is the device and inode that the project's folder had. Inodes are reused: a lock that
-    is currently held belongs to another project.
+    `recorded` is the device and inode of the project's folder. Inodes are reused, so a lock that is
+    held belongs to another project.
     """
     prefixes = {f"{_identify_host()}-{recorded[0]:x}-{recorded[1]:x}-"} if recorded else set()
     with suppress(OSError):
@@ -169,22 +168,22 @@ def find_lock_files(project: Path, recorded: tuple[int, int] | None) -> list[Pat
 
 
 class SupervisorLocks:
-    """The locks and the log file that a supervisor holds until it exits."""
+    """The locks and the log file that a supervisor keeps open until it exits."""
 
     def __init__(
         self, folder: AgentFolder, inner: file_locks.FileLock, outer: file_locks.FileLock
     ) -> None:
         self._folder, self._inner, self._outer = folder, inner, outer
         self._log: file_locks.PinnedFile | None = None
-        self._end = 0
-        self._anchor = ""
+        self._mark = (0, "")
+        """End of the log and its anchor. One attribute, because several threads use this object."""
 
     def remember_log(self, end: int) -> None:
-        """Remember the log file and its length `end`, to notice a replacement."""
+        """Remember the log file and its length `end`, to detect a replacement."""
         if self._log is None and durable_files.path_exists(self._folder.log):
-            # The file stays open, because a new file can reuse the inode number of a removed one.
+            # Keep the file open: otherwise a new file could get the same inode number.
             self._log = file_locks.PinnedFile(self._folder.log)
-        self._end, self._anchor = end, event_log.compute_anchor(self._folder.log, end)
+        self._mark = (end, event_log.compute_anchor(self._folder.log, end))
 
     def close(self) -> None:
         if self._log is not None:
@@ -208,10 +207,8 @@ class SupervisorLocks:
             return
         if not self._log.is_still_at_path():
             raise self._make_lost_error("its log ops.jsonl was removed or replaced")
-        if (
-            self._log.size() < self._end
-            or event_log.compute_anchor(self._folder.log, self._end) != self._anchor
-        ):
+        end, anchor = self._mark
+        if self._log.size() < end or event_log.compute_anchor(self._folder.log, end) != anchor:
             raise self._make_lost_error("its log ops.jsonl was replaced by an older copy")
 
     def _make_lost_error(self, reason: str) -> FolderLostError:

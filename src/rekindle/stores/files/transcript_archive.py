@@ -1,10 +1,10 @@
-"""The archive of normalized transcripts, which are kept after the CLI deletes its own.
+"""The transcript archive, which keeps transcripts after the CLI deletes its own.
 
 Each transcript is a file of compressed lines, one per turn, with a small JSON note beside it. The
 note records how far the source was read and how many bytes of the file are valid. New turns are
-appended after the valid bytes, then the note is replaced: if the process is killed in between, the
-new turns do not count. If the source is a different file than before, a new part begins. Nothing is
-ever appended to a damaged part.
+appended after the valid bytes before the note is replaced, so an interrupted append does not count.
+If the source is replaced by another file, a new part begins. Nothing is ever appended to a damaged
+part.
 """
 
 import re
@@ -31,41 +31,41 @@ from rekindle.system.files import durable_files, file_locks
 from rekindle.thresholds.texts import QUOTED_CHARACTERS
 
 _GZIP = 31
-"""The `wbits` value with which zlib reads and writes gzip files."""
+"""Value of `wbits` for gzip files."""
 _PIECE_BYTES = 256 * 1024
 _UNPACKED_BYTES = 1024 * 1024
-"""Maximum number of bytes to decompress at once; compressed data can expand a thousandfold."""
+"""Maximum number of bytes to decompress per step, because data can expand a thousandfold."""
 _LINES, _NOTE = ".jsonl.gz", ".json"
 _NAME = re.compile(r"([^~+]+)(?:~([^~+]+))?(?:\+([1-9][0-9]{0,5}))?\Z")
-"""Pattern of a transcript's file name; the ids of sessions and sub-agents never contain ~ or +."""
+"""Pattern of a transcript's file name. Ids never contain ~ or +."""
 _HINT = "move it away; nothing else needs it, and readable turns will be archived again"
 
 
 class ArchivedTranscript(msgspec.Struct, frozen=True, kw_only=True):
-    """The note beside an archived transcript, which records how much of it is stored."""
+    """Metadata for an archived transcript, stored in a note next to it."""
 
     v: int = 1
     session: str
     thread: str = ""
-    """The sub-agent that wrote the transcript; empty for the session itself."""
+    """Subagent that wrote the transcript; empty for the session itself."""
     part: int = 0
-    """Position of this part among the transcript's successive source files."""
+    """Number of this part; a new part begins when the source file is replaced."""
     harness: str = ""
-    """The harness that wrote the source file; empty if the note was lost."""
+    """Harness that wrote the source file; empty if the note was lost."""
     source: str = ""
     stamp: str = ""
-    """Stamp of the source file when it was last read to its end."""
+    """Stamp of the source file when it was last read completely."""
     began: str = ""
-    """Time of the first recorded turn."""
+    """Time of the first turn."""
     seen: int = 0
-    """Number of bytes of the source file read so far."""
+    """Bytes of the source file that have been read."""
     mark: str = ""
-    """Fingerprint of the source file's bytes just before the offset `seen`."""
+    """Fingerprint of the source file just before the offset `seen`."""
     cursor: TranscriptCursor = TranscriptCursor()
     size: int = 0
-    """Number of valid bytes in the archived file."""
+    """Valid bytes in the archived file."""
     rest: tuple[Turn, ...] = ()
-    """Turns at the end of the source that may still grow, as of the last read."""
+    """Turns at the end of the source that may still grow."""
 
     @property
     def name(self) -> str:
@@ -80,14 +80,14 @@ class TranscriptArchive:
 
     @contextmanager
     def adding(self, agent: str) -> Iterator[None]:
-        """Hold the lock that is required for appending to the archive."""
+        """Hold the lock for appending to the archive."""
         with file_locks.hold_lock(self._folder / ".lock", LOCK_WAIT_SECONDS) as lock:
             if lock is None:
                 raise BusyError(agent, LOCK_WAIT_SECONDS)
             yield
 
     def all(self) -> list[ArchivedTranscript]:
-        """Return all transcripts, in the order in which they began."""
+        """Return all transcripts, ordered by start time."""
         notes = (self._read_part(*name) for name in self._list_written())
         transcripts = [transcript for transcript in notes if transcript is not None]
         return sorted(
@@ -101,22 +101,22 @@ class TranscriptArchive:
         )
 
     def written_since(self, then: float) -> list[ArchivedTranscript]:
-        """Return sessions' own transcripts written since a time, most recently written last."""
+        """Return the transcripts of sessions written since a time, oldest first."""
         order = sorted((at, name) for name, at in self._list_written().items() if at >= then)
         notes = (self._read_part(*name) for _, name in order if not name[1])
         return [note for note in notes if note is not None]
 
     def older_than(self, then: float) -> int:
-        """Return the number of sessions whose transcript has not been written since a time."""
+        """Return the number of sessions whose transcripts were last written before a time."""
         return sum(at < then and not name[1] for name, at in self._list_written().items())
 
     def _list_written(self) -> dict[tuple[str, str, int], float]:
-        """Return the session, thread and part of every transcript, with its last write time."""
+        """Return the last write time of each transcript, by session, thread and part."""
         written: dict[tuple[str, str, int], float] = {}
         for ending in (_LINES, _NOTE):
             for path in self._folder.glob(f"*{ending}"):
                 matched = _NAME.match(path.name.removesuffix(ending))
-                # A killed writer may leave a temporary file behind.
+                # Skip temporary files left by killed writers.
                 if not matched or not all(map(STABLE_ID.match, filter(None, matched.groups()[:2]))):
                     continue
                 name = (matched[1], matched[2] or "", int(matched[3] or 0))
@@ -125,12 +125,12 @@ class TranscriptArchive:
         return written
 
     def find(self, session: str, thread: str = "") -> ArchivedTranscript | None:
-        """Return the last part of a transcript, or None if there is none."""
+        """Return the last part of a transcript, or None."""
         parts = self.parts(session, thread)
         return parts[-1] if parts else None
 
     def parts(self, session: str, thread: str = "") -> list[ArchivedTranscript]:
-        """Return all parts of a transcript, in the order of their source files."""
+        """Return all parts of a transcript, in order."""
         notes: list[ArchivedTranscript] = []
         while (note := self._read_part(session, thread, len(notes))) is not None:
             notes.append(note)
@@ -142,9 +142,9 @@ class TranscriptArchive:
         turns: Iterable[Turn],
         then: Callable[[ArchivedTranscript], ArchivedTranscript],
     ) -> ArchivedTranscript:
-        """Append turns; `then` is called with the updated note and returns the final one."""
+        """Append turns. `then` receives the updated note and returns the one to save."""
         if not durable_files.path_exists(self._make_path(transcript, _NOTE)):
-            self.note(transcript)  # turns without a note look as if the note had been lost
+            self.note(transcript)  # after a crash, turns without a note would look like a lost note
         size = durable_files.write_from(
             self._make_path(transcript, _LINES), transcript.size, _compress_turns(turns)
         )
@@ -153,12 +153,12 @@ class TranscriptArchive:
         return transcript
 
     def note(self, transcript: ArchivedTranscript, *, is_durable: bool = True) -> None:
-        """Replace the note; if a host crash destroys it, it is rebuilt from the turns."""
+        """Replace the note. If a power loss destroys it, it is rebuilt from the turns."""
         data = msgspec.json.encode(transcript)
         durable_files.replace_file(self._make_path(transcript, _NOTE), data, is_durable=is_durable)
 
     def is_whole(self, transcript: ArchivedTranscript) -> bool:
-        """Return whether the file still has all of its valid bytes."""
+        """Return whether the file still has all its valid bytes."""
         if not transcript.size:
             return True
         path = self._make_path(transcript, _LINES)
@@ -166,7 +166,7 @@ class TranscriptArchive:
             return durable_files.path_exists(path) and path.stat().st_size >= transcript.size
 
     def turns(self, transcript: ArchivedTranscript, start: int = 0) -> Iterator[Turn]:
-        """Yield the turns; with `start`, only those after that offset, an earlier end of the file.
+        """Yield the turns. With `start`, an earlier end of the file, yield only those after it.
 
         Raises:
             StoreError: The file is damaged; the turns before the damage were yielded.
@@ -191,7 +191,7 @@ class TranscriptArchive:
         return self._rebuild_record(named)
 
     def _rebuild_record(self, named: ArchivedTranscript) -> ArchivedTranscript | None:
-        """Rebuild a lost note from the transcript's turns."""
+        """Rebuild a lost note from the turns."""
         path = self._make_path(named, _LINES)
         if not durable_files.path_exists(path):
             return None

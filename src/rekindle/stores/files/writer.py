@@ -1,12 +1,12 @@
 """The writer: the only code that changes an agent's files, apart from the inbox.
 
-A writer exists only while the agent's lock is held. Every change takes the same steps:
+A writer exists only while the agent's lock is held. Every change follows the same steps:
 
     1. new content is written to the archive
     2. the event is appended to the log and synced to disk: the commit point
     3. the files that people and agents read are replaced
 
-If the process is killed before step 2, the old state remains; if it is killed after step 2, the new
+If the process is killed before step 2, the old state remains. If it is killed after step 2, the new
 state counts, and the next writer completes step 3.
 """
 
@@ -54,7 +54,7 @@ from rekindle.thresholds.texts import REASON_CHARACTERS
 
 
 class Writer(DocumentWriter):
-    """The only writer of an agent's files; it folds the inbox and updates the readers' files."""
+    """The only writer of an agent's files. It folds the inbox and updates derived files."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class Writer(DocumentWriter):
         register: EventRegister | None = None,
         noted: events.DesiredSet | None = None,
     ) -> None:
-        """Create the writer; `noted` is a stop stored outside the folder that the log may lack."""
+        """Create the writer. `noted` is a stop stored outside the folder that the log may lack."""
         super().__init__(
             folder,
             lock=lock,
@@ -85,9 +85,9 @@ class Writer(DocumentWriter):
         self._harnesses = harnesses
 
     def fold(self) -> None:
-        """Move the inbox's current records into the log, then update the readers' files.
+        """Move the records in the inbox to the log, then update the derived files.
 
-        The inbox is read only once, so that a command finishes even if other processes keep writing
+        The inbox is read only once, so a command finishes even if other processes keep adding
         records.
         """
         for segment in inbox.list_agent_segments(self.folder):
@@ -104,47 +104,45 @@ class Writer(DocumentWriter):
         self.project()
 
     def project(self) -> None:
-        """Update the files that are derived from the log."""
+        """Update the files derived from the log."""
         self._project_state()
         self._append_resolutions()
         if self._end - self._snapshot_end >= SNAPSHOT_EVERY_BYTES:
             self.snapshot()
 
     def rotate_resolutions(self) -> tuple[list[ResolvedLine], bool]:
-        """Rotate resolved.jsonl, and return the resolutions that other tools wrote into it.
+        """Rotate resolved.jsonl, and return the resolutions that other tools added to it.
 
-        The second result is whether any of these resolutions has not been in a brief yet.
-
-        The file is renamed first. Lines that are appended meanwhile go to the new file, or are
-        returned by the next call.
+        The second value is whether any of them is new, that is, not yet in a brief. The file is
+        renamed first, so lines added later either go to the new file or are returned by the next
+        call.
         """
         self.project()
         resolved_file.rotate_resolved(self.folder, self.projection.seq)
         return resolved_file.read_foreign_lines(self.folder, self.projection.briefed.resolved)
 
     def _record_noted_stop(self) -> None:
-        """Record a stop that could not be written to the log when it was given."""
+        """Record a stop that could not be written to the log at the time."""
         noted, run = self._noted, self.projection.run
         if noted is not None and policy.apply_desired(run, noted).command != run.command:
             self.append(noted)
 
     def _take_records(self, records: list[inbox.InboxRecord]) -> None:
         batch: list[AnyEvent] = []
-        seen = dict(self.projection.seen)
+        reports = dict(self.projection.seen)
         try:
             for record in records:
                 event = self._accept_record(record)
-                if event is None or is_repeated(seen, event):
+                if event is None or is_repeated(reports, event):
                     continue
                 if key := make_report_key(event):
-                    seen[key] = event.ts
+                    reports[key] = event.ts
                 if isinstance(event, events.RelayProposed):
                     self.append(*batch)
                     batch = []
                     self._commit_proposed(event, record.at)
                 elif isinstance(event, events.QuestionAnswered):
-                    # Record the batch first, because an answer is judged against the log: of two
-                    # simultaneous answers, the first one counts.
+                    # Append the batch first: if two answers arrive together, the first one counts.
                     self.append(*batch)
                     batch = []
                     judged = answers.judge_answer(self.projection, event, self.now())
@@ -152,7 +150,7 @@ class Writer(DocumentWriter):
                 else:
                     batch.append(msgspec.structs.replace(event, at=record.at))
         except DocumentError:
-            # A record that has to wait for a newer Rekindle must not delay the records before it.
+            # A record that needs a newer Rekindle must not block the records before it.
             self.append(*batch)
             raise
         self.append(*batch)
@@ -162,24 +160,23 @@ class Writer(DocumentWriter):
             event = record.event(self._harnesses, self._redaction)
         except NewerSchemaError as error:
             if record.is_from_operator:
-                raise  # a newer Rekindle wrote this record: leave it in the inbox
+                raise  # it needs a newer Rekindle, so leave it in the inbox
             return self._set_record_aside(record, error.reason)
         except DocumentError as error:
             return self._make_rejection(record, error.reason)
         if not isinstance(event, events.UnknownEvent):
             return event
         reason = f"has a record of an unknown kind: {event.kind}"
-        if record.is_from_operator:  # a newer Rekindle wrote it: leave it in the inbox
+        if record.is_from_operator:  # it needs a newer Rekindle, so leave it in the inbox
             raise DocumentError(
                 "inbox", reason, hint="upgrade Rekindle: pip install --upgrade rekindle-agents"
             )
         return self._set_record_aside(record, reason)
 
     def _set_record_aside(self, record: inbox.InboxRecord, reason: str) -> events.InboxRejected:
-        """Set aside a record from the workspace that only a newer Rekindle could read.
+        """Set aside a record from the workspace that needs a newer Rekindle.
 
-        If the writer waited for a newer version, an agent could block its supervisor with a forged
-        record.
+        If the writer waited instead, an agent could block its supervisor with a forged record.
         """
         path, line = self.folder.rejected_records, self._redaction.data(record.line) + b"\n"
         size, *_ = file_status.make_file_stamp(path) or (0,)
@@ -215,11 +212,11 @@ class Writer(DocumentWriter):
             durable_files.replace_file(self.folder.state, data)
 
     def _adopt_state(self, current: bytes) -> None:
-        """Adopt edits made to state.json since Rekindle last wrote it."""
+        """Adopt edits to state.json."""
         try:
             if state.is_unedited(current):
                 return
-            state.parse(current)  # refuse an unreadable file before redaction changes it
+            state.parse(current)  # reject an unreadable file before redaction changes it
             edited = state.parse(self._redaction.json(current.removeprefix(BOM_UTF8)))
         except DocumentError as unreadable:
             self.set_aside("state", self.folder.state, str(unreadable))

@@ -1,1 +1,1 @@
-"""The locations of an agent's files, in the project and in the user's folder."""
+"""Paths of an agent's files, in the project and in the user's folder."""

@@ -1,4 +1,4 @@
-"""The layout of an agent's folder."""
+"""The files in an agent's folder."""
 
 import secrets
 from pathlib import Path
@@ -41,7 +41,7 @@ Look at it with `rekindle status`, `rekindle events`, `rekindle relay show`.
 class AgentFolder(msgspec.Struct, frozen=True):
     path: Path
     private: PrivateAgent | None = None
-    """The agent's files outside the workspace; None for a replica, whose register stores them."""
+    """The agent's files outside the workspace; None for a replica, which uses a register."""
 
     @property
     def name(self) -> str:
@@ -61,7 +61,7 @@ class AgentFolder(msgspec.Struct, frozen=True):
 
     @property
     def snapshot(self) -> Path:
-        # Stored outside the workspace: a forged snapshot could claim events that never happened.
+        # Outside the workspace, because a forged snapshot could contain invented events.
         return (self.private.path if self.private else self.path) / "snapshot.json"
 
     @property
@@ -78,22 +78,22 @@ class AgentFolder(msgspec.Struct, frozen=True):
 
     @property
     def resolutions(self) -> Path:
-        """Return the folder with rotated copies of resolved.jsonl, named after their last event."""
+        """Folder with the rotated copies of resolved.jsonl."""
         return self.memories / "resolved"
 
     @property
     def briefing(self) -> Path:
-        """Return the lock file that is held while a brief is being written."""
+        """Lock file that is held while a brief is written."""
         return self.run / "briefing"
 
     @property
     def brief_tried(self) -> Path:
-        """Return the file that counts the attempts to write the next brief."""
+        """File that counts the attempts to write the next brief."""
         return self.run / "brief-tried.json"
 
     @property
     def transcripts(self) -> Path:
-        """Return the folder of redacted session transcripts, in Rekindle's own format."""
+        """Folder with redacted transcripts, in Rekindle's own format."""
         return self.path / "transcripts"
 
     @property
@@ -106,40 +106,39 @@ class AgentFolder(msgspec.Struct, frozen=True):
 
     @property
     def supervisor(self) -> Path:
-        """Lock file that a running supervisor holds; the hook checks it under this name."""
+        """Lock file of a running supervisor. The hook relies on this name."""
         return self.run / "supervisor"
 
     @property
     def draft(self) -> Path:
-        """Return the file in which an agent writes the relay for the next cycle.
+        """File in which an agent writes the relay for the next cycle.
 
-        The file has its own folder outside `agents`, so that a CLI can be configured to refuse
-        every other write below `.rekindle`.
+        It is outside `agents`, so that a CLI can refuse all other writes below `.rekindle`.
         """
         return self.path.parents[1] / "drafts" / self.name / "relay.md"
 
     @property
     def progress(self) -> Path:
-        """Return the file with the report on completed cycles, for people to read."""
+        """Report on completed cycles, for people to read."""
         return self.path / "progress.md"
 
     @property
     def clean_exit(self) -> Path:
-        """Return the marker that prevents restarts, until an operator's command overrides it."""
+        """Marker that prevents restarts until the operator's next command."""
         return self.run / ".clean-exit"
 
     @property
     def fresh(self) -> Path:
-        """Return the marker that requests one fresh session."""
+        """Marker that requests one fresh session."""
         return self.run / ".fresh"
 
     @property
     def output(self) -> Path:
-        """Return the file with the output of a background supervisor."""
+        """Output of a background supervisor."""
         return self.run / "output.log"
 
     def stamp(self) -> tuple[object, ...]:
-        """Return a value that changes with every write to the log or to an inbox."""
+        """Return a value that changes with every write to the log or an inbox."""
         outside = (self.private.inbox, self.private.seal) if self.private else ()
         own = (file_status.make_file_stamp(path) for path in (self.log, self.owner, *outside[1:]))
         inboxes = (self.inbox, *outside[:1])
@@ -151,7 +150,7 @@ class AgentFolder(msgspec.Struct, frozen=True):
         return (*own, *waiting)
 
     def archive_draft(self) -> None:
-        """Rename anything at the draft's path, even a folder, to make room for a new draft."""
+        """Move anything at the draft's path out of the way, even a folder."""
         if durable_files.path_exists(self.draft):
             durable_files.rename_durably(
                 self.draft, self.draft.with_name(f"{self.draft.name}.{secrets.token_hex(4)}")
@@ -163,32 +162,36 @@ class AgentFolder(msgspec.Struct, frozen=True):
 
     @property
     def started(self) -> Path:
-        """Return the record of a supervisor that the watchdog has started."""
+        """Record of a supervisor that the watchdog has started."""
         return self.run / "started.json"
 
     def read_start_record(self) -> bytes | None:
         return durable_files.read_bytes(self.started)
 
     def write_start_record(self, record: bytes) -> None:
-        self.make()  # the run folder may have been removed
+        self.make()  # the run folder may be gone
         durable_files.replace_file(self.started, record)
 
     def remove_start_record(self) -> None:
         durable_files.remove_file(self.started)
 
-    def brakes(self, scratch: str) -> BrakeFiles:
-        """Return the files with which a hook stops a launch; `scratch` is the launch's folder."""
-        return BrakeFiles(Path(scratch) if scratch else self.run)
+    def brakes(self, scratch: str, marks: str = "") -> BrakeFiles:
+        """Return the files through which a hook stops a launch whose folder is `scratch`.
+
+        `marks` is the folder in which the hook leaves its marks, if different.
+        """
+        rules = Path(scratch) if scratch else self.run
+        return BrakeFiles(rules, Path(marks) if marks else rules)
 
     def remove(self, marker: Path) -> None:
-        """Remove a marker if it exists."""
+        """Remove a marker file if it exists."""
         durable_files.remove_file(marker)
 
     def request_fresh_session(self) -> None:
         durable_files.replace_file(self.fresh, b"")
 
     def write_clean_exit(self, seq: int, outcome: str) -> None:
-        """Record a clean exit and its position in the log; a later command overrides it."""
+        """Record a clean exit and its position in the log. Later commands override it."""
         durable_files.replace_file(self.clean_exit, f"{seq} {outcome}\n".encode())
 
     @property
@@ -197,12 +200,12 @@ class AgentFolder(msgspec.Struct, frozen=True):
 
     @property
     def rejected_records(self) -> Path:
-        """Return the file of records with a kind that this version of Rekindle does not know."""
+        """File for records of a kind that this version of Rekindle does not know."""
         return self.run / "inbox.rejected"
 
     @property
     def audit(self) -> Path:
-        """Return the file with the last problem of the git audit trail, if there was one."""
+        """File with the audit trail's last problem, if any."""
         return self.run / "audit.json"
 
     @property
@@ -210,7 +213,7 @@ class AgentFolder(msgspec.Struct, frozen=True):
         return self.run / "audit.lock"
 
     def document(self, name: str) -> Path:
-        """Return the path of the file in which readers find a committed document."""
+        """Return the path at which readers find a document."""
         return {
             "relay": self.memories / "consensus.md",
             "checkpoint": self.path / "checkpoint.md",
@@ -242,18 +245,18 @@ class AgentFolder(msgspec.Struct, frozen=True):
         return durable_files.path_exists(self.path)
 
     def make(self) -> None:
-        """Create the missing folders; `run` belongs to this host and may be missing."""
+        """Create missing folders. `run` is specific to this host and may be missing."""
         self.verify()
         for folder in self.folders:
             durable_files.make_folder(folder)
 
     def confirm(self) -> None:
-        """Sync the names of all folders to disk, in case their creator was killed."""
+        """Sync the folders to disk, in case the process that created them was killed."""
         for folder in (self.path.parents[1], self.path.parent, *self.folders):
             durable_files.sync_folder(folder.parent)
 
     def verify(self) -> None:
-        """Raise an error if any of Rekindle's folders, from .rekindle down, is a symbolic link."""
+        """Raise an error if .rekindle or a folder below it is a symbolic link."""
         for folder in (self.path.parents[1], self.path.parent, *self.folders):
             durable_files.refuse_link(folder)
 
@@ -263,7 +266,7 @@ class RekindleFolder(msgspec.Struct, frozen=True):
 
     project: Path
     private: PrivateProject | None = None
-    """The project's private files, outside its folder."""
+    """The project's files outside its folder."""
 
     @property
     def path(self) -> Path:
@@ -275,21 +278,21 @@ class RekindleFolder(msgspec.Struct, frozen=True):
 
     @property
     def agent_dirs(self) -> Path:
-        """Return the file that maps work folders to agents, one per line; hooks read it."""
+        """File that maps working folders to agents, one per line. Hooks read it."""
         return self.path / "dirs"
 
     @property
     def summarizer(self) -> Path:
-        """Return the default instructions for summarizers whose persona names no file."""
+        """Default instructions for summarizers whose persona names no file."""
         return self.path / "personas" / "summarizer.md"
 
     @property
     def schema(self) -> Path:
-        """JSON Schema of the manifest, for editors; the manifest's first line names it."""
+        """JSON Schema of the manifest. The first line of the manifest refers to it."""
         return self.path / SCHEMA_FILE
 
     def names(self) -> list[str]:
-        """Return the names of all agents with a folder, including those not in the manifest."""
+        """Return the names of all agents that have a folder, even those not in the manifest."""
         with translate_os_errors(self.agents):
             paths = sorted(self.agents.iterdir()) if self.agents.is_dir() else []
         return [path.name for path in paths if AGENT_NAME.match(path.name)]

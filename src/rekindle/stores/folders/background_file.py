@@ -1,6 +1,7 @@
-"""The record of an agent's background processes, one of the agent's private files.
+"""Read and write the record of an agent's background processes.
 
-A supervisor kills the processes in this record, so an agent must not be able to write it.
+The supervisor ends the processes in this record, so the file is stored outside the workspace, where
+the agent cannot change it.
 """
 
 from pathlib import Path
@@ -13,7 +14,7 @@ from rekindle.system.files import durable_files
 
 
 def read_background(project: Path, agent: str) -> BackgroundRecord:
-    """Return the record of an agent's background processes, or an empty one if it is unreadable."""
+    """Return the record of an agent's background processes; empty if it is unreadable."""
     try:
         return background_record.parse(
             durable_files.read_bytes(

@@ -1,9 +1,10 @@
-"""The files through which a hook stops a launch between two turns.
+"""The files that a hook uses to stop a launch between two turns.
 
-They are in the launch's own folder, outside the workspace, because the CLI obeys the answer in the
-rule file, and the mark contains the user's last request.
+They are outside the workspace because the CLI obeys the answer in the rule file, and because the
+mark contains the user's last request.
 """
 
+from itertools import product
 from pathlib import Path
 
 import msgspec
@@ -14,22 +15,24 @@ from rekindle.system.files import durable_files
 
 class BrakeFiles(msgspec.Struct, frozen=True):
     folder: Path
+    marks: Path
+    """Folder for the hook's marks. A sandbox lets the hook write there, but not in `folder`."""
 
     def rule(self, launch: str) -> Path:
-        """Return the path of the file with the stop condition and the hook's answer to the CLI."""
+        """Return the file with the stop condition and the hook's answer to the CLI."""
         return self.folder / f"brake-{launch}"
 
     def braked(self, launch: str) -> Path:
-        """Return the path of the mark that a hook leaves after stopping the launch."""
-        return self.folder / f"braked-{launch}"
+        """Return the mark that a hook leaves when it stops the launch."""
+        return self.marks / f"braked-{launch}"
 
     def taken(self, launch: str) -> Path:
-        """Return the path to which the mark is renamed once the supervisor has read it."""
-        return self.folder / f"taken-{launch}"
+        """Return the path to which the supervisor renames the mark after reading it."""
+        return self.marks / f"taken-{launch}"
 
     def forget(self) -> None:
-        """Remove the files left by launches whose supervisors were killed."""
+        """Remove files that killed supervisors left behind."""
         with translate_os_errors(self.folder):
-            for kind in ("brake", "braked", "taken"):
-                for path in self.folder.glob(f"{kind}-*"):
+            for folder, kind in product({self.folder, self.marks}, ("brake", "braked", "taken")):
+                for path in folder.glob(f"{kind}-*"):
                     durable_files.remove_file(path)

@@ -7,8 +7,10 @@ instead:
     projects/NAME-HASH/project.json      identity of the folder that the user trusts
     projects/NAME-HASH/fleet.json        the `fleet:` that commands may connect to
     projects/NAME-HASH/agents/NAME/      the operator's commands to one agent, and related records
+    projects/NAME-HASH/pipelines/NAME/   the accepted settings and the runs of one pipeline
+    projects/NAME-HASH/schedules/        which runs of `every:` were started, skipped or missed
 
-HASH is a prefix of the SHA-256 of the project's path, so that two projects with the same name have
+HASH is a prefix of the SHA-256 of the project's path, so two projects with the same name have
 different folders.
 """
 
@@ -37,68 +39,73 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
 
 
 class PrivateAgent(msgspec.Struct, frozen=True):
-    """The private files of one agent."""
+    """An agent's private files."""
 
     path: Path
 
     @property
     def inbox(self) -> Path:
-        """Return the inbox with the operator's commands that are not in the log yet."""
+        """Inbox for the operator's commands."""
         return self.path / "inbox"
 
     @property
     def seal(self) -> Path:
-        """Return the file with the log's sealed length and its chain of hashes."""
+        """File with the sealed length and hash of the log."""
         return self.path / "seal"
 
     @property
     def spent(self) -> Path:
-        """Return the file with the run's spending, which changes to the log do not affect."""
+        """The run's spending, recorded independently of the log."""
         return self.path / "spent.json"
 
     @property
     def accepting(self) -> Path:
-        """Return the file with the run's spending while the operator accepts a log."""
+        """The run's spending, saved while the operator accepts a log."""
         return self.path / "accepting.json"
 
     @property
     def last_question(self) -> Path:
-        """Return the file with the last question's number, independent of the log."""
+        """Number of the last question, recorded independently of the log."""
         return self.path / "last-question"
 
     @property
     def settings(self) -> Path:
-        """Return the file with the agent's settings that the operator accepted last."""
+        """The agent's settings, as last accepted by the operator."""
         return self.path / "settings.json"
 
     @property
     def launch(self) -> Path:
-        """Return the folder for files that a launch passes to its CLI, such as hooks and policy."""
+        """Folder for files that a launch passes to its CLI, such as hooks and policy."""
         return self.path / "launch"
 
     @property
+    def marks(self) -> Path:
+        """Return the folder in which hooks in a sandbox leave marks and records."""
+        return self.path / "marks"
+
+    @property
     def asked(self) -> Path:
-        """Return the folder with a working folder for each question that Rekindle asks a CLI."""
+        """Folder for the working folders of one-off questions to a CLI."""
         return self.path / "asked"
 
     @property
     def environment(self) -> Path:
-        """Return the file with the operator's environment, without secrets, for the watchdog."""
+        """The operator's environment for the watchdog, without secrets."""
         return self.path / "environment.json"
 
     @property
     def window(self) -> Path:
-        """Return the marker for a supervisor in a tmux window, as started by `up --tmux`."""
+        """Marker for a supervisor that runs in a tmux window (`up --tmux`)."""
         return self.path / "window"
 
     @property
     def processes(self) -> Path:
-        """Return the record of the agent's background processes, which the supervisor kills."""
+        """Record of the agent's background processes."""
         return self.path / "processes.json"
 
 
 class PrivateProject(msgspec.Struct, frozen=True):
-    """The private files of one project."""
+    """A project's private files."""
 
     project: Path
     """The project's folder, with links resolved."""
@@ -117,26 +124,56 @@ class PrivateProject(msgspec.Struct, frozen=True):
         return self.path / _RECORD
 
     @property
+    def workspaces(self) -> Path:
+        """Folder with the agents' own clones and work trees, outside the private files."""
+        return user_folder.find_workspaces_folder() / self._name
+
+    @property
+    def pipelines(self) -> Path:
+        """Folder with the runs of all pipelines."""
+        return self.path / "pipelines"
+
+    def list_pipelines(self) -> list[str]:
+        """Return the names of the pipelines that have private files."""
+        return _list_names(self.pipelines)
+
+    def pipeline_settings(self, name: str) -> Path:
+        """Return the file with a pipeline's settings, as last accepted by the operator."""
+        return self.pipelines / require_agent_name(name) / "settings.json"
+
+    def make_pipeline(self, name: str) -> None:
+        """Create the private folder of a pipeline."""
+        self.make()
+        durable_files.make_folder(self.pipelines)
+        durable_files.make_folder(self.pipeline_settings(name).parent)
+
+    @property
+    def outputs(self) -> Path:
+        """Folder with the outputs of pipelines, outside the private files."""
+        return user_folder.find_outputs_folder() / self._name
+
+    @property
     def fleet(self) -> Path:
-        """Return the file with the manifest's `fleet:` that the operator accepted last."""
+        """The `fleet:` setting that the operator last accepted."""
         return self.path / "fleet.json"
+
+    @property
+    def schedules(self) -> Path:
+        """Folder with the records of the schedules of agents and pipelines."""
+        return self.path / "schedules"
 
     def agent(self, name: str) -> PrivateAgent:
         return PrivateAgent(self.path / _AGENTS / require_agent_name(name))
 
     def agents(self) -> list[str]:
         """Return the names of the agents that have private files."""
-        try:
-            names = [entry.name for entry in os.scandir(self.path / _AGENTS)]
-        except OSError:
-            return []
-        return sorted(filter(AGENT_NAME.match, names))
+        return _list_names(self.path / _AGENTS)
 
     def make(self) -> None:
         user_folder.make_user_folder(_PROJECTS, self._name, _AGENTS)
 
     def remove_agents(self) -> None:
-        """Remove all records of the project's agents."""
+        """Remove the records of all agents."""
         _remove_tree(self.path / _AGENTS)
 
     def remove(self) -> None:
@@ -144,17 +181,25 @@ class PrivateProject(msgspec.Struct, frozen=True):
         _remove_tree(self.path)
 
     def make_agent(self, name: str) -> PrivateAgent:
-        """Create the agent's private folder, and return it."""
+        """Create the agent's private folder and return it."""
         self.make()
         private = self.agent(name)
         durable_files.make_folder(private.path)
-        for folder in (private.inbox, private.launch, private.asked):
+        for folder in (private.inbox, private.launch, private.marks, private.asked):
             durable_files.make_folder(folder)
         return private
 
 
+def _list_names(folder: Path) -> list[str]:
+    try:
+        names = [entry.name for entry in os.scandir(folder)]
+    except OSError:
+        return []
+    return sorted(filter(AGENT_NAME.match, names))
+
+
 def list_records() -> list[Path]:
-    """Return the records of all projects that the user has accepted on this host."""
+    """Return the records of all projects that the user trusts on this host."""
     with translate_os_errors(user_folder.find_user_folder()):
         return sorted((user_folder.find_user_folder() / _PROJECTS).glob(f"*/{_RECORD}"))
 
@@ -167,10 +212,24 @@ def _remove_tree(path: Path) -> None:
 
 
 def render_path(path: Path) -> str:
-    """Return a path as text that JSON and terminals can represent, whatever bytes it contains."""
+    """Return a path as text that is valid in JSON and safe to print."""
     return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
+def find_workspace_project(start: Path) -> Path | None:
+    """Return the project whose agent's clone or work tree contains a folder, or None."""
+    above = user_folder.find_workspaces_folder()
+    if above not in start.parents:
+        return None
+    name = start.relative_to(above).parts[0]
+    data = durable_files.read_bytes(user_folder.find_user_folder() / _PROJECTS / name / _RECORD)
+    try:
+        path = Path(msgspec.json.decode(data or b"{}")["path"])
+    except (msgspec.MsgspecError, LookupError, TypeError):
+        return None
+    return path if PrivateProject(path).workspaces.name == name else None
+
+
 def find_private_project(folder: Path) -> PrivateProject:
-    """Return the private files of a project, with links to its folder resolved."""
+    """Return the private files of a project. Links to its folder are resolved."""
     return PrivateProject(folder.resolve())

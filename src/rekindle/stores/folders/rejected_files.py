@@ -1,4 +1,4 @@
-"""Name and count `*.rejected` files: edits, drafts and log lines that could not be used."""
+"""Name and remove `*.rejected` files: edits, drafts and log lines that were not usable."""
 
 import re
 from contextlib import suppress
@@ -11,10 +11,9 @@ from rekindle.thresholds.storage import REJECTED_FILES
 
 
 def find_free_path(path: Path) -> Path:
-    """Return an unused `.rejected` path for a file, with the number after the highest in use."""
+    """Return the next unused `.rejected` path for a file."""
     existing = _list_rejected(path)
-    # An agent can create a file with the highest possible number; the first free number is used
-    # then.
+    # If an agent has used the highest possible number, take the first free one.
     numbers = (max(existing, default=0) + 1, *range(1, len(existing) + 2))
     names = (f"{path.name}{f'.{number}' if number > 1 else ''}.rejected" for number in numbers)
     return path.with_name(
@@ -23,10 +22,9 @@ def find_free_path(path: Path) -> Path:
 
 
 def remove_older(path: Path, newest: Path) -> None:
-    """Remove the rejected versions of a file, except for `newest` and a few before it.
+    """Remove all but the last few rejected versions of a file.
 
-    No link is followed. Errors are ignored: an old file that cannot be removed must not block the
-    writer.
+    Links are not followed. Errors are ignored, because an old file must not block the writer.
     """
     with suppress(RekindleError):
         existing = _list_rejected(path)
@@ -37,14 +35,14 @@ def remove_older(path: Path, newest: Path) -> None:
 
 
 def _list_rejected(path: Path) -> dict[int, str]:
-    """Return the names of the rejected versions of a file, keyed by number."""
+    """Return the names of a file's rejected versions, by number."""
     names = {_parse_number(path, name): name for name in durable_files.list_entries(path.parent)}
     return {number: name for number, name in names.items() if number}
 
 
 def _parse_number(path: Path, name: str) -> int:
-    """Return the number in a rejected version's name, or 0 if the name is of another file."""
-    # Longer numbers are not accepted, because the file name could become too long.
+    """Return the number in a rejected version's name, or 0 for other files."""
+    # With more digits, the file name could become too long.
     pattern = rf"{re.escape(path.name)}(?:\.([1-9][0-9]{{0,8}}))?\.rejected"
     match = re.fullmatch(pattern, name)
     return int(match[1] or 1) if match else 0

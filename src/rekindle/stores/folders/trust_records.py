@@ -1,8 +1,8 @@
-"""Record the folders that the user accepted on this host, and their agents' accepted settings.
+"""Remember which folders the user trusts on this host, and which settings were accepted.
 
-A cloned or copied repository may contain its own `rekindle.yaml` and `.rekindle`. Neither is used
-until the user has accepted the folder on this host. The record is stored outside the folder and
-identifies it by path, device and inode, so that another folder at the same path is not trusted.
+A cloned repository may come with its own `rekindle.yaml` and `.rekindle`. Rekindle ignores both
+until the user trusts the folder on this host. The record is stored outside the folder and
+identifies it by path, device and inode, so another folder at the same path is not trusted.
 """
 
 import os
@@ -30,24 +30,24 @@ SCHEMA = 1
 
 
 class TrustRecord(msgspec.Struct, frozen=True):
-    """The identity of a folder that the user accepted."""
+    """Identity of a folder that the user trusts."""
 
     path: str
     device: int
     inode: int
     boot: str
-    """Id of the boot in which the device number was read; the number may change after a reboot."""
+    """Id of the boot in which the device number was read. The number may change after a reboot."""
     at: datetime
     born: int = 0
-    """Creation time of the folder in nanoseconds; 0 if the file system does not record it.
+    """Creation time of the folder in nanoseconds; 0 if unknown.
 
-    Inodes are reused: if a folder is removed and cloned again, it can get the same inode.
+    Inodes are reused: a folder that is removed and cloned again may get the same one.
     """
     v: int = SCHEMA
 
 
 class AcceptedSettings(msgspec.Struct, frozen=True):
-    """Controlled settings of an agent, or the project's fleet, as accepted by the operator."""
+    """Settings of an agent, a pipeline or a fleet that the operator has accepted."""
 
     settings: dict[str, Any]
     at: datetime
@@ -55,7 +55,7 @@ class AcceptedSettings(msgspec.Struct, frozen=True):
 
 
 def identify_folder(folder: Path, now: datetime) -> TrustRecord:
-    """Return a record that identifies the folder in its current state."""
+    """Return the identity of the folder as it is now."""
     from rekindle.system.processes import launch_processes  # noqa: PLC0415 - slows every start
 
     with translate_os_errors(folder):
@@ -65,8 +65,8 @@ def identify_folder(folder: Path, now: datetime) -> TrustRecord:
 
 
 def is_trusted(project: PrivateProject, now: datetime) -> bool:
-    """Return whether the folder that is currently at the path is the one that the user accepted."""
-    record: TrustRecord | None = _read(project.record, TrustRecord)
+    """Return whether the folder at this path is the one that the user trusts."""
+    record: TrustRecord | None = _read_record(project.record, TrustRecord)
     if record is None:
         return False
     current = identify_folder(project.project, now)
@@ -77,63 +77,89 @@ def is_trusted(project: PrivateProject, now: datetime) -> bool:
 
 
 def list_recorded() -> list[Path]:
-    """Return the paths that the user accepted on this host, whether or not they still exist."""
+    """Return all paths that the user trusts on this host, even if they no longer exist."""
     folders = []
     for path in private_files.list_records():
-        record: TrustRecord | None = _read(path, TrustRecord)
-        # A path that is not valid UTF-8 cannot be restored from JSON.
+        record: TrustRecord | None = _read_record(path, TrustRecord)
+        # Paths that are not valid UTF-8 cannot be restored from JSON.
         if record and private_files.find_private_project(Path(record.path)).record == path:
             folders.append(Path(record.path))
     return folders
 
 
+def list_former_paths(project: PrivateProject, now: datetime) -> list[Path]:
+    """Return the paths at which the user trusted this folder before it was moved or renamed."""
+    current = identify_folder(project.project, now)
+    former = []
+    for folder in list_recorded():
+        record: TrustRecord | None = _read_record(
+            private_files.find_private_project(folder).record, TrustRecord
+        )
+        if record is None or folder == project.project or durable_files.path_exists(folder):
+            continue
+        is_same_disk = record.device == current.device or record.boot != current.boot
+        if is_same_disk and (record.inode, record.born) == (current.inode, current.born):
+            former.append(folder)
+    return former
+
+
 def read_recorded_identity(project: PrivateProject) -> tuple[int, int] | None:
-    """Return the device and inode that the folder had when the user accepted it."""
-    record: TrustRecord | None = _read(project.record, TrustRecord)
+    """Return the folder's device and inode at the time the user trusted it."""
+    record: TrustRecord | None = _read_record(project.record, TrustRecord)
     return (record.device, record.inode) if record else None
 
 
 def list_trusted(now: datetime) -> list[Path]:
-    """Return the folders that the user accepted and that have not been replaced since."""
+    """Return the trusted folders that have not been replaced."""
     folders = []
     for folder in list_recorded():
-        with suppress(StoreError):  # the folder was removed, or its disk is not mounted
+        with suppress(StoreError):  # the folder is gone, or its disk is not mounted
             if is_trusted(private_files.find_private_project(folder), now):
                 folders.append(folder)
     return folders
 
 
 def remove_replaced(project: PrivateProject, now: datetime) -> None:
-    """Remove the records of another folder that was at the same path.
+    """Remove the records of a different folder that used to be at this path.
 
-    The commands in them were not meant for this folder.
+    Their commands were not meant for the current folder.
     """
     if durable_files.path_exists(project.record) and not is_trusted(project, now):
         project.remove_agents()
         durable_files.remove_file(project.fleet)
+        for name in project.list_pipelines():
+            durable_files.remove_file(project.pipeline_settings(name))
 
 
 def record_trust(project: PrivateProject, now: datetime) -> None:
-    """Record that the user trusts the folder that is currently at the path."""
+    """Record that the user trusts the folder at this path."""
     project.make()
-    durable_files.replace_file(project.record, _encode(identify_folder(project.project, now)))
+    durable_files.replace_file(
+        project.record, _encode_record(identify_folder(project.project, now))
+    )
 
 
 def read_settings(record: Path) -> dict[str, Any] | None:
-    """Return the settings that the operator accepted, or None if none were accepted."""
-    accepted: AcceptedSettings | None = _read(record, AcceptedSettings)
+    """Return the settings that the operator accepted, or None."""
+    accepted: AcceptedSettings | None = _read_record(record, AcceptedSettings)
     return accepted.settings if accepted else None
 
 
+def read_accepted(record: Path) -> AcceptedSettings | None:
+    """Return the settings in a record and when they were accepted, or None."""
+    accepted: AcceptedSettings | None = _read_record(record, AcceptedSettings)
+    return accepted
+
+
 def record_settings(record: Path, settings: dict[str, Any], now: datetime) -> None:
-    durable_files.replace_file(record, _encode(AcceptedSettings(settings, now)))
+    durable_files.replace_file(record, _encode_record(AcceptedSettings(settings, now)))
 
 
-def _encode(record: TrustRecord | AcceptedSettings) -> bytes:
+def _encode_record(record: TrustRecord | AcceptedSettings) -> bytes:
     return msgspec.json.format(msgspec.json.encode(record)) + b"\n"
 
 
-def _read(path: Path, kind: type[Any]) -> Any:
+def _read_record(path: Path, kind: type[Any]) -> Any:
     data = durable_files.read_bytes(path)
     if data is None:
         return None
@@ -141,4 +167,4 @@ def _read(path: Path, kind: type[Any]) -> Any:
         json_codec.decode_object(data, path.name, schema=SCHEMA)
         return msgspec.json.decode(data, type=kind)
     except (DocumentError, msgspec.MsgspecError):
-        return None  # an unreadable record counts as never accepted
+        return None  # an unreadable record does not count

@@ -1,1 +1,1 @@
-"""The log, its seal and snapshot, the inbox, and the view that readers get without a lock."""
+"""The log with its seal, snapshot and inbox, and a view of it for readers."""

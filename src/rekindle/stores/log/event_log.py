@@ -1,7 +1,6 @@
-"""The log, ops.jsonl: every event in order, one per line, never rewritten.
+"""The log (ops.jsonl): every event in order, one per line, never rewritten.
 
-Only the agent's writer appends to the log. Readers skip lines that they cannot read, and report
-them.
+Only the agent's writer appends to it. Readers skip and report lines that they cannot read.
 """
 
 import os
@@ -36,7 +35,7 @@ class BadLine(msgspec.Struct, frozen=True):
     offset: int
     reason: str
     is_damaged: bool = False
-    """Whether the line was once a valid event; torn and fenced lines never were."""
+    """Whether the line was once a valid event, unlike torn and fenced lines."""
 
 
 class LogEntry(msgspec.Struct, frozen=True):
@@ -45,25 +44,25 @@ class LogEntry(msgspec.Struct, frozen=True):
     line: bytes
     event: AnyEvent | UnknownEvent
     end: int
-    """Offset of the next line in bytes; 0 if not requested."""
+    """Byte offset of the next line; 0 if not requested."""
 
 
 class LogTail(msgspec.Struct, frozen=True):
-    """The contents of the log from a given offset onwards."""
+    """The part of the log after a given offset."""
 
     events: list[AnyEvent | UnknownEvent]
     bad: list[BadLine]
     end: int
-    """Offset after the last complete line, in bytes."""
+    """Byte offset after the last complete line."""
     gen: int
     losses: list[LostEvents] = []
-    """Positions of missing events, that is, of damaged lines and of gaps in the numbering."""
+    """Places where events are missing: damaged lines and gaps in the numbers."""
     chain: str = ""
-    """The chain of hashes up to `end`, as stored in the seal; empty if not requested."""
+    """The seal's hash chain up to `end`; empty if not requested."""
 
 
 def read_log(path: Path, start: int = 0, gen: int = 0) -> LogTail:
-    """Return all events from `start` onwards; use `read_batches` if the log may be long."""
+    """Return all events starting at `start`. For a long log, use `read_batches`."""
     batches = list(read_batches(path, start, gen))
     return LogTail(
         [event for batch in batches for event in batch.events],
@@ -82,13 +81,13 @@ def read_batches(  # noqa: C901, PLR0917 - one argument per known value
     chain: str | None = None,
     until: int | None = None,
 ) -> Iterator[LogTail]:
-    """Yield the events from `start` onwards, in one or more batches.
+    """Yield the events starting at `start`, in one or more batches.
 
-    `seq` is the number of the event before `start`. `chain` is the chain of hashes up to `start`,
-    which is extended with each line. Lines from `until` onwards are not read.
+    `seq` is the number of the event before `start`, and `chain` the hash chain up to `start`.
+    Reading stops at `until`.
 
-    An event of an older generation than its predecessor is fenced off: a host that has lost the
-    agent may still append lines, and these do not count.
+    Events from an older generation are skipped, because lines from a host that has lost the agent
+    do not count.
     """
     batch: list[AnyEvent | UnknownEvent] = []
     bad: list[BadLine] = []
@@ -116,7 +115,7 @@ def read_batches(  # noqa: C901, PLR0917 - one argument per known value
             bad.append(BadLine(offset, f"generation {event.gen} was replaced by {gen}"))
             continue
         if isinstance(event, AgentReceived):
-            losses.clear()  # this event contains the state of all events before it
+            losses.clear()  # this event includes the state of all earlier ones
         elif event.seq > seq + 1:
             losses.append(LostEvents(seq, event.seq))
         gen, seq = event.gen, max(seq, event.seq)
@@ -128,7 +127,7 @@ def read_batches(  # noqa: C901, PLR0917 - one argument per known value
 
 
 def list_positions(path: Path) -> Iterator[ChainPosition]:
-    """Yield the end offset of each complete line, with the chain of hashes up to that offset."""
+    """Yield the end offset of each complete line, with the hash chain up to it."""
     chain = ""
     for offset, line in read_lines(path, 0):
         chain = seal.extend_chain(chain, (line,))
@@ -136,23 +135,23 @@ def list_positions(path: Path) -> Iterator[ChainPosition]:
 
 
 def append_lines(path: Path, lines: Sequence[bytes]) -> tuple[int, int]:
-    """Append lines durably; return the offsets at which they begin and end."""
+    """Append lines durably, and return their start and end offsets."""
     data = b"".join(line + b"\n" for line in lines)
     start = durable_files.append_durably(path, data)
     return start, start + len(data)
 
 
 def read_entries(path: Path, start: int) -> Iterator[LogEntry]:
-    """Yield the readable lines from `start` onwards."""
+    """Yield the readable lines starting at `start`."""
     for offset, line in read_lines(path, start):
         with suppress(DocumentError):
             yield LogEntry(line.rstrip(b"\n"), events.parse(line), offset + len(line))
 
 
 def read_backwards(path: Path, holding: Sequence[bytes] = ()) -> Iterator[LogEntry]:
-    """Yield readable lines, newest first, reading no more of the file than the caller consumes.
+    """Yield readable lines, newest first, reading no more of the file than necessary.
 
-    With `holding`, lines that contain none of its strings are skipped without parsing.
+    With `holding`, lines that contain none of these strings are skipped without parsing.
     """
     for line in _read_lines_backwards(path):
         if holding and not any(part in line for part in holding):
@@ -162,7 +161,7 @@ def read_backwards(path: Path, holding: Sequence[bytes] = ()) -> Iterator[LogEnt
 
 
 def measure_log(path: Path) -> int:
-    """Return the log's size in bytes; 0 if it does not exist."""
+    """Return the size of the log in bytes, or 0 if it does not exist."""
     with translate_os_errors(path):
         try:
             return path.lstat().st_size
@@ -171,7 +170,7 @@ def measure_log(path: Path) -> int:
 
 
 def read_pieces(path: Path, start: int) -> Iterator[bytes]:
-    """Yield the raw bytes from `start` onwards, in pieces."""
+    """Yield the raw bytes starting at `start`, in blocks."""
     with (
         translate_os_errors(path),
         os.fdopen(durable_files.open_plain(path, os.O_RDONLY), "rb") as file,
@@ -182,7 +181,7 @@ def read_pieces(path: Path, start: int) -> Iterator[bytes]:
 
 
 def compute_anchor(path: Path, offset: int) -> str:
-    """Return a fingerprint of the log just before `offset`, for matching a snapshot to its log."""
+    """Return a fingerprint of the log just before `offset`, to match a snapshot to its log."""
     if offset == 0:
         return ""
     with translate_os_errors(path):
@@ -195,7 +194,7 @@ def compute_anchor(path: Path, offset: int) -> str:
 
 
 def read_lines(path: Path, start: int) -> Iterator[tuple[int, bytes]]:
-    """Yield each complete line, including its newline, with its offset."""
+    """Yield each complete line with its offset."""
     with translate_os_errors(path):
         try:
             fd = durable_files.open_plain(path, os.O_RDONLY)
@@ -205,8 +204,7 @@ def read_lines(path: Path, start: int) -> Iterator[tuple[int, bytes]]:
         file.seek(start)
         offset = start
         for line in file:
-            # The writer may still be writing this line. The part that follows must not be read as a
-            # separate line.
+            # The writer is still writing this line. Do not read the rest of it as another line.
             if not line.endswith(b"\n"):
                 return
             yield offset, line
@@ -221,7 +219,7 @@ def _read_lines_backwards(path: Path) -> Iterator[bytes]:
             return
     with translate_os_errors(path), os.fdopen(fd, "rb") as file:
         position = file.seek(0, os.SEEK_END)
-        rest = None  # the line without a newline is incomplete
+        rest = None  # skip a last line without a newline
         while position > 0:
             width = min(_BLOCK, position)
             position -= width

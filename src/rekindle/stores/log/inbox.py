@@ -1,16 +1,15 @@
-"""The inbox: records from hooks and commands, appended by many processes, folded by one.
+"""The inbox: records that many processes append and one process folds.
 
-A record is one line, `1 event {...}`. It is written with a single write that starts with a newline,
-so that a torn record never damages the next one.
+A record is one line, `1 event {...}`. Each write starts with a newline, so a torn record never
+damages the next one.
 
-There are two inboxes: one in the workspace, which counts as written by the agent, and the
-operator's, in the user's folder. The operator's commands count only if they are in the operator's
-inbox. The hooks' spool holds records of every project; of these, only the hooks' reports about
-their sessions count.
+There are two inboxes. The one in the workspace counts as written by the agent. The operator's inbox
+is in the user's folder; the operator's commands count only there. Hooks can also write to a spool
+that all projects share. Only hook reports count there.
 
-Segment names are never reused. A process appends under a shared lock and, once it has the lock,
-checks that the segment still exists; the fold removes a segment only under the exclusive lock. So
-no record can end up in a removed file.
+Segment names are never reused. A process appends under a shared lock, and then checks that the
+segment still exists. The fold removes a segment only under the exclusive lock, so no record ends up
+in a removed file.
 """
 
 import fcntl
@@ -56,19 +55,19 @@ _SUFFIX = ".seg"
 
 
 HookParsers = Mapping[str, Callable[[HookRecord], AnyEvent | None]]
-"""The parser for each harness's hook records."""
+"""Parsers for the hook records of each harness."""
 
 
 class InboxRecord(msgspec.Struct, frozen=True):
-    """A complete line of a segment, with its end offset."""
+    """A complete line of a segment."""
 
     segment: str
     end: int
     line: bytes
     is_from_operator: bool = False
-    """Whether the record comes from the operator's inbox."""
+    """Whether the record is from the operator's inbox."""
     is_spooled: bool = False
-    """Whether the record comes from the hooks' spool."""
+    """Whether the record is from the hooks' spool."""
 
     @property
     def at(self) -> str:
@@ -77,8 +76,8 @@ class InboxRecord(msgspec.Struct, frozen=True):
     def event(
         self, harnesses: HookParsers, redaction: Redaction | None = None
     ) -> AnyEvent | UnknownEvent | None:
-        """Return the record's redacted event, or None if it is an irrelevant hook report."""
-        event = self._event(harnesses)
+        """Return the record's event, redacted, or None for a hook report without effect."""
+        event = self._parse_event(harnesses)
         if event is None or isinstance(event, UnknownEvent):
             return event
         if not isinstance(event, events.SUBMITTED_EVENTS):
@@ -92,11 +91,11 @@ class InboxRecord(msgspec.Struct, frozen=True):
             )
         return (redaction or Redaction()).event(event)
 
-    def _event(self, harnesses: HookParsers) -> AnyEvent | UnknownEvent | None:
+    def _parse_event(self, harnesses: HookParsers) -> AnyEvent | UnknownEvent | None:
         version, _, rest = self.line.partition(b" ")
         if self.is_spooled and (version, rest[: len(_HOOK)]) != (b"%d" % _VERSION, _HOOK):
-            # Check this first: a record with a later schema would make the writer wait for a newer
-            # Rekindle.
+            # Check this first. Otherwise, a record with a newer schema would make the writer wait
+            # for an upgrade.
             raise DocumentError("hooks' spool", "has a record that no hook wrote")
         if version.isdigit() and rest.startswith((_EVENT, _HOOK)):
             json_codec.refuse_newer_schema(int(version), "inbox record", _VERSION)
@@ -117,12 +116,12 @@ class InboxSegment(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """Return the segment's name in the log; a file in the workspace cannot forge its prefix."""
+        """Name of the segment in the log. Files in the workspace cannot have its prefix."""
         return f"operator/{self.path.name}" if self.is_from_operator else self.path.name
 
 
 def append_records(folder: Path, records: Sequence[Event], *, durable: bool) -> None:
-    """Append records in one write; with `durable`, sync them to disk before returning."""
+    """Append records in one write. With `durable`, sync them to disk before returning."""
     data = b"".join(b"\n" + _PREFIX + events.render(record) + b"\n" for record in records)
     fd = _open_newest(folder)
     try:
@@ -143,7 +142,7 @@ def append_records(folder: Path, records: Sequence[Event], *, durable: bool) -> 
 
 
 def list_segments(folder: Path, prefix: str = "") -> list[InboxSegment]:
-    """Return the segments, oldest first; their names start with their creation time."""
+    """Return the segments, oldest first. Their names begin with their creation time."""
     with translate_os_errors(folder):
         try:
             names = [entry.name for entry in os.scandir(folder)]
@@ -156,11 +155,11 @@ def list_segments(folder: Path, prefix: str = "") -> list[InboxSegment]:
 
 
 def list_agent_segments(folder: AgentFolder) -> list[InboxSegment]:
-    """Return every segment of an agent: the operator's, the workspace's and the hooks' spool."""
+    """Return all of an agent's segments: the operator's, the workspace's and the spool's."""
     return (
         list_operator_segments(folder)
         + list_segments(folder.inbox)
-        + list_spooled_segments(folder.path)
+        + list_spooled_segments(folder.path, folder.private.marks if folder.private else None)
     )
 
 
@@ -173,22 +172,24 @@ def list_operator_segments(folder: AgentFolder) -> list[InboxSegment]:
     except StoreError as error:
         if error.errno not in durable_files.REFUSED_ERRNOS:
             raise
-        return []  # a sandbox hides the user's folder from this process
+        return []  # a sandbox hides the user's folder
     return [InboxSegment(segment.path, is_from_operator=True) for segment in segments]
 
 
-def list_spooled_segments(agent: Path) -> list[InboxSegment]:
-    """Return the segments that hooks wrote to the spool while the inbox was not writable."""
+def list_spooled_segments(agent: Path, marks: Path | None = None) -> list[InboxSegment]:
+    """Return the segments that hooks wrote to the spool because the inbox was not writable.
+
+    `marks` is the spool for hooks in a sandbox.
+    """
     prefix = record_writer.spool_prefix(str(agent))
-    spools = [
-        spool for spool in record_writer.spool_folders() if record_writer.is_ours_alone(spool)
-    ]
+    places = (*record_writer.spool_folders(), *([str(marks)] if marks else []))
+    spools = [spool for spool in places if record_writer.is_ours_alone(spool)]
     segments = [segment for spool in spools for segment in list_segments(Path(spool), prefix)]
     return [InboxSegment(segment.path, is_spooled=True) for segment in segments]
 
 
 def read_records(segment: InboxSegment, start: int = 0) -> Iterator[InboxRecord]:
-    """Yield the complete lines from `start` onwards; a line without a newline may still grow."""
+    """Yield the complete lines starting at `start`. The last line may still be growing."""
     data = _read_from(segment, start)
     position = 0
     while (newline := data.find(b"\n", position)) >= 0:
@@ -198,20 +199,20 @@ def read_records(segment: InboxSegment, start: int = 0) -> Iterator[InboxRecord]
             yield _make_record(segment, start + position, line)
 
 
-def measure_segment(segment: InboxSegment, *, gone: int) -> int:
-    """Return the length of a segment, or `gone` if it no longer exists."""
+def measure_segment(segment: InboxSegment, *, default: int) -> int:
+    """Return the length of a segment, or `default` if it does not exist."""
     with translate_os_errors(segment.path):
         try:
             return segment.path.lstat().st_size
         except FileNotFoundError:
-            return gone
+            return default
 
 
 def sync_segment(segment: InboxSegment) -> None:
-    """Sync records that heartbeats appended without waiting for the disk.
+    """Sync the records that hooks appended without syncing.
 
-    Without this sync, a power loss could preserve the log's cursor but not the segment's bytes, and
-    the next records at those offsets would be mistaken for records that are already folded.
+    Otherwise, after a power loss, the log's cursor could be past bytes that are gone, and new
+    records at those offsets would be skipped.
     """
     with (
         translate_os_errors(segment.path),
@@ -221,17 +222,17 @@ def sync_segment(segment: InboxSegment) -> None:
 
 
 def retire_segment(segment: InboxSegment, folded: int) -> InboxRecord | None:
-    """Remove a segment that is folded up to `folded`, unless it has grown meanwhile.
+    """Remove a segment that is folded up to `folded`, unless it has grown since.
 
-    Return the torn tail, if there is one, as a record to reject: because of the exclusive lock, no
-    process can still be writing it.
+    Return a torn last line, if any, as a record to reject. Under the exclusive lock, no process can
+    still be writing it.
     """
     with (
         translate_os_errors(segment.path),
         suppress(FileNotFoundError, BlockingIOError),
         durable_files.hold_plain(segment.path, os.O_RDONLY) as fd,
     ):
-        # Do not wait: a process that was suspended during an append must not block the fold.
+        # Do not wait: a process that is suspended during an append must not block the fold.
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         rest = os.pread(fd, os.fstat(fd).st_size, folded)
         complete, _, tail = rest.rpartition(b"\n")
@@ -248,7 +249,7 @@ def _make_record(segment: InboxSegment, end: int, line: bytes) -> InboxRecord:
 
 
 def _make_harmless(event: AnyEvent | UnknownEvent) -> AnyEvent | UnknownEvent:
-    """Reduce displayed text to one line without escapes, because records are not trusted."""
+    """Reduce text to one line without escape sequences, because records are not trusted."""
     if isinstance(event, LoopAdded):
         return msgspec.structs.replace(
             event, id=to_one_line(event.id, LOOP_ID_CHARACTERS), text=to_one_line(event.text)
@@ -261,7 +262,7 @@ def _make_harmless(event: AnyEvent | UnknownEvent) -> AnyEvent | UnknownEvent:
 
 
 def _drop_transcript(event: AnyEvent | UnknownEvent) -> AnyEvent | UnknownEvent:
-    """Clear the transcript path: only hooks may set it, and their harness checks the path."""
+    """Clear the transcript path. Only hooks may set it, once their harness has checked it."""
     if isinstance(event, SessionStarted):
         return msgspec.structs.replace(event, transcript="")
     return event
@@ -277,14 +278,14 @@ def _read_from(segment: InboxSegment, start: int) -> bytes:
 
 
 def _open_newest(folder: Path) -> int:
-    """Open the newest segment under a shared lock, or create one, and return its descriptor."""
+    """Open the newest segment under a shared lock, creating one if necessary."""
     while True:
         segments = list_segments(folder)
         if segments:
             path, flags = segments[-1].path, os.O_WRONLY | os.O_APPEND
         else:
-            # If two processes find no segment, each creates one; this is harmless, as all segments
-            # are folded.
+            # Two processes may each create a segment. That is harmless, because all segments are
+            # folded.
             name = f"{time.time_ns():020d}-{secrets.token_hex(4)}{_SUFFIX}"
             path, flags = folder / name, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL
         with translate_os_errors(path):
@@ -301,5 +302,5 @@ def _open_newest(folder: Path) -> int:
             except BaseException:
                 os.close(fd)
                 raise
-        with suppress(OSError):  # the segment was retired between open and lock: try again
+        with suppress(OSError):  # the segment was removed before it was locked, so try again
             os.close(fd)

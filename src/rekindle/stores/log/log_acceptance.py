@@ -1,9 +1,9 @@
 """Let the operator accept a log that does not match its seal.
 
-The agent can write to its log and to every other file of its workspace, and can make them agree.
-Only the user's folder shows which lines Rekindle wrote, because it holds the seal's records and the
-snapshot. Lines that these confirm are kept; all others are set aside. If they confirm no line, as
-in a project from another host, all lines are kept except the operator's decisions.
+The agent can write to its log and to all other files in its workspace. Only the seal and the
+snapshot, in the user's folder, show which lines Rekindle wrote. Lines confirmed by either are kept;
+all others are set aside. If no line is confirmed, as in a project from another host, all lines are
+kept except the operator's decisions.
 """
 
 import os
@@ -38,26 +38,26 @@ from rekindle.system.files import durable_files
 
 _DECISIONS = (
     *events.OPERATOR_COMMANDS,
-    events.QuestionAsked,  # its default answer takes effect at the deadline
-    events.AgentReceived,  # includes events of all these kinds
-    events.UnknownEvent,  # may be one of these kinds in a later version
+    events.QuestionAsked,  # its default answer takes effect later
+    events.AgentReceived,  # contains events of all these kinds
+    events.UnknownEvent,  # may be one of these in a later version
 )
 _OPERATORS = "operator/"
-"""Prefix of the operator's segment names; a forged cursor for one could hide a real command."""
+"""Prefix of the operator's segments. A forged cursor for one could hide a real command."""
 
 
-def accept_log(folder: AgentFolder, seen: AgentView, now: datetime) -> str:
-    """Seal the log without the lines that must not count; return the file they were moved to.
+def accept_log(folder: AgentFolder, current: AgentView, now: datetime) -> str:
+    """Set aside the lines that must not count, and seal the log.
 
-    The returned name is relative to the agent's folder; it is the log's own name if no line was
-    moved. Other files in the workspace are not considered. The caller must hold the agent's lock.
+    Return the name of the file with these lines, or of the log if there are none. Other files in
+    the workspace are ignored. The caller holds the agent's lock.
     """
     if folder.private is None:
         return ""
     last_snapshot = snapshot.load_any_snapshot(folder)
-    confirmed = _find_confirmed(folder, seen, last_snapshot)
+    confirmed = _find_confirmed(folder, current, last_snapshot)
     question_numbers.keep_accepted(folder, last_snapshot.projection)
-    if seen.condition == "missing":
+    if current.condition == "missing":
         aside = ""
     elif confirmed.end or last_snapshot.offset:
         aside = _cut_off(folder, confirmed)
@@ -66,14 +66,13 @@ def accept_log(folder: AgentFolder, seen: AgentView, now: datetime) -> str:
     else:
         aside = _set_decisions_aside(folder)
     seal_log(folder)
-    # The snapshot describes the previous log. It is removed last, because a second attempt would
-    # need it.
+    # Remove the snapshot of the old log last, because a second attempt would need it.
     durable_files.remove_file(folder.snapshot)
     return aside or folder.log.name
 
 
 def read_known_spending(folder: AgentFolder) -> RunSpending:
-    """Return the run's spending according to the user's folder."""
+    """Return the run's spending as recorded in the user's folder."""
     return (
         spending_file.load_spending(folder)
         or snapshot.load_any_snapshot(folder).projection.run.run_spending()
@@ -83,7 +82,7 @@ def read_known_spending(folder: AgentFolder) -> RunSpending:
 def find_lost_spending(
     recorded: RunSpending, accepted: Projection, now: datetime
 ) -> events.SpendRecorded | None:
-    """Return the event that restores spending missing from an accepted log, or None."""
+    """Return an event for spending that is missing from an accepted log, or None."""
     spent = accepted.run.run_spending()
     if recorded.usd <= spent.usd and recorded.tokens <= spent.tokens:
         return None
@@ -97,9 +96,9 @@ def find_lost_spending(
 
 
 def _find_confirmed(
-    folder: AgentFolder, seen: AgentView, last_snapshot: LogSnapshot
+    folder: AgentFolder, current: AgentView, last_snapshot: LogSnapshot
 ) -> ChainPosition:
-    """Return the last position in the log that the user's folder confirms, or 0 if none."""
+    """Return the last position in the log that the user's folder confirms, or 0."""
     private = folder.private
     if private is None:
         return ChainPosition()
@@ -107,9 +106,8 @@ def _find_confirmed(
         ChainPosition(last_snapshot.offset, last_snapshot.chain),
         *seal.read_positions(private.seal),
     }
-    if seen.condition == "appended":
-        # The project may have been moved, used at its new path, and moved back. The seal that was
-        # written for the other path counts too.
+    if current.condition == "appended":
+        # If the project was moved and moved back, its seal at the other path counts too.
         elsewhere = private.path.parents[2].glob(f"*/agents/{folder.name}/seal")
         confirmed.update(position for path in elsewhere for position in seal.read_positions(path))
     return max(
@@ -120,7 +118,7 @@ def _find_confirmed(
 
 
 def _cut_off(folder: AgentFolder, confirmed: ChainPosition) -> str:
-    """Move everything after a position to a file; return its name, or "" if nothing was moved."""
+    """Move everything after a position to a new file. Return its name, or ""."""
     if event_log.measure_log(folder.log) == confirmed.end:
         return ""
     aside = rejected_files.find_free_path(folder.log)
@@ -135,7 +133,7 @@ def _cut_off(folder: AgentFolder, confirmed: ChainPosition) -> str:
 
 
 def _continue_from_snapshot(folder: AgentFolder, last_snapshot: LogSnapshot, now: datetime) -> None:
-    """Continue the log from the snapshot, which covers more events than the remaining lines."""
+    """Continue the log from the snapshot, which covers more events than the lines that remain."""
     plain = msgspec.to_builtins(last_snapshot.projection, str_keys=True)
     seq, gen = last_snapshot.projection.seq, last_snapshot.projection.gen
     received = events.AgentReceived(ts=now, seq=seq, gen=gen, known=plain)
@@ -143,9 +141,9 @@ def _continue_from_snapshot(folder: AgentFolder, last_snapshot: LogSnapshot, now
 
 
 def _set_decisions_aside(folder: AgentFolder) -> str:
-    """Move the operator's decisions to a file, and return its name, or "" if there are none.
+    """Move the operator's decisions to a new file. Return its name, or "".
 
-    Each decision is replaced with a line that has no effect, so that event numbers stay continuous.
+    Each decision is replaced with a line that has no effect, to keep the event numbers continuous.
     """
     decisions = [line for _, line in event_log.read_lines(folder.log, 0) if _render_rejection(line)]
     if not decisions:
@@ -167,13 +165,13 @@ def _drop_decisions(folder: AgentFolder) -> Iterator[bytes]:
 
 
 def _render_rejection(line: bytes) -> bytes:
-    """Return the replacement for a line that must not count, or empty bytes if it may stay."""
+    """Return a replacement for a line that must not count, or b"" to keep the line."""
     try:
         event = events.parse(line)
     except NewerSchemaError:
         raise
     except DocumentError:
-        return b""  # an unreadable line has no effect anyway
+        return b""  # an unreadable line has no effect
     if not isinstance(event, _DECISIONS) and not event.at.startswith(_OPERATORS):
         return b""
     reason = f"{event.kind}: this line of the log was not sealed"

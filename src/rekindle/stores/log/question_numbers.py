@@ -1,8 +1,7 @@
-"""The number of an agent's last question, stored outside the workspace.
+"""Store the number of an agent's last question outside the workspace.
 
-The log has this number as well, but an agent can rewrite its log, and the operator may accept what
-remains of it. If a number were reused, the command in an old notification would answer a different
-question.
+The log has this number too, but an agent can rewrite its log. If a number were reused, the command
+in an old notification would answer a different question.
 """
 
 import re
@@ -13,13 +12,11 @@ from rekindle.stores.log import event_log
 from rekindle.system.files import durable_files
 
 _DIGITS = 6
-"""Maximum number of digits in a question number read from unconfirmed log lines, so that a forged
-number cannot make question ids long.
-"""
+"""Maximum number of digits in a question number. Keeps a forged log from making ids long."""
 
 
 def load(folder: AgentFolder) -> int:
-    """Return the number of the last question recorded in the user's folder, or 0 if none is."""
+    """Return the number of the last question, or 0."""
     data = durable_files.read_bytes(folder.private.last_question) if folder.private else None
     return int(data) if data and data.strip().isdigit() else 0
 
@@ -31,9 +28,9 @@ def keep(folder: AgentFolder, number: int) -> None:
 
 
 def keep_accepted(folder: AgentFolder, projection: Projection) -> None:
-    """Record the question numbers of a log before it is accepted, as its questions may be removed.
+    """Record a log's question numbers, because accepting the log may lose them.
 
-    The log's own lines count only if the user's folder has no record, as in a project from another
+    The log's lines count only if the user's folder has no number, as in a project from another
     host.
     """
     numbers = [question.number for question in projection.questions.values()]

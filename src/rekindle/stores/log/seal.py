@@ -1,12 +1,12 @@
 """The seal: the log's length and hash, stored outside the workspace.
 
 An agent can write to everything in its workspace, including the log. The hash is a chain over the
-log's lines, so that a reader can continue from any known position. Before an append, the writer
-durably records the log's current end and the end that it will have; after the append, it records
-that the append is done. After a kill or power loss in between, the log ends at one of these two
-positions, or has a partial append, which does not count and which the next writer cuts off. Any
-other log was changed by something other than Rekindle's writer: lines that the seal does not cover
-do not count, and the agent is in safe mode until the operator accepts the log.
+log's lines, so a reader can continue from any known position. Before an append, the writer durably
+records the log's current end and the end that it will have; after the append, it records that the
+append is done. After a kill or power loss in between, the log ends at one of these two positions,
+or has a partial append, which does not count and which the next writer cuts off. Any other log was
+changed by something other than Rekindle's writer: lines that the seal does not cover do not count,
+and the agent is in safe mode until the operator accepts the log.
 
     1 END CHAIN [END CHAIN] CHECK       one record; the last complete record counts
 """
@@ -36,11 +36,11 @@ LogCondition = Literal["new", "sealed", "unsealed", "appended", "rewritten", "mi
 TAMPERED_CONDITIONS: frozenset[LogCondition] = frozenset(
     {"unsealed", "appended", "rewritten", "missing"}
 )
-"""Conditions that mean that the log is not the one that Rekindle wrote on this host."""
+"""Conditions in which the log is not the one that Rekindle wrote on this host."""
 
 
 class ChainPosition(msgspec.Struct, frozen=True):
-    """The end offset of a line in the log, with the chain of hashes up to that offset."""
+    """End offset of a line in the log, with the hash chain up to it."""
 
     end: int = 0
     chain: str = ""
@@ -48,39 +48,39 @@ class ChainPosition(msgspec.Struct, frozen=True):
 
 class Seal(msgspec.Struct, frozen=True):
     base: ChainPosition
-    """The end of the log when the record was written."""
+    """End of the log when the record was written."""
     then: ChainPosition | None = None
-    """The end that the log will have after the pending append."""
+    """End of the log after the pending append."""
 
     @property
     def places(self) -> tuple[ChainPosition, ...]:
-        """Return the positions at which an unmodified log may end, the later one first."""
+        """Positions at which an intact log may end, the later one first."""
         return (self.then, self.base) if self.then else (self.base,)
 
 
 def extend_chain(chain: str, lines: Iterable[bytes]) -> str:
-    """Return the chain of hashes extended by more lines, each including its newline."""
+    """Extend the hash chain by more lines, each with its newline."""
     for line in lines:
         chain = sha256(chain.encode() + line).hexdigest()
     return chain
 
 
 def read_seal(path: Path) -> Seal | None:
-    """Return the last complete record of the seal, or None if there is none."""
+    """Return the last complete record of the seal, or None."""
     with translate_os_errors(path):
         try:
             with durable_files.hold_plain(path, os.O_RDONLY) as fd:
                 size = os.fstat(fd).st_size
                 start = max(0, size - _TAIL_BYTES)
                 seal = _find_last(os.pread(fd, size - start, start))
-                # A power loss may leave more than `_TAIL_BYTES` of garbage after the last record.
+                # A power loss can leave more than `_TAIL_BYTES` of garbage after the last record.
                 return seal or (_find_last(os.pread(fd, size, 0)) if start else None)
         except FileNotFoundError:
             return None
 
 
 def read_positions(path: Path) -> set[ChainPosition]:
-    """Return every position recorded in the seal file."""
+    """Return all positions recorded in the seal."""
     lines = (durable_files.read_bytes(path) or b"").split(b"\n")
     return {position for line in lines if (seal := _parse_seal(line)) for position in seal.places}
 
@@ -97,7 +97,7 @@ def promise_append(path: Path, base: ChainPosition, then: ChainPosition) -> None
 
 
 def write_seal(path: Path, seal: Seal) -> None:
-    """Append a record to the seal durably; replace the file once it has grown too large."""
+    """Append a record to the seal durably. Replace the file if it has grown too large."""
     with translate_os_errors(path):
         is_full = path.lstat().st_size > SEAL_COMPACT_BYTES
     if is_full:
@@ -110,10 +110,10 @@ def write_seal(path: Path, seal: Seal) -> None:
 
 
 def confirm_append(path: Path, place: ChainPosition) -> None:
-    """Record that the append is done, unless another host has taken over the agent meanwhile.
+    """Record that the append is complete, unless another host has taken over.
 
-    The record is not synced to disk, and errors are ignored: without it, the two positions recorded
-    before the append still cover the log.
+    The write is not synced and errors are ignored, because the record from before the append
+    already covers both positions.
     """
     with suppress(StoreError):
         promised = read_seal(path)
@@ -142,7 +142,7 @@ def _render_seal(seal: Seal) -> bytes:
     words = " ".join(
         [_VERSION, *(f"{position.end} {position.chain or '-'}" for position in positions)]
     )
-    # The leading newline separates this record from a torn record before it.
+    # The leading newline separates this record from a torn one.
     return f"\n{words} {_compute_check(words)}\n".encode()
 
 

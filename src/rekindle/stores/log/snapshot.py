@@ -1,7 +1,7 @@
-"""The snapshot: the projection of the log at some offset, so that a start reads only the tail.
+"""The snapshot: a saved projection, which leaves only the end of the log to read.
 
-The snapshot is a cache. If it is missing, broken, of a newer schema, or does not match the log, it
-is ignored, and the log is read from the start.
+A snapshot is a cache. If it is missing, damaged, too new, or does not match the log, the log is
+read from the start.
 """
 
 import msgspec
@@ -17,21 +17,21 @@ from rekindle.stores.log import (
 )
 from rekindle.system.files import durable_files
 
-SCHEMA = 1
+SCHEMA = 2
 KNOWN_KINDS = tuple(str(kind.__struct_config__.tag) for kind in events.EVENT_KINDS)
 
 
 class LogSnapshot(msgspec.Struct, frozen=True):
     v: int
     offset: int
-    """Length of the log that the snapshot covers, in bytes."""
+    """Number of log bytes that the snapshot covers."""
     anchor: str
     """Fingerprint of the log just before `offset`."""
     projection: Projection
     chain: str = ""
-    """The seal's chain of hashes up to `offset`."""
+    """The seal's hash chain up to `offset`."""
     kinds: tuple[str, ...] = ()
-    """Event kinds that the snapshot's writer knew; events of other kinds were skipped."""
+    """Event kinds known to the version that wrote the snapshot; others were skipped."""
 
 
 _decoder = msgspec.json.Decoder(LogSnapshot)
@@ -43,14 +43,14 @@ def make_empty_snapshot(folder: AgentFolder) -> LogSnapshot:
 
 
 def load_snapshot(folder: AgentFolder) -> LogSnapshot:
-    """Return the last snapshot if it matches the log, or an empty one otherwise."""
+    """Return the last snapshot if it matches the log, or an empty one."""
     last = load_any_snapshot(folder)
     fits = last.anchor == event_log.compute_anchor(folder.log, last.offset)
     return last if fits else make_empty_snapshot(folder)
 
 
 def load_any_snapshot(folder: AgentFolder) -> LogSnapshot:
-    """Return the last snapshot, whether or not it matches the current log."""
+    """Return the last snapshot, even if it does not match the log."""
     try:
         data = durable_files.read_bytes(folder.snapshot)
     except OversizedError:
@@ -63,16 +63,13 @@ def load_any_snapshot(folder: AgentFolder) -> LogSnapshot:
         return make_empty_snapshot(folder)
     if last.v != SCHEMA or not set(KNOWN_KINDS) <= set(last.kinds):
         return make_empty_snapshot(folder)
-    # A copy of an agent's folder uses its own folder name, not the original's.
+    # A copied folder may have a different agent name.
     renamed = msgspec.structs.replace(last.projection, agent=folder.name)
     return msgspec.structs.replace(last, projection=renamed)
 
 
 def compact_projection(folder: AgentFolder, projection: Projection) -> Projection:
-    """Drop old details, and the cursors of segments that no longer exist.
-
-    A segment whose cursor is in the log did exist, so if it is missing now, it was removed.
-    """
+    """Drop old details, and the cursors of segments that were removed."""
     present = {segment.name for segment in inbox.list_agent_segments(folder)}
     cursors = {name: end for name, end in projection.cursors.items() if name in present}
     return msgspec.structs.replace(prune_projection(projection), cursors=cursors)
@@ -81,9 +78,9 @@ def compact_projection(folder: AgentFolder, projection: Projection) -> Projectio
 def save_snapshot(
     folder: AgentFolder, projection: Projection, offset: int, chain: str = ""
 ) -> None:
-    """Save the log's projection, without the cursors of segments that were removed."""
-    # The removal of a segment must be durable first: if a removed segment reappeared after a power
-    # loss and its cursor were missing, it would be folded again.
+    """Save the projection of the log."""
+    # First make the removal of segments durable. A segment that reappeared without its cursor after
+    # a power loss would be folded again.
     durable_files.sync_folder(folder.inbox)
     if folder.private is not None:
         durable_files.sync_folder(folder.private.inbox)

@@ -1,7 +1,7 @@
-"""The view: an agent's state for readers, without a lock and without waiting.
+"""The view: an agent's state as readers see it, without taking a lock.
 
-The inbox is read before the log. A record that is folded in between is then seen twice, which has
-no effect; in the opposite order it could be missed.
+The inbox is read before the log. A record that is folded in between is then seen twice, which is
+harmless. In the opposite order, the record could be missed.
 """
 
 import msgspec
@@ -43,29 +43,27 @@ from rekindle.thresholds.storage import BATCH_EVENTS
 
 class AgentView(msgspec.Struct, frozen=True):
     projection: Projection
-    """Projection of the log together with the pending inbox records."""
+    """Projection of the log and the pending inbox records."""
     committed: Projection
     """Projection of the log alone."""
     pending: tuple[InboxRecord, ...]
-    """Records that are acknowledged but not yet folded into the log."""
+    """Acknowledged records that are not in the log yet."""
     proposed: RelayProposed | None
-    """A relay in the inbox that has not been committed yet, or None."""
+    """Relay in the inbox that is not committed yet, or None."""
     start: Projection
-    """Projection before `tail`: the last snapshot's, or a later one if the log is long, because
-    only the end of a long log is held in memory.
-    """
+    """Projection before `tail`. In a long log, it is later than the snapshot, to save memory."""
     tail: tuple[AnyEvent | UnknownEvent, ...]
-    """The events after `start`."""
+    """Events after `start`."""
     bad: tuple[BadLine, ...]
-    """Lines since the last snapshot that do not count."""
+    """Invalid lines since the last snapshot."""
     unreadable: int
     """Number of unreadable inbox records."""
     end: int
-    """Offset after the last complete line of the log, in bytes."""
+    """Byte offset after the log's last complete line."""
     snapshot_end: int
     """Length of the log that the snapshot covers, in bytes."""
     gen: int = 0
-    """Generation of the last log line that counts."""
+    """Generation of the last valid line in the log."""
     anchor: str = ""
     """Fingerprint of the log just before `end`."""
     stamp: tuple[int, ...] | None = None
@@ -73,17 +71,17 @@ class AgentView(msgspec.Struct, frozen=True):
     resolving: tuple[AnyEvent, ...] = ()
     """Events between the snapshot and `start` that resolve loops."""
     chain: str = ""
-    """The seal's chain of hashes up to `end`."""
+    """The seal's hash chain up to `end`."""
     condition: seal.LogCondition = "sealed"
     """Result of comparing the log with its seal."""
     has_leftover: bool = False
-    """Whether an interrupted append left bytes after `end`; the next writer cuts them off."""
+    """Whether an interrupted append left bytes after `end`, for the next writer to remove."""
     stamps: tuple[object, ...] = ()
-    """Stamps of the log and seal; a tampered log is not read again until one of them changes."""
+    """Stamps of the log and the seal. A tampered log is read again only if one changes."""
 
     @property
     def is_tampered(self) -> bool:
-        """Return whether the log differs from the one that Rekindle wrote on this host."""
+        """Whether the log differs from the one that Rekindle wrote on this host."""
         return self.condition in seal.TAMPERED_CONDITIONS
 
 
@@ -94,7 +92,7 @@ def read_view(
     before: AgentView | None = None,
     noted: DesiredSet | None = None,
 ) -> AgentView:
-    """Return the agent's current view; if `before`, an earlier view, is given, read only new lines.
+    """Return the current view of an agent. With `before`, read only the new lines.
 
     `noted` is a stop that is stored outside the folder and may be missing from the log.
     """
@@ -149,13 +147,13 @@ def read_view(
 
 
 def _read_sealed(folder: AgentFolder, before: AgentView) -> AgentView:
-    """Read the log as far as its seal covers it, and compare the two."""
+    """Read the part of the log that its seal covers, and compare the two."""
     if folder.private is None:
         return _read_log(before, folder)
     while True:
         sealed = seal.read_seal(folder.private.seal)
         view = _compare_to_seal(folder, before, sealed) if sealed else _read_unsealed(folder)
-        # A writer may have appended during the read; in that case, the newer seal decides.
+        # If a writer appended during the read, the newer seal decides.
         if view.condition == "sealed" or seal.read_seal(folder.private.seal) == sealed:
             return view
 
@@ -166,7 +164,7 @@ def _read_unsealed(folder: AgentFolder) -> AgentView:
 
 
 def _compare_to_seal(folder: AgentFolder, before: AgentView, sealed: Seal) -> AgentView:
-    # Fall back to offset 0, because the operator may have accepted another log since `before`.
+    # Start over, because the operator may have accepted another log since `before`.
     for start in (before, _make_empty(folder)):
         for position in sealed.places:
             view = _read_log(start, folder, position.end)
@@ -179,12 +177,12 @@ def _compare_to_seal(folder: AgentFolder, before: AgentView, sealed: Seal) -> Ag
 
 
 def _is_fenced(folder: AgentFolder, view: AgentView, size: int) -> bool:
-    """Return whether all lines after `view` were written by a host that had lost the agent.
+    """Return whether all lines after `view` come from a host that had lost the agent.
 
-    Such lines never count, and the next writer cuts them off.
+    Such lines never count, and the next writer removes them.
     """
     if view.gen <= 1:
-        return False  # no other host ever had the agent
+        return False  # the agent was never on another host
     end = view.end
     for batch in event_log.read_batches(folder.log, view.end, view.gen, view.committed.seq):
         if batch.events or any(line.is_damaged for line in batch.bad):
@@ -204,7 +202,7 @@ def _make_empty(folder: AgentFolder) -> AgentView:
 
 
 def _show_safe_mode(projection: Projection, condition: seal.LogCondition) -> Projection:
-    """Return the projection in safe mode, for an agent whose log does not match its seal."""
+    """Return the projection in safe mode, for a log that does not match its seal."""
     safe = LogPosition(
         projection.seq + 1, TAMPERED_REASON, TamperedLogError(projection.agent, condition).reason
     )
@@ -213,11 +211,11 @@ def _show_safe_mode(projection: Projection, condition: seal.LogCondition) -> Pro
 
 
 def _read_log(before: AgentView, folder: AgentFolder, until: int | None = None) -> AgentView:
-    """Extend `before` with the log's new lines, at most up to `until`.
+    """Extend `before` with the new lines of the log, up to `until`.
 
-    The last two batches stay in memory, because an edit of state.json is compared with the
-    projection from which the file was written. Older events are folded and dropped, because a log
-    without a snapshot may not fit in memory.
+    The last two batches stay in memory, because an edit to state.json is compared with the
+    projection it was based on. Older events are folded and dropped, because a log without a
+    snapshot may not fit in memory.
     """
     start, committed, end, gen = before.start, before.committed, before.end, before.gen
     chain = before.chain if folder.private else None
@@ -252,7 +250,7 @@ def _read_log(before: AgentView, folder: AgentFolder, until: int | None = None) 
 
 
 def _require_no_trace(folder: AgentFolder) -> None:
-    """Raise an error if the log is missing or empty although other files show that it existed."""
+    """Raise an error if the log is missing or empty, but other files show that it existed."""
     if seq := read_state_seq(folder):
         raise LogMissingError(str(folder.path), f"state.json was written at event {seq}")
     if folder.private is None and durable_files.path_exists(folder.snapshot):
@@ -264,13 +262,13 @@ def _require_no_trace(folder: AgentFolder) -> None:
 def _has_only_grown(before: AgentView, folder: AgentFolder) -> bool:
     """Return whether the log has only grown since `before`.
 
-    Otherwise it was replaced by another log, such as one from a backup or from another host.
+    Otherwise it was replaced, for example from a backup.
     """
     return before.anchor == event_log.compute_anchor(folder.log, before.end)
 
 
 def _start_from(start: LogSnapshot) -> AgentView:
-    """Return the view at the snapshot, before the rest of the log is read."""
+    """Return the view at the snapshot, before reading the rest of the log."""
     return AgentView(
         projection=start.projection,
         committed=start.projection,
@@ -288,29 +286,28 @@ def _start_from(start: LogSnapshot) -> AgentView:
 
 
 def find_folded_end(segment: InboxSegment, committed: Projection) -> int:
-    """Return the offset up to which a segment is folded into the log.
+    """Return the offset up to which a segment is folded.
 
-    If a segment is shorter than its cursor, it was restored from a copy or recovered from a broken
-    disk. Its content is then new, and is read from offset 0.
+    If a segment is shorter than its cursor, it was restored from a copy or a broken disk. Its
+    content counts as new and is read from the start.
     """
     cursor = committed.cursors.get(segment.name, 0)
-    return cursor if cursor <= inbox.measure_segment(segment, gone=cursor) else 0
+    return cursor if cursor <= inbox.measure_segment(segment, default=cursor) else 0
 
 
 def read_state_seq(folder: AgentFolder) -> int:
-    """Return the number of the event at which state.json was written; 0 if missing or edited."""
+    """Return the event number in state.json, or 0 if the file is missing or edited."""
     data = durable_files.read_bytes(folder.state)
     try:
         return state.parse(data).seq if data is not None and state.is_unedited(data) else 0
     except DocumentError:
-        return 0  # it was edited, which recovery handles
+        return 0  # edited; recovery will handle it
 
 
 def require_whole_log(folder: AgentFolder, seq: int) -> None:
-    """Raise an error if the log ends before the event at which state.json was written.
+    """Raise an error if the log ends before the event number in state.json.
 
-    A sealed log is confirmed by its seal instead; state.json is not considered, because an agent
-    can write to it.
+    A sealed log is checked against its seal instead, because an agent can edit state.json.
     """
     state_seq = read_state_seq(folder) if folder.private is None else 0
     if state_seq > seq:

@@ -1,1 +1,1 @@
-"""Files: durable writes, locks, and opening folders without following links."""
+"""Write files durably, lock them, and open folders without following links."""

@@ -1,4 +1,4 @@
-"""Compiled Python programs, which start without reading their source."""
+"""Compile Python programs so that they start faster."""
 
 import importlib.util
 import marshal
@@ -6,14 +6,14 @@ from types import CodeType
 from typing import Any
 
 _FLAGS = (1).to_bytes(4, "little")
-"""Header flags of an unchecked-hash pyc: Python never compares such a file with its source."""
+"""Header flags for a pyc file that Python does not check against its source."""
 
 
 def compile_program(source: bytes, name: str) -> bytes:
-    """Return the source compiled for this Python; the same source always gives the same bytes."""
+    """Compile source code for this Python. The same source always produces the same bytes."""
     code = compile(source, name, "exec", dont_inherit=True, optimize=0)
-    # marshal encodes an object differently if nothing else refers to it. Referring to every object
-    # makes the bytes independent of the modules that this process has imported.
+    # marshal encodes an object differently if it has only one reference. A second reference to
+    # every object makes the result independent of which modules are imported.
     referred = list(_list_objects(code))
     body = marshal.dumps(code)
     del referred
@@ -26,7 +26,7 @@ def is_compiled_from(program: bytes, source: bytes) -> bool:
 
 
 def _list_objects(value: object) -> list[Any]:
-    """Return a code object or constant, and everything that it refers to."""
+    """Return an object and everything that it refers to."""
     parts: tuple[object, ...] = ()
     if isinstance(value, CodeType):
         parts = (value.co_consts, value.co_names, value.co_varnames, value.co_freevars)

@@ -1,4 +1,4 @@
-"""Find files that changed in a folder without git, according to the file system."""
+"""Find changed files in a folder without git."""
 
 import os
 from collections import deque
@@ -12,9 +12,10 @@ from rekindle.thresholds.texts import PATH_CHARACTERS
 
 
 def list_changed(folder: str, since: float) -> tuple[str, ...]:
-    """Return the files below a folder that were written after a given time.
+    """Return the files in a folder that were written after a given time.
 
-    If a folder is huge, only a part of it is read, topmost files first. Links are not followed.
+    In a huge folder, only some of the files are checked, starting at the top. Links are not
+    followed.
     """
     changed: list[str] = []
     waiting, remaining = deque([""]), UNVERSIONED_FILES
@@ -24,7 +25,7 @@ def list_changed(folder: str, since: float) -> tuple[str, ...]:
             with os.scandir(Path(folder, below)) as entries:
                 listed = sorted(islice(entries, remaining), key=lambda entry: entry.name)
         except OSError:
-            continue  # removed meanwhile, or unreadable
+            continue  # it was removed, or is unreadable
         remaining -= len(listed)
         for entry in listed:
             path = f"{below}{entry.name}"
@@ -38,9 +39,9 @@ def list_changed(folder: str, since: float) -> tuple[str, ...]:
 
 
 def _read_changed_at(entry: "os.DirEntry[str]") -> float:
-    """Return when a file was last changed, or 0 if it no longer exists.
+    """Return when a file was last changed, or 0 if it does not exist.
 
-    Unpacked or copied files may have an old modification time, but the inode's change time is new.
+    A copied or unpacked file may have an old modification time, but its inode's change time is new.
     """
     try:
         status = entry.stat(follow_symlinks=False)

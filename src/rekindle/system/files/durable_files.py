@@ -1,9 +1,9 @@
-"""Read and write Rekindle's own files durably; only this module calls fsync.
+"""Read and write Rekindle's own files durably. Only this module calls fsync.
 
-A failed fsync is never retried on the same descriptor: the kernel may have dropped the dirty pages,
-and a second fsync would report success for lost bytes.
+After a failed fsync, the same descriptor is never synced again: the kernel may have dropped the
+dirty pages, and a second fsync would report success for lost bytes.
 
-Nothing below `.rekindle` is reached through a link, even if an agent replaces folders meanwhile
+Links below `.rekindle` are never followed, even if an agent replaces folders meanwhile
 (`safe_folders`).
 """
 
@@ -29,9 +29,9 @@ FILE_MODE = 0o600
 FOLDER_MODE = 0o700
 TEMPORARY_PREFIX = ".tmp-"
 TORN_MARK = b" torn\n"
-"""Text appended to a line that was torn, and therefore never acknowledged by its writer."""
+"""Text appended to a torn line, which its writer never acknowledged."""
 REFUSED_ERRNOS = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
-"""Errors that a process gets if it may not read or write a path, for example in a sandbox."""
+"""Errors for a path that this process may not read or write, such as in a sandbox."""
 _APPENDING = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -43,12 +43,12 @@ def replace_file(
     root: Path | None = None,
     is_durable: bool = True,
 ) -> None:
-    """Write `data` to `path` so that a reader or a crash sees either the old content or the new.
+    """Replace a file atomically: readers see either the old content or the new.
 
-    With `root`, a folder above `path`, links below it are refused. Without `is_durable`, a host
-    crash may lose both the old and the new content.
+    With `root`, links below that folder are refused. Without `is_durable`, a power loss may lose
+    both the old and the new content.
     """
-    # The name is unique, so that two writers never share a temporary file.
+    # A unique name keeps two writers from sharing a temporary file.
     temp = f"{TEMPORARY_PREFIX}{os.urandom(8).hex()}-{path.name}"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     with translate_os_errors(path), safe_folders.open_parent(path, root) as folder:
@@ -59,7 +59,7 @@ def replace_file(
                     os.fchmod(fd, mode)
                 _write_all(fd, data)
                 if is_durable:
-                    _sync(fd, path)
+                    _sync_file(fd, path)
             finally:
                 os.close(fd)
             os.replace(temp, path.name, src_dir_fd=folder, dst_dir_fd=folder)
@@ -68,15 +68,14 @@ def replace_file(
                 os.unlink(temp, dir_fd=folder)
             raise
         if is_durable:
-            _sync(folder, path.parent)
+            _sync_file(folder, path.parent)
 
 
 def append_durably(path: Path, data: bytes) -> int:
-    """Append durably and return the start offset; if this fails, the file is unchanged.
+    """Append durably and return the start offset. If this fails, the file is unchanged.
 
-    For a file of lines with a single writer. If a power loss or a full disk left the last line
-    torn, the line is marked, so that it is never mistaken for a complete line, and the new data
-    starts on the next line.
+    This is for line-based files with a single writer. If a power loss or a full disk left a torn
+    last line, it is marked as torn, and the new data starts on the next line.
     """
     with translate_os_errors(path), safe_folders.open_parent(path) as folder:
         is_new = not _is_in(folder, path.name)
@@ -86,32 +85,31 @@ def append_durably(path: Path, data: bytes) -> int:
             torn = size > 0 and os.pread(fd, 1, size - 1) != b"\n"
             try:
                 _write_all(fd, TORN_MARK + data if torn else data)
-                _sync(fd, path)
+                _sync_file(fd, path)
             except BaseException:
-                # Readers must not see unacknowledged data, and a later append must write these
-                # pages again, because a failed fsync may have marked them clean.
+                # Readers must not see unacknowledged data. The pages must also be rewritten,
+                # because a failed fsync may have marked them clean.
                 with suppress(OSError):
                     os.ftruncate(fd, size)
                 raise
         finally:
             os.close(fd)
         if is_new:
-            _sync(folder, path.parent)
+            _sync_file(folder, path.parent)
     return size + (len(TORN_MARK) if torn else 0)
 
 
 def truncate_file(path: Path, end: int) -> None:
-    """Cut off everything after the offset `end`, durably."""
+    """Truncate a file durably at the offset `end`."""
     with translate_os_errors(path), hold_plain(path, os.O_WRONLY) as fd:
         os.ftruncate(fd, end)
-        _sync(fd, path)
+        _sync_file(fd, path)
 
 
 def write_from(path: Path, start: int, pieces: Iterable[bytes]) -> int:
-    """Write pieces durably after the first `start` bytes of a file, and return the end offset.
+    """Write data durably after the first `start` bytes of a file, and return the end offset.
 
-    Bytes that are already after `start` are dropped: they were left by a killed writer, which never
-    acknowledged them.
+    Anything already there was left by a killed writer and is overwritten.
     """
     with translate_os_errors(path):
         is_new = not path_exists(path)
@@ -120,7 +118,7 @@ def write_from(path: Path, start: int, pieces: Iterable[bytes]) -> int:
             os.lseek(fd, start, os.SEEK_SET)
             for piece in pieces:
                 _write_all(fd, piece)
-            _sync(fd, path)
+            _sync_file(fd, path)
             end = os.lseek(fd, 0, os.SEEK_CUR)
     if is_new:
         sync_folder(path.parent)
@@ -128,7 +126,7 @@ def write_from(path: Path, start: int, pieces: Iterable[bytes]) -> int:
 
 
 def write_at(path: Path, start: int, data: bytes) -> None:
-    """Overwrite bytes of a file in place, durably; this also works on a full disk."""
+    """Overwrite part of a file in place, durably. This works even on a full disk."""
     with translate_os_errors(path):
         is_new = not path_exists(path)
         with hold_plain(path, os.O_WRONLY | os.O_CREAT) as fd:
@@ -138,19 +136,19 @@ def write_at(path: Path, start: int, data: bytes) -> None:
 
 
 def overwrite_durably(fd: int, path: Path, start: int, data: bytes) -> None:
-    """Overwrite bytes of an open file in place, durably."""
+    """Overwrite part of an open file in place, durably."""
     with translate_os_errors(path):
         rest = memoryview(data)
         while rest:
             written = os.pwrite(fd, rest, start)
             start, rest = start + written, rest[written:]
-        _sync(fd, path)
+        _sync_file(fd, path)
 
 
 def read_bytes(path: Path, most: int = -1, *, root: Path | None = None) -> bytes | None:
-    """Return the file's bytes, at most the first `most`, or None if the file does not exist.
+    """Return a file's content, up to `most` bytes, or None if it does not exist.
 
-    Links, pipes and oversized files are refused; with `root`, links below it are refused too.
+    Links, pipes and oversized files are refused. With `root`, so are links below that folder.
     """
     with translate_os_errors(path):
         try:
@@ -169,7 +167,7 @@ def read_user_file(path: Path, most: int) -> bytes:
         OversizedError: The file is larger than `most` bytes.
     """
     with translate_os_errors(path):
-        # The file is checked again after opening, because it may have been replaced meanwhile.
+        # Check the open file again, because it may have been replaced.
         if not stat.S_ISREG(path.stat().st_mode):
             raise _make_not_regular_error(path)
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
@@ -189,7 +187,7 @@ def _make_not_regular_error(path: Path) -> UnsafePathError:
 def _read_up_to(file: BinaryIO, path: Path, most: int) -> bytes:
     if os.fstat(file.fileno()).st_size > most:
         raise OversizedError(str(path), most)
-    data = file.read(most + 1)  # the file may have grown meanwhile
+    data = file.read(most + 1)  # the file may have grown
     if len(data) > most:
         raise OversizedError(str(path), most)
     return data
@@ -206,7 +204,7 @@ def read_last_bytes(path: Path, most: int) -> bytes | None:
 
 
 def open_plain(path: Path, flags: int, root: Path | None = None) -> int:
-    """Open a regular file without following links; the caller must close the descriptor."""
+    """Open a regular file without following links. The caller closes the descriptor."""
     flags |= os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     with safe_folders.open_parent(path, root) as folder:
         fd = os.open(path.name, flags, FILE_MODE, dir_fd=folder)
@@ -220,7 +218,7 @@ def open_plain(path: Path, flags: int, root: Path | None = None) -> int:
 
 @contextmanager
 def hold_plain(path: Path, flags: int) -> Iterator[int]:
-    """Yield a descriptor for a regular file, opened without following links, then close it."""
+    """Open a regular file without following links, and close it after the block."""
     fd = open_plain(path, flags)
     try:
         yield fd
@@ -229,13 +227,13 @@ def hold_plain(path: Path, flags: int) -> Iterator[int]:
 
 
 def close_descriptor(fd: int) -> None:
-    """Close a descriptor and ignore errors: data that fsync has confirmed is safe anyway."""
+    """Close a descriptor and ignore errors, because fsync has already confirmed the data."""
     with suppress(OSError):
         os.close(fd)
 
 
 def path_exists(path: Path) -> bool:
-    """Return whether anything exists at the path; raise an error if the disk cannot be read."""
+    """Return whether anything exists at the path. Raise an error if the disk is unreadable."""
     with translate_os_errors(path):
         try:
             path.lstat()
@@ -245,7 +243,7 @@ def path_exists(path: Path) -> bool:
 
 
 def list_entries(folder: Path) -> Iterator[str]:
-    """Yield the names in a folder, or none if the folder does not exist."""
+    """Yield the names in a folder, or nothing if it does not exist."""
     with translate_os_errors(folder):
         try:
             fd = safe_folders.open_folder(folder)
@@ -260,18 +258,18 @@ def list_entries(folder: Path) -> Iterator[str]:
 
 
 def make_folder(path: Path) -> None:
-    """Create a folder durably; only its owner can enter it."""
+    """Create a folder durably, accessible only to its owner."""
     with translate_os_errors(path), safe_folders.open_parent(path) as folder:
         try:
             os.mkdir(path.name, FOLDER_MODE, dir_fd=folder)
         except FileExistsError:
             refuse_link(path)
             return
-        _sync(folder, path.parent)
+        _sync_file(folder, path.parent)
 
 
 def refuse_link(path: Path) -> None:
-    """Raise an error if one of Rekindle's folders is a symbolic link: it could point anywhere."""
+    """Raise an error if one of Rekindle's folders is a symbolic link."""
     with translate_os_errors(path):
         try:
             mode = path.lstat().st_mode
@@ -284,7 +282,7 @@ def refuse_link(path: Path) -> None:
 
 
 def make_private(path: Path) -> None:
-    """Make a file accessible only to its owner again, in case an editor changed its mode."""
+    """Restrict a file to its owner, in case an editor changed its mode."""
     with translate_os_errors(path), hold_plain(path, os.O_RDONLY) as fd:
         if stat.S_IMODE(os.fstat(fd).st_mode) != FILE_MODE:
             os.fchmod(fd, FILE_MODE)
@@ -298,12 +296,12 @@ def rename_durably(path: Path, to: Path) -> None:
     ):
         os.replace(path.name, to.name, src_dir_fd=source, dst_dir_fd=target)
         if to.parent != path.parent:
-            _sync(target, to.parent)
-        _sync(source, path.parent)
+            _sync_file(target, to.parent)
+        _sync_file(source, path.parent)
 
 
 def remove_file(path: Path, *, root: Path | None = None) -> None:
-    """Remove a file or a link, if it exists; with `root`, links below it are refused."""
+    """Remove a file or link if it exists. With `root`, links below that folder are refused."""
     with (
         translate_os_errors(path),
         suppress(FileNotFoundError),
@@ -316,21 +314,35 @@ def sync_folder(path: Path) -> None:
     with translate_os_errors(path):
         fd = safe_folders.open_folder(path)
         try:
-            _sync(fd, path)
+            _sync_file(fd, path)
+        finally:
+            os.close(fd)
+
+
+def sync_file_system(folder: Path) -> None:
+    """Write everything in a folder's file system to disk, but not other disks' data."""
+    import ctypes  # noqa: PLC0415 - slows every start
+
+    call = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
+    with translate_os_errors(folder):
+        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            if call is None or call(fd) != 0:
+                os.sync()
         finally:
             os.close(fd)
 
 
 def sync_descriptor(fd: int, path: Path) -> None:
     with translate_os_errors(path):
-        _sync(fd, path)
+        _sync_file(fd, path)
 
 
 def sweep_temporary(folder: Path, of: str = "") -> None:
-    """Remove temporary files of killed writers; the caller must hold the folder's lock.
+    """Remove temporary files left by killed writers. The caller holds the folder's lock.
 
-    With `of`, remove only temporary files for the file of that name; this is used in folders that
-    do not belong to Rekindle.
+    With `of`, remove only those for that file name. Use it in folders that do not belong to
+    Rekindle.
     """
     for name in list(list_entries(folder)):
         if name.startswith(TEMPORARY_PREFIX) and name.endswith(of):
@@ -351,9 +363,9 @@ def _write_all(fd: int, data: bytes) -> None:
         rest = rest[os.write(fd, rest) :]
 
 
-def _sync(fd: int, path: Path) -> None:
+def _sync_file(fd: int, path: Path) -> None:
     try:
-        if hasattr(fcntl, "F_FULLFSYNC"):  # macOS: fsync alone leaves the data in the drive's cache
+        if hasattr(fcntl, "F_FULLFSYNC"):  # on macOS, fsync leaves data in the drive's cache
             fcntl.fcntl(fd, fcntl.F_FULLFSYNC)
         else:
             os.fsync(fd)

@@ -1,4 +1,4 @@
-"""Locks on files, and files that are held open so that a replacement is noticed."""
+"""Lock files, and keep files open to notice if they are replaced."""
 
 import fcntl
 import os
@@ -13,7 +13,7 @@ from rekindle.thresholds.storage import LOCK_POLL_SECONDS
 
 
 class PinnedFile:
-    """A file that is held open, so that another file cannot be mistaken for it."""
+    """A file that is kept open to detect whether another file replaces it."""
 
     def __init__(self, path: Path, flags: int = os.O_RDONLY) -> None:
         self.path = path
@@ -21,7 +21,7 @@ class PinnedFile:
             self._fd = durable_files.open_plain(path, flags)
 
     def is_still_at_path(self) -> bool:
-        """Return whether the file is still at its path, neither removed nor replaced."""
+        """Return whether the file is still at its path."""
         with translate_os_errors(self.path):
             try:
                 current = self.path.lstat()
@@ -39,7 +39,7 @@ class PinnedFile:
 
 
 class FileLock(PinnedFile):
-    """An exclusive lock on a file, held as long as this object is open."""
+    """An exclusive lock on a file, held until this object is closed."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, os.O_RDWR | os.O_CREAT)
@@ -58,15 +58,15 @@ class FileLock(PinnedFile):
             time.sleep(LOCK_POLL_SECONDS)
 
     def write(self, start: int, data: bytes) -> None:
-        """Overwrite bytes of the locked file in place, durably."""
+        """Overwrite part of the locked file in place, durably."""
         durable_files.overwrite_durably(self._fd, self.path, start, data)
 
 
 @contextmanager
 def hold_lock(path: Path, wait: float) -> Iterator[FileLock | None]:
-    """Hold an exclusive lock on `path`; yield None if it is not free within `wait` seconds.
+    """Hold an exclusive lock on `path`, or yield None if it is not free within `wait` seconds.
 
-    The kernel releases the lock when the process exits for any reason, so there are no stale locks.
+    The kernel releases the lock when the process exits, so there are no stale locks.
     """
     while True:
         lock = FileLock(path)
@@ -82,7 +82,7 @@ def hold_lock(path: Path, wait: float) -> Iterator[FileLock | None]:
 
 
 def is_locked(path: Path) -> bool:
-    """Return whether a process holds the exclusive lock on `path`, without creating the file."""
+    """Return whether a process holds the lock on `path`, without creating the file."""
     with translate_os_errors(path):
         try:
             with durable_files.hold_plain(path, os.O_RDONLY) as fd:
@@ -90,5 +90,5 @@ def is_locked(path: Path) -> bool:
         except BlockingIOError:
             return True
         except (FileNotFoundError, NotADirectoryError, safe_folders.LinkedFolderError):
-            return False  # a file behind a link is not Rekindle's
+            return False  # Rekindle's own files are never behind a link
     return False

@@ -1,4 +1,4 @@
-"""The kind of a file, its times, and a stamp that changes when the file does."""
+"""Get a file's kind and times, and a stamp that changes with the file."""
 
 import errno
 import os
@@ -14,7 +14,7 @@ _AT_FDCWD = -100
 _STATX_BTIME = 0x800
 _STATX_BTIME_AT = 80
 _STATX_BYTES = 256
-"""Size of Linux's struct statx, in bytes. Python's stat does not return the birth time on Linux."""
+"""Size of Linux's struct statx in bytes. Python's stat has no birth time on Linux."""
 _KINDS = {
     stat.S_IFREG: "file",
     stat.S_IFDIR: "folder",
@@ -25,7 +25,7 @@ _KINDS = {
 
 
 def name_kind(path: Path) -> str:
-    """Return the kind of entry at a path (`file`, `folder`, `link`...), or "" if there is none."""
+    """Return what is at a path (`file`, `folder`, `link`, ...), or "" if nothing is there."""
     with translate_os_errors(path):
         try:
             mode = path.lstat().st_mode
@@ -34,12 +34,12 @@ def name_kind(path: Path) -> str:
         except OSError as error:
             if error.errno != errno.ELOOP:
                 raise
-            return ""  # a folder above the path is a link to itself
+            return ""  # a folder in the path is a link to itself
     return _KINDS.get(stat.S_IFMT(mode), "device")
 
 
 def make_file_stamp(path: Path) -> tuple[int, ...] | None:
-    """Return a value that changes whenever a file is written or replaced; None if it is missing."""
+    """Return a value that changes with every write to a file, or None if it is missing."""
     try:
         status = path.stat()
     except OSError:
@@ -48,10 +48,10 @@ def make_file_stamp(path: Path) -> tuple[int, ...] | None:
 
 
 def read_birth_time(path: Path) -> int:
-    """Return when a file or folder was created, in nanoseconds, or 0 if this is not available."""
+    """Return the creation time of a file or folder in nanoseconds, or 0 if unavailable."""
     with translate_os_errors(path):
         birthtime: float | None = getattr(path.stat(), "st_birthtime", None)
-    if birthtime is not None:  # None on Linux
+    if birthtime is not None:  # not available on Linux
         return int(birthtime * 10**9)
     import ctypes  # noqa: PLC0415 - few commands need it
 
@@ -66,6 +66,6 @@ def read_birth_time(path: Path) -> int:
 
 
 def read_modified_time(path: Path) -> datetime:
-    """Return the time at which a file was last written."""
+    """Return the time of the last write to a file."""
     with translate_os_errors(path):
         return datetime.fromtimestamp(path.lstat().st_mtime, UTC)

@@ -1,9 +1,9 @@
-"""The hook program, stored in the user's folder as one file for each version of its content.
+"""Store the hook program in the user's folder, one file for each version.
 
-A CLI starts the program outside its sandbox, so it must not be in a workspace, where an agent could
-replace it. It is not started from the installed package either, because a tool cache may remove the
-package. The file name contains a hash of the content: an upgrade adds a file, and running sessions
-continue to use the old one.
+A CLI runs the program outside its sandbox, so it must not be in a workspace, where an agent could
+replace it. It is not run from the installed package either, because a tool cache may be cleared.
+The file name contains a hash of the content: an upgrade adds a new file, and running sessions keep
+using the old one.
 """
 
 import functools
@@ -30,16 +30,16 @@ _IMPORTS = re.compile(rb"^from rekindle\.hook\.\w+ import (?:\([^)]*\)|[^(\n]*)\
 def compile_hook() -> bytes:
     """Return this version's hook program, compiled for this Python.
 
-    The result is cached, because a supervisor may run for weeks and needs the same bytes for each
-    launch.
+    The result is cached, because a supervisor may run for weeks and every launch needs the same
+    bytes.
     """
     return bytecode.compile_program(join_source(), "hook.py")
 
 
 def join_source() -> bytes:
-    """Return the source of the hook program: its modules one after the other, in one namespace.
+    """Return the source of the hook program, with all its modules joined into one.
 
-    One file starts faster than a package, and does not need the installed package at run time.
+    A single file starts faster than a package, and works without the installed package.
     """
     texts: list[bytes] = []
     for part in hook.PARTS:
@@ -54,7 +54,7 @@ def find_hook_path() -> Path:
 
 
 def provide_program() -> bool:
-    """Write the program if it is missing or differs, and verify it; return whether it was written.
+    """Write and verify the program if it is missing or differs. Return whether it was written.
 
     Raises:
         StoreError: The program could not be written.
@@ -72,12 +72,12 @@ def provide_program() -> bool:
 
 
 def find_problem(program: Path, *, this_python: bool) -> str:
-    """Return the problem with an installed program, or "" if there is none.
+    """Return what is wrong with an installed program, or "".
 
-    `this_python` means that the hook runs on the interpreter that is running this code. For another
-    interpreter, the expected bytes are unknown: to compile them, Rekindle would have to start a
-    program that the settings of a cloned project name. Instead, the hash in the file name must
-    match the content, and the header must match the source.
+    `this_python` means that the hook runs on the interpreter that runs this code. For another
+    interpreter, the expected bytes are unknown: to compile them, Rekindle would have to run a
+    program named in a project's settings. Only the hash in the file name and the header are checked
+    then.
     """
     if program.parent != find_hook_path().parent:
         return "is not in your Rekindle folder, so an agent could change it"
@@ -90,17 +90,17 @@ def find_problem(program: Path, *, this_python: bool) -> str:
         return "is missing"
     if name is None or name[1] != _hash_program(data):
         return "was changed"
-    wanted = (
+    is_current = (
         data == compile_hook() if this_python else bytecode.is_compiled_from(data, join_source())
     )
-    return "" if wanted else "is for another version of Rekindle or Python"
+    return "" if is_current else "is for another version of Rekindle or Python"
 
 
 def _read_program(program: Path) -> bytes | None:
     try:
         return durable_files.read_bytes(program)
     except StoreError:
-        return None  # a link at its path is replaced
+        return None  # replaces a link at this path
 
 
 def _hash_program(program: bytes) -> str:

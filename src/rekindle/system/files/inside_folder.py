@@ -1,8 +1,8 @@
-"""Read and replace a project's files without following links that an agent may have created.
+"""Read and replace a project's files without following links.
 
-Each folder is opened relative to the folder above it, starting from the project's folder, and the
-kernel refuses links. Nothing outside the project is read or written, even if an agent replaces
-folders meanwhile.
+Each folder is opened relative to its parent, starting at the project's folder, and the kernel
+refuses links. Nothing outside the project is read or written, even if an agent replaces folders in
+the meantime.
 """
 
 import os
@@ -14,7 +14,7 @@ from rekindle.system.files import durable_files, safe_folders
 
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE_MODE, _FOLDER_MODE = 0o644, 0o755
-"""Modes for ordinary user files and folders, which other tools may read."""
+"""Modes for ordinary files and folders, which other tools may read."""
 
 
 def read(root: Path, name: str, most: int) -> bytes | None:

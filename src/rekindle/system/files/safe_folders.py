@@ -1,9 +1,9 @@
 """Open folders below `.rekindle` without following links.
 
 An agent can write in its workspace, so it can replace one of Rekindle's folders with a symbolic
-link at any moment, even between a check and the write that relies on it. This module opens each
-name relative to the folder above it, and the kernel refuses links. Files that are then created,
-renamed or removed through `dir_fd` stay in the folder that was opened.
+link at any time, even between a check and a write. This module opens each folder relative to its
+parent, and the kernel refuses links. Creating, renaming or removing files through `dir_fd` then
+affects only the folder that was opened.
 """
 
 import errno
@@ -14,12 +14,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 REKINDLE_FOLDER_NAME = ".rekindle"
-"""Name of the project folder in which Rekindle stores its agents' state."""
+"""Name of the folder in a project where Rekindle stores its state."""
 _FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 class LinkedFolderError(OSError):
-    """Raised when a folder below `.rekindle` is a link."""
+    """A folder below `.rekindle` is a link."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
@@ -29,7 +29,7 @@ def open_folder(path: Path, root: Path | None = None) -> int:
     """Open a folder; the caller must close the descriptor.
 
     Links are followed only above the last `.rekindle` in the path, because a project may be reached
-    through a link. With `root`, a folder above `path`, they are followed only down to that folder.
+    through a link. With `root`, a folder above `path`, links are followed only down to that folder.
 
     Raises:
         LinkedFolderError: `.rekindle`, or a name below it or below `root`, is a link.
@@ -43,8 +43,8 @@ def open_folder(path: Path, root: Path | None = None) -> int:
         try:
             inner = os.open(name, _FLAGS | os.O_NOFOLLOW, dir_fd=fd)
         except OSError as error:
-            # Linux returns ENOTDIR for a link too. Readers treat anything else that is not a folder
-            # as missing.
+            # Linux returns ENOTDIR for links too. Anything else that is not a folder is treated as
+            # missing.
             is_refused = error.errno in {errno.ENOTDIR, errno.ELOOP}
             if is_refused and stat.S_ISLNK(os.lstat(name, dir_fd=fd).st_mode):
                 raise LinkedFolderError(path) from None
@@ -57,7 +57,7 @@ def open_folder(path: Path, root: Path | None = None) -> int:
 
 @contextmanager
 def open_parent(path: Path, root: Path | None = None) -> Iterator[int]:
-    """Yield a descriptor for the folder that contains `path`."""
+    """Open the folder that contains `path`."""
     fd = open_folder(path.parent, root)
     try:
         yield fd
@@ -66,7 +66,7 @@ def open_parent(path: Path, root: Path | None = None) -> Iterator[int]:
 
 
 def _split_path(path: str) -> tuple[str, list[str]]:
-    """Split a path that ends with "/" into the part that may have links and the other names."""
+    """Split a path into the part that may contain links and the remaining names."""
     at = path.rfind(f"/{REKINDLE_FOLDER_NAME}/")
     if at >= 0:
         return path[:at] or "/", path[at + 1 : -1].split("/")

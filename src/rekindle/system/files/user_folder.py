@@ -1,11 +1,11 @@
-"""The user's Rekindle folder, outside every workspace.
+"""Find the user's Rekindle folder, which is outside every workspace.
 
-An agent can write to everything in its workspace. Files that control the agent (locks, trust, the
+An agent can write anywhere in its workspace. Files that control the agent (locks, trust, the
 operator's commands, hook programs) are stored here instead, where a sandboxed agent cannot write.
 
-The path depends only on the user id. A path from HOME or XDG_STATE_HOME would differ between a
-login shell, cron, ssh and systemd: two supervisors would look for one lock in two places, and both
-would find it free.
+The path depends only on the user id. HOME and XDG_STATE_HOME differ between a login shell, cron,
+ssh and systemd, so two supervisors would look for the same lock in two places, and both would find
+it free.
 """
 
 import os
@@ -21,10 +21,11 @@ from rekindle.errors import (
 from rekindle.system.files import durable_files
 
 _BELOW_HOME = Path(".local", "state", "rekindle")
+_SHARED = Path(".local", "share", "rekindle")
 
 
 def find_user_folder() -> Path:
-    """Return the user's Rekindle folder, which may not exist yet."""
+    """Return the user's Rekindle folder. It may not exist yet."""
     user = os.getuid()
     home = _find_home(user)
     try:
@@ -32,15 +33,36 @@ def find_user_folder() -> Path:
             return home / _BELOW_HOME
     except OSError:
         pass
-    # Service users often have a home that does not exist, or that belongs to root.
+    # A service user's home may not exist, or may belong to root.
     return Path(f"/var/tmp/rekindle-{user}")  # noqa: S108 - make_user_folder() verifies its owner
+
+
+def find_workspaces_folder() -> Path:
+    """Return the folder for agents' clones and work trees. It may not exist yet.
+
+    It is not in the user's Rekindle folder, because agents must not write there. It is not in the
+    project either, because many programs search the folders above for their settings.
+    """
+    return _find_shared_folder("workspaces")
+
+
+def find_outputs_folder() -> Path:
+    """Return the folder for the outputs of pipelines, which agents may read. It may not exist."""
+    return _find_shared_folder("outputs")
+
+
+def _find_shared_folder(name: str) -> Path:
+    own = find_user_folder()
+    if own.is_relative_to(_find_home(os.getuid())):
+        return own.parents[len(_BELOW_HOME.parts) - 1] / _SHARED / name
+    return own.with_name(f"{own.name}-{name}")
 
 
 @cache
 def _find_home(user: int) -> Path:
-    """Return the home directory from the system's user database, or "." if there is none.
+    """Return the home directory from the user database, or "." if there is none.
 
-    The result is cached in the process, because the database may be on another host.
+    Cached, because the database may be on another host.
     """
     try:
         return Path(pwd.getpwuid(user).pw_dir)
@@ -49,9 +71,9 @@ def _find_home(user: int) -> Path:
 
 
 def make_user_folder(*parts: str) -> Path:
-    """Create the user's folder and the folders `parts` below it, and return the innermost one.
+    """Create the user's folder and the subfolders `parts`, and return the innermost one.
 
-    A folder that belongs to another user is refused, because every user can write to /var/tmp.
+    Another user's folder is refused, because every user can write to /var/tmp.
     """
     root = find_user_folder()
     for above in (*reversed(root.parents), root):

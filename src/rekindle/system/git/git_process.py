@@ -1,6 +1,6 @@
-"""Start git with an allow-listed environment and settings that run no configured programs.
+"""Run git with an allow-listed environment and settings that disable external programs.
 
-Only the modules in this package use this module; no other code starts git.
+Only modules in this package import this one; nothing else in Rekindle runs git.
 """
 
 import os
@@ -10,6 +10,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import IO
 
 import msgspec
 
@@ -18,9 +19,8 @@ from rekindle.system.processes import program_search
 from rekindle.thresholds.storage import GIT_ERROR_CHARACTERS, GIT_KILL_SECONDS
 
 ENVIRONMENT = (
-    # Variables needed to find git and the user's choice of safe folders. GIT_DIR, GIT_INDEX_FILE
-    # and similar variables must not be included, because a git hook that runs Rekindle would pass
-    # them down.
+    # Enough to find git and the user's `safe.directory` setting. Leave out GIT_DIR, GIT_INDEX_FILE
+    # and similar variables: Rekindle would inherit them when a git hook runs it.
     "PATH",
     "HOME",
     "XDG_CONFIG_HOME",
@@ -32,7 +32,7 @@ ENVIRONMENT = (
     "TMPDIR",
 )
 LOCKED = re.compile(r"Unable to create '([^']+\.lock)': File exists")
-"""Git's error message if a lock file already exists."""
+"""Matches git's error message about an existing lock file."""
 OWN_ENVIRONMENT = {
     "LC_ALL": "C",
     "GIT_AUTHOR_NAME": "Rekindle",
@@ -42,14 +42,14 @@ OWN_ENVIRONMENT = {
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_NO_REPLACE_OBJECTS": "1",
     "GIT_NO_LAZY_FETCH": "1",
-    "GIT_ALLOW_PROTOCOL": "none",  # otherwise an older git would still fetch lazily
+    "GIT_ALLOW_PROTOCOL": "none",  # older versions of git ignore GIT_NO_LAZY_FETCH
     "GIT_TERMINAL_PROMPT": "0",
     "GIT_TRACE2": "0",
     "GIT_TRACE2_EVENT": "0",
     "GIT_TRACE2_PERF": "0",
 }
 SAFE_SETTINGS = {
-    "core.hooksPath": "/dev/null",  # update-ref runs the reference-transaction hook
+    "core.hooksPath": "/dev/null",  # update-ref would run the reference-transaction hook
     "core.fsmonitor": "false",
     "core.sshCommand": "false",
     "core.askPass": "false",
@@ -59,7 +59,7 @@ SAFE_SETTINGS = {
     "core.logAllRefUpdates": "false",
     "i18n.logOutputEncoding": "UTF-8",
     "color.ui": "false",
-    # If a power loss left a ref to missing objects, the user's repository would be broken.
+    # After a power loss, a ref to missing objects would break the user's repository.
     "core.fsync": "loose-object,reference",
 }
 
@@ -87,31 +87,35 @@ def run_git(
     environment: Mapping[str, str],
     settings: Mapping[str, str],
     timeout: float,
-    stdin: bytes = b"",
+    stdin: bytes | IO[bytes] = b"",
+    stdout: IO[bytes] | None = None,
 ) -> GitResult:
-    """Run git and wait for it; raise TimeoutError, or OSError if it cannot be started."""
+    """Run git and wait for it to exit. Its output goes to the file `stdout`, or to the result.
+
+    Raises TimeoutError, or OSError if git cannot be started.
+    """
     options = [word for key, value in settings.items() for word in ("-c", f"{key}={value}")]
     process = subprocess.Popen(  # noqa: S603 - argv, no shell, a program found beforehand
         [program, "--no-pager", *options, *arguments],
         cwd=folder,
         env=dict(environment),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
+        stdin=subprocess.PIPE if isinstance(stdin, bytes) else stdin,
+        stdout=stdout or subprocess.PIPE,
         stderr=subprocess.PIPE,
-        # Ctrl-C must not interrupt git between taking its lock and moving its ref, and git must not
-        # prompt on the terminal.
+        # Keep Ctrl-C from interrupting git halfway through a ref update, and keep git from
+        # prompting on the terminal.
         start_new_session=True,
     )
     try:
-        out, complaint = process.communicate(stdin, timeout)
+        out, complaint = process.communicate(stdin if isinstance(stdin, bytes) else None, timeout)
     except subprocess.TimeoutExpired as late:
         _end_process(process)
         raise TimeoutError(f"git {arguments[0]} took longer than {timeout:g} s") from late
-    return GitResult(process.returncode, out, complaint.decode(errors="replace"))
+    return GitResult(process.returncode, out or b"", complaint.decode(errors="replace"))
 
 
 def inherit_variables(names: Sequence[str]) -> dict[str, str]:
-    """Return the variables of this process's environment that git receives."""
+    """Return the named environment variables that are set, with a safe PATH."""
     inherited = {key: os.environ[key] for key in names if key in os.environ}
     return (
         {**inherited, "PATH": program_search.make_safe_path()} if "PATH" in inherited else inherited
@@ -119,7 +123,7 @@ def inherit_variables(names: Sequence[str]) -> dict[str, str]:
 
 
 def render_settings(settings: Mapping[str, str]) -> dict[str, str]:
-    """Return settings as environment variables, which can set names that `-c` cannot."""
+    """Render settings as environment variables, for names that `-c` does not accept."""
     more = {"GIT_CONFIG_COUNT": str(len(settings))} if settings else {}
     for number, (name, value) in enumerate(settings.items()):
         more |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
@@ -127,15 +131,15 @@ def render_settings(settings: Mapping[str, str]) -> dict[str, str]:
 
 
 def find_reason(complaint: str) -> str:
-    """Return the line that states why git failed, without the warnings and advice around it."""
+    """Return the line that states why git failed, without warnings and advice."""
     lines = [line for line in complaint.splitlines() if line.strip()]
     failed = [line for line in lines if line.startswith(("error: ", "fatal: "))]
     stated = to_one_line([*failed, *lines, ""][0], GIT_ERROR_CHARACTERS)
-    return stated or "it gave no reason"
+    return stated or "no reason given"
 
 
 def _end_process(process: "subprocess.Popen[bytes]") -> None:
-    """End a hanging git without waiting long; send SIGTERM first, so that it removes its locks."""
+    """Stop a git process that hangs. SIGTERM comes first, so that git can remove its lock files."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         with suppress(ProcessLookupError):
             os.killpg(

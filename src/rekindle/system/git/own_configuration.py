@@ -1,13 +1,13 @@
 """Run git on a repository with Rekindle's own configuration.
 
-An agent can write its repository's configuration, and git runs the programs that the configuration
-names: filters, fsmonitor, textconv, hooks, signing, pagers. So git never reads that configuration.
-It reads one in the user's Rekindle folder instead (GIT_COMMON_DIR), with links to the repository's
-refs, and gets only the settings in `KEPT_SETTINGS`. If an agent changes its configuration
-meanwhile, this has no effect.
+An agent can edit the configuration of its repository, and git runs programs that the configuration
+names: filters, fsmonitor, textconv, hooks, signing, pagers. Git therefore never runs with that
+file. Instead, GIT_COMMON_DIR points to a folder inside the user's Rekindle folder, with a safe
+configuration and links to the repository's refs. Only the settings in `KEPT_SETTINGS` are copied
+over, so later edits by the agent have no effect.
 
-The repository is found through the nearest `.git`. A folder that only looks like a bare repository
-is ignored, and `core.worktree` does not determine the work tree.
+The repository is the one with the nearest `.git`. A folder that merely looks like a bare repository
+is ignored, and `core.worktree` does not change the work tree.
 """
 
 import errno
@@ -24,7 +24,7 @@ from rekindle.system.files import user_folder
 from rekindle.system.git.git_process import render_settings
 
 KEPT_SETTINGS = frozenset(
-    # Settings for comparing and ignoring files; none of them names a program.
+    # These control how git compares and ignores files. None of them can run a program.
     {
         *("core.filemode", "core.symlinks", "core.ignorecase", "core.precomposeunicode"),
         *("core.autocrlf", "core.eol", "core.checkstat", "core.trustctime", "core.longpaths"),
@@ -41,48 +41,53 @@ _NO_USER_CONFIGURATION = {
 }
 _FOLDER = "repositories"
 _SHARED_FILES = ("HEAD", "refs", "packed-refs", "reftable", "shallow", "worktrees")
+_NO_CONVERSION = "* -text -ident -filter !eol !working-tree-encoding\n"
+"""Attributes that make git store each file exactly as it is on disk."""
 _FORMATS = {"extensions.objectformat": {"sha256"}, "extensions.refstorage": {"reftable"}}
 
 
 class RepositoryPlace(msgspec.Struct, frozen=True):
-    """The folders of a repository, and the settings that Rekindle passes on to git."""
+    """A repository's folders and settings."""
 
     top: Path
-    """The top folder of the work tree; the repository itself if it is bare."""
+    """Top folder of the work tree, or the repository itself if it is bare."""
     git_folder: Path
     common_folder: Path
     object_format: str
     config: str
-    """Content of the configuration file that git reads."""
+    """Content of the configuration file that Rekindle gives to git."""
     settings: dict[str, str]
     worktree: str
-    """The value of `core.worktree`, which submodules set; empty if it is not set."""
+    """Value of `core.worktree`, which submodules set; empty if unset."""
 
-    def make_environment(self) -> dict[str, str]:
-        """Return the variables that make git use this repository with Rekindle's configuration."""
+    def make_environment(self, *, converts: bool = True) -> dict[str, str]:
+        """Return variables that make git use this repository with Rekindle's configuration.
+
+        Without `converts`, attributes in the work tree do not change line endings or encodings.
+        """
         is_bare = self.top == self.git_folder
         return {
             **_NO_USER_CONFIGURATION,
             **render_settings(self.settings),
             **({} if is_bare else {"GIT_WORK_TREE": str(self.top)}),
             "GIT_DIR": str(self.git_folder),
-            "GIT_COMMON_DIR": str(_make_common_folder(self)),
+            "GIT_COMMON_DIR": str(_make_common_folder(self, converts=converts)),
             "GIT_OBJECT_DIRECTORY": str(self.common_folder / "objects"),
         }
 
     def find_link(self, *refs: str) -> Path | None:
-        """Return the link that would redirect a write of objects, refs or HEAD, or None."""
+        """Return a symbolic link that would redirect writes to objects, refs or HEAD, or None."""
         if not self._is_own_git_folder():
             return self.top / ".git"
         own_folders = {self.git_folder, self.git_folder.parent.parent}
-        # Git's refs follow `commondir` even if GIT_COMMON_DIR names another folder.
+        # Git looks up refs through `commondir`, even if GIT_COMMON_DIR is set.
         if {self.common_folder, self._read_common_folder()} - own_folders:
             return self.git_folder / "commondir"
         objects = self.common_folder / "objects"
         written = [
             objects,
             self.common_folder / "refs",
-            self.common_folder / "packed-refs",  # git follows a link and replaces its target
+            self.common_folder / "packed-refs",  # git would follow this link
             self.git_folder / "logs",
             self.git_folder / "logs/HEAD",  # git appends to this file if it exists
             self.git_folder / "index",
@@ -95,7 +100,7 @@ class RepositoryPlace(msgspec.Struct, frozen=True):
             return next((Path(entry.path) for entry in entries if entry.is_symlink()), None)
 
     def explain_link(self, link: Path) -> tuple[str, str]:
-        """Return why a write is refused because of a link, and a hint for the user."""
+        """Return an error message and a hint about a link that blocks a write."""
         is_named = link.name == ".git" and link.is_file() and not link.is_symlink()
         return (
             f"{link} points outside the repository, and Rekindle does not write there",
@@ -107,7 +112,7 @@ class RepositoryPlace(msgspec.Struct, frozen=True):
         )
 
     def _read_common_folder(self) -> Path:
-        """Return the folder that `commondir` names now, or the repository's own without it."""
+        """Return the folder that `commondir` points to, or the git folder itself."""
         try:
             named = (self.git_folder / "commondir").read_bytes()
         except FileNotFoundError:
@@ -115,12 +120,12 @@ class RepositoryPlace(msgspec.Struct, frozen=True):
         return (self.git_folder / os.fsdecode(named).rstrip("\n")).resolve()
 
     def _is_own_git_folder(self) -> bool:
-        """Return whether `.git` belongs to this work tree: it is inside, or points back to it."""
+        """Return whether `.git` is inside this work tree, or points back to it."""
         named = self.top / ".git"
         if named.is_symlink():
             return False
         if self.top in self.git_folder.parents:
-            return not self.git_folder.is_file()  # the folder may have been replaced
+            return not self.git_folder.is_file()  # an agent may have replaced the folder
         try:
             back = (self.git_folder / "gitdir").read_bytes()[: os.pathconf("/", "PC_PATH_MAX")]
         except OSError:
@@ -131,18 +136,18 @@ class RepositoryPlace(msgspec.Struct, frozen=True):
 
 
 def find_top(folder: Path) -> Path | None:
-    """Return the nearest folder with a `.git`, from this one upwards, or None.
+    """Return the nearest folder with a `.git`, searching upwards from this one, or None.
 
-    An empty `.git` folder does not count, because sandboxes leave one behind.
+    Empty `.git` folders are ignored, because sandboxes leave them behind.
     """
     real = folder.resolve()
     return next((place for place in (real, *real.parents) if _has_repository(place)), None)
 
 
 def find_place(top: Path, call: Callable[[Sequence[str]], bytes]) -> RepositoryPlace:
-    """Return the repository at exactly this folder; `call` runs git in it and raises errors.
+    """Return the repository in this folder. `call` runs git there and raises errors.
 
-    Neither of the two git commands reads a file of the work tree or starts a program.
+    Neither git command touches the work tree or starts other programs.
     """
     asked = ("rev-parse", "--show-object-format", "--absolute-git-dir", "--git-common-dir")
     lines = os.fsdecode(call(asked)).split("\n")
@@ -167,7 +172,7 @@ def find_place(top: Path, call: Callable[[Sequence[str]], bytes]) -> RepositoryP
 
 
 def _parse_settings(listed: bytes) -> dict[str, str]:
-    """Return the last value of each setting; a setting without a value is `true`."""
+    """Parse settings. The last value wins, and a missing value means `true`."""
     settings = {}
     for entry in os.fsdecode(listed).split("\0")[:-1]:
         name, has_value, value = entry.partition("\n")
@@ -187,23 +192,24 @@ def _render_config(formats: dict[str, str], *, is_bare: bool) -> str:
 
 
 def list_configurations(folder: Path) -> list[Path]:
-    """Return the folders with Rekindle's configuration for repositories in this folder."""
+    """Return the configuration folders of all repositories in this folder."""
     above = user_folder.find_user_folder() / _FOLDER
     found = sorted(above.iterdir()) if above.is_dir() else []
     return [path for path in found if _read_repository(path).is_relative_to(folder)]
 
 
 def _read_repository(configuration: Path) -> Path:
-    """Return the repository that a configuration belongs to; empty if it is not one."""
+    """Return the repository that a configuration belongs to, or an empty path."""
     try:
         return (configuration / "HEAD").readlink().parent
     except OSError:
         return Path()
 
 
-def _make_common_folder(place: RepositoryPlace) -> Path:
-    """Return the folder with Rekindle's configuration; its name is a hash of its content."""
-    name = hash_bytes(os.fsencode(f"{place.common_folder}\0{place.config}"))
+def _make_common_folder(place: RepositoryPlace, *, converts: bool) -> Path:
+    """Return the folder with Rekindle's configuration. Its name is a hash of the content."""
+    attributes = "" if converts else _NO_CONVERSION
+    name = hash_bytes(os.fsencode(f"{place.common_folder}\0{place.config}{attributes}"))
     above = user_folder.make_user_folder(_FOLDER)
     folder = above / name
     if folder.exists():
@@ -211,19 +217,21 @@ def _make_common_folder(place: RepositoryPlace) -> Path:
     with tempfile.TemporaryDirectory(dir=above) as temporary:
         made = Path(temporary, name)
         (made / "info").mkdir(parents=True)
-        for file in (*_SHARED_FILES, "info/exclude"):  # not info/attributes
+        for file in (*_SHARED_FILES, "info/exclude"):  # info/attributes could name filters
             (made / file).symlink_to(place.common_folder / file)
+        if attributes:
+            (made / "info/attributes").write_text(attributes)
         (made / "config").write_text(place.config)
         try:
             made.rename(folder)
         except OSError:
-            if not folder.exists():  # otherwise another process created it first
+            if not folder.exists():  # another process may have created it first
                 raise
     return folder
 
 
 def _has_repository(folder: Path) -> bool:
-    """Return whether `.git` is a file or a repository; return False if it is unreadable."""
+    """Return whether `.git` is a file or a repository; False if it is unreadable."""
     named = folder / ".git"
     try:
         return not stat.S_ISDIR(named.stat().st_mode) or bool((named / "HEAD").lstat())

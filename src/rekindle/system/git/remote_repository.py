@@ -1,8 +1,8 @@
-"""The git remote that stores workspaces: cloned, fetched from, and pushed to with a lease.
+"""Clone from, fetch from and push to the git remote that stores workspaces.
 
-These calls may use the network as the user has configured it: ssh, its agent, credential helpers.
-They run in a separate, empty repository that only borrows the objects, so that an agent's changes
-to its repository's configuration cannot start a program or redirect a push. No hooks are run, git
+These commands may use the network with the user's own setup: ssh, ssh-agent, credential helpers.
+They run in a separate, empty repository that only borrows the objects. That way, an agent cannot
+start a program or redirect a push by editing its repository's configuration. No hooks run, git
 never prompts, and messages never contain the credentials in a URL.
 """
 
@@ -28,11 +28,11 @@ from rekindle.system.git import git_process
 from rekindle.system.git.git_process import GitResult
 from rekindle.system.git.tree_snapshot import (
     WorkingCopy,
-    start_git,
 )
+from rekindle.system.git.workspace_git import start_git
 
 _NETWORK = (
-    # Variables for the user's access to their remote, except those that would open a prompt.
+    # The user's credentials and network settings, except variables that would open a prompt.
     *("SSH_AUTH_SOCK", "SSH_AGENT_PID", "GIT_SSH", "GIT_SSH_COMMAND", "GIT_SSH_VARIANT"),
     *("GIT_ASKPASS", "XDG_RUNTIME_DIR", "XDG_CACHE_HOME", "DBUS_SESSION_BUS_ADDRESS"),
     *("USER", "LOGNAME", "SSL_CERT_FILE", "SSL_CERT_DIR", "GIT_SSL_CAINFO", "GIT_SSL_CAPATH"),
@@ -49,21 +49,21 @@ _SETTINGS = {
     "core.fsync": "objects,reference",  # fetched objects arrive as a pack
 }
 _NOT_OF_AGENTS = "^refs/heads/rekindle/*"
-"""Refspec that excludes the agents' branches, of which there may be hundreds. A plain `git clone`
-would ignore the refspec.
+"""Refspec that excludes agent branches, because there may be hundreds. A plain `git clone` would
+ignore it.
 """
 _ALL_BRANCHES = "+refs/heads/*:refs/remotes/origin/*"
 
 
 class RemoteState(msgspec.Struct, frozen=True):
-    """The state of a remote, as it reports it."""
+    """The branches that a remote reports."""
 
     branch: str
-    """The remote's default branch; empty if the remote does not report one."""
+    """Name of the default branch; empty if the remote does not report one."""
     head: str
-    """The commit at the tip of the default branch; empty if nothing was ever pushed."""
+    """Commit of the default branch; empty if nothing was ever pushed."""
     work: str
-    """The commit at the tip of the work branch; empty if there is no work branch."""
+    """Commit of the work branch; empty if the branch does not exist."""
 
 
 class RemoteRepository:
@@ -77,30 +77,33 @@ class RemoteRepository:
         return RemoteState(branch, at.get("HEAD", ""), at.get(self._ref, ""))
 
     def look_up_default(self) -> RemoteState:
-        """Return the remote's state with its default branch resolved, for a first start."""
+        """Return the remote's state, including the default branch even if HEAD does not exist."""
         seen = self.look()
         if seen.head:
             return seen
-        # HEAD may name a branch that was never pushed, as in a new bare repository.
+        # In a new bare repository, HEAD may name a branch that was never pushed.
         every, _ = self._list_refs("--heads")
         others = [ref for ref in every if not ref.startswith("refs/heads/rekindle/")]
         if len(others) > 1:
             raise WorkspaceError(
                 "headless",
                 f"{strip_login(self._url)} has several branches, but no default branch",
-                hint="set its default branch, for example in the remote with: git symbolic-ref "
-                "HEAD refs/heads/main",
+                hint="set a default branch; to do so in the remote repository: "
+                "git symbolic-ref HEAD refs/heads/main",
             )
         for ref in others:
             return RemoteState(ref.removeprefix("refs/heads/"), every[ref], seen.work)
         return seen
 
+    def list_refs(self, *patterns: str) -> dict[str, str]:
+        """Return the commit of each ref that matches a pattern, such as `refs/heads/a/*`."""
+        return self._list_refs("--refs", *patterns)[0]
+
     def clone(self, folder: Path) -> None:
-        """Create a folder's repository atomically, without changing the work tree."""
+        """Clone into a folder atomically, without checking out any files."""
         half_made = folder.with_name(f".{folder.name}.arriving")
         with translate_os_errors(folder):
-            # The temporary name is not a workspace's name: if the process is killed, the next clone
-            # starts over.
+            # If an earlier clone was killed, remove its leftovers and start again.
             if half_made.exists():
                 shutil.rmtree(half_made)
             if (folder / ".git").exists():
@@ -118,16 +121,16 @@ class RemoteRepository:
             half_made.rmdir()
 
     def fetch(self, copy: WorkingCopy, *what: str) -> None:
-        """Fetch the objects of the given refs or commits, without changing any ref."""
+        """Fetch the objects for refs or commits without updating any local ref."""
         wanted = [f"+{ref}:refs/fetched/{number}" for number, ref in enumerate(what)]
         quiet = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance")
         with self._borrow_objects(copy) as place:
-            # With these refs, git fetches only the objects that are missing locally.
+            # These refs tell git which objects exist locally, so it fetches only the missing ones.
             (place / "packed-refs").write_bytes(copy.refs())
             self._call_git(("fetch", *quiet, "--", self._url, *wanted), folder=place, borrowed=copy)
 
     def push(self, copy: WorkingCopy, commit: str, expected: str) -> bool:
-        """Move the work branch if it is still at `expected`, or create it if that is empty."""
+        """Move the work branch if it is still at `expected` (empty: if it does not exist yet)."""
         lease = f"--force-with-lease={self._ref}:{expected}"
         command = ("push", "--quiet", "--porcelain", "--no-verify", lease, "--", self._url)
         with self._borrow_objects(copy) as place:
@@ -138,7 +141,7 @@ class RemoteRepository:
             return True
         if not any(line.startswith(b"!\t") for line in ended.out.splitlines()):
             raise self._make_refusal("push", ended)
-        # The reason and wording of a refusal vary, so check the remote's current state instead.
+        # Git's message depends on its version and the server, so check the actual state.
         current = self.look().work
         if current not in {commit, expected}:
             return False
@@ -147,7 +150,7 @@ class RemoteRepository:
         return True
 
     def _list_refs(self, option: str, *names: str) -> tuple[dict[str, str], dict[str, str]]:
-        """Return the commits that refs point to, and the targets of symbolic refs."""
+        """Return the commit of each ref, and the target of each symbolic ref."""
         command = ("ls-remote", option, "--", self._url, *names)
         with _make_empty_folder() as place:
             output = self._call_git(command, folder=place).out.decode(errors="replace")
@@ -162,7 +165,7 @@ class RemoteRepository:
 
     @contextmanager
     def _borrow_objects(self, copy: WorkingCopy) -> Iterator[Path]:
-        """Create a repository that shares the objects of another one, but not its configuration."""
+        """Create a repository that shares another one's objects, but not its configuration."""
         copy.refuse_link()
         with _make_empty_folder() as place:
             (place / "refs").mkdir()
@@ -206,16 +209,18 @@ class RemoteRepository:
         url = strip_login(self._url)
         stated = strip_login(ended.reason.replace(self._url, url))
         return WorkspaceError(
-            "remote", f"git {command}: {stated}", hint=f"test it on this host: git ls-remote {url}"
+            "remote",
+            f"git {command}: {stated}",
+            hint=f"to test the connection: git ls-remote {url}",
         )
 
 
 @contextmanager
 def _make_empty_folder() -> Iterator[Path]:
-    """Create a folder for one git call.
+    """Create an empty folder for one git command.
 
-    The folder is not in /tmp, where a sandboxed agent may write: git would run the programs named
-    in a configuration that the agent puts there.
+    It is not in /tmp, where a sandboxed agent could put a configuration that makes git run a
+    program.
     """
     above = user_folder.make_user_folder("git")
     with translate_os_errors(above), tempfile.TemporaryDirectory(dir=above) as made:

@@ -1,9 +1,9 @@
-"""A git repository, through plumbing commands: reads, and updates of one ref.
+"""Read a git repository and update a single ref, using plumbing commands.
 
-The calls for the audit trail read refs, unpack objects and move one ref. Only `versions` reads
-HEAD; only `look` runs commands that read the index and the work tree, and these write nothing.
-Git's configuration can make it run programs, so every call gets an allow-listed environment
-(`git_process`) and a configuration of Rekindle's own (`own_configuration`).
+The audit trail needs only to read refs, write objects and move one ref. Only `versions` reads HEAD,
+and only `look` runs commands that read the index and the work tree. Git's configuration can make it
+run programs, so every command gets an allow-listed environment (`git_process`) and Rekindle's own
+configuration (`own_configuration`).
 """
 
 import hashlib
@@ -26,7 +26,7 @@ _UPGRADE = "pip install --upgrade rekindle-agents"
 _KINDS = {"commit": 1, "tree": 2, "blob": 3}
 _IN_THE_WAY = re.compile(r"'refs/heads/([^']+)' exists; cannot create")
 _REFUSALS = (
-    # Git's message, the cause, Rekindle's message (if empty, git's own is shown), and the hint.
+    # Text in git's message, then the error code, Rekindle's message (empty: git's own) and hint.
     ("not a git repository", "outside", "", "create one: git init"),
     (
         "dubious ownership",
@@ -39,18 +39,16 @@ _REFUSALS = (
 )
 _TIP = "%(refname)%00%(objectname)%00%(symref)%00%(worktreepath)%00%(contents)"
 _READ_SETTINGS = {"remote", "config"}
-"""Commands that read the repository's own settings and start no program."""
+"""Git commands that read the repository's own settings and run no other programs."""
 
 
 class BranchTip(msgspec.Struct, frozen=True):
-    """The tip of a branch."""
-
     oid: str
     message: str
     symref: str
-    """The ref that a symbolic branch points to; empty for an ordinary branch."""
+    """Target of a symbolic branch; empty for an ordinary branch."""
     checked_out: str
-    """The work tree in which the branch is checked out; empty if there is none."""
+    """Work tree that has the branch checked out; empty if there is none."""
 
 
 class GitCommit(msgspec.Struct, frozen=True):
@@ -62,7 +60,7 @@ class FileVersion(msgspec.Struct, frozen=True):
     """A file's content in a commit."""
 
     seconds: int
-    """Time of the commit, in seconds since 1970."""
+    """Commit time, in seconds since 1970."""
     data: bytes
 
 
@@ -101,11 +99,11 @@ class Repository:
         return None
 
     def is_checked_out(self, ref: str) -> bool:
-        """Return whether a work tree is on this branch, even if the branch has no commit yet."""
+        """Return whether a work tree is on this branch, even before its first commit."""
         return f"branch {ref}" in self._run_git("worktree", "list", "--porcelain").splitlines()
 
     def history(self, ref: str) -> list[GitCommit]:
-        """Return the commits of a branch, newest first."""
+        """Return a branch's commits, newest first."""
         raw = self._run_git("rev-list", "--first-parent", "--header", ref, "--")
         commits = []
         for entry in raw.split("\0"):
@@ -117,14 +115,14 @@ class Repository:
         return commits
 
     def read(self, oid: str, path: str) -> bytes:
-        """Return a file's content in a commit as stored, without filters or textconv."""
+        """Return a file's content as stored in a commit, without filters or textconv."""
         return self._call(("cat-file", "blob", f"{oid}:{path}"))
 
     def versions(self, path: str) -> list[FileVersion]:
-        """Return each version of a file along first parents, oldest first.
+        """Return all versions of a file in the first-parent history, oldest first.
 
-        The path is relative to this folder, and is not treated as a pattern. Commits that removed
-        the file are left out.
+        The path is relative to this folder and is not a pattern. Commits that removed the file are
+        skipped.
         """
         prefix = os.fsdecode(self._call(("rev-parse", "--show-prefix")).removesuffix(b"\n"))
         full_path = posixpath.normpath(prefix + path)
@@ -142,7 +140,7 @@ class Repository:
         ]
 
     def new_pack(self, like: str = "") -> "GitPack":
-        """Return an empty pack in the repository's object format, which the id `like` shows."""
+        """Return an empty pack in the object format of the id `like`, or of the repository."""
         if like:
             return GitPack("sha256" if len(like) == hashlib.sha256().digest_size * 2 else "sha1")
         object_format = self._run_git("rev-parse", "--show-object-format").strip()
@@ -155,12 +153,12 @@ class Repository:
         return GitPack(object_format)
 
     def add(self, pack: "GitPack", ref: str) -> None:
-        """Write the objects of a pack for a ref; existing objects stay unchanged."""
+        """Write a pack's objects for a ref. Existing objects are not overwritten."""
         self._refuse_link(ref)
         self._call(("unpack-objects", "-q"), stdin=pack.data())
 
     def move(self, ref: str, new: str, old: str) -> bool:
-        """Move a ref from `old`, or create it if `old` is empty; return False if it has moved."""
+        """Move a ref from `old`, or create it if `old` is empty. Return False if it has changed."""
         self._refuse_link(ref)
         try:
             self._call(("update-ref", "--no-deref", ref, new, old))
@@ -178,7 +176,7 @@ class Repository:
         return output.decode(errors="surrogateescape")
 
     def _refuse_link(self, ref: str) -> None:
-        """Raise AuditError if a link that an agent created would redirect a write of `ref`."""
+        """Raise AuditError if an agent created a symbolic link that would redirect the write."""
         try:
             place = self._find_place()
             link = place.find_link(ref)
@@ -207,14 +205,14 @@ class Repository:
             own = self._find_place().make_environment()
             return self._start_git(arguments, self._folder, {**own, **(more or {})}, stdin=stdin)
         except AuditError:
-            self._place = None  # the repository may have been replaced
+            self._place = None  # an agent may have replaced the repository
             raise
         except (RekindleError, OSError) as error:
             raise AuditError("broken", str(error), hint="rekindle doctor") from error
 
     def _call_in_repository(self, arguments: Sequence[str]) -> bytes:
-        """Run a command that only reads settings, with the repository's own configuration."""
-        # If this repository is broken, git must not use one in a folder above.
+        """Read settings using the repository's own configuration."""
+        # If this repository is broken, git must not fall back to one in a parent folder.
         above = {"GIT_CEILING_DIRECTORIES": str(self._top.parent)}
         return self._start_git(arguments, self._top, above, settings=self._discovery)
 
@@ -255,7 +253,7 @@ class Repository:
 
 
 class GitPack:
-    """A pack of objects, so that one unpack-objects call writes all of them."""
+    """A pack of objects, so that a single unpack-objects call can write them all."""
 
     def __init__(self, object_format: str) -> None:
         self._hash = object_format
@@ -265,7 +263,7 @@ class GitPack:
         return self._add_object("blob", data)
 
     def tree(self, files: Mapping[str, str]) -> str:
-        """Add a flat tree of plain files, given as a mapping from name to blob."""
+        """Add a flat tree of regular files. `files` maps each name to its blob."""
         return self._add_object(
             "tree",
             b"".join(
@@ -291,7 +289,7 @@ class GitPack:
         return pack + self._digest(pack)
 
     def _add_object(self, kind: str, data: bytes) -> str:
-        # The size is encoded as four bits next to the kind, then seven bits per byte, lowest first.
+        # The first byte holds four bits of the size, and each following byte seven more.
         size, byte = len(data) >> 4, _KINDS[kind] << 4 | len(data) & 0x0F
         head = bytearray()
         while size:
@@ -306,7 +304,7 @@ class GitPack:
 
 
 def _parse_blobs(batch: bytes) -> list[bytes | None]:
-    """Parse the output of `cat-file --batch` in order; None for a missing object or a non-file."""
+    """Parse the output of `cat-file --batch`. Missing objects and non-blobs are None."""
     blobs: list[bytes | None] = []
     position = 0
     while position < len(batch):
@@ -323,7 +321,7 @@ def _parse_blobs(batch: bytes) -> list[bytes | None]:
 
 
 def _make_refusal(command: str, complaint: str) -> AuditError:
-    """Return git's message as an error, with a command that fixes the problem if there is one."""
+    """Return git's message as an error, if possible with a hint that fixes the problem."""
     stated = git_process.find_reason(complaint)
     if match := _IN_THE_WAY.search(complaint):
         branch = match[1]

@@ -1,4 +1,4 @@
-"""Read the work done in a folder from git, without running any configured program."""
+"""Use git to find the work done in a folder, without running any configured program."""
 
 from collections.abc import Iterable
 from contextlib import suppress
@@ -21,7 +21,7 @@ _STATUS = (
 
 
 class GitStatus:
-    """Read access to a folder's git status; results are empty if git is missing or too slow."""
+    """Reads the git status of a folder. Results are empty if git is missing or too slow."""
 
     def __init__(self, folder: str) -> None:
         self._repository: Repository | None = None
@@ -33,21 +33,21 @@ class GitStatus:
         return self._read_git("rev-parse", "--verify", "--quiet", "HEAD^{commit}").strip()
 
     def commit(self, named: str) -> str:
-        """Return the commit that the user named; empty if there is none."""
+        """Return the id of the commit that the user named; empty if it does not exist."""
         wanted = ("--verify", "--quiet", "--end-of-options", f"{named}^{{commit}}")
         return self._read_git("rev-parse", *wanted).strip()
 
     @property
     def is_known(self) -> bool:
-        """Return whether the folder is in a git repository."""
+        """Whether the folder is in a git repository."""
         return self._repository is not None
 
     def root(self) -> str:
-        """Return the folder to which all file names are relative; empty if unknown."""
+        """Return the folder that file names are relative to; empty if unknown."""
         return self._read_git("rev-parse", "--show-toplevel").rstrip("\n")
 
     def fingerprint(self) -> str:
-        """Return a hash of everything that git sees in the folder; empty if unknown."""
+        """Return a hash of all visible changes in the folder; empty if unknown."""
         if self._repository is None:
             return ""
         try:
@@ -60,7 +60,7 @@ class GitStatus:
         return hash_bytes("\0".join(parts).encode("utf-8", "surrogateescape"))
 
     def changed(self) -> tuple[str, ...]:
-        """Return the files that differ from the last commit, including untracked ones."""
+        """Return the files that differ from the last commit, including untracked files."""
         status = self._read_git(*_STATUS)
         return _list_files(entry[3:] for entry in status.split("\0"))
 
@@ -76,7 +76,7 @@ class GitStatus:
         return _list_files(output.split("\0"))
 
     def after(self, then: datetime) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return the subjects of commits after a time, newest first, and the files they changed."""
+        """Return the subjects and files of all commits after a given time, newest first."""
         if not self.head():
             return (), ()
         when = f"--since={then.astimezone(UTC).isoformat()}"
@@ -90,7 +90,7 @@ class GitStatus:
         return subjects, _list_files(changed.split("\0"))
 
     def commits(self, since: str) -> tuple[str, ...]:
-        """Return the subjects of commits after `since` that changed this folder, newest first."""
+        """Return the subjects of commits after `since` that affect this folder, newest first."""
         if not since:
             return ()
         output = self._read_git(
@@ -119,6 +119,6 @@ def _make_stamp(file: Path) -> str:
 
 
 def _list_files(names: Iterable[str]) -> tuple[str, ...]:
-    """Return the file names in order, without duplicates, each on one line."""
+    """Return the file names in order without duplicates, each reduced to one line."""
     unique = dict.fromkeys(to_one_line(name.strip("\n"), PATH_CHARACTERS) for name in names)
     return tuple(name for name in unique if name)[:WORKTREE_NAMES]

@@ -1,1 +1,1 @@
-"""Processes: start, follow, find and end them."""
+"""Start, follow, find and end processes."""

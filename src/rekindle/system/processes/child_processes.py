@@ -1,4 +1,4 @@
-"""Child processes, each in its own process group; they end when the supervisor exits."""
+"""Start child processes that have their own process groups and end when the supervisor exits."""
 
 import contextlib
 import errno
@@ -34,38 +34,38 @@ from rekindle.thresholds.supervision import (
 )
 
 _PIPE_BYTES = 1024 * 1024
-"""Maximum number of bytes that a pipe can hold."""
+"""Capacity of a pipe, in bytes."""
 
 
 class Interruption:
-    """A record of requests to stop, from Ctrl-C, a closed terminal or `kill`."""
+    """Counts stop requests: Ctrl-C, a closed terminal or `kill`."""
 
     SIGNALS = (*stop_signals.ENDING_SIGNALS, stop_signals.STOP_SIGNAL)
 
     def __init__(self) -> None:
         self.count = 0
         self.by_hand = False
-        """Whether the operator requested the stop, with Ctrl-C or with `rekindle stop`."""
+        """Whether the operator requested the stop, with Ctrl-C or `rekindle stop`."""
         self._before: dict[signal.Signals, object] = {}
 
     def __enter__(self) -> Self:
         for number in self.SIGNALS:
-            # Ignored signals stay ignored: `nohup` and a shell's `&` set them on purpose.
+            # Leave ignored signals alone: `nohup` and a shell's `&` ignore them on purpose.
             if signal.getsignal(number) is not signal.SIG_IGN:
-                self._before[number] = signal.signal(number, self._notice)
+                self._before[number] = signal.signal(number, self._note_signal)
         return self
 
     def __exit__(self, *exc: object) -> None:
         for number, before in self._before.items():
             signal.signal(number, before)  # type: ignore[arg-type]  # as signal() returned it
 
-    def _notice(self, number: int, *_: object) -> None:
+    def _note_signal(self, number: int, *_: object) -> None:
         self.count += 1
         self.by_hand = self.by_hand or number in {signal.SIGINT, stop_signals.STOP_SIGNAL}
 
 
 class ChildProcess:
-    """A program in its own process group; it ends when this process exits."""
+    """A program in its own process group. It ends when this process exits."""
 
     def __init__(
         self,
@@ -77,13 +77,13 @@ class ChildProcess:
         keep: Sequence[str] = (),
         adopts: bool = False,
     ) -> None:
-        """Start the program; spare processes that match `keep`; with `adopts`, reap its orphans."""
+        """Start the program. Spare processes that match `keep`; with `adopts`, reap orphans."""
         self._keep, self._adopts = keep, adopts
         self._errors = bytearray()
         self._code: int | None = None
         with tempfile.TemporaryFile() as stdin:
-            # The prompt is in a file, not a pipe: a long prompt must not block if the program does
-            # not read it.
+            # Pass the prompt in a file: writing a long prompt to a pipe would block if nothing
+            # reads it.
             stdin.write(prompt.encode("utf-8", "replace"))
             stdin.seek(0)
             with explain_start_errors(argv[0], folder), launch_processes.START_LOCK:
@@ -117,7 +117,7 @@ class ChildProcess:
         return self._errors.decode("utf-8", "replace")
 
     def follow(self, every: float) -> Generator[bytes | None, None, None]:
-        """Yield lines as they arrive, and None after each idle interval, until the exit."""
+        """Yield lines as they arrive, and None after each idle interval, until it exits."""
         out, err = self._popen.stdout, self._popen.stderr
         if out is None or err is None:
             raise AgentError("the agent's output is not a pipe")
@@ -130,7 +130,7 @@ class ChildProcess:
                 watched.register(stream, selectors.EVENT_READ)
             if end is not None:
                 watched.register(end, selectors.EVENT_READ)
-            # If the exit cannot be waited for, poll more often.
+            # If it is impossible to wait for the exit, poll more often.
             patience = every if end is not None else every * UNSEEN_END_SHARE
             while not self._has_ended():
                 ready = [key.fileobj for key, _ in watched.select(patience)]
@@ -138,8 +138,7 @@ class ChildProcess:
                 if self._adopts:
                     launch_processes.reap_adopted(but=self._popen.pid)
                 yield None
-            # Read only what is available: processes that the program left behind may hold the
-            # streams open.
+            # Read only what is available, because leftover processes may keep the streams open.
             yield from self._read_ready([out, err], lines, watched)
             if lines.rest:
                 yield lines.rest
@@ -147,12 +146,12 @@ class ChildProcess:
             watched.close()
             if end is not None:
                 os.close(end)
-            self._reap()
+            self._reap_process()
 
     def _read_ready(
         self, ready: Sequence[object], lines: "_LineBuffer", watched: selectors.BaseSelector
     ) -> Iterator[bytes]:
-        """Yield only the lines available now: a process may write to the streams endlessly."""
+        """Yield the lines that are available now. A leftover process may write forever."""
         for stream in (self._popen.stdout, self._popen.stderr):
             if stream is None or stream not in ready:
                 continue
@@ -166,7 +165,10 @@ class ChildProcess:
                 del self._errors[:-STDERR_BYTES]
 
     def _has_ended(self) -> bool:
-        """Return whether the program exited; if possible, keep it unreaped to reserve its pid."""
+        """Return whether the program has exited. If possible, do not reap it yet.
+
+        Until it is reaped, its pid cannot be reused.
+        """
         if not hasattr(os, "waitid"):  # macOS, before Python 3.13
             return self._popen.poll() is not None
         flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
@@ -179,14 +181,14 @@ class ChildProcess:
         self._signal_group(signal.SIGKILL)
 
     def _signal_group(self, number: signal.Signals) -> None:
-        """Signal the whole group; its leader has not been reaped, so the pid cannot be reused."""
+        """Signal the whole group. Its leader has not been reaped, so its pid is still ours."""
         if self._code is None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 launch_processes.signal_group(self._popen.pid, number, self._keep)
 
-    def _reap(self) -> None:
+    def _reap_process(self) -> None:
         if not self._has_ended():
-            self.kill()  # the caller has stopped following
+            self.kill()  # the caller has stopped reading
         else:
             self._signal_group(signal.SIGKILL)  # the rest of the group
         self._code = self._popen.wait()
@@ -197,13 +199,13 @@ class ChildProcess:
 
 
 class HostProcesses:
-    """The processes of this host that Rekindle started."""
+    """Starts and ends processes on this host."""
 
     def __init__(self, *, keep: Sequence[str] = (), adopts: bool = False) -> None:
-        """Start programs that may leave processes behind; `keep` lists patterns of those to spare.
+        """Create the interface. `keep` lists patterns for processes to spare.
 
-        Set `adopts` in a process that only runs one agent. This process then becomes the parent of
-        every orphan of the agent (Linux), and ends the orphans with the launch.
+        Set `adopts` in a process that runs only one agent. On Linux, that process then becomes the
+        parent of all of the agent's orphans, and ends them with the launch.
         """
         self._keep, self._adopts = tuple(keep), adopts
         self._before: frozenset[ProcessIdentity] | None = None
@@ -222,7 +224,7 @@ class HostProcesses:
         )
 
     def _prepare(self) -> None:
-        """Record the current descendants of this process, which do not belong to the agent."""
+        """Record our current descendants, which do not belong to the agent."""
         if self._adopts:
             process_api.here.adopt_orphans()
             self._before = launch_processes.list_descendants()
@@ -285,29 +287,29 @@ class HostProcesses:
 
 
 class _LineBuffer:
-    """A buffer that turns pieces of bytes into complete lines."""
+    """Splits incoming bytes into complete lines."""
 
     def __init__(self) -> None:
         self._rest = bytearray()
 
     @property
     def rest(self) -> bytes:
-        """Return the last line, if it does not have a newline yet."""
+        """Return the last line if it has no newline."""
         return bytes(self._rest)
 
     def add(self, piece: bytes) -> Iterator[bytes]:
         self._rest += piece
         if b"\n" in piece:
-            *whole, rest = bytes(self._rest).split(b"\n")
+            *lines, rest = bytes(self._rest).split(b"\n")
             self._rest = bytearray(rest)
-            yield from whole
+            yield from lines
         if len(self._rest) > OUTPUT_LINE_BYTES:
             self._rest.clear()
 
 
 @contextlib.contextmanager
 def explain_start_errors(program: str, folder: str) -> Iterator[None]:
-    """Turn a failure to start a program into an error that explains the reason."""
+    """Raise an error that explains why a program could not be started."""
     try:
         yield
     except OSError as error:
@@ -322,7 +324,7 @@ def explain_start_errors(program: str, folder: str) -> Iterator[None]:
         if interpreter := program_search.find_missing_interpreter(program, folder):
             reason = f"its interpreter {interpreter} is not installed"
         raise ProgramMissingError(program, reason) from error
-    except ValueError as error:  # a NUL in an argument or in the environment
+    except ValueError as error:  # an argument or a variable contains a NUL
         raise AgentError(
             f"{program} could not be started: {error}",
             hint="check `env:` and `command:` in rekindle.yaml",
@@ -330,7 +332,7 @@ def explain_start_errors(program: str, folder: str) -> Iterator[None]:
 
 
 def _read_available(fd: int) -> bytes | None:
-    """Return the available bytes; empty at the end of the stream, None if there are none yet."""
+    """Return the available bytes, None if there are none yet, or b"" at the end of the stream."""
     try:
         return os.read(fd, _PIPE_BYTES)
     except BlockingIOError:

@@ -1,4 +1,4 @@
-"""Start a program that outlives this process, in its own session and with its output in a file."""
+"""Start a program that keeps running after this process exits, with its output in a file."""
 
 import os
 import subprocess
@@ -24,14 +24,14 @@ from rekindle.thresholds.supervision import (
 def start_detached_program(
     argv: Sequence[str], *, environment: Mapping[str, str], folder: str, output: Path
 ) -> int:
-    """Start a program and return its pid once it is running; raise OSError if it cannot start.
+    """Start a program and return its pid.
 
-    The program is started by a child that exits at once, so that the system's first process becomes
-    its parent and reaps it. It never becomes a zombie of this process.
+    Raises OSError if the program cannot be started. An intermediate child starts it and exits, so
+    that init becomes its parent and reaps it.
     """
     output_fd = open_output(output)
 
-    def become(say: LineReporter) -> None:
+    def become_program(say: LineReporter) -> None:
         started = subprocess.Popen(  # noqa: S603 - argv built here, no shell
             list(argv),
             stdin=subprocess.DEVNULL,
@@ -42,10 +42,10 @@ def start_detached_program(
             start_new_session=True,
         )
         say(str(started.pid))
-        os._exit(0)  # before Python warns about a child that was not waited for
+        os._exit(0)  # avoids Python's warning about a child that was not waited for
 
     try:
-        between = ForkedChild(become)
+        between = ForkedChild(become_program)
     finally:
         os.close(output_fd)
     try:
@@ -63,7 +63,7 @@ def start_detached_program(
 
 
 def open_output(path: Path) -> int:
-    """Open a file for a program's output; if the file is long, keep only its end."""
+    """Open a file for a program's output. If the file is long, keep only its end."""
     with translate_os_errors(path):
         fd = durable_files.open_plain(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
         try:
@@ -76,11 +76,10 @@ def open_output(path: Path) -> int:
 
 
 def _keep_end(fd: int) -> None:
-    """Cut the file to its end, starting at a complete line.
+    """Truncate the file to its last complete lines.
 
-    The file is cut in place, so that a program that is still writing can continue to use it; output
-    written between the read and the truncation is lost. That is acceptable, because this output is
-    only for people, and the log is authoritative.
+    The file is changed in place, because a program may still be writing to it. Output that arrives
+    in between is lost, which is acceptable: the log has everything important.
     """
     size = os.fstat(fd).st_size
     if size > OUTPUT_BYTES:

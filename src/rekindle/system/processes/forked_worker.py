@@ -1,7 +1,6 @@
-"""Forked children that report line by line, and that their parent can kill at any time.
+"""Fork children that report line by line and can be killed at any time.
 
-A child is killed by its pid only if it has not been reaped, because no other process can have that
-pid until then.
+A child is killed by pid only before it is reaped, while the pid cannot be reused.
 """
 
 import os
@@ -28,7 +27,7 @@ class ForkedChild:
         os.close(report)
 
     def read_lines(self, lines: int, wait: float) -> list[str]:
-        """Wait for this many lines, the exit or the timeout; return all lines received so far."""
+        """Wait for this many lines, the child's exit or the timeout. Return all lines so far."""
         deadline = time.monotonic() + wait
         while self._received.count(b"\n") < lines and (rest := deadline - time.monotonic()) > 0:
             if not select.select([self._pipe], [], [], rest)[0]:
@@ -42,12 +41,12 @@ class ForkedChild:
 
     @property
     def error(self) -> str:
-        """Return the message of the error that stopped the child; empty if there is none."""
+        """Return the message of the error that stopped the child, or ""."""
         return self._read_stop_cause()[1]
 
     @property
     def errno(self) -> int:
-        """Return the errno of the system error that stopped the child, or 0 if there is none."""
+        """Return the errno that stopped the child, or 0."""
         return self._read_stop_cause()[0]
 
     def _read_stop_cause(self) -> tuple[int, str]:
@@ -57,9 +56,9 @@ class ForkedChild:
         return int(number), message
 
     def kill(self) -> None:
-        """Kill the child if it has not exited; it reports nothing more."""
-        # A signal between reaping the child and forgetting its pid would make the cleanup kill it
-        # again, and by then the pid may belong to another process.
+        """Kill the child if it is still running."""
+        # If a signal arrived between reaping the child and forgetting its pid, the cleanup would
+        # kill that pid again, and it may then belong to another process.
         with stop_signals.defer_signals():
             if self._pid:
                 os.kill(self._pid, signal.SIGKILL)
@@ -78,16 +77,16 @@ class ForkedChild:
 
 
 def _run_child(work: Callable[[LineReporter], None], report: int) -> None:
-    """Run the child's task and exit; this never returns into the parent's code."""
+    """Run the child's task and exit. Never returns to the parent's code."""
 
-    def say(line: str) -> None:
+    def report_line(line: str) -> None:
         os.write(report, f"{line}\n".encode())
 
     try:
         stop_signals.reset_signals()
-        work(say)
+        work(report_line)
     except BaseException as error:  # noqa: BLE001 - the parent reports every error
         message = " ".join(str(error).split()) or type(error).__name__
-        say(f"{_ERROR}{getattr(error, 'errno', None) or 0} {message}")
+        report_line(f"{_ERROR}{getattr(error, 'errno', None) or 0} {message}")
     finally:
         os._exit(0)

@@ -1,4 +1,4 @@
-"""Find, identify and end the processes that a launch started and did not end.
+"""Find, identify and end the processes that a launch left running.
 
 A killed program leaves its tools running: they have their own sessions, so a signal to the
 program's group does not reach them, and they would keep writing alongside the next launch. They are
@@ -10,8 +10,8 @@ found
 - if the supervisor was killed, by its record of processes that have cleared their environment;
 - below any of these.
 
-Only processes of our own user are ended. Those that match a `keep:` pattern are spared, with
-everything below them.
+Only our own user's processes are ended. Those that match a `keep:` pattern are spared, along with
+their descendants.
 """
 
 import os
@@ -42,15 +42,15 @@ from rekindle.system.processes.process_tree import (
 from rekindle.thresholds.supervision import ORPHAN_ROUNDS
 
 _FACTS_OF_BIRTH = 3
-"""Number of facts that, with a pid, identify a process: start time, boot and namespace."""
+"""Number of facts that identify a process along with its pid: start time, boot and namespace."""
 _ABOVE = 2
-"""Number of folder levels between an agent's folder and its project's folder."""
+"""Number of levels from an agent's folder up to its project's folder."""
 
 
 UNRELATED_CHILDREN: set[int] = set()
-"""Pids of children that this process runs for its own queries; they do not belong to the agent."""
+"""Pids of children that this process runs for itself rather than for the agent."""
 START_LOCK = Lock()
-"""Lock that keeps a sweep from ending a child before it is added to `UNRELATED_CHILDREN`."""
+"""Held while a child is started and added to `UNRELATED_CHILDREN`."""
 
 
 def _list_table() -> ProcessTable:
@@ -59,24 +59,22 @@ def _list_table() -> ProcessTable:
 
 
 class LaunchProcesses(msgspec.Struct, frozen=True):
-    """The criteria that identify the processes of a launch."""
+    """Identifies the processes of a launch."""
 
     mark: str
     uptime: float
-    """The host's uptime in seconds when the launch began; older processes do not belong to it."""
+    """Host uptime in seconds when the launch began. Older processes are not part of the launch."""
     before: frozenset[ProcessIdentity] | None = None
-    """Descendants of this process when the launch began; None if another process started the
-    launch.
-    """
+    """Our descendants when the launch began; None if another process started it."""
     recorded: Sequence[str] = ()
     keep: Sequence[str] = ()
     program: str = ""
-    """Identity of the agent's own program, which is never spared: its arguments may contain the
-    prompt, and the prompt may match a `keep` pattern.
+    """Identity of the agent's own program, which `keep` never spares. Its arguments may contain the
+    prompt, which could match a pattern.
     """
 
     def find(self, table: ProcessTable) -> set[int]:
-        """Return the live processes of the launch, including those to keep."""
+        """Return the running processes of the launch, including those to keep."""
         pids = {pid for pid in table if process_api.here.has_mark(pid, self.mark, self.uptime)}
         pids |= {pid for name in self.recorded if (pid := _find_pid(name, table))}
         own_pid = os.getpid()
@@ -90,7 +88,7 @@ class LaunchProcesses(msgspec.Struct, frozen=True):
         return pids
 
     def kept(self, pids: Collection[int], table: ProcessTable) -> set[int]:
-        """Return the processes in `pids` that match a `keep` pattern, without their descendants."""
+        """Return the processes that match a `keep` pattern, without their descendants."""
         if not self.keep:
             return set()
         return {
@@ -108,49 +106,47 @@ def list_descendants() -> frozenset[ProcessIdentity]:
 
 
 def identify_boot() -> str:
-    """Return an identifier for the current boot; empty if it is not available."""
+    """Return an id for the current boot; empty if unavailable."""
     return process_api.here.this_boot()
 
 
 def read_uptime() -> float:
-    """Return the number of seconds since boot, including time asleep."""
+    """Return the seconds since boot, including sleep."""
     return process_api.here.uptime()
 
 
 def end_launch(of: LaunchProcesses, *, boot: str, patience: float) -> SweptProcesses:
-    """End every process of a launch that is not kept, and return the processes found.
+    """End all processes of a launch except those to keep, and return the processes found.
 
-    Each process is sent SIGTERM, and SIGKILL if it has not exited within `patience` seconds. The
-    search is repeated until nothing is found, because a process that is being ended may still fork.
-    Only the first round sends SIGTERM: if a process reacted to each SIGTERM by starting another
-    process, the search would never end.
+    Each process gets SIGTERM, and SIGKILL after `patience` seconds. The search is repeated until
+    nothing is found, because a process may fork while it is being ended. Only the first round sends
+    SIGTERM, because a process that starts another one on SIGTERM would keep the search going
+    forever.
     """
     if boot != identify_boot():
-        return SweptProcesses()  # the host has rebooted since: no process can be left
+        return SweptProcesses()  # no process survives a reboot
 
     def to_end(table: ProcessTable) -> set[int]:
         pids = of.find(table)
-        kept = of.kept(pids, table)
-        return pids - kept - find_descendants(kept, table)
+        kept_pids = of.kept(pids, table)
+        return pids - kept_pids - find_descendants(kept_pids, table)
 
     return _end_matching(to_end, patience, f"launch {of.mark}")
 
 
 class LivingLaunch(msgspec.Struct, frozen=True):
-    """A launch of which at least one process is still running."""
+    """A launch that still has running processes."""
 
     project: Path
-    """The project's path as seen from this process; the launch may have another root, as in a
-    container.
-    """
+    """The project's path as seen from this process. In a container, the launch has another root."""
     agent: str
     mark: str
 
 
 def find_launches() -> list[LivingLaunch]:
-    """Return the launches that still have processes, according to the processes' environments.
+    """Return the launches that still have processes, based on the processes' environments.
 
-    No file in a workspace is read, because an agent can rewrite the log that names its launches.
+    Files in a workspace are not used, because an agent can rewrite its log.
     """
     launches = []
     for pid in _list_table():
@@ -177,11 +173,11 @@ def is_of(launch: LivingLaunch, project: Path) -> bool:
     try:
         return launch.project.samefile(project)
     except OSError:
-        return False  # its process has exited, or its project was removed
+        return False  # the process has exited, or the project was removed
 
 
 def end_processes(names: Collection[str], *, patience: float) -> SweptProcesses:
-    """End these processes and all their descendants, and return the processes found."""
+    """End processes and their descendants, and return the processes found."""
 
     def to_end(table: ProcessTable) -> set[int]:
         pids = {pid for name in names if (pid := _find_pid(name, table))}
@@ -215,49 +211,59 @@ def _end_matching(
 
 
 def list_background(of: LaunchProcesses) -> tuple[BackgroundProcess, ...]:
-    """Return the processes of a launch that are kept, or that do not have the launch's mark."""
+    """Return the processes of a launch that are kept or do not have its mark."""
     table = _list_table()
     pids = of.find(table)
-    kept = of.kept(pids, table)
-    spared = find_descendants(kept, table)
+    kept_pids = of.kept(pids, table)
+    spared = find_descendants(kept_pids, table)
     return tuple(
-        BackgroundProcess(_make_name(pid, table), process_api.here.command(pid), pid in kept)
+        BackgroundProcess(_make_name(pid, table), process_api.here.command(pid), pid in kept_pids)
         for pid in sorted(pids - spared, key=lambda pid: (table[pid].born, pid))
-        if pid in kept or not process_api.here.has_mark(pid, of.mark, of.uptime)
+        if pid in kept_pids or not process_api.here.has_mark(pid, of.mark, of.uptime)
     )
 
 
 def signal_group(group: int, number: signal.Signals, keep: Sequence[str]) -> None:
-    """Signal the members of a process group, except those that are kept."""
-    if not keep:
+    """Signal the members of a process group, except those to keep.
+
+    In a sandbox, the program has its own group and gets SIGTERM directly: bubblewrap would exit
+    immediately, and the kernel would kill the program.
+    """
+    *around, program = process_api.here.list_enclosing(group)
+    is_enclosed = bool(around) and number == signal.SIGTERM
+    if not keep and not is_enclosed:
         os.killpg(group, number)
         return
     table = _list_table()
-    members = {pid for pid, row in table.items() if row.group == group}
-    kept = {pid for pid in members - {group} if _matches_any(process_api.here.command(pid), keep)}
-    for pid in members - kept - find_descendants(kept, table):
+    if is_enclosed and program in table:
+        group = table[program].group
+    members = {pid for pid, row in table.items() if row.group == group} - {*around}
+    kept_pids = {
+        pid for pid in members - {group} if _matches_any(process_api.here.command(pid), keep)
+    }
+    for pid in members - kept_pids - find_descendants(kept_pids, table):
         process_api.here.send(pid, table[pid].born, number)
 
 
 def reap_adopted(but: int = 0) -> None:
-    """Reap adopted orphans that have exited, except `but`, which the caller reaps itself.
+    """Reap adopted orphans that have exited, except `but`, which is left to the caller.
 
-    All other children of this process must be in `UNRELATED_CHILDREN` when this is called.
+    All our other children must be in `UNRELATED_CHILDREN`.
     """
     flags = os.WEXITED | os.WNOHANG
-    with START_LOCK, suppress(ChildProcessError):  # there may be no child
+    with START_LOCK, suppress(ChildProcessError):  # there may be no children
         others = {but, *UNRELATED_CHILDREN}
         while (ended := os.waitid(os.P_ALL, 0, flags | os.WNOWAIT)) and ended.si_pid not in others:
             os.waitid(os.P_PID, ended.si_pid, flags)
 
 
 def measure_launch(pid: int, mark: str, *, boot: str, uptime: float) -> ProcessVitals | None:
-    """Return the state of a launch's process and its other processes; None if it has exited."""
+    """Return the state of a launch's processes, or None if its main process has exited."""
     return process_api.here.vitals(pid, mark, uptime) if boot == identify_boot() else None
 
 
 def list_ancestors() -> list[int]:
-    """Return this process and its ancestors, as far up as they are visible."""
+    """Return this process and its visible ancestors."""
     ancestors: list[int] = []
     pid = os.getpid()
     while pid > 0 and pid not in ancestors:
@@ -267,20 +273,21 @@ def list_ancestors() -> list[int]:
 
 
 def identify(pid: int) -> str | None:
-    """Return an identity that stays unique if the pid is reused, or None if the process exited."""
+    """Return an identity that stays unique even if the pid is reused, or None."""
     born = process_api.here.born(pid)
     return None if born is None else _make_identity(pid, born)
 
 
 def identify_self() -> str:
-    """Return this process's identity, in the format of `identify`."""
+    """Return the identity of this process."""
     return identify(os.getpid()) or str(os.getpid())
 
 
 def is_alive(process: str) -> bool:
-    """Return whether a process is running: its pid and, if known, its start and boot must match.
+    """Return whether a process is running. Its start time and boot must match, if known.
 
-    A process in another namespace, as in a container, cannot be checked and counts as running.
+    A process in an inner namespace, such as a sandbox or a container, is found by its pid there. A
+    process in an outer namespace cannot be checked and counts as running.
     """
     pid, *born = process.split(".")
     if not pid.isdecimal():
@@ -289,7 +296,10 @@ def is_alive(process: str) -> bool:
         return _is_process(int(pid))
     if len(born) != _FACTS_OF_BIRTH or born[1] != identify_boot():
         return False
-    return born[2] != process_api.here.read_namespace() or identify(int(pid)) == process
+    if born[2] == process_api.here.read_namespace():
+        return identify(int(pid)) == process
+    start = int(born[0]) if born[0].isdecimal() else -1
+    return process_api.here.is_nested(int(pid), start) is not False
 
 
 def is_here(process: str) -> bool:
@@ -317,7 +327,7 @@ def _make_name(pid: int, table: ProcessTable) -> str:
 
 
 def _find_pid(name: str, table: ProcessTable) -> int | None:
-    """Return the pid of the process with this identity, or None if it is no longer running."""
+    """Return the pid of the process with this identity, or None if it has exited."""
     number = name.partition(".")[0]
     pid = int(number) if number.isdecimal() else 0
     return pid if pid in table and _make_name(pid, table) == name else None

@@ -1,11 +1,11 @@
-"""Processes on Linux, through /proc and pidfds.
+"""Process functions for Linux, using /proc and pidfds.
 
-While a pidfd is open, a signal sent through it cannot reach another process, even if the pid is
-reused.
+A signal sent through an open pidfd cannot reach another process, even if the pid is reused.
 """
 
 import contextlib
 import os
+import re
 import select
 import signal
 import time
@@ -25,7 +25,13 @@ _PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG
 _CHILD_SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
 _TICK = 1 / os.sysconf("SC_CLK_TCK")
 
-# Positions of fields in /proc/PID/stat, counted after the process name in brackets.
+_FIRST_NAMESPACE = "4026531836"
+"""The host's own pid namespace, in which every process is visible. The kernel fixes its number."""
+_NAMESPACE_PIDS = re.compile(rb"^NSpid:(.*)$", re.MULTILINE)
+"""A process's pid in each namespace, from ours to its own."""
+_SANDBOX_NAME = b"bwrap\n"
+
+# Fields in /proc/PID/stat, counted after the process name.
 _STATE = 0
 _PARENT = 1
 _GROUP = 2
@@ -35,7 +41,7 @@ _START_TIME = 19
 
 
 def this_boot() -> str:
-    """Return an identifier for the current boot; empty if it is not available."""
+    """Return an id for the current boot; empty if unavailable."""
     try:
         return (_PROC / "sys/kernel/random/boot_id").read_text(encoding="ascii")[:8]
     except OSError:
@@ -43,36 +49,59 @@ def this_boot() -> str:
 
 
 def uptime() -> float:
-    """Return the number of seconds since boot, including time asleep."""
+    """Return the seconds since boot, including sleep."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 def read_namespace() -> str:
-    """Return the pid namespace of this process."""
+    """Return this process's pid namespace."""
     try:
         return os.readlink(_PROC / "self/ns/pid")[5:-1]  # noqa: PTH115 - the link's text
     except OSError:
         return ""
 
 
+def is_nested(pid: int, start: int) -> bool | None:
+    """Return whether a process with this pid in another namespace is running.
+
+    Processes in inner namespaces are visible here. A process that is not among them has exited. If
+    its namespace could be outside ours, the result is None.
+    """
+    for name in os.listdir(_PROC):  # noqa: PTH208 - only names are needed
+        if not name.isdecimal():
+            continue
+        with contextlib.suppress(OSError):
+            (numbers,) = _NAMESPACE_PIDS.findall(_read_file(f"{_PROC}/{name}/status")) or (b"",)
+            inner = numbers.split()[1:]
+            if inner and int(inner[-1]) == pid and born(int(name)) == start:
+                return True
+    return False if read_namespace() == _FIRST_NAMESPACE else None
+
+
 def born(pid: int) -> int | None:
-    """Return a process's start time in ticks since boot, or None if it has exited."""
+    """Return the start time of a process in ticks since boot, or None if it has exited."""
     stat = _read_stat(pid)
     return None if stat is None else int(stat[_START_TIME])
 
 
 def vitals(pid: int, mark: str, uptime: float) -> ProcessVitals | None:
-    """Measure a launch's process and its other processes; return None if it has exited."""
+    """Measure the processes of a launch. Return None if its main process has exited."""
+    if _read_stat(pid) is None:
+        return None
+    around = list_enclosing(pid)
+    pid = around.pop()
     stat = _read_stat(pid)
     if stat is None:
         return None
     others = _find_others(pid, mark, uptime)
+    for number in around:
+        others.pop(number, None)
     tools = others.values()
     return ProcessVitals(
         stopped=stat[_STATE] == b"T",
         cpu_seconds=_to_seconds(stat[_OWN_CPU]),
         tools=len(tools),
-        # The CPU time of reaped children is counted for the process that reaped them.
+        # The kernel adds the CPU time of reaped children to their parent.
         tools_cpu_seconds=_to_seconds(stat[_CHILDREN_CPU])
         + sum(_to_seconds(fields[_OWN_CPU] + fields[_CHILDREN_CPU]) for fields in tools),
         moved_bytes=_count_moved_bytes(pid),
@@ -80,8 +109,23 @@ def vitals(pid: int, mark: str, uptime: float) -> ProcessVitals | None:
     )
 
 
+def list_enclosing(pid: int) -> list[int]:
+    """Return the processes around the program in a sandbox, followed by the program itself.
+
+    Without a sandbox, the program is `pid`.
+    """
+    chain = [pid]
+    while _read_name(chain[-1]) == _SANDBOX_NAME:
+        # The first process in a sandbox also adopts orphans, which are younger than the program.
+        below = {one: row for one, row in table().items() if row.parent == chain[-1]}
+        if not below:
+            break
+        chain.append(min(below, key=lambda one: (below[one].born, one)))
+    return chain
+
+
 def table() -> dict[int, ProcessRow]:
-    """Return every running process, without zombies."""
+    """Return all running processes except zombies."""
     rows: dict[int, ProcessRow] = {}
     for name in os.listdir(_PROC) if _PROC.is_dir() else ():  # noqa: PTH208 - delays a restart
         if name.isdecimal() and (stat := _read_stat(int(name))) is not None:
@@ -92,31 +136,31 @@ def table() -> dict[int, ProcessRow]:
 
 
 def has_mark(pid: int, mark: str, uptime: float) -> bool:
-    """Return whether a process of our user has a launch's mark or is in its control group.
+    """Return whether one of our user's processes has a launch's mark or is in its control group.
 
-    A process older than the launch never counts.
+    Processes older than the launch never match.
     """
     return _match_mark(pid, mark, _find_earliest(uptime)) is not None
 
 
 def environment(pid: int) -> dict[str, str]:
-    """Return the environment that a process was started with; empty if it cannot be read."""
+    """Return the environment that a process was started with; empty if unreadable."""
     try:
-        words = _read(f"{_PROC}/{pid}/environ").split(b"\0")
+        words = _read_file(f"{_PROC}/{pid}/environ").split(b"\0")
     except OSError:
         return {}
     return dict(os.fsdecode(word).split("=", 1) for word in words if b"=" in word)
 
 
 def locate(pid: int, path: Path) -> Path:
-    """Return a path of a process as seen from this one: their roots may differ in a container."""
+    """Return a process's path as seen from here. A process in a container has a different root."""
     return Path(f"{_PROC}/{pid}/root{path}")
 
 
 def command(pid: int) -> str:
-    """Return the command line of a process; empty if the process has exited."""
+    """Return a process's command line; empty if it has exited."""
     try:
-        words = _read(f"{_PROC}/{pid}/cmdline").split(b"\0")
+        words = _read_file(f"{_PROC}/{pid}/cmdline").split(b"\0")
     except OSError:
         return ""
     return b" ".join(words).decode("utf-8", "replace").strip()
@@ -125,19 +169,19 @@ def command(pid: int) -> str:
 def has_open(pid: int, path: Path) -> bool:
     """Return whether a process has a file open."""
     try:
-        wanted = path.stat()
+        file_status = path.stat()
         numbers = os.listdir(f"{_PROC}/{pid}/fd")  # noqa: PTH208 - only names are needed
     except OSError:
         return False
     for number in numbers:
         with contextlib.suppress(OSError):
-            if os.path.samestat(os.stat(f"{_PROC}/{pid}/fd/{number}"), wanted):  # noqa: PTH116 - follows the link
+            if os.path.samestat(os.stat(f"{_PROC}/{pid}/fd/{number}"), file_status):  # noqa: PTH116 - follows the link
                 return True
     return False
 
 
 def open_files(pid: int) -> list[str]:
-    """Return the paths of the files that a process has open; empty if they cannot be read."""
+    """Return the files that a process has open; empty if unreadable."""
     paths = []
     with contextlib.suppress(OSError):
         for number in os.listdir(f"{_PROC}/{pid}/fd"):  # noqa: PTH208 - only names are needed
@@ -147,13 +191,13 @@ def open_files(pid: int) -> list[str]:
 
 
 def parent(pid: int) -> int:
-    """Return the pid of a process's parent, or 0 if no parent is visible."""
+    """Return the pid of a process's parent, or 0 if it is not visible."""
     stat = _read_stat(pid)
     return 0 if stat is None else int(stat[_PARENT])
 
 
 def hold(pid: int, start: int) -> int | None:
-    """Hold a process, so that its pid cannot refer to another one; None if it has exited."""
+    """Return a pidfd, through which signals cannot reach another process; None after its exit."""
     try:
         held = os.pidfd_open(pid)
     except OSError:
@@ -176,9 +220,8 @@ def send(pid: int, start: int, number: signal.Signals) -> None:
 def adopt_orphans() -> bool:
     """Become the parent of every descendant whose own parent exits.
 
-    Without this, a child that starts a new session and exits leaves its children to the first
-    process of the system. If they have also cleared their environment, nothing shows which launch
-    they belong to.
+    Otherwise, a child that starts a new session and exits leaves its children to init. If they have
+    also cleared their environment, they cannot be traced to their launch.
     """
     import ctypes  # noqa: PLC0415 - only a supervisor needs it
 
@@ -186,7 +229,7 @@ def adopt_orphans() -> bool:
 
 
 def end(held: Mapping[int, int], patience: float | None) -> None:
-    """Send SIGTERM, then SIGKILL after `patience` (None: at once); return when all have exited."""
+    """Send SIGTERM, then SIGKILL after `patience` (None: immediately). Wait for all exits."""
     asking = ((signal.SIGTERM, patience),) if patience is not None else ()
     poller = select.poll()
     remaining = set(held.values())
@@ -206,7 +249,7 @@ def end(held: Mapping[int, int], patience: float | None) -> None:
 
 
 def signal_if(pid: int, number: signal.Signals, is_meant: Callable[[], bool]) -> bool:
-    """Signal a process if `is_meant` returns True, while its pid cannot be reused."""
+    """Signal a process if `is_meant` returns True, with no risk of hitting a reused pid."""
     try:
         held = os.pidfd_open(pid)
     except OSError:
@@ -223,16 +266,16 @@ def signal_if(pid: int, number: signal.Signals, is_meant: Callable[[], bool]) ->
 
 
 def watch_exit(pid: int) -> int | None:
-    """Return a descriptor that becomes readable when the process exits; None if not supported."""
+    """Return a descriptor that is readable once the process exits; None if unsupported."""
     return os.pidfd_open(pid) if hasattr(os, "pidfd_open") else None
 
 
 def end_with_parent(mark: str = "") -> Callable[[], None] | None:
-    """Return a function that a child calls before it becomes the program.
+    """Return a function for a child to call before it runs the program.
 
-    The function asks the kernel to send SIGTERM when the supervisor dies, and enters the control
-    group of the launch `mark`, if possible. The signal is tied to the parent's thread, so a launch
-    must be started from the main thread.
+    It asks the kernel for SIGTERM when the supervisor dies, and joins the control group of the
+    launch `mark`, if possible. The kernel ties the signal to the parent's thread, so a launch must
+    be started from the main thread.
     """
     import ctypes  # noqa: PLC0415 - only needed to start an agent
 
@@ -240,18 +283,18 @@ def end_with_parent(mark: str = "") -> Callable[[], None] | None:
     parent = os.getpid()
     group = control_group.make_group(mark) if mark else ""
 
-    def ask() -> None:
+    def set_death_signal() -> None:
         prctl(_PARENT_DEATH_SIGNAL, int(signal.SIGTERM))
         if os.getppid() != parent:
-            os._exit(1)  # the parent died before the request
+            os._exit(1)  # the parent has already died
         if group:
             control_group.enter_group(group)
 
-    return ask
+    return set_death_signal
 
 
 def _find_others(pid: int, mark: str, uptime: float) -> dict[int, list[bytes]]:
-    """Return the launch's processes except `pid`: those with its mark, and all descendants.
+    """Return the launch's other processes: those with its mark, and all descendants.
 
     A descendant may have lost the mark (`env -i`, `sudo`), and a process with the mark may have
     lost its parent.
@@ -265,16 +308,16 @@ def _find_others(pid: int, mark: str, uptime: float) -> dict[int, list[bytes]]:
 
 
 def _count_moved_bytes(pid: int) -> int:
-    """Return how many bytes a process has read and written, or 0 if this is not reported."""
+    """Return the bytes that a process has read and written, or 0 if unknown."""
     try:
-        counts = _read(f"{_PROC}/{pid}/io").split()
+        counts = _read_file(f"{_PROC}/{pid}/io").split()
     except OSError:
         return 0
     return int(counts[1]) + int(counts[3])  # the values of rchar and wchar
 
 
 def _find_bearing(mark: str, uptime: float) -> Iterator[tuple[int, list[bytes]]]:
-    """Yield the processes with the mark, except this one, each with its stat fields."""
+    """Yield the processes with the mark and their stat fields, except this process."""
     earliest = _find_earliest(uptime)
     names = os.listdir(_PROC) if _PROC.is_dir() else ()  # noqa: PTH208 - delays a restart
     for name in names:
@@ -285,16 +328,20 @@ def _find_bearing(mark: str, uptime: float) -> Iterator[tuple[int, list[bytes]]]
 
 
 def _match_mark(pid: int, mark: str, earliest: float) -> list[bytes] | None:
-    """Return a process's stat fields if it is ours and part of the launch, or None otherwise."""
+    """Return a process's stat fields if it is ours and part of the launch, or None."""
     try:
         if os.stat(f"{_PROC}/{pid}").st_uid != os.geteuid():  # noqa: PTH116 - called often, delays a restart
             return None
         stat = _read_stat(pid)
         if stat is None or int(stat[_START_TIME]) < earliest:
             return None
-        if f"{LAUNCH_VARIABLE}={mark}".encode() in _read(f"{_PROC}/{pid}/environ").split(b"\0"):
+        if f"{LAUNCH_VARIABLE}={mark}".encode() in _read_file(f"{_PROC}/{pid}/environ").split(
+            b"\0"
+        ):
             return stat
-        return stat if control_group.is_in_group(_read(f"{_PROC}/{pid}/cgroup"), mark) else None
+        return (
+            stat if control_group.is_in_group(_read_file(f"{_PROC}/{pid}/cgroup"), mark) else None
+        )
     except OSError:
         return None
 
@@ -317,13 +364,20 @@ def _to_seconds(ticks: list[bytes]) -> float:
 
 def _read_stat(pid: int) -> list[bytes] | None:
     try:
-        stat = _read(f"{_PROC}/{pid}/stat").rpartition(b")")[2].split()
+        stat = _read_file(f"{_PROC}/{pid}/stat").rpartition(b")")[2].split()
     except OSError:
         return None
     return None if stat[_STATE] in {b"Z", b"X"} else stat
 
 
-def _read(path: str) -> bytes:
+def _read_name(pid: int) -> bytes:
+    try:
+        return _read_file(f"{_PROC}/{pid}/comm")
+    except OSError:
+        return b""
+
+
+def _read_file(path: str) -> bytes:
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         return b"".join(iter(lambda: os.read(fd, 1 << 17), b""))

@@ -10,10 +10,9 @@ from rekindle.system.processes import (
 
 
 def signal_holder(process: str, lock: Path, number: signal.Signals) -> bool:
-    """Signal `process` if it is running and has `lock` open; return whether it was signalled.
+    """Signal `process` if it is running and has `lock` open. Return whether it was signalled.
 
-    The process's pid, start time, boot and namespace must match the record: pids are reused, and no
-    other process must ever be signalled instead.
+    Its start time, boot and namespace must match the record, because pids are reused.
     """
     first = process.partition(".")[0]
     if not first.isdecimal():

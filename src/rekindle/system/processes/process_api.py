@@ -1,6 +1,6 @@
-"""The process functions for this host: `here` is one of two modules, chosen in this file.
+"""Choose the process functions for this host: `here` is one of two modules.
 
-Both modules have the same functions; the tests run both on Linux.
+Both modules have the same functions, and the tests run both on Linux.
 """
 
 import sys

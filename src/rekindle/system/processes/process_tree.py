@@ -1,4 +1,4 @@
-"""The process tree: every process with its parent and its descendants."""
+"""The process tree."""
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping
@@ -11,7 +11,7 @@ class ProcessRow(NamedTuple):
     parent: int
     group: int
     born: int
-    """Start time in the kernel's unit; together with the pid, it identifies exactly one process."""
+    """Start time in the kernel's unit; unique together with the pid."""
 
 
 ProcessTable = Mapping[int, ProcessRow]
@@ -22,7 +22,7 @@ ProcessIdentity = tuple[int, int]
 def find_descendants(
     roots: Collection[int], table: ProcessTable, but: Collection[ProcessIdentity] = ()
 ) -> set[int]:
-    """Return the descendants of `roots`, without those in `but` and their descendants."""
+    """Return the descendants of `roots`, except `but` and its descendants."""
     children: dict[int, list[int]] = defaultdict(list)
     for pid, row in table.items():
         if (pid, row.born) not in but:

@@ -1,7 +1,7 @@
-"""Search for programs that Rekindle starts outside every sandbox: git, a CLI, tmux.
+"""Find the programs that Rekindle runs outside any sandbox: git, a CLI, tmux.
 
-An agent can write in its workspace. Folders in PATH that are relative or inside a workspace are
-therefore not searched: a file named `git` there would run as the user.
+Folders in PATH that are relative or inside a workspace are not searched. An agent can write there,
+and a file named `git` would run as the user.
 """
 
 import os
@@ -22,33 +22,32 @@ def exclude_folders(*folders: Path) -> None:
 
 def is_in_workspace(path: str | Path) -> bool:
     """Return whether an agent could change the file at this path."""
-    given = Path(path)
-    real = given.resolve()
-    # Look up the path's parents instead of searching all workspaces: a worker may have thousands of
-    # workspaces, and checks paths often.
-    above = [given, *given.parents, real, *real.parents]
-    return not given.is_absolute() or not _workspaces.isdisjoint(above)
+    unresolved = Path(path)
+    real = unresolved.resolve()
+    # Look up the path's parents in the set: a worker may have thousands of workspaces.
+    above = [unresolved, *unresolved.parents, real, *real.parents]
+    return not unresolved.is_absolute() or not _workspaces.isdisjoint(above)
 
 
 def make_safe_path(path: str | None = None) -> str:
-    """Return a PATH (default: our own) without the folders that an agent could write to."""
-    whole = os.environ.get("PATH", os.defpath) if path is None else path
-    entries = (entry for entry in whole.split(os.pathsep) if entry)
+    """Return a PATH (ours by default) without the folders that an agent can write to."""
+    search_path = os.environ.get("PATH", os.defpath) if path is None else path
+    entries = (entry for entry in search_path.split(os.pathsep) if entry)
     return os.pathsep.join(entry for entry in entries if not is_in_workspace(entry))
 
 
 def order_path(path: str, is_last: Callable[[str], bool] = is_in_workspace) -> str:
-    """Return a PATH without relative folders, with some (default: workspace folders) moved last.
+    """Return a PATH without relative folders, in which folders that match `is_last` come last.
 
-    A CLI starts programs itself, outside its sandbox: git, its interpreter, a shell. These must not
-    be found in the workspace first; programs that only the workspace has are still found.
+    A CLI runs git, its interpreter and a shell outside its sandbox. It must not find them in the
+    workspace first, but programs that only the workspace has are still found.
     """
     entries = [entry for entry in path.split(os.pathsep) if Path(entry).is_absolute()]
     return os.pathsep.join(sorted(entries, key=is_last))
 
 
 def find_executable(name: str, path: str | None = None) -> str | None:
-    """Return a program's absolute path, or None if no folder outside a workspace contains it."""
+    """Return a program's absolute path, or None if it is missing or only in a workspace."""
     from shutil import which  # noqa: PLC0415 - slows every start
 
     program = which(name, path=make_safe_path(path))
@@ -56,7 +55,7 @@ def find_executable(name: str, path: str | None = None) -> str | None:
 
 
 def resolve_command(argv: Sequence[str], path: str | None = None) -> tuple[str, ...]:
-    """Return a command with its program's absolute path, and that of a script's interpreter.
+    """Return a command with absolute paths for its program and, for a script, the interpreter.
 
     A command that names a path, or that is not installed, is returned unchanged: starting it fails
     with the usual error.
@@ -80,17 +79,17 @@ def resolve_command(argv: Sequence[str], path: str | None = None) -> tuple[str, 
         )
     with open(program, "rb") as file:  # noqa: PTH123 - a binary may be 200 MB
         first = file.read(_SHEBANG_BYTES).partition(b"\n")[0]
-    wanted = first.removeprefix(_SHEBANG).decode("utf-8", "replace").split()
-    if not first.startswith(_SHEBANG) or len(wanted) != 1:
+    interpreter = first.removeprefix(_SHEBANG).decode("utf-8", "replace").split()
+    if not first.startswith(_SHEBANG) or len(interpreter) != 1:
         return (program, *words)
-    # `env` would search the whole PATH that is passed to the program.
-    return (find_executable(wanted[0], path) or wanted[0], program, *words)
+    # `env` would search the whole PATH of the program.
+    return (find_executable(interpreter[0], path) or interpreter[0], program, *words)
 
 
 def find_missing_interpreter(program: str, folder: str) -> str:
-    """Return the interpreter that a script names if it is not installed, or "" otherwise.
+    """Return a script's interpreter if it is not installed, or "".
 
-    The system only reports that "the file" is missing, which in this case is not the script.
+    The system's error only says that a file is missing, which sounds like the script itself.
     """
     try:
         with open(Path(folder) / program, "rb") as file:  # noqa: PTH123 - as above

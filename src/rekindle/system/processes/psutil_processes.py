@@ -1,8 +1,8 @@
-"""Processes through psutil, for systems other than Linux; only macOS is supported.
+"""Process functions for systems other than Linux, using psutil. Only macOS is supported.
 
 Differences from Linux:
 
-- A process cannot be held. Its pid is looked up again right before each signal; see
+- There are no process handles. The pid is looked up again right before each signal; see
   `_send_signal`.
 - The agent is not notified when its supervisor dies. The next launch ends the agent's processes,
   like everything else with the mark.
@@ -37,10 +37,10 @@ from rekindle.thresholds.supervision import (
 
 @cache
 def this_boot() -> str:
-    """Return an identifier for the current boot.
+    """Return an id for the current boot.
 
-    On macOS each boot has an id. Elsewhere the boot time is used. It shifts when the clock is set,
-    so each process reads it only once.
+    macOS has an id for each boot. Elsewhere the boot time is used; it shifts when the clock is set,
+    so it is read only once.
     """
     argv = ["/usr/sbin/sysctl", "-n", "kern.bootsessionuuid"]
     boot_id = ""
@@ -52,14 +52,14 @@ def this_boot() -> str:
 
 
 def uptime() -> float:
-    """Return the number of seconds since boot, including time asleep."""
-    # macOS uses CLOCK_MONOTONIC; on Linux, where tests run, that clock would exclude time asleep.
+    """Return the seconds since boot, including sleep."""
+    # This is correct on macOS. On Linux, where the tests run, CLOCK_MONOTONIC excludes sleep.
     clock = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
     return time.clock_gettime(clock)
 
 
 def read_namespace() -> str:
-    """Return an empty name: there is only one pid namespace."""
+    """Return "", because there is only one pid namespace."""
     return ""
 
 
@@ -70,7 +70,7 @@ def born(pid: int) -> int | None:
 
 
 def vitals(pid: int, mark: str, uptime: float) -> ProcessVitals | None:
-    """Measure a launch's process and its other processes; return None if it has exited."""
+    """Measure the processes of a launch. Return None if its main process has exited."""
     process = _find_process(pid)
     if process is None:
         return None
@@ -95,8 +95,18 @@ def vitals(pid: int, mark: str, uptime: float) -> ProcessVitals | None:
     )
 
 
+def is_nested(pid: int, start: int) -> bool | None:  # noqa: ARG001 - as on Linux
+    """Return None: there are no namespaces on this system."""
+    return None
+
+
+def list_enclosing(pid: int) -> list[int]:
+    """Return a launch's program; there are no sandboxes on this system."""
+    return [pid]
+
+
 def table() -> dict[int, ProcessRow]:
-    """Return every running process, without zombies."""
+    """Return all running processes except zombies."""
     rows: dict[int, ProcessRow] = {}
     for pid in psutil.pids():
         if (process := _find_process(pid)) is None or (start := _read_birth(process)) is None:
@@ -107,13 +117,13 @@ def table() -> dict[int, ProcessRow]:
 
 
 def has_mark(pid: int, mark: str, uptime: float) -> bool:
-    """Return whether a process of our user has the mark and is not older than the launch."""
+    """Return whether one of our user's processes has the mark and is not older than the launch."""
     process = _find_process(pid)
     return process is not None and _match_mark(process, mark, psutil.boot_time() + uptime - 1)
 
 
 def environment(pid: int) -> dict[str, str]:
-    """Return the environment that a process was started with; empty if it cannot be read."""
+    """Return the environment that a process was started with; empty if unreadable."""
     try:
         return psutil.Process(pid).environ()
     except (psutil.Error, OSError):
@@ -121,12 +131,12 @@ def environment(pid: int) -> dict[str, str]:
 
 
 def locate(pid: int, path: Path) -> Path:  # noqa: ARG001 - as on Linux
-    """Return a path of a process unchanged, because all processes have the same root here."""
+    """Return the path unchanged, because all processes have the same root."""
     return path
 
 
 def command(pid: int) -> str:
-    """Return the command line of a process; empty if the process has exited."""
+    """Return the command line of a process; empty if it has exited."""
     try:
         return " ".join(psutil.Process(pid).cmdline()).strip()
     except (psutil.Error, OSError):
@@ -142,7 +152,7 @@ def has_open(pid: int, path: Path) -> bool:
 
 
 def open_files(pid: int) -> list[str]:
-    """Return the paths of the files that a process has open; empty if they cannot be read."""
+    """Return the files that a process has open; empty if unreadable."""
     try:
         return [file.path for file in psutil.Process(pid).open_files()]
     except (psutil.Error, OSError):
@@ -150,7 +160,7 @@ def open_files(pid: int) -> list[str]:
 
 
 def parent(pid: int) -> int:
-    """Return the pid of a process's parent, or 0 if no parent is visible."""
+    """Return the pid of a process's parent, or 0 if it is not visible."""
     try:
         return psutil.Process(pid).ppid()
     except psutil.Error:
@@ -176,19 +186,19 @@ def send(pid: int, start: int, number: signal.Signals) -> None:
 
 
 def adopt_orphans() -> bool:
-    """Return False, because on this system only the first process adopts orphans."""
+    """Return False, because only init adopts orphans on this system."""
     return False
 
 
 def end(held: Mapping[int, psutil.Process], patience: float | None) -> None:
-    """Send SIGTERM, then SIGKILL after `patience` (None: at once); return when all have exited."""
+    """Send SIGTERM, then SIGKILL after `patience` (None: immediately). Wait for all exits."""
     asking = ((signal.SIGTERM, patience),) if patience is not None else ()
     remaining = [process for process in held.values() if _is_alive(process)]
     for number, seconds in (*asking, (signal.SIGKILL, KILLED_SECONDS)):
         for process in remaining:
             _send_signal(process, number)
         deadline = time.monotonic() + seconds
-        # psutil's own wait is not used, because it would reap our child and take its exit code.
+        # psutil's own wait would reap our child and lose its exit code.
         while (
             remaining := [process for process in remaining if _is_alive(process)]
         ) and time.monotonic() < deadline:
@@ -196,7 +206,7 @@ def end(held: Mapping[int, psutil.Process], patience: float | None) -> None:
 
 
 def signal_if(pid: int, number: signal.Signals, is_meant: Callable[[], bool]) -> bool:
-    """Signal a process if `is_meant` returns True; see `_send_signal` for the remaining race."""
+    """Signal a process if `is_meant` returns True. For the remaining race, see `_send_signal`."""
     process = _find_process(pid)
     if process is None or not is_meant():
         return False
@@ -205,17 +215,17 @@ def signal_if(pid: int, number: signal.Signals, is_meant: Callable[[], bool]) ->
 
 
 def watch_exit(pid: int) -> int | None:  # noqa: ARG001 - as on Linux
-    """Return None, because the exit cannot be awaited together with streams and must be polled."""
+    """Return None: the exit has to be polled on this system."""
     return None
 
 
 def end_with_parent(mark: str = "") -> Callable[[], None] | None:  # noqa: ARG001 - as on Linux
-    """Return None: a child cannot be notified of its parent's death; the next launch cleans up."""
+    """Return None: a child is not notified when its parent dies. The next launch cleans up."""
     return None
 
 
 def _find_bearing(mark: str, uptime: float) -> Iterator[psutil.Process]:
-    """Yield the processes with the mark, except this one."""
+    """Yield the processes with the mark, except this process."""
     earliest = psutil.boot_time() + uptime - 1
     for pid in psutil.pids():
         if (
@@ -234,12 +244,12 @@ def _list_descendants(process: psutil.Process) -> list[psutil.Process]:
 
 
 def _count_moved_bytes(process: psutil.Process) -> int:
-    """Return how many bytes a process has read and written; 0 on macOS, which counts none."""
+    """Return the bytes that a process has read and written; 0 on macOS."""
     try:
         counts = process.io_counters()
     except (AttributeError, psutil.Error):
         return 0
-    # Linux counts all bytes read and written; other systems count only those that reached a disk.
+    # Linux counts all bytes, other systems only those that reached a disk.
     read = getattr(counts, "read_chars", counts.read_bytes)
     return int(read + getattr(counts, "write_chars", counts.write_bytes))
 
@@ -257,8 +267,7 @@ def _match_mark(process: psutil.Process, mark: str, earliest: float) -> bool:
 
 
 def _read_birth(process: psutil.Process) -> int | None:
-    # `create_time` is not used: it shifts when the clock is set, so the process would look like
-    # another one.
+    # Do not use `create_time`: it shifts when the clock is set, and the process would look new.
     _, birth = process._ident  # type: ignore[attr-defined]  # noqa: SLF001 - see above
     return None if birth is None else round(birth * 1_000_000)
 
@@ -273,7 +282,7 @@ def _find_process(pid: int) -> psutil.Process | None:
 
 
 def _is_alive(process: psutil.Process) -> bool:
-    """Return whether a process is still the same one, and is not a zombie."""
+    """Return whether a process is still the same one, and not a zombie."""
     try:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.Error:
@@ -281,10 +290,10 @@ def _is_alive(process: psutil.Process) -> bool:
 
 
 def _send_signal(process: psutil.Process, number: signal.Signals) -> None:
-    """Signal a process if it is still the same one; psutil checks its start time first.
+    """Signal a process if it is still the same one. psutil checks its start time first.
 
-    A race remains: between the check and the signal, the process could exit, be reaped, and its pid
-    be reused. Pids are assigned in order, so all other pids would have to be used up in between.
+    A race remains: after the check, the process could exit and its pid be reused. Pids are assigned
+    in order, so all other pids would have to be used up in between.
     """
     with contextlib.suppress(psutil.Error):
         process.send_signal(number)

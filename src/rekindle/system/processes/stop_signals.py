@@ -1,4 +1,4 @@
-"""Requests to end this process: Ctrl-C, `kill`, or a closed terminal."""
+"""Handle requests to end this process: Ctrl-C, `kill`, or a closed terminal."""
 
 import fcntl
 import os
@@ -10,23 +10,23 @@ from types import FrameType
 
 ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 STOP_SIGNAL = signal.SIGUSR1
-"""The signal that `rekindle stop` sends to a supervisor if it cannot write the stop to any disk.
+"""Signal that `rekindle stop` sends to a supervisor if it cannot record the stop on disk.
 
-SIGINT is not used, because background jobs of a shell (`&`) ignore it. SIGTERM is not used, because
-it does not show that the operator requested the stop.
+It is not SIGINT, which a shell's background jobs (`&`) ignore, and not SIGTERM, which does not show
+that the operator requested the stop.
 """
 
 
 @contextmanager
 def raise_keyboard_interrupt() -> Iterator[None]:
-    """Raise KeyboardInterrupt on the first ending signal, so that callers can clean up."""
+    """Raise KeyboardInterrupt on the first signal, so that callers can clean up."""
 
-    def end(_number: int, _frame: FrameType | None) -> None:
+    def raise_interrupt(_number: int, _frame: FrameType | None) -> None:
         for number in before:
-            signal.signal(number, signal.SIG_IGN)  # no further signal interrupts the cleanup
+            signal.signal(number, signal.SIG_IGN)  # nothing may interrupt the cleanup
         raise KeyboardInterrupt
 
-    # Ignored signals stay ignored, because `nohup` and a shell's `&` ignore them on purpose.
+    # Leave ignored signals alone: `nohup` and a shell's `&` ignore them on purpose.
     before = {
         number: handler
         for number in ENDING_SIGNALS
@@ -34,7 +34,7 @@ def raise_keyboard_interrupt() -> Iterator[None]:
     }
     try:
         for number in before:
-            signal.signal(number, end)
+            signal.signal(number, raise_interrupt)
         yield
     finally:
         for number, handler in before.items():
@@ -43,7 +43,7 @@ def raise_keyboard_interrupt() -> Iterator[None]:
 
 @contextmanager
 def defer_signals() -> Iterator[None]:
-    """Delay ending signals while the body is running; they take effect right afterwards."""
+    """Delay signals that would end this process until the block is done."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING_SIGNALS)
     try:
         yield
@@ -52,7 +52,7 @@ def defer_signals() -> Iterator[None]:
 
 
 def reset_signals() -> None:
-    """Restore the default signal handlers in a child that has nothing to clean up."""
+    """Restore the default signal handlers in a child process."""
     for number in ENDING_SIGNALS:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, signal.SIG_DFL)
@@ -60,9 +60,9 @@ def reset_signals() -> None:
 
 
 def end_with_pipe(line: int) -> None:
-    """Send SIGTERM to this process when the other end of a pipe closes for any reason."""
+    """Send SIGTERM to this process when the other end of a pipe is closed."""
     signal.signal(signal.SIGIO, lambda *_: os.kill(os.getpid(), signal.SIGTERM))
     fcntl.fcntl(line, fcntl.F_SETOWN, os.getpid())
     fcntl.fcntl(line, fcntl.F_SETFL, fcntl.fcntl(line, fcntl.F_GETFL) | os.O_ASYNC)
     if select.select([line], [], [], 0)[0]:
-        raise SystemExit(1)  # the pipe was closed before the request
+        raise SystemExit(1)  # the pipe is already closed

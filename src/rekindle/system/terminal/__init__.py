@@ -1,1 +1,1 @@
-"""Terminals: run a program in a terminal, read its keyboard, open tmux windows."""
+"""Run programs in terminals, read the keyboard, and open tmux windows."""

@@ -1,4 +1,4 @@
-"""Wait for a person at the terminal to press Enter; typed text is never used as an answer."""
+"""Wait for the user to press Enter. Typed text is never used as an answer."""
 
 import os
 import select
@@ -9,19 +9,19 @@ from collections.abc import Callable
 
 class Keyboard:
     def __init__(self, on_text: Callable[[], None] = lambda: None) -> None:
-        """Watch the terminal; `on_text` is called if a line contains text, which is ignored."""
+        """Watch the terminal. If the user types text, it is ignored and `on_text` is called."""
         self._on_text = on_text
         self._is_there = sys.stdin is not None and sys.stdin.isatty()
         self._pressed = False
 
     def rest(self, seconds: float) -> None:
-        """Sleep for `seconds`, or until Enter is pressed if there is a terminal."""
+        """Sleep for `seconds`, or until Enter is pressed."""
         if not self._is_there or not self._is_ours():
             time.sleep(seconds)
             return
         try:
             if select.select([sys.stdin], [], [], seconds)[0]:
-                typed = self._read()
+                typed = self._read_keys()
                 self._pressed = bool(typed) and not typed.strip()
                 if typed.strip():
                     self._on_text()
@@ -33,12 +33,12 @@ class Keyboard:
         pressed, self._pressed = self._pressed, False
         return pressed
 
-    def _read(self) -> bytes:
+    def _read_keys(self) -> bytes:
         typed = os.read(sys.stdin.fileno(), 4096)
         self._is_there = bool(typed)
         return typed
 
     @staticmethod
     def _is_ours() -> bool:
-        """Return whether we are in the foreground; reading in the background would suspend us."""
+        """Return whether we are in the foreground. Reading in the background would suspend us."""
         return os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()

@@ -1,7 +1,7 @@
-"""Run a program on its own terminal and connect it to ours, so that the operator can use it.
+"""Run a program in its own terminal, and connect that terminal to ours.
 
-Typed input is passed to the program as bytes, including Ctrl-C and Ctrl-Z. The program's own
-terminal turns these into signals, which reach the program and not us.
+All input is passed to the program as bytes, including Ctrl-C and Ctrl-Z. The program's terminal
+turns these into signals for the program, not for us.
 """
 
 import contextlib
@@ -37,8 +37,8 @@ _SIZE_BYTES = 8  # struct winsize: rows, columns, and the size in pixels
 _CALM = (
     b"\x1b[?47l\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1004l\x1b[?1006l\x1b[?2004l\x1b[?25h\x1b[0m"
 )
-"""Escape sequences that reset the modes that a killed program left on: the alternate screen, mouse,
-focus and paste reports, a hidden cursor, colours.
+"""Escape sequences that undo modes that a killed program left on: alternate screen, mouse, focus
+and paste reports, hidden cursor, colours.
 """
 _DRAWN = re.compile(r"\x1b\[[0-9;]*[A-HJKSTdf]")
 """Escape sequences that move the cursor or clear part of the screen."""
@@ -46,7 +46,7 @@ _ESCAPES = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)|[ -
 
 
 class TerminalChild:
-    """A program in the foreground of its own terminal; it ends when this process exits."""
+    """A program in its own terminal. It ends when this process exits."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class TerminalChild:
         keep: Sequence[str] = (),
         adopts: bool = False,
     ) -> None:
-        """Start the program; spare processes that match `keep`; with `adopts`, reap its orphans."""
+        """Start the program. Processes that match `keep` are spared; `adopts` reaps orphans."""
         self._adopts = adopts
         self._code: int | None = None
         self._ours = _open_terminal()
@@ -79,7 +79,7 @@ class TerminalChild:
                     preexec_fn=session_leader.make_session_leader(keep),  # noqa: PLW1509 - we have no other threads
                 )
         except BaseException:
-            self._close()
+            self._close_terminal()
             raise
         finally:
             os.close(inside)
@@ -88,7 +88,7 @@ class TerminalChild:
 
     @property
     def pid(self) -> int:
-        """Return the pid of the session leader, which stops and exits when the program does."""
+        """Pid of the session leader, which stops and exits with the program."""
         return self._popen.pid
 
     @property
@@ -99,15 +99,15 @@ class TerminalChild:
 
     @property
     def errors(self) -> str:
-        """Return the text after all screen drawing, which says why a program failed.
+        """The last text that was printed without cursor control, such as an error message.
 
-        The drawn screen shows a conversation, and does not say how the program ended.
+        The rest of the screen is conversation, which does not say why the program failed.
         """
         tail = _DRAWN.split(self._shown.last.decode("utf-8", "replace"))[-1]
         return _ESCAPES.sub("", tail).replace("\r", "")
 
     def follow(self, every: float) -> Generator[None, None, None]:
-        """Yield None repeatedly until the program exits; meanwhile it uses our terminal."""
+        """Connect the program to our terminal, and yield None repeatedly until it exits."""
         try:
             with _SignalPipe() as noticed, self._lend_terminal():
                 while not (status := session_leader.poll_child(self._popen.pid)) or _is_stopped(
@@ -130,7 +130,7 @@ class TerminalChild:
                 if status.si_code != os.CLD_EXITED:
                     self._shown.say(_CALM, TERMINAL_DRAIN_SECONDS)
         finally:
-            self._reap()
+            self._reap_child()
 
     def ask_to_end(self) -> None:
         self._signal_leader(session_leader.END_SIGNAL)
@@ -140,7 +140,7 @@ class TerminalChild:
 
     def _copy_bytes(self, noticed: "_SignalPipe", every: float) -> None:
         ways = (self._typed, self._shown)
-        # `poll` is not used, because it does not support terminals on macOS.
+        # `poll` does not support terminals on macOS.
         readable, writable, _ = select.select(
             [noticed.pipe, *(way.source for way in ways if way.has_room_for_more)],
             [way.sink for way in ways if way.rest],
@@ -154,12 +154,12 @@ class TerminalChild:
                 way.write()
 
     def _suspend_with_child(self) -> None:
-        """Give the terminal back to the process that started us, after Ctrl-Z and until `fg`."""
+        """After Ctrl-Z, give the terminal back to our parent until `fg`."""
         self._shown.drain(TERMINAL_DRAIN_SECONDS)
         self._return_terminal()
-        # Signal the whole group, as Ctrl-Z would do, because a shell waits for every process of a
-        # job. This process stops here. If no process could continue us, the kernel ignores the
-        # signal, and the program continues.
+        # Signal the whole group, as Ctrl-Z does, because a shell waits for every process in a job.
+        # This process stops here. If nothing could continue us, the kernel ignores the signal and
+        # the program keeps running.
         os.killpg(os.getpgrp(), signal.SIGTSTP)
         self._take_terminal()
         self._forward_size()
@@ -174,8 +174,8 @@ class TerminalChild:
             self._return_terminal()
 
     def _take_terminal(self) -> None:
-        """Switch our terminal to raw mode; in the background, this suspends us until `fg`."""
-        with contextlib.suppress(termios.error):  # our terminal was closed: SIGHUP follows
+        """Switch our terminal to raw mode. In the background, this suspends us until `fg`."""
+        with contextlib.suppress(termios.error):  # our terminal was closed, and SIGHUP will follow
             tty.setraw(self._ours, termios.TCSANOW)
 
     def _return_terminal(self) -> None:
@@ -183,7 +183,7 @@ class TerminalChild:
             termios.tcsetattr(self._ours, termios.TCSANOW, self._before)
 
     def _forward_size(self) -> None:
-        """Copy our terminal's size; the kernel notifies the program if the size changed."""
+        """Copy our terminal's size. The kernel notifies the program if it changes."""
         with contextlib.suppress(OSError):  # our terminal was closed
             size = fcntl.ioctl(self._ours, termios.TIOCGWINSZ, bytes(_SIZE_BYTES))
             fcntl.ioctl(self._its, termios.TIOCSWINSZ, size)
@@ -191,28 +191,28 @@ class TerminalChild:
     def _signal_leader(self, number: signal.Signals) -> None:
         """Signal the leader, even if it is stopped.
 
-        It has not been reaped, so its pid cannot have been reused.
+        The leader has not been reaped, so its pid cannot have been reused.
         """
         if self._code is None:
             for to_send in (number, signal.SIGCONT):
                 os.kill(self._popen.pid, to_send)
 
-    def _reap(self) -> None:
+    def _reap_child(self) -> None:
         if self._code is None:
-            self.kill()  # the caller may have stopped following
+            self.kill()  # the caller may have stopped reading
             self._code = self._popen.wait()
-            self._close()
+            self._close_terminal()
 
-    def _close(self) -> None:
+    def _close_terminal(self) -> None:
         os.close(self._its)
         os.close(self._ours)
 
 
 class TerminalProcesses(HostProcesses):
-    """Host processes whose program gets our terminal; the prompt is passed as an argument.
+    """Host processes whose program uses our terminal and gets its prompt as an argument.
 
     Raises:
-        AgentError: There is no terminal; raised before anything is started.
+        AgentError: There is no terminal. This is raised before anything is started.
     """
 
     def __init__(self, *, keep: Sequence[str] = (), adopts: bool = False) -> None:
@@ -234,7 +234,7 @@ class TerminalProcesses(HostProcesses):
 
 
 class _ByteCopier:
-    """Copies bytes in one direction, and reads no more than the sink has room for."""
+    """Copies bytes in one direction, never reading more than can be written."""
 
     def __init__(self, source: int, sink: int) -> None:
         self.source, self.sink = source, sink
@@ -262,11 +262,11 @@ class _ByteCopier:
             self.rest = self.rest[os.write(self.sink, self.rest) :]
         except BlockingIOError:
             return
-        except OSError:  # the terminal was closed, so its bytes are dropped
+        except OSError:  # drop the bytes, because the terminal was closed
             self.rest = b""
 
     def drain(self, seconds: float) -> None:
-        """Copy the bytes that are available, within the time limit."""
+        """Copy the remaining bytes, within the time limit."""
         deadline = time.monotonic() + seconds
         while (remaining := deadline - time.monotonic()) > 0:
             if self.rest:
@@ -285,12 +285,12 @@ class _ByteCopier:
 
 
 class _SignalPipe:
-    """A pipe of received signals, so that `select` can wait for them along with terminals."""
+    """A pipe for received signals, so that `select` can wait for them too."""
 
     _ALWAYS = (signal.SIGCHLD, signal.SIGWINCH, signal.SIGCONT)
 
     def __enter__(self) -> Self:
-        # Signals that would kill us without restoring the terminal, unless they have a handler.
+        # Without a handler, these signals would kill us before the terminal is restored.
         self.ending = {
             number
             for number in stop_signals.ENDING_SIGNALS
@@ -325,7 +325,7 @@ def _is_stopped(status: os.waitid_result) -> bool:
 
 
 def _open_terminal() -> int:
-    """Return a new non-blocking descriptor for the terminal; the inherited one is shared."""
+    """Open our own non-blocking descriptor, because the inherited one is shared."""
     if os.isatty(0) and os.isatty(1):
         with contextlib.suppress(OSError):
             return os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)

@@ -1,7 +1,7 @@
-"""Tmux windows for agents, controlled through the `tmux` command.
+"""Open tmux windows for agents with the `tmux` command.
 
-The socket is in the user's Rekindle folder. Tmux's default socket is in /tmp, where a sandboxed
-agent could start its own server and receive the operator's environment, including keys.
+The socket is in the user's Rekindle folder. The default socket is in /tmp, where a sandboxed agent
+could run its own server and receive the operator's environment, including keys.
 """
 
 import hashlib
@@ -20,13 +20,13 @@ from rekindle.thresholds.supervision import TMUX_SECONDS
 
 _FOLDER = "tmux"
 _SOCKET_BYTES = 103
-"""Maximum length in bytes of a socket path that every system accepts: macOS 103, Linux 107."""
+"""Maximum length of a socket path in bytes that works on every system (macOS: 103, Linux: 107)."""
 _INSTEAD = "start the agent yourself with `rekindle run`"
 
 
 def find_socket() -> Path:
-    """Return the socket path of the tmux server that runs the agents' windows."""
-    # Hosts can share a home directory, but each host has its own server.
+    """Return the tmux server's socket for the agents' windows."""
+    # Hosts may share a home directory, but not a server.
     name = hashlib.blake2b(host.identify_host().encode(), digest_size=4).hexdigest()
     return user_folder.find_user_folder() / _FOLDER / name
 
@@ -36,7 +36,7 @@ def render_attach_command(session: str) -> str:
     path = find_socket()
     try:
         shown = "~/" + shlex.quote(str(path.relative_to(Path.home())))
-    except (ValueError, RuntimeError):  # the socket is not below HOME, or HOME is unknown
+    except (ValueError, RuntimeError):  # the socket is not in HOME, or HOME is unknown
         shown = shlex.quote(str(path))
     return f"tmux -S {shown} attach -t {session}"
 
@@ -44,12 +44,11 @@ def render_attach_command(session: str) -> str:
 def open_window(
     session: str, name: str, folder: str, argv: Sequence[str], environment: Mapping[str, str]
 ) -> int:
-    """Run a program in a new window, and return its pid; create the session if needed.
+    """Run a program in a new window and return its pid. Create the session if needed.
 
-    The command is passed as separate words, so that tmux starts the program without a shell.
-    Without an explicit environment, the program would get the tmux server's, which may be outdated
-    or belong to another session. The environment is passed through a pipe, because it contains keys
-    and any user can read a command line.
+    The command is passed as separate words, so that tmux runs it without a shell. The environment
+    is passed explicitly, because the server's own may be outdated. It goes through a pipe, because
+    it contains keys and every user can read command lines.
     """
     tmux = program_search.find_executable("tmux")
     if tmux is None:
@@ -80,9 +79,9 @@ def open_window(
 
 
 def find_window(session: str, name: str, folder: str) -> str | None:
-    """Return the id of the window in which a program was started in this folder, or None.
+    """Return the id of the window whose program was started in this folder, or None.
 
-    Windows of different projects can have the same name.
+    Windows of different projects may have the same name.
     """
     tmux = program_search.find_executable("tmux")
     if tmux is None:
@@ -93,25 +92,25 @@ def find_window(session: str, name: str, folder: str) -> str | None:
     )
     for line in listed.stdout.decode("utf-8", "replace").splitlines():
         window, window_name, path = line.split("\t", 2)
-        # tmux before 3.3 does not report the path, so only the name is compared.
+        # tmux before 3.3 does not report the path, so compare only the name.
         if window_name == name and path in {folder, ""}:
             return window
     return None
 
 
 def attach_window(window: str, environment: Mapping[str, str]) -> NoReturn:
-    """Replace this process with a tmux client that shows a window in this terminal."""
+    """Replace this process with a tmux client that shows a window."""
     tmux, path = program_search.find_executable("tmux") or "tmux", str(find_socket())
     if environment.get("TMUX", "").split(",")[0] == path:
-        # The terminal is in a window of the same server, so switch its client to the other window.
+        # We are inside a window of the same server, so switch to the other window.
         os.execve(tmux, [tmux, "-S", path, "switch-client", "-t", window], environment)  # noqa: S606 - no shell
-    # Inside a window of another server, tmux refuses to attach while TMUX is set.
+    # In a window of another server, tmux refuses to attach while TMUX is set.
     outer = {key: value for key, value in environment.items() if key != "TMUX"}
     os.execve(tmux, [tmux, "-S", path, "attach-session", "-t", window], outer)  # noqa: S606 - no shell
 
 
 def _quote_word(word: str) -> str:
-    """Quote a word for tmux, in which single quotes make everything literal."""
+    """Quote a word for tmux, where single quotes make everything literal."""
     return "'" + word.replace("'", "'\\''") + "'"
 
 

@@ -1,1 +1,1 @@
-"""What agents and operators may do: trust, protected paths, withheld variables."""
+"""Decide what agents and operators may do: trust, protected paths, withheld variables."""

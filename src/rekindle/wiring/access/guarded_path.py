@@ -1,15 +1,15 @@
-"""The PATH of an agent's CLI, ordered so that the CLI does not run programs that the agent wrote.
+"""The PATH for an agent's CLI, ordered so that the CLI does not run programs that the agent wrote.
 
 A CLI starts programs outside its agent's sandbox: git, a shell, its interpreter. A PATH folder
 inside the workspace, such as `.venv/bin`, could contain a program with one of these names. The
 remedy depends on the CLI:
 
-- If paths can be denied to its file tools, the PATH keeps its order, and the agent cannot write to
-  the folder. A folder that already has a program with such a name, or that cannot be denied because
-  the agent works in it, is moved to the end.
-- If the agent's commands can have another PATH, they get the operator's, and the CLI itself gets
-  one with the workspace folders at the end.
-- Otherwise, the workspace folders are at the end for both.
+- If its file tools can be denied certain paths, the PATH keeps its order, and the agent cannot
+  write to the folder. A folder that already has a program with such a name, or that cannot be
+  denied because the agent works in it, is moved to the end.
+- If the agent's commands can have a different PATH, they get the operator's, and the CLI itself
+  gets a PATH with the workspace folders at the end.
+- Otherwise, both get a PATH with the workspace folders at the end.
 """
 
 import os
@@ -28,22 +28,22 @@ _STARTED_BY_CLIS = (
     *("git", "gh", "ssh", "sh", "bash", "zsh", "env", "which", "uname", "ps", "rg", "tmux"),
     *("node", "npm", "npx", "bun"),
 )
-"""Programs that CLIs start, beside the CLIs themselves."""
+"""Programs that CLIs run, besides the CLIs themselves."""
 
 
 class GuardedPath(msgspec.Struct, frozen=True):
-    """The PATH of a CLI and of its agent's commands, and folders that the agent must not write."""
+    """PATH for a CLI and its agent's commands, and folders that the agent must not write to."""
 
     cli: str
     agent: str = ""
-    """PATH for the agent's commands; empty if it is the same as the CLI's."""
+    """PATH for the agent's commands; empty if it is the same as for the CLI."""
     protected: tuple[str, ...] = ()
     last: tuple[str, ...] = ()
-    """Folders moved to the end of the PATH that the agent's commands use."""
+    """Folders at the end of the PATH for the agent's commands."""
 
 
 def guard_path(path: str, folder: Path, can: Capabilities, *, stays: bool) -> GuardedPath:
-    """Return the PATH for a CLI whose agent works in `folder`; `stays` means in a terminal."""
+    """Return the PATH for a CLI whose agent works in `folder`; in a terminal if `stays`."""
     entries = [entry for entry in path.split(os.pathsep) if Path(entry).is_absolute()]
     inside = tuple(entry for entry in entries if program_search.is_in_workspace(entry))
     if can.denies_paths:
@@ -61,7 +61,7 @@ def guard_path(path: str, folder: Path, can: Capabilities, *, stays: bool) -> Gu
 
 
 def explain_path(project: Project, name: str) -> str:
-    """Return a note about folders moved to the end of the agent's PATH, or "" if none were."""
+    """Return a note about folders that were moved to the end of the PATH, or ""."""
     entry = project.manifest.agents[name]
     harness = HARNESSES.get(entry.harness)
     if harness is None or harness.NAME == command_harness.NAME or "PATH" in (entry.env or {}):
@@ -90,5 +90,5 @@ def _can_be_first(entry: Path, folder: Path) -> bool:
 
 
 def _contains_folder(entry: Path, folder: Path) -> bool:
-    """Return whether the agent works in this PATH folder, and therefore must write to it."""
+    """Return whether the agent works in this folder and therefore must be able to write to it."""
     return folder.is_relative_to(entry.resolve())

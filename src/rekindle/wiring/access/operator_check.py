@@ -1,16 +1,15 @@
-"""Check whether an agent of this project calls the command.
+"""Check whether a command was run by one of this project's agents.
 
-An agent that could start what its operator has stopped would undo `stop`. A process belongs to an
-agent if it, or one of its ancestors,
+An agent must not be able to start what its operator has stopped. A process belongs to an agent if
+it or one of its ancestors
 
-- has the mark of a launch in its environment;
-- holds the lock of a supervisor, which on Linux is the parent of every orphan of its agent;
-- was recorded as a process of the agent that has cleared its environment, and its supervisor has
-exited.
+- has a launch's mark in its environment;
+- holds the lock of a supervisor, which on Linux is the parent of all its agent's orphans;
+- has cleared its environment, but was recorded by a supervisor that has exited since.
 
-A process that an agent starts through another service (cron, at, systemd-run) is not its
-descendant, and a process in its own PID namespace does not see its supervisor: only a sandbox
-prevents these cases.
+Some processes are not detected: one that an agent starts through cron, at or systemd-run is not a
+descendant, and one in its own PID namespace does not see its supervisor. Only a sandbox protects
+against these.
 """
 
 from collections.abc import Collection, Iterator
@@ -37,7 +36,7 @@ _OF_SUPERVISOR = ("run", "supervisor")
 
 
 def refuse_agent(project: Project, command: str) -> None:
-    """Refuse an operator command if an agent of this project calls it.
+    """Refuse an operator command if one of this project's agents runs it.
 
     Raises:
       CalledByAgentError: An agent calls it, and the manifest does not say `may_control: true`.
@@ -49,19 +48,19 @@ def refuse_agent(project: Project, command: str) -> None:
 def refuse_agent_of(
     project: Path, agents: Collection[str], command: str, *, has_fleet: bool = False
 ) -> None:
-    """Refuse a command like `refuse_agent`, in a folder whose manifest may be missing."""
+    """Like `refuse_agent`, but for a folder whose manifest may be missing."""
     for folder in _find_callers(project, agents, has_fleet=has_fleet):
         if not background_file.read_background(folder.parents[2], folder.name).may_control:
             raise CalledByAgentError(command, folder.name)
 
 
 def _find_callers(project: Path, agents: Collection[str], *, has_fleet: bool) -> Iterator[Path]:
-    """Yield the folder of each agent of this project that is an ancestor of this process."""
+    """Yield the folders of this project's agents among the ancestors of this process."""
     lineage = launch_processes.list_ancestors()
-    seen = [*map(_find_launched, lineage)]
-    # This process itself is skipped, because a supervisor is not an agent.
-    seen += [folder for pid in lineage[1:] for folder in _find_supervised(pid)]
-    for folder in dict.fromkeys(filter(None, seen)):
+    folders = [*map(_find_launched, lineage)]
+    # Skip this process itself, because a supervisor is not an agent.
+    folders += [folder for pid in lineage[1:] for folder in _find_supervised(pid)]
+    for folder in dict.fromkeys(filter(None, folders)):
         if _is_below(project, folder) or (
             has_fleet and folder.name in agents and _is_of_fleet(folder)
         ):
@@ -69,7 +68,7 @@ def _find_callers(project: Path, agents: Collection[str], *, has_fleet: bool) ->
     named = {launch_processes.identify(pid) for pid in lineage}
     for name in agents:
         record = background_file.read_background(project, name)
-        if named & {record.program, *(one.process for one in record.processes)}:
+        if named & {record.program, *(identity.process for identity in record.processes)}:
             yield RekindleFolder(project).agent(name).path
 
 
@@ -90,11 +89,11 @@ def _is_below(project: Path, folder: Path) -> bool:
     try:
         return folder.parent.samefile(RekindleFolder(project).agents)
     except OSError:
-        return folder.parent == RekindleFolder(project).agents  # both folders were removed
+        return folder.parent == RekindleFolder(project).agents  # both folders are gone
 
 
 def _is_of_fleet(folder: Path) -> bool:
-    """Return whether an agent's folder is a replica on a fleet host."""
+    """Return whether an agent's folder is a copy on a fleet host."""
     try:
         owner = ownership.read_owner(AgentFolder(folder))
     except RekindleError:

@@ -1,9 +1,9 @@
-"""Files that an agent must not write, because they decide what runs outside its sandbox.
+"""List the files that an agent must not write because they control code outside its sandbox.
 
-When a CLI starts, it reads the settings in the project, and runs their hooks and servers as the
-user. Git runs the programs that a repository's own settings name. The manifest names commands that
-the supervisor runs. If a CLI's file tools can be limited to paths, all of these files are denied.
-Only a sandbox limits a shell.
+When a CLI starts, it reads the project's settings and runs their hooks and servers as the user. Git
+runs programs that a repository's settings name. The supervisor runs commands that the manifest
+names. If a CLI can limit its file tools to certain paths, all of these files are denied. Shell
+commands are limited only by a sandbox.
 """
 
 import os
@@ -21,28 +21,33 @@ from rekindle.wiring.agent_dir_list import find_agent_dir
 from rekindle.wiring.open_store import HARNESSES
 
 _BESIDE_WORK = (".git", ".agents", ".mcp.json", ".env")
-"""Names of files in the project and in the agent's folder; each CLI's settings folder is added.
+"""Names of files in the project and the agent's folder, in addition to each CLI's settings folder.
 
-Gemini CLI passes the variables of a `.env`, such as `BASH_ENV`, to every program that it starts.
-`.env` is also denied for Claude Code, because two CLIs may work in the same folder.
+Gemini CLI passes variables from `.env`, such as `BASH_ENV`, to every program that it runs. `.env`
+is denied for Claude Code too, because two CLIs may work in the same folder.
 """
 
 
 def list_protected(project: Path, folder: Path) -> tuple[str, ...]:
-    """Return the paths that an agent of the project must not write while it works in `folder`."""
+    """Return the paths that an agent must not write while it works in `folder`."""
     project = project.resolve()
     own = (
         project / MANIFEST_FILE,
         project / agent_folder.REKINDLE_FOLDER,
         user_folder.find_user_folder(),
     )
+    return (*map(str, own), *list_beside_work(project, folder))
+
+
+def list_beside_work(project: Path, folder: Path) -> tuple[str, ...]:
+    """Return the paths in the project and in `folder` that decide which programs CLIs start."""
     names = (*_BESIDE_WORK, *(files.folder for files in HARNESSES.list_hook_files()))
-    beside = (place / name for place in dict.fromkeys((project, folder)) for name in names)
-    return tuple(map(str, (*own, *beside)))
+    places = dict.fromkeys((project.resolve(), folder))
+    return tuple(str(place / name) for place in places for name in names)
 
 
 def explain_exposed(project: Project, name: str) -> str:
-    """Return which of Rekindle's own files the agent can write, or "" if none."""
+    """Describe which of Rekindle's own files the agent can write, or return ""."""
     program_search.exclude_folders(find_agent_dir(project, name))
     inside = [
         words
@@ -53,7 +58,7 @@ def explain_exposed(project: Project, name: str) -> str:
 
 
 def explain_temporary(project: Project, name: str) -> str:
-    """Return which of Rekindle's own files are where a sandbox lets the agent write, or ""."""
+    """Describe which of Rekindle's own files are in a writable temporary folder, or return ""."""
     entry = project.manifest.agents[name]
     harness = HARNESSES.get(entry.harness)
     persona = project.manifest.personas.get(entry.persona or AgentDefaults().persona)
@@ -76,7 +81,7 @@ def explain_temporary(project: Project, name: str) -> str:
 
 
 def _list_own_files() -> dict[str, Path]:
-    """Return the files that no agent may write, by their description."""
+    """Return the files that agents must not write, by description."""
     return {
         "the Python that runs Rekindle": Path(sys.executable),
         "the package rekindle": Path(rekindle.__file__).parent,

@@ -1,11 +1,14 @@
-"""Check whether the user trusts a project folder on this host, and has accepted its settings."""
+"""Check whether the user trusts a project's folder and has accepted its settings."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+import msgspec
 
 from rekindle import config
 from rekindle.config import Project
 from rekindle.documents.manifest import MANIFEST_FILE
+from rekindle.documents.manifest_pipelines import PromptFile
 from rekindle.errors import UnacceptedError, UntrustedError
 from rekindle.policy.redact.redaction import Redaction
 from rekindle.policy.settings import consent
@@ -36,7 +39,7 @@ def is_trusted(folder: Path) -> bool:
 
 
 def list_trusted() -> list[Path]:
-    """Return the folders that the user trusts on this host; they are all known projects."""
+    """Return the folders that the user trusts on this host."""
     return trust_records.list_trusted(clock.read_clock())
 
 
@@ -65,21 +68,23 @@ def accept_folder(folder: Path) -> None:
 
 
 def accept_project(project: Project) -> None:
-    """Record that the user trusts a project folder, and accepts its settings as they were read.
+    """Record that the user trusts a project folder and accepts its settings as read.
 
-    The trust is recorded last: another command that starts meanwhile must not find a trusted
+    The trust is recorded last, so that a command started in the meantime does not find a trusted
     folder whose settings are not accepted yet.
     """
     own = private_files.find_private_project(project.path)
     trust_records.remove_replaced(own, clock.read_clock())
     accept_fleet(project)
-    for name in project.manifest.agents:
+    for name in project.declared_agents:
         _accept_agent(project, name)
+    for name in project.manifest.pipelines:
+        accept_pipeline(project, name)
     trust_records.record_trust(own, clock.read_clock())
 
 
 def forget_folder(folder: Path) -> None:
-    """Remove everything that this host has recorded about a folder."""
+    """Remove all of this host's records of a folder."""
     private_files.find_private_project(folder).remove()
 
 
@@ -89,9 +94,9 @@ def find_controlled(project: Project, name: str) -> ControlledSettings:
 
 
 def accept_settings(project: Project, name: str) -> list[str]:
-    """Record the agent's settings as accepted; return the changes that were not accepted before.
+    """Accept the agent's settings, and return the changes since they were last accepted.
 
-    The fleet belongs to the project, so its settings are accepted with those of any agent.
+    The fleet belongs to the project, so its settings are accepted along with any agent's.
     """
     had_fleet = has_lost_fleet(project)
     changes = [_redact_text(project, change.render()) for change in _accept_agent(project, name)]
@@ -105,7 +110,7 @@ def accept_settings(project: Project, name: str) -> list[str]:
 
 
 def _accept_agent(project: Project, name: str) -> list[SettingChange]:
-    """Record the agent's settings as accepted; return the changes, except changes to the fleet."""
+    """Accept the agent's settings, but not the fleet's, and return the changes."""
     record = private_files.find_private_project(project.path).make_agent(name).settings
     before, after = trust_records.read_settings(record), find_controlled(project, name)
     if before != after:
@@ -116,8 +121,41 @@ def _accept_agent(project: Project, name: str) -> list[SettingChange]:
     return _redact_changes(project, changes)
 
 
+def find_pipeline_settings(project: Project, name: str) -> ControlledSettings:
+    """Return the pipeline's settings that need the operator's consent."""
+    manifest = project.manifest
+    declared = {agent: manifest.agents[agent] for agent in project.declared_agents}
+    return consent.select_pipeline(
+        msgspec.structs.replace(manifest, agents=declared),
+        name,
+        _find_pipeline_paths_outside(project, name),
+    )
+
+
+def accept_pipeline(project: Project, name: str) -> list[str]:
+    """Accept the pipeline's settings, and return the changes since they were last accepted."""
+    own = private_files.find_private_project(project.path)
+    record = own.pipeline_settings(name)
+    before, after = trust_records.read_settings(record), find_pipeline_settings(project, name)
+    if before != after:
+        own.make_pipeline(name)
+        trust_records.record_settings(record, after, clock.read_clock())
+    changes = _redact_changes(project, consent.compare_settings(before or {}, after))
+    return [_redact_text(project, change.render()) for change in changes]
+
+
+def explain_unaccepted_pipeline(project: Project, name: str) -> str:
+    """Return why a run of the pipeline must not start, or "" if its settings are accepted."""
+    own = private_files.find_private_project(project.path)
+    before = trust_records.read_settings(own.pipeline_settings(name))
+    if before is None:
+        return NEVER_ACCEPTED
+    changes = consent.compare_settings(before, find_pipeline_settings(project, name))
+    return _explain_changes(project, _redact_changes(project, changes))
+
+
 def accept_fleet(project: Project) -> list[str]:
-    """Record the manifest's fleet as accepted; return the changes that were not accepted before."""
+    """Accept the manifest's fleet, and return the changes since it was last accepted."""
     changes = _find_fleet_changes(project)
     if changes:
         own = private_files.find_private_project(project.path)
@@ -129,7 +167,7 @@ def accept_fleet(project: Project) -> list[str]:
 def require_fleet(project: Project) -> None:
     """Refuse to connect to a fleet that the operator has not accepted.
 
-    An agent could have changed the fleet's address, and the variable whose value is sent to that
+    An agent could have changed the fleet's address, or the variable whose value is sent to that
     address.
 
     Raises:
@@ -147,7 +185,7 @@ def require_fleet(project: Project) -> None:
 
 
 def has_lost_fleet(project: Project) -> bool:
-    """Return whether the operator accepted a fleet that the manifest no longer names."""
+    """Return whether the manifest no longer names the fleet that the operator accepted."""
     if project.settings.fleet is not None:
         return False
     return bool(trust_records.read_settings(private_files.find_private_project(project.path).fleet))
@@ -180,7 +218,7 @@ def _find_fleet(project: Project) -> ControlledSettings:
 
 
 def find_changes(project: Project, name: str) -> list[SettingChange]:
-    """Return how the settings differ from the accepted ones; empty if none were accepted before."""
+    """Return how the settings differ from the accepted ones; empty if none were accepted."""
     before = _read_accepted(project, name)
     if before is None:
         return []
@@ -189,7 +227,7 @@ def find_changes(project: Project, name: str) -> list[SettingChange]:
 
 
 def _redact_changes(project: Project, changes: list[SettingChange]) -> list[SettingChange]:
-    """Redact whole values, because part of a secret may not look like a secret."""
+    """Redact whole values, because part of a secret may not look like one."""
     return [
         SettingChange(
             change.key, _redact_text(project, change.before), _redact_text(project, change.after)
@@ -199,15 +237,18 @@ def _redact_changes(project: Project, changes: list[SettingChange]) -> list[Sett
 
 
 def is_unknown(project: Project, name: str) -> bool:
-    """Return whether this trusted folder has no accepted settings for the agent yet."""
+    """Return whether the folder is trusted, but the agent's settings were never accepted."""
     return _read_accepted(project, name) is None and is_trusted(project.path)
 
 
 def explain_unaccepted(project: Project, name: str) -> str:
-    """Return why a supervisor must not start the agent, or "" if its settings were accepted."""
+    """Return why a supervisor must not start the agent, or "" if its settings are accepted."""
     if _read_accepted(project, name) is None:
         return NEVER_ACCEPTED
-    changes = find_changes(project, name)
+    return _explain_changes(project, find_changes(project, name))
+
+
+def _explain_changes(project: Project, changes: Sequence[SettingChange]) -> str:
     if not changes:
         return ""
     shown = _redact_text(project, consent.render_changes(changes))
@@ -217,7 +258,7 @@ def explain_unaccepted(project: Project, name: str) -> str:
 def stamp_settings(project: Project, name: str) -> object:
     """Return a value that changes whenever the result of `explain_unaccepted` may change.
 
-    It costs a few `stat` calls, and does not replace the comparison before a launch.
+    It needs only a few `stat` calls, but does not replace the check before a launch.
     """
     accepted = private_files.find_private_project(project.path).agent(name).settings
     return (
@@ -245,12 +286,12 @@ def require_accepted(project: Project, name: str) -> None:
 
 
 def has_moved(project: Project, name: str) -> bool:
-    """Return whether an agent's `dir:` differs from the one that the operator accepted."""
+    """Return whether an agent's `dir:` differs from the accepted one."""
     return any(change.key == f"agents.{name}.dir" for change in find_changes(project, name))
 
 
 def is_accepted_dir(project: Project, name: str, folder: Path) -> bool:
-    """Return whether an agent's `dir:` is in the project or was accepted by the operator."""
+    """Return whether an agent's `dir:` is in the project or was accepted."""
     if folder.is_relative_to(project.path.resolve()):
         return True
     return (_read_accepted(project, name) or {}).get(
@@ -259,7 +300,7 @@ def is_accepted_dir(project: Project, name: str, folder: Path) -> bool:
 
 
 def find_accepted_notify(project: Project, name: str) -> list[str]:
-    """Return the accepted `notify:` addresses, because an agent may have added its own."""
+    """Return the accepted `notify:` addresses. An agent may have added its own to the manifest."""
     return list((_read_accepted(project, name) or {}).get("notify", []))
 
 
@@ -277,13 +318,39 @@ def _find_paths_outside(project: Project, name: str) -> dict[str, str]:
     """Return the paths outside the project that the manifest names for an agent, by key."""
     entry, defaults = project.manifest.agents[name], AgentDefaults()
     root = project.path.resolve()
-    named = {
+    named: dict[str, str | None] = {
         f"agents.{name}.dir": entry.dir or defaults.dir,
         f"agents.{name}.prompt": entry.prompt or defaults.prompt,
         f"agents.{name}.rules": entry.rules,
     }
-    for persona, settings in project.manifest.personas.items():
-        named[f"personas.{persona}.system_prompt_file"] = settings.system_prompt_file
+    return _select_outside(root, named | _name_persona_files(project))
+
+
+def _find_pipeline_paths_outside(project: Project, name: str) -> dict[str, str]:
+    """Return the paths outside the project that the manifest names for a pipeline, by key.
+
+    The checks at load refuse such a path, but a path in the project may be a symbolic link.
+    """
+    pipeline, start = project.manifest.pipelines[name], f"pipelines.{name}"
+    named: dict[str, str | None] = {f"{start}.copy: {file}": file for file in pipeline.copy or ()}
+    for step in pipeline.steps:
+        place = f"{start}.steps.{step.id}"
+        if isinstance(step.prompt, PromptFile):
+            named[f"{place}.prompt.file"] = step.prompt.file
+        for number, contract in enumerate(step.contracts):
+            named[f"{place}.handover.contract.{number}.schema_path"] = contract.schema_path
+    return _select_outside(project.path.resolve(), named | _name_persona_files(project))
+
+
+def _name_persona_files(project: Project) -> dict[str, str | None]:
+    return {
+        f"personas.{name}.system_prompt_file": persona.system_prompt_file
+        for name, persona in project.manifest.personas.items()
+    }
+
+
+def _select_outside(root: Path, named: Mapping[str, str | None]) -> dict[str, str]:
+    """Return the paths that are outside the folder, without links, by key."""
     resolved = {key: (root / path).resolve() for key, path in named.items() if path}
     return {
         key: private_files.render_path(path)

@@ -1,8 +1,8 @@
-"""Environment variables that an agent does not get, although its project may need them.
+"""Find environment variables that an agent may need but does not get.
 
 An agent gets only variables on an allow-list. If the project's files mention another variable, or
-if it looks like a credential, the agent probably needs it. Without a message, the user would look
-for the cause in the wrong place.
+its name looks like a credential, the agent probably needs it. A note about it saves the user from
+searching for the cause.
 """
 
 import os
@@ -27,7 +27,7 @@ _VARIABLE = re.compile(rb"\b[A-Z][A-Z0-9_]{2,}\b")
 
 
 def find_withheld(project: Project, name: str) -> list[str]:
-    """Return variables that an agent probably needs; those its project mentions come first."""
+    """Return the variables that an agent probably needs. Those in project files come first."""
     entry = project.manifest.agents[name]
     harness = HARNESSES.get(entry.harness)
     if harness is None:
@@ -35,14 +35,14 @@ def find_withheld(project: Project, name: str) -> list[str]:
     passed = environment.select_variables(
         os.environ, harness.PASSED_PREFIXES, harness.BLOCKED_VARIABLES
     )
-    known = {*passed, *(entry.env or {}), *harness.BLOCKED_VARIABLES}
-    withheld = environment.list_withheld(os.environ, known)
+    handled = {*passed, *(entry.env or {}), *harness.BLOCKED_VARIABLES}
+    withheld = environment.list_withheld(os.environ, handled)
     folder = find_agent_dir(project, name)
     return environment.select_missed(withheld, _find_mentioned(folder) if withheld else frozenset())
 
 
 def explain_withheld(name: str, missed: Sequence[str]) -> str:
-    """Return a one-line note about withheld variables and how to pass them on."""
+    """Return a note about withheld variables and how to pass them on."""
     more = len(missed) - WITHHELD_NAMES
     others = f" and {more} more" if more > 0 else ""
     return (
@@ -59,24 +59,24 @@ def _find_mentioned(folder: Path) -> frozenset[str]:
             if path.stat().st_size <= WITHHELD_FILE_BYTES:
                 words.update(_VARIABLE.findall(path.read_bytes()))
         except OSError:
-            continue  # skip files that the user cannot read
+            continue  # skip unreadable files
     return frozenset(word.decode() for word in words)
 
 
 def _list_files(folder: Path) -> Iterator[Path]:
-    """Yield regular files near the top of the folder, up to a limit, including `.env.example`."""
+    """Yield some regular files near the top of the folder, including `.env.example`."""
     left = WITHHELD_FILES
     for place, folders, names in os.walk(folder):
         depth = len(Path(place).relative_to(folder).parts)
         folders[:] = sorted(
-            one
-            for one in folders
-            if depth < WITHHELD_DEPTH and one not in _BUILT and may_hold_artefacts(one)
+            name
+            for name in folders
+            if depth < WITHHELD_DEPTH and name not in _BUILT and may_hold_artefacts(name)
         )
         for name in sorted(names):
             path = Path(place, name)
             if path.is_symlink() or not path.is_file():
-                continue  # reading a pipe would hang the command
+                continue  # reading a pipe would block
             yield path
             left -= 1
             if not left:

@@ -1,1 +1,1 @@
-"""Start supervisors and the daemon, and run the checks before a start."""
+"""Start supervisors and the daemon, and check agents before they start."""

@@ -3,7 +3,7 @@
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -30,6 +30,7 @@ from rekindle.policy.setup import environment
 from rekindle.policy.supervision.watchdog_table import StartAttempt
 from rekindle.ports import Harness
 from rekindle.stores.files import FileStore
+from rekindle.stores.folders import private_files
 from rekindle.system import (
     clock,
     host,
@@ -52,24 +53,24 @@ from rekindle.wiring.open_store import (
 
 TMUX_SESSION = "rekindle"
 FOR_UP = "--for-up"
-"""Option for a supervisor that `up` starts: the operator's command is already in the log."""
+"""Option for a supervisor started by `up`, which has already recorded the command."""
 FOR_WATCHDOG = "--for-watchdog"
-"""Option for a supervisor that a watchdog starts: it follows the operator's last command."""
+"""Option for a supervisor started by a watchdog, which obeys the last command."""
 
 
 def make_supervisor_command(name: str, *words: str) -> list[str]:
     """Return the command that starts an agent's supervisor."""
-    # -P prevents imports of modules in the project folder.
+    # -P keeps Python from importing modules in the project's folder.
     return [sys.executable, "-P", "-m", "rekindle", "run", name, *words]
 
 
 def start_supervisor(project: Project, store: FileStore, name: str) -> int:
-    """Start a supervisor that outlives this process; its output goes to run/output.log."""
+    """Start a supervisor that outlives this process, with its output in run/output.log."""
     return _start_process(project, store, make_supervisor_command(name, FOR_UP), name, {})
 
 
 def note_start(store: FileStore, name: str, seq: int) -> None:
-    """Record a start at `seq`, so that watchdogs do not start the agent a second time."""
+    """Record a start, so that no watchdog starts the agent a second time."""
     store.folder(name).write_start_record(
         msgspec.json.encode(StartAttempt(seq, clock.read_clock()))
     )
@@ -78,8 +79,8 @@ def note_start(store: FileStore, name: str, seq: int) -> None:
 def start_for_watchdog(project: Project, store: FileStore, name: str) -> str:
     """Start a supervisor for a watchdog, with the operator's saved environment.
 
-    The supervisor is started as the operator started it, in a tmux window or in the background.
-    Return a note about the window, or "" for a supervisor in the background.
+    It runs in a tmux window if the operator started it in one, otherwise in the background. Return
+    a note about the window, or "".
     """
     argv, variables = (
         make_supervisor_command(name, FOR_WATCHDOG),
@@ -112,7 +113,7 @@ def _start_process(
 
 
 def start_briefs(project: Project, store: FileStore) -> None:
-    """Start a process that writes the briefs that are due, and that outlives this process."""
+    """Start a process that writes the due briefs and outlives this process."""
     store.root.make()
     HostProcesses().start_detached(
         [sys.executable, "-P", "-m", "rekindle", "brief", "--due"],
@@ -123,7 +124,7 @@ def start_briefs(project: Project, store: FileStore) -> None:
 
 
 def start_in_tmux(project: Project, name: str) -> int:
-    """Start a supervisor in a tmux window of Rekindle's, to which the operator can attach."""
+    """Start a supervisor in a tmux window that the operator can attach to."""
     return _open_window(project, name, make_supervisor_command(name, FOR_UP), {})
 
 
@@ -133,7 +134,7 @@ def _open_window(project: Project, name: str, argv: list[str], more: dict[str, s
 
 
 def note_window(store: FileStore, name: str, *, is_wanted: bool) -> None:
-    """Record, outside the workspace, whether a watchdog should start the agent in a tmux window."""
+    """Record whether a watchdog should start the agent in a tmux window."""
     store.open_private(name)
     if (private := store.folder(name).private) is None:
         return
@@ -151,7 +152,7 @@ def is_in_window(store: FileStore, name: str) -> bool:
 
 
 def keep_last_words(store: FileStore, name: str, words: str) -> None:
-    """Save why a supervisor in a tmux window exits, because the window closes when it does."""
+    """Save the reason why a supervisor in a tmux window exits, because the window will close."""
     with suppress(OSError, StoreError):
         fd = detached_start.open_output(store.folder(name).output)
         try:
@@ -166,7 +167,7 @@ def render_attach_hint() -> str:
 
 
 def _select_variables(project: Project, name: str) -> dict[str, str]:
-    """Return the variables for a supervisor in a window: the agent's, and those in `notify:`."""
+    """Return the variables for a supervisor in a window: the agent's and those in `notify:`."""
     entry = project.manifest.agents[name]
     harness = HARNESSES.get(entry.harness)
     own = [value.removeprefix("$") for value in (entry.env or {}).values()]
@@ -174,7 +175,7 @@ def _select_variables(project: Project, name: str) -> dict[str, str]:
         own += notify_addresses.name_variables(address)
     named = {key: os.environ[key] for key in own if key in os.environ}
     passed, never = (harness.PASSED_PREFIXES, harness.BLOCKED_VARIABLES) if harness else ((), ())
-    # tmux itself sets the terminal variables in its windows.
+    # tmux sets the terminal variables itself.
     return {
         **environment.select_variables(os.environ, passed, (*never, "TERM", "COLORTERM")),
         **named,
@@ -182,9 +183,9 @@ def _select_variables(project: Project, name: str) -> dict[str, str]:
 
 
 def remember_environment(store: FileStore, name: str, harness: Harness) -> None:
-    """Save the operator's environment, because cron and services have a nearly empty one.
+    """Save the operator's environment, because cron and services start with a nearly empty one.
 
-    Variables that may be secret are left out: a key in a variable must be given to the service
+    Variables that may be secret are left out. A key, for example, must be passed to the service
     itself.
     """
     passed = environment.select_variables(
@@ -197,13 +198,13 @@ def remember_environment(store: FileStore, name: str, harness: Harness) -> None:
 
 
 def has_environment(store: FileStore, name: str) -> bool:
-    """Return whether an environment is saved; always True for a replica, which never saves one."""
+    """Return whether an environment is saved. A replica never needs one."""
     private = store.folder(name).private
     return private is None or durable_files.path_exists(private.environment)
 
 
 def read_environment(project: Project, store: FileStore, name: str) -> dict[str, str]:
-    """Return the saved environment, filtered again by the current rules."""
+    """Return the saved environment, filtered by the current rules."""
     private = store.folder(name).private
     harness = HARNESSES.get(project.manifest.agents[name].harness)
     data = durable_files.read_bytes(private.environment) if private else None
@@ -218,22 +219,48 @@ def read_environment(project: Project, store: FileStore, name: str) -> dict[str,
 
 
 def watch_once(project: Project, store: FileStore) -> list[WatchReport]:
-    return _watch_trusted(project, _make_watchdog(project, store))
+    return _watch_trusted(project, store, _make_watchdog(project, store))
 
 
-def _watch_trusted(project: Project, watching: Watchdog) -> list[WatchReport]:
-    """Let the watchdog check the agents; if the folder is not trusted, report that instead."""
-    names = list(project.manifest.agents)
+def _watch_trusted(project: Project, store: FileStore, watching: Watchdog) -> list[WatchReport]:
+    """Start what is due and have the watchdog check the agents, if the folder is trusted."""
+    names = project.declared_agents
     if trust_checks.is_trusted(project.path):
-        return watching.look(names)
+        # An agent that is due has no supervisor yet. The watchdog starts it like a missing one.
+        due = _start_due_runs(project, store)
+        return [*due, *watching.look(names), *_watch_runs(project)]
     words = "this folder is not trusted: `rekindle run` shows what it would start, and asks you"
     return [WatchReport(name, started=False, words=words) for name in names]
 
 
-def _make_watchdog(project: Project, store: FileStore) -> Watchdog:
-    staying = {name for name, one in project.manifest.agents.items() if one.mode == "stay"}
+def _start_due_runs(project: Project, store: FileStore) -> list[WatchReport]:
+    from rekindle.wiring.schedules import project_schedules  # noqa: PLC0415 - imports this module
 
-    def notify(name: str, words: str) -> list[str]:
+    try:
+        return project_schedules.start_due_runs(project, store)
+    except RekindleError as error:
+        return [WatchReport("schedules", started=False, words=str(error))]
+
+
+def _watch_runs(project: Project) -> list[WatchReport]:
+    """Start the missing coordinators of pipelines, which watch their own workers."""
+    if not private_files.find_private_project(project.path).pipelines.exists():
+        return []
+    from rekindle.wiring.pipelines import start_run  # noqa: PLC0415 - imports this module
+
+    return start_run.start_missing_coordinators(project)
+
+
+def watch_workers(project: Project, store: FileStore, names: Sequence[str]) -> None:
+    """Start the missing supervisors of a run's workers, which write no briefs."""
+    if trust_checks.is_trusted(project.path):
+        _make_watchdog(project, store, writes_briefs=False).look(names)
+
+
+def _make_watchdog(project: Project, store: FileStore, *, writes_briefs: bool = True) -> Watchdog:
+    staying = {name for name, entry in project.manifest.agents.items() if entry.mode == "stay"}
+
+    def send_notice(name: str, words: str) -> list[str]:
         notifier = Notifier(trust_checks.find_accepted_notify(project, name), store.redaction)
         where = {"project": project.path.name, "host": host.name()}
         notice = make_notice(name, "does not come up", words, **where)
@@ -243,7 +270,7 @@ def _make_watchdog(project: Project, store: FileStore) -> Watchdog:
         start=lambda name: start_for_watchdog(project, store, name),
         in_window=lambda name: is_in_window(store, name),
         last_words=lambda name: read_last_words(store, name),
-        notify=notify,
+        notify=send_notice,
         clock=clock.read_clock,
         archive=lambda name: transcript_setup.archive_agent(project, store, name),
         limits=project.settings.runtime.restart,
@@ -251,31 +278,33 @@ def _make_watchdog(project: Project, store: FileStore) -> Watchdog:
             start=lambda: start_briefs(project, store),
             zone=clock.find_zone(project.settings.runtime.brief.zone),
             limits=project.settings.runtime.brief,
-        ),
+        )
+        if writes_briefs
+        else None,
     )
     return Watchdog(store, around, staying)
 
 
 def prepare_output(store: FileStore, name: str) -> int:
-    """Cut a long file of supervisors' output, and return its size before the next supervisor.
+    """Truncate the output file if it is too long, and return its size.
 
-    Cutting it later would make the size useless for finding the next supervisor's output.
+    Call this before the next supervisor starts, because its output begins at that size.
     """
     os.close(detached_start.open_output(store.folder(name).output))
     return measure_output(store, name)
 
 
 def measure_output(store: FileStore, name: str) -> int:
-    """Return the number of bytes that background supervisors have written so far."""
+    """Return the size of the output file in bytes."""
     stamp = file_status.make_file_stamp(store.folder(name).output)
     return stamp[0] if stamp else 0
 
 
 def read_last_words(store: FileStore, name: str, since: int = 0) -> str:
-    """Return the last lines that a background supervisor wrote after byte offset `since`."""
+    """Return the last lines of output after the offset `since`."""
     output = store.folder(name).output
     new = measure_output(store, name) - since
-    # `new` is negative if the file was truncated when the supervisor started.
+    # `new` is negative if the file was truncated for a new supervisor.
     most = WATCH_LAST_BYTES if new < 0 else min(new, WATCH_LAST_BYTES)
     try:
         words = durable_files.read_last_bytes(output, most) or b""
@@ -286,43 +315,48 @@ def read_last_words(store: FileStore, name: str, since: int = 0) -> str:
 
 
 class ProjectWatchdog:
-    """Watches the agents of one project, and remembers which reports it has made."""
+    """Watches one project's agents, and remembers what it has reported."""
 
     def __init__(self, folder: Path) -> None:
         self._folder, self._stamp = folder, _make_stamp(folder)
         self._project = config.load_project(folder)
-        self._watching = _make_watchdog(self._project, open_store(self._project))
+        self._store = open_store(self._project)
+        self._watching = _make_watchdog(self._project, self._store)
         self._told: dict[str, WatchReport] = {}
 
     @property
     def every(self) -> float:
-        """Return the interval between two checks, in seconds."""
+        """Seconds between two checks."""
         return self._project.settings.runtime.watch.interval
 
     def look(self) -> Iterator[WatchReport]:
-        """Check all agents once, and yield the reports that are new since the last check."""
+        """Check all agents once, and yield new reports."""
         changed = _make_stamp(self._folder)
         if changed != self._stamp:
             self._stamp = changed
             try:
                 self._project = config.load_project(self._folder)
             except RekindleError as error:
-                # The manifest may be being edited, so the last readable version applies.
+                # The manifest may be in the middle of an edit, so use the last readable version.
                 yield WatchReport(manifest.MANIFEST_FILE, started=False, words=str(error))
             else:
-                self._watching = _make_watchdog(self._project, open_store(self._project))
+                self._store = open_store(self._project)
+                self._watching = _make_watchdog(self._project, self._store)
         refusal = self._refuse_fleet()
         if not refusal:
             self._told.pop(manifest.MANIFEST_FILE, None)
-        # With a fleet, the fleet's hosts restart the agents.
+        # In a fleet, the hosts restart the agents.
         has_fleet = self._project.settings.fleet is not None
-        for report in refusal if has_fleet else _watch_trusted(self._project, self._watching):
+        reports = (
+            refusal if has_fleet else _watch_trusted(self._project, self._store, self._watching)
+        )
+        for report in reports:
             if report.started or self._told.get(report.agent) != report:
                 yield report
             self._told[report.agent] = report
 
     def _refuse_fleet(self) -> list[WatchReport]:
-        """Return a report if the operator has not accepted the fleet; otherwise an empty list."""
+        """Return a report if the operator has not accepted the fleet, or an empty list."""
         if self._project.settings.fleet is None:
             return []
         try:
@@ -357,5 +391,5 @@ def sleep_until_signal(seconds: float, interruption: Interruption) -> None:
 
 
 def _make_stamp(folder: Path) -> object:
-    """Return a value that changes when the manifest changes."""
+    """Return a value that changes with the manifest."""
     return file_status.make_file_stamp(folder / manifest.MANIFEST_FILE)

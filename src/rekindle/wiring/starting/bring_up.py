@@ -1,6 +1,6 @@
-"""Start several agents: check each, start all, wait for all, and report the state of each.
+"""Start several agents: check and start all of them, then report the state of each.
 
-Each agent is handled by a generator that yields while it waits, so that no agent delays another.
+Each agent has a generator that yields while it waits, so no agent delays another.
 """
 
 import time
@@ -15,7 +15,7 @@ from rekindle.flows.operator.read_rows import (
     RowReader,
     RowReading,
 )
-from rekindle.policy.exits import reason_text, stop_reasons
+from rekindle.policy.exits import explain_reasons, stop_reasons
 from rekindle.policy.settings.runtime_settings import find_cycle_limit
 from rekindle.policy.supervision import run_moves as policy
 from rekindle.stores.files import FileStore
@@ -40,13 +40,13 @@ class StartResult(msgspec.Struct, frozen=True):
     agent: str
     state: str = ""
     error: str = ""
-    """Reason why the agent was not started; empty if its supervisor is running or has finished."""
+    """Why the agent was not started; empty if it is running or has finished."""
     hint: str = ""
     """What the operator can do about the error."""
 
 
 class AgentStarter:
-    """Starts several agents of one project together."""
+    """Starts several of a project's agents together."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class AgentStarter:
         tmux: bool = False,
         unbounded: bool = False,
     ) -> None:
-        """Create a starter; `accept` checks an agent and accepts its settings before the start."""
+        """Create a starter. `accept` checks an agent and accepts its settings."""
         self._project, self._store, self._accept = project, store, accept
         self._tmux, self._unbounded = tmux, unbounded
         self._rows = RowReader(
@@ -65,7 +65,7 @@ class AgentStarter:
         )
 
     def bring_up(self, names: Sequence[str]) -> list[StartResult]:
-        """Start all agents, and return the state of each once it is known."""
+        """Start all agents, and return the state of each as soon as it is known."""
         waiting = {name: self._bring_up(name) for name in names}
         results: dict[str, StartResult] = {}
         while waiting:
@@ -84,13 +84,13 @@ class AgentStarter:
 
     def _bring_up(self, name: str) -> _Waiting:
         store = self._store
-        # If the folder was deleted or replaced, wait until the old supervisor exits.
+        # If the folder was deleted or replaced, wait for the old supervisor to exit.
         yield from _wait_until(lambda: not store.has_lost_folder(name))
         self._accept(name)
         if store.is_supervised(name):
             stop = store.read(name).projection.run
             if stop.desired != "stopped":
-                return _explain(self._rows.row(name)) or "is already running"
+                return _explain_row(self._rows.row(name)) or "is already running"
             yield from _wait_until(lambda: not store.is_supervised(name))
             if store.read(name).projection.run.command != stop.command:
                 return _STOPPED_MEANWHILE
@@ -99,15 +99,15 @@ class AgentStarter:
         return (yield from self._wait_for_state(name, before, pid, said_before))
 
     def _start_supervisor(self, name: str) -> tuple[int, int, int]:
-        """Start a supervisor; return the last event before it, its pid, and the output size."""
+        """Start a supervisor. Return the last event before it, its pid, and the output size."""
         project, store = self._project, self._store
-        # The operator's command is recorded here, not by the supervisor, so that a command given
-        # while the supervisor is starting counts as the later one. The start is recorded first,
-        # because a watchdog that checks in between would start another supervisor.
-        seen = store.read(name)
-        background_start.note_start(store, name, seen.committed.seq + len(seen.pending) + 1)
+        # Record the operator's command here rather than in the supervisor, so that a command given
+        # during the start counts as later. Record the start first; otherwise, a watchdog could
+        # start another supervisor.
+        current = store.read(name)
+        background_start.note_start(store, name, current.committed.seq + len(current.pending) + 1)
         cycles = find_cycle_limit(project.manifest.agents[name])
-        run, now = seen.projection.run, clock.read_clock()
+        run, now = current.projection.run, clock.read_clock()
         store.submit(
             name, policy.make_desired_event(run, "running", now, cycles, unbounded=self._unbounded)
         )
@@ -119,9 +119,9 @@ class AgentStarter:
         return before, background_start.start_supervisor(project, store, name), said_before
 
     def _wait_for_state(self, name: str, before: int, pid: int, said_before: int) -> _Waiting:
-        """Wait until the agent's state is known: it is running, is held back, or its run is over.
+        """Wait until the agent is running or held back, or its run is over.
 
-        After a launch has ended, the state is unknown until the next step has been recorded.
+        After a launch ends, the state is unknown until the next step is recorded.
         """
         deadline = time.monotonic() + UP_SECONDS
         alive_seconds, looked_at = 0.0, time.monotonic()
@@ -135,7 +135,7 @@ class AgentStarter:
                 break
             since, looked_at = time.monotonic() - looked_at, time.monotonic()
             if reading.is_supervised and _has_live_launch(reading, before):
-                # A program that cannot be started at all fails at once.
+                # A program that cannot be started fails immediately.
                 alive_seconds += since
                 if alive_seconds > UP_SETTLE_SECONDS:
                     return _append_failure(reading, before)
@@ -150,26 +150,25 @@ class AgentStarter:
         raise AgentError(words)
 
     def _describe_state(self, name: str, reading: RowReading, before: int) -> str:
-        """Return the state of an agent that is waiting, stopped or over, or "" if not known yet."""
+        """Return the state of an agent that is waiting, stopped or finished, or ""."""
         if reading.view is None:
             raise AgentError(reading.row.reason, hint=reading.row.command)
         run, launches = reading.view.projection.run, _list_launches(reading, before)
         if run.desired == "stopped" and not reading.is_supervised:
             return _STOPPED_MEANWHILE
-        words = _explain(reading.row)
+        words = _explain_row(reading.row)
         if run.is_over and reading.view.committed.seq > before:
             return f"started, and {_explain_end(run)}"
         if not reading.is_supervised or not words:
             return ""
         if launches:
             return f"started; {words}"
-        # The supervisor removes the start record when it begins to wait, which means that it does
-        # not start the agent now.
+        # The supervisor removes the start record when it waits, so it will not start the agent now.
         return words if self._store.folder(name).read_start_record() is None else ""
 
 
-def _explain(row: AgentRow) -> str:
-    """Return why a supervised agent is not working, with the next command; "" if it is working."""
+def _explain_row(row: AgentRow) -> str:
+    """Return why a supervised agent is not working and what to do, or ""."""
     if row.state == "running":
         return ""
     return f"{row.label}: {row.reason}" + (f"; next: `{row.command}`" if row.command else "")
@@ -180,20 +179,23 @@ def _explain_end(run: policy.RunState) -> str:
     outcome = stop_reasons.find_outcome(run.ended.why)
     if outcome.state == "done":
         return outcome.words
-    return f"{outcome.words}: {reason_text.explain_reason(run.ended.why, run.ended.words)}"
+    return f"{outcome.words}: {explain_reasons.explain_reason(run.ended.why, run.ended.words)}"
 
 
 def _list_launches(reading: RowReading, before: int) -> list[str]:
-    """Return how each launch since `before` failed, or "" for one that is running or succeeded."""
+    """Return each launch's failure since `before`, or "" if it is running or succeeded."""
     attempts = reading.view.projection.attempts.values() if reading.view else ()
-    ends = [(one.seq, "" if one.exit in {"", "clean"} else one.words) for one in attempts]
+    ends = [
+        (attempt.seq, "" if attempt.exit in {"", "clean"} else attempt.words)
+        for attempt in attempts
+    ]
     return [words for seq, words in ends if seq > before]
 
 
 def _has_live_launch(reading: RowReading, before: int) -> bool:
-    """Return whether the log has a launch since `before` that has not exited."""
+    """Return whether a launch since `before` is still running."""
     attempts = reading.view.projection.attempts.values() if reading.view else ()
-    return any(one.seq > before and not one.exit for one in attempts)
+    return any(attempt.seq > before and not attempt.exit for attempt in attempts)
 
 
 def _find_failure(reading: RowReading, before: int) -> str:

@@ -1,6 +1,6 @@
-"""Checks before an agent is started: `run`, `up` and `restart` refuse what `doctor` reports.
+"""Check agents before they start. `run`, `up` and `restart` refuse what `doctor` reports.
 
-`CHECKS` and `HOST_CHECKS` list them all. Each check raises the error that refuses the start.
+`CHECKS` and `HOST_CHECKS` list all checks. Each one raises an error to refuse the start.
 """
 
 import os
@@ -20,6 +20,7 @@ from rekindle.documents.manifest import (
     ModelPrice,
     Persona,
 )
+from rekindle.documents.manifest_keys import Compaction
 from rekindle.errors import (
     AgentError,
     ManifestError,
@@ -41,12 +42,14 @@ from rekindle.policy.supervision.list_prices import complete_prices
 from rekindle.stores.folders import agent_folder
 from rekindle.system.files import inside_folder
 from rekindle.system.processes import program_search
+from rekindle.wiring import sandbox_setup
 from rekindle.wiring import summarizer_setup as summarizing
 from rekindle.wiring.agent_dir_list import find_agent_dir
 from rekindle.wiring.agent_environment import (
     locate_words,
     make_environment,
 )
+from rekindle.wiring.agent_workspaces import check_workspace, find_workspace
 from rekindle.wiring.open_store import (
     find_harness,
     read_named_file,
@@ -59,32 +62,32 @@ Program = tuple[str, ...]
 def find_obstacles(
     project: Project, name: str, program: Program = (), *, on_this_host: bool = True
 ) -> Iterator[RekindleError]:
-    """Yield each error for which a start of the agent would be refused.
+    """Yield each error that would prevent the agent from starting.
 
-    With `on_this_host`, the agent's folder and program are checked too, which must be on this host.
+    With `on_this_host`, also check that the agent's folder and program are on this host.
     """
     checks = (*CHECKS, *HOST_CHECKS) if on_this_host else CHECKS
-    seen: set[str] = set()
+    messages: set[str] = set()
     for check in checks:
         try:
             with translate_os_errors(project.path):
                 check(project, name, program)
         except RekindleError as error:
-            if str(error) not in seen:  # an unknown harness fails several checks
+            if str(error) not in messages:  # an unknown harness fails several checks
                 yield error
-            seen.add(str(error))
+            messages.add(str(error))
 
 
 def refuse_obstacles(
     project: Project, name: str, program: Program = (), *, on_this_host: bool = True
 ) -> None:
-    """Raise the first error that prevents a start of the agent, if there is one."""
+    """Raise the first error that prevents the agent from starting, if any."""
     for error in find_obstacles(project, name, program, on_this_host=on_this_host):
         raise error
 
 
 def read_task(project: Project, name: str) -> str:
-    """Return the text of the agent's task."""
+    """Return the agent's task as text."""
     prompt = project.manifest.agents[name].prompt or AgentDefaults().prompt
     task = read_named_file(project, prompt, "prompt")
     if not task.strip() or task == DEFAULT_PROMPT:
@@ -97,32 +100,32 @@ def read_task(project: Project, name: str) -> str:
 
 
 def read_persona(project: Project, name: str) -> tuple[Persona, str]:
-    """Return the agent's persona, with the absolute path of its file, and the file's text."""
-    wanted = project.manifest.agents[name].persona or AgentDefaults().persona
-    found = project.manifest.personas.get(wanted)
-    if found is None and wanted != AgentDefaults().persona:
+    """Return the agent's persona, with the absolute path of its file, and that file's text."""
+    persona_name = project.manifest.agents[name].persona or AgentDefaults().persona
+    declared = project.manifest.personas.get(persona_name)
+    if declared is None and persona_name != AgentDefaults().persona:
         raise ManifestError(
-            f"agent {name}: there is no persona named {wanted!r}",
+            f"agent {name}: there is no persona named {persona_name!r}",
             line=project.marked.line(("agents", name, "persona")),
             hint=f"use one of: {', '.join(project.manifest.personas) or 'there is none yet'}",
         )
-    persona = found or Persona()
+    persona = declared or Persona()
     if persona.system_prompt_file is None:
         return persona, ""
     words = read_named_file(project, persona.system_prompt_file, "system_prompt_file")
-    whole = str((project.path / persona.system_prompt_file).resolve())
-    return msgspec.structs.replace(persona, system_prompt_file=whole), words
+    prompt_path = str((project.path / persona.system_prompt_file).resolve())
+    return msgspec.structs.replace(persona, system_prompt_file=prompt_path), words
 
 
 def find_checkpoint_persona(entry: manifest.AgentEntry) -> str:
     """Return the name of the persona that writes the agent's checkpoints."""
     compaction = entry.handover.compaction if entry.handover else None
-    named = compaction.persona if isinstance(compaction, manifest.Compaction) else None
+    named = compaction.persona if isinstance(compaction, Compaction) else None
     return named or summarizing.PERSONA
 
 
 def read_program(project: Project, name: str) -> Program:
-    """Return the `command:` that replaces the CLI's own program; empty if it is not set."""
+    """Return the `command:` that replaces the CLI's own program; empty if unset."""
     entry = project.manifest.agents[name]
     if not entry.command and find_harness(project, name).NAME == command_harness.NAME:
         raise ManifestError(
@@ -134,9 +137,9 @@ def read_program(project: Project, name: str) -> Program:
 
 
 def find_prices(project: Project, name: str) -> Mapping[str, ModelPrice]:
-    """Return the agent's token prices; list prices are used if its CLI does not report costs.
+    """Return the agent's token prices, or list prices if its CLI does not report costs.
 
-    A program in `command:` gets no list prices, because it may not use a paid model at all.
+    A program in `command:` has no list prices, because it may not use a paid model at all.
     """
     entry, harness = project.manifest.agents[name], find_harness(project, name)
     own = project.manifest.prices
@@ -176,7 +179,7 @@ def _check_summarizers(project: Project, name: str, _: Program) -> None:
 
 
 def _check_prices(project: Project, name: str, _: Program) -> None:
-    """Refuse a budget in dollars that cannot be measured."""
+    """Refuse a budget in dollars if costs are unknown."""
     entry, harness = project.manifest.agents[name], find_harness(project, name)
     stays = entry.mode == "stay"
     cap = entry.budget.usd if entry.budget else None
@@ -193,7 +196,7 @@ def _check_prices(project: Project, name: str, _: Program) -> None:
 
 
 def _check_permissions(project: Project, name: str, program: Program) -> None:
-    """Refuse permissions that the CLI cannot enforce, which building its command reveals."""
+    """Refuse permissions that the CLI cannot enforce."""
     harness, (persona, words) = find_harness(project, name), read_persona(project, name)
     start = LaunchSpec(
         session=str(uuid.uuid4()) if harness.CAN.names_sessions else "",
@@ -214,7 +217,7 @@ def _check_permissions(project: Project, name: str, program: Program) -> None:
 
 
 def _check_relay(project: Project, name: str, _: Program) -> None:
-    """Refuse a relay file that is outside the project, or whose changes would count as work."""
+    """Refuse a relay file outside the project, or one that would count as work."""
     file = project.manifest.agents[name].relay
     if file is None:
         return
@@ -275,8 +278,20 @@ def _check_reviewer_program(project: Project, name: str, _: Program) -> None:
         _check_program(reviewing, name, ())
 
 
-def _check_folder(project: Project, name: str, _: Program) -> None:
+def _find_program_folder(project: Project, name: str) -> Path:
+    """Return the agent's folder or, if its own checkout does not exist yet, the one in yours."""
     folder = find_agent_dir(project, name)
+    if folder.is_dir() or find_workspace(project, name) is None:
+        return folder
+    return (project.path / (project.manifest.agents[name].dir or AgentDefaults().dir)).resolve()
+
+
+def _check_workspace(project: Project, name: str, _: Program) -> None:
+    check_workspace(project, name)
+
+
+def _check_folder(project: Project, name: str, _: Program) -> None:
+    folder = _find_program_folder(project, name)
     if not folder.is_dir():
         raise AgentError(
             f"the agent's folder {folder} does not exist", hint="correct `dir:` in rekindle.yaml"
@@ -284,8 +299,8 @@ def _check_folder(project: Project, name: str, _: Program) -> None:
 
 
 def _check_program(project: Project, name: str, program: Program) -> None:
-    """Refuse a program that the launch would not find."""
-    harness, folder = find_harness(project, name), find_agent_dir(project, name)
+    """Refuse a program that would not be found at launch."""
+    harness, folder = find_harness(project, name), _find_program_folder(project, name)
     own = program or read_program(project, name)
     word = own[0] if own else find_program(harness)
     path = make_environment(project, name).variables.get("PATH")
@@ -301,13 +316,16 @@ def _check_program(project: Project, name: str, program: Program) -> None:
         raise ProgramMissingError(word, reason, hint=hint)
 
 
-def _check_until(project: Project, name: str, _: Program) -> None:
-    """Refuse an `until:` program that would not be found at the end of a cycle.
+def _check_sandbox(project: Project, name: str, _: Program) -> None:
+    sandbox_setup.check_sandbox(project, name)
 
-    A path in the agent's folder may be missing, because the agent may be going to write or build
-    it.
+
+def _check_until(project: Project, name: str, _: Program) -> None:
+    """Refuse an `until:` program that would not be found.
+
+    A file in the agent's folder may be missing, because the agent may still have to build it.
     """
-    words, folder = project.manifest.agents[name].until, find_agent_dir(project, name)
+    words, folder = project.manifest.agents[name].until, _find_program_folder(project, name)
     if not words or _can_start(
         words[0], folder, make_environment(project, name).variables.get("PATH")
     ):
@@ -363,7 +381,9 @@ CHECKS: tuple[Check, ...] = (
     _check_review,
 )
 HOST_CHECKS: tuple[Check, ...] = (
+    _check_workspace,
     _check_folder,
+    _check_sandbox,
     _check_program,
     _check_reviewer_program,
     _check_until,

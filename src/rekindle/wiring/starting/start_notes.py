@@ -1,4 +1,4 @@
-"""Notes before an agent is started: settings that are allowed, but may not be intended."""
+"""Find settings that are allowed, but may not be what the user wants."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,27 +13,39 @@ from rekindle.formats.identifiers import to_one_line
 from rekindle.harnesses import command_harness
 from rekindle.policy.settings.runtime_settings import AgentDefaults
 from rekindle.policy.setup.permissions import explain_reach
+from rekindle.wiring import sandbox_setup
 from rekindle.wiring import summarizer_setup as summarizing
 from rekindle.wiring.agent_dir_list import find_agent_dir
 from rekindle.wiring.open_store import HARNESSES, find_harness
 from rekindle.wiring.starting.start_checks import find_checkpoint_persona, read_persona
 
+IGNORED_CPU = (
+    "`cpu:` of the sandbox has no effect here, because no cgroup v2 with a CPU controller is "
+    "delegated to this process"
+)
+IGNORED_CPU_HINT = (
+    "let the service start the agent (`rekindle service install`, systemd 254 or later), or remove "
+    "`cpu:`"
+)
+
 
 class StartNote(NamedTuple):
-    """A note in `run` and `doctor` about an agent, and what to do about it."""
+    """A note about an agent for `run` and `doctor`, with a remedy."""
 
     words: str
     hint: str
 
 
 def find_notes(project: Project, name: str) -> Iterator[StartNote]:
-    """Yield the notes about the agent's commands."""
+    """Yield notes about the agent's commands and its sandbox."""
     yield from _find_literal_words(project, name)
     yield from _find_missing_until(project, name)
+    if sandbox_setup.ignores_cpu(project, name):
+        yield StartNote(IGNORED_CPU, IGNORED_CPU_HINT)
 
 
 def _find_literal_words(project: Project, name: str) -> Iterator[StartNote]:
-    """Yield a note if a one-line command has a word that a shell would have expanded."""
+    """Yield a note if a command contains a word that a shell would expand."""
     for key in ("command", "until"):
         line = project.marked.command_lines.get(("agents", name, key), "")
         if word := find_unexpanded(line):
@@ -46,7 +58,7 @@ def _find_literal_words(project: Project, name: str) -> Iterator[StartNote]:
 
 
 def _find_missing_until(project: Project, name: str) -> Iterator[StartNote]:
-    """Yield a note if the `until:` program is missing, which the agent may be going to write."""
+    """Yield a note if the `until:` program is missing. The agent may still have to write it."""
     words = project.manifest.agents[name].until
     program = words[0] if words else ""
     if "/" not in program or Path(program).is_absolute() or len(program.split()) > 1:
@@ -66,25 +78,25 @@ REACH_HINT = (
 
 
 def explain_reach_of(project: Project, name: str) -> tuple[str, bool]:
-    """Return a warning that the agent may not write, and whether it cannot do anything at all.
+    """Return a warning if the agent may not write, and whether it cannot do anything at all.
 
-    The warning is empty if the agent may write, or if its own program decides what it may do.
+    The warning is empty if the agent may write, or if its own program decides that.
     """
     try:
         harness, (persona, _) = find_harness(project, name), read_persona(project, name)
     except RekindleError:
         return "", False
     entry = project.manifest.agents[name]
-    # A wrapper may permit more. In a terminal, the person is asked.
+    # A wrapper may allow more. In a terminal, the CLI asks the user.
     if entry.command or entry.mode == "stay" or not harness.CAN.permits_tools:
         return "", False
     return explain_reach(persona, entry.persona or AgentDefaults().persona, harness.NAME)
 
 
 def find_unhonoured(project: Project, name: str) -> list[str]:
-    """Return a line for each key of the agent or its personas that has no effect in its CLI.
+    """Return a line for each setting of the agent or its personas that its CLI ignores.
 
-    A persona that would be launched with a `command:` program is left out, because that is refused.
+    A persona that would run with a `command:` program is left out, because that is refused.
     """
     entry, personas = project.manifest.agents[name], project.manifest.personas
     own = entry.persona or AgentDefaults().persona

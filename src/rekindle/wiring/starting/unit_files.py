@@ -1,4 +1,4 @@
-"""Names and paths of the units for a project's daemon and timer, in the user's folders."""
+"""Name and find the unit files for a project's daemon and timer."""
 
 import os
 from pathlib import Path
@@ -8,7 +8,7 @@ from rekindle.formats.identifiers import derive_id
 
 
 def make_unit_name(folder: Path, *, briefs: bool = False, every: bool = False) -> str:
-    """Return the name of a project's unit or, with `every`, of the unit for all projects."""
+    """Return the unit name for a project or, with `every`, for all projects."""
     name = "rekindle" if every else f"rekindle-{derive_id(str(folder))}"
     return f"{name}-briefs" if briefs else name
 
@@ -20,7 +20,7 @@ def make_unit_path(kind: str, name: str) -> Path:
 
 
 def find_units(folder: Path, *, every: bool = False) -> list[Path]:
-    """Return the existing unit files and links of a project, for systemd and launchd."""
+    """Return a project's existing unit files and links, for systemd and launchd."""
     paths: list[Path] = []
     for briefs in (False, True):
         name = make_unit_name(folder, briefs=briefs, every=every)

@@ -1,7 +1,7 @@
-"""One watchdog for all projects that the user trusts on this host.
+"""Run one watchdog for all projects that the user trusts on this host.
 
-The list of projects comes from the records of trusted folders: a project that `run`, `up` or `init`
-accepts is watched from the next check on, and a project that `forget` removes is no longer watched.
+The projects come from the records of trusted folders. A project is watched from when `run`, `up` or
+`init` accepts it until `forget` removes it.
 """
 
 from collections.abc import Callable, Iterator
@@ -31,13 +31,16 @@ class AllProjectsWatchdog:
     @property
     def every(self) -> float:
         return min(
-            (one.every for one in self._watchdogs.values()), default=WatchSettings().interval
+            (watchdog.every for watchdog in self._watchdogs.values()),
+            default=WatchSettings().interval,
         )
 
     def look(self) -> Iterator[tuple[Path, WatchReport]]:
-        """Check each project once; an error in one project does not affect the others."""
+        """Check each project once. An error in one project does not affect the others."""
         folders = trust_checks.list_trusted()
-        self._watchdogs = {at: one for at, one in self._watchdogs.items() if at in folders}
+        self._watchdogs = {
+            at: watchdog for at, watchdog in self._watchdogs.items() if at in folders
+        }
         for folder in folders:
             try:
                 watchdog = self._watchdogs.get(folder) or ProjectWatchdog(folder)
@@ -48,7 +51,7 @@ class AllProjectsWatchdog:
                 words = str(error)
                 is_new, self._failed[folder] = self._failed.get(folder) != words, words
                 reports = [WatchReport("-", started=False, words=words)] if is_new else []
-            yield from ((folder, one) for one in reports)
+            yield from ((folder, report) for report in reports)
 
 
 def run_daemon_for_all(tell: Tell) -> None:

@@ -1,8 +1,8 @@
-"""A harness for `echo-agent`, which reads a prompt and repeats each of its lines.
+"""A harness for `echo-agent`, which reads a prompt and repeats each line.
 
-It keeps a session in a file of its own: `--session=ID` begins one, `--resume=ID` resumes it. It has
-no tools, so a persona that allows none is kept already, and any other is refused. In a terminal it
-prints text for a person, not JSON.
+`--session=ID` starts a session and `--resume=ID` resumes it. The program has no tools, so this
+harness refuses a persona that allows or denies one. In a terminal, the program prints text instead
+of JSON.
 """
 
 import json
@@ -34,14 +34,14 @@ def command(start: LaunchSpec) -> ProgramCommand:
     argv = [*(start.program or ("echo-agent",)), f"--{option}={start.session}"]
     if permissions := start.persona.permissions:
         for rule in (*(permissions.allowed_tools or ()), *(permissions.deny or ())):
-            raise UnenforceableError("echo-agent", rule, hint="it has no tools: name none")
+            raise UnenforceableError("echo-agent", rule, hint="remove it: echo-agent has no tools")
         argv.append("--no-tools")
     if start.persona.system_prompt_file and not start.resumes:
         argv.append(f"--system={start.persona.system_prompt_file}")
     if not start.interactive:
         argv.append("--json")
     elif start.prompt:
-        # A word in front, because a prompt may begin with a dash or a slash.
+        # The prefix keeps a prompt that begins with a dash or a slash from being an option.
         argv.append(f"--prompt=Task: {start.prompt}")
     return ProgramCommand(tuple(argv))
 
@@ -55,7 +55,7 @@ def read_stream(line: bytes) -> tuple[OutputItem, ...]:
         case {"opened": str(session)} if _SESSION.match(session):
             return (SessionOpened(session),)
         case {"said": str(text)}:
-            # JSON lets half of a character through, which could not be written again.
+            # JSON allows unpaired surrogates, which cannot be encoded as UTF-8.
             return (AssistantText(text.encode("utf-8", "replace").decode()),)
         case {"done": str(session)} if _SESSION.match(session):
             return (FinalReport(session=session, ok=True, reason="done"),)

@@ -1,4 +1,4 @@
-"""The program itself, `echo-agent`: it repeats what it is told, and keeps its sessions."""
+"""The `echo-agent` program, which repeats its prompt and stores its sessions in files."""
 
 import json
 import sys
@@ -19,5 +19,5 @@ def main() -> None:
 
 
 def say(what: str, text: str) -> None:
-    """Print a line of JSON for a program, and text for a person."""
+    """Print a line as JSON for a program, or as text for a person."""
     print(json.dumps({what: text}) if "--json" in sys.argv else text, flush=True)

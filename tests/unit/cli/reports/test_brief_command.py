@@ -243,7 +243,7 @@ def test_what_only_shows_writes_nothing(project):
 
 
 def test_a_page_is_written_in_one_form(project):
-    assert "exclude each other" in project("--html", "x.html", "--json", code=2)[1]
+    assert "cannot be used together" in project("--html", "x.html", "--json", code=2)[1]
     assert not (project.path / "x.html").exists()
 
 
@@ -261,7 +261,7 @@ def test_a_page_is_written_where_it_was_asked_for(project):
     assert pipe.is_fifo(), "as a device would stay one"
     assert b"<html" in os.read(reader, 100_000)
     os.close(reader)
-    assert "there is no folder" in project("--html", "no/where.html", code=2)[1]
+    assert "does not exist" in project("--html", "no/where.html", code=2)[1]
 
 
 def test_a_folder_with_a_name_that_is_not_text_has_a_page(project, monkeypatch):

@@ -141,7 +141,7 @@ def test_followed_logs_print_events_and_turns_as_they_come_and_end_with_ctrl_c(p
     assert printed.read_bytes().count(b"Now the tests") == 1
 
 
-def wait_for(is_so, seconds=30):
+def wait_for(is_so, seconds=120):
     deadline = time.monotonic() + seconds
     while not is_so():
         assert time.monotonic() < deadline

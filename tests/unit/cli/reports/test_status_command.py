@@ -10,6 +10,7 @@ from datetime import timedelta
 
 import pytest
 
+import worktrees
 from desk import Desk
 from rekindle import config
 from rekindle.cli import main
@@ -24,6 +25,7 @@ from rekindle.system import (
     host,
 )
 from rekindle.system.processes import launch_processes
+from rekindle.wiring.agent_workspaces import AgentWorkspace
 from rekindle.wiring.open_store import open_store
 
 MANIFEST = "version: 1\nagents:\n  trades:\n    harness: claude-code\n"
@@ -103,7 +105,7 @@ def test_safe_mode_after_one_crash_says_so(status):
 def test_safe_mode_without_a_supervisor_is_shown(status):
     """The supervisor was killed, and the agent stays in safe mode."""
     lines, _ = status(events.SafeModeEntered(ts=clock.read_clock(), why="billing"), ended="billing")
-    assert lines["state"] == "  state:  needs you: a person must pay"
+    assert lines["state"] == "  state:  needs you: payment is required"
     assert lines["cycle"] == "  cycle:  1, 0 done; no supervisor is running"
 
 
@@ -211,7 +213,7 @@ def test_a_supervisor_that_is_gone(status):
     ("why", "state", "outcome", "words", "command"),
     [
         ("done", "done", "done", "done and verified", ""),
-        ("claimed", "done", "done-unverified", "done as the agent says", ""),
+        ("claimed", "done", "done-unverified", "done but unverified", ""),
         ("waiting", "needs you", "needs-person", "needs you", 'rekindle answer trades "TEXT"'),
         ("stalled", "needs you", "stalled", "stalled", "rekindle run trades"),
         ("cycles", "stopped", "out-of-cycles", "out of cycles", "rekindle run trades"),
@@ -451,4 +453,55 @@ def test_watching_reads_only_what_changed(status, tmp_path, monkeypatch):
 def test_a_watched_status_does_not_print_json(status, capfd):
     status()
     assert main.run(["status", "--watch", "--json"]) == 2
-    assert "exclude each other" in capfd.readouterr().err
+    assert "cannot be used together" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("kind", ["clone", "worktree"])
+def test_the_folder_and_the_branch_of_an_agent_with_its_own_checkout_are_shown(
+    status, tmp_path, kind
+):
+    worktrees.git(tmp_path, "init", "-q")
+    worktrees.git(tmp_path, "commit", "-q", "--allow-empty", "-m", "one")
+    workspace = AgentWorkspace(tmp_path, tmp_path, "trades", kind)
+    lines, row = status(caps=f"    workspace: {kind}\n")
+    assert lines["folder"] == f"  folder: {workspace.folder} (not created yet)"
+    workspace.open((), lambda: None, updates=True)
+    lines, row = status(caps=f"    workspace: {kind}\n")
+    assert lines["folder"] == f"  folder: {workspace.folder}"
+    assert lines["branch"] == "  branch: rekindle/trades/work"
+    assert row["workspace"] == {
+        "kind": kind,
+        "folder": str(workspace.folder),
+        "branch": "rekindle/trades/work",
+        "is_complete": True,
+    }
+
+
+@pytest.mark.parametrize("caps", ["", "    workspace: here\n"])
+def test_the_folder_of_an_agent_in_the_user_s_checkout_is_not_shown(status, caps):
+    lines, row = status(caps=caps)
+    assert "folder" not in lines
+    assert row["workspace"] is None
+
+
+def test_refused_hosts_are_shown_with_the_line_that_allows_them(status):
+    now = clock.read_clock()
+    hosts = ("files.example.org:443", "db.local:5432", "files.example.org:443")
+    refused = [events.HostRefused(ts=now, launch="l1", host=host) for host in hosts]
+    lines, row = status(*refused)
+    allowed = "sandbox: {network: [files.example.org]}"
+    assert lines["refused"] == (
+        f"  refused: files.example.org:443, by the sandbox; to allow it: {allowed}"
+    )
+    assert row["refused_hosts"] == [
+        {"host": "db.local:5432", "allow": "sandbox: {network: ['db.local:5432']}"},
+        {"host": "files.example.org:443", "allow": allowed},
+    ]
+
+
+def test_hosts_that_an_earlier_run_was_refused_are_not_shown(status):
+    now = clock.read_clock()
+    refused = events.HostRefused(ts=now, launch="l1", host="files.example.org:443")
+    lines, row = status(refused, events.RunStarted(ts=now))
+    assert "refused" not in lines
+    assert row["refused_hosts"] == []

@@ -18,7 +18,7 @@ from rekindle.system import clock
 from rekindle.wiring.access.trust_checks import accept_folder
 from rekindle.wiring.open_store import open_store
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 AGENT = """\
 import os, pathlib, signal, sys

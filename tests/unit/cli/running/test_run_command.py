@@ -81,7 +81,7 @@ def test_a_cycle_that_is_done_says_so(project):
     assert "cycle 1, a fresh session" in out
     assert "  reading\n" in out
     assert "  · Bash ls\n" in out
-    assert "✓ trades: done and verified after cycle 1: the command of `until:` passes" in out
+    assert "✓ trades: done and verified after cycle 1: the `until:` command passes" in out
 
 
 def test_a_run_that_used_its_cycles_is_not_called_done(project):
@@ -378,7 +378,7 @@ def test_an_agent_that_reports_done_ends_the_run_unverified(project):
     project.claude(RELAYS.format(directives=["Write the lexer", "None. The task is complete."]))
     ended = project("run", code=20)
     assert "cycle 2 is over, the agent wrote the relay; the agent reports that" in ended.out
-    assert "✓ trades: done as the agent says after cycle 2: no `until:` verifies it" in ended.out
+    assert "✓ trades: done but unverified after cycle 2: no `until:` verifies it" in ended.out
     assert "STALL" not in "".join([ended.out, ended.err, *prompts(project)])
     [row] = json.loads(project("status", "--json").out)["agents"]
     assert (row["state"], row["outcome"]) == ("done", "done-unverified")
@@ -389,7 +389,7 @@ def test_an_agent_that_reports_done_ends_the_run_unverified(project):
         True,
     ]
     assert [one["why"] for one in found if one["kind"] == "run.ended"] == ["claimed"]
-    assert "done as the agent says" in project("status").out
+    assert "done but unverified" in project("status").out
 
 
 def test_a_claim_counts_when_until_passes_and_the_agent_is_told_what_failed(project):

@@ -276,3 +276,155 @@ def test_an_empty_list_without_our_hooks_stays():
     """Only a list that our hooks leave empty is removed."""
     text = '{"hooks": {"Stop": []}}'
     assert removed(text) == text
+
+
+OWN = {"type": "command", "command": "python /p/hook.pyc claude-code Stop /p/a", "timeout": 10}
+SMALL = {
+    "Stop": [{"hooks": [OWN]}],
+    "PostToolUse": [{"matcher": "*", "hooks": [OWN]}, {"matcher": "Edit", "hooks": [OWN]}],
+}
+ENTRY = {"hooks": [FOREIGN]}
+EXAMPLES = [
+    {},
+    {"env": {"A": "1"}},
+    {"hooks": {}},
+    {"hooks": {}, "env": {"A": "1"}},
+    {"env": {"A": "1"}, "hooks": {"Stop": [ENTRY]}},
+    {"hooks": {"Stop": []}},
+    {"hooks": {"Stop": [], "PostToolUse": []}},
+    {"hooks": {"PostToolUse": [{"matcher": "Bash", **ENTRY}, ENTRY]}, "env": {}},
+    {"hooks": {"Stop": [ENTRY], "PostToolUse": [ENTRY], "Notification": [ENTRY]}},
+    {"hooks": {"Stop": [{"hooks": []}, {"matcher": "x"}]}},
+]
+
+
+@pytest.mark.parametrize("indent", [2, 4, "\t"])
+@pytest.mark.parametrize("before", EXAMPLES, ids=json.dumps)
+def test_hooks_are_written_as_the_file_is_indented(before, indent):
+    """The result is the text that a program with the same indentation would write."""
+    hooks = {name: list(entries) for name, entries in before.get("hooks", {}).items()}
+    for event, entries in SMALL.items():
+        hooks[event] = hooks.get(event, []) + entries
+    after = {**before, "hooks": hooks}
+    text = json.dumps(before, indent=indent) + "\n"
+    found = added(text, SMALL)
+    assert decoded(found) == after
+    if before:
+        assert found == json.dumps(after, indent=indent) + "\n"
+    assert removed(found, text) == text
+    assert removed(text, text) == text
+
+
+@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("before", EXAMPLES, ids=json.dumps)
+def test_each_layout_is_restored(before, style):
+    """Also without the earlier text, except for containers that were empty before."""
+    text = json.dumps(before, **STYLES[style])
+    found = added(text, SMALL)
+    assert removed(found, text) == text
+    if all(before.get("hooks", {"": [1]}).values()) and before.get("hooks") != {}:
+        assert removed(found) == text
+
+
+def test_a_foreign_hook_beside_ours_stays():
+    """In the same entry, before and after ours."""
+    text = json.dumps({"hooks": {"Stop": [{"hooks": [FOREIGN, OWN, FOREIGN, OWN]}, ENTRY]}})
+    assert decoded(removed(text)) == {"hooks": {"Stop": [{"hooks": [FOREIGN, FOREIGN]}, ENTRY]}}
+    text = json.dumps({"hooks": {"Stop": [{"hooks": [OWN]}, ENTRY], "A": [{"hooks": [OWN, OWN]}]}})
+    assert decoded(removed(text)) == {"hooks": {"Stop": [ENTRY]}}
+    text = json.dumps({"hooks": {"Stop": 7, "A": [{"hooks": [OWN]}]}, "b": 1})
+    assert decoded(removed(text)) == {"hooks": {"Stop": 7}, "b": 1}
+    text = json.dumps({"hooks": {"A": [{"hooks": [OWN]}]}, "b": 1})
+    assert decoded(removed(text)) == {"b": 1}
+    assert decoded(removed(text, '{"hooks": {}}')) == {"hooks": {}, "b": 1}
+    assert decoded(removed(text, '{"hooks": {"A": []}}')) == {"hooks": {"A": []}, "b": 1}
+    assert decoded(removed(text, '{"hooks": 7}')) == {"b": 1}
+
+
+def test_where_our_hooks_are_found():
+    """In the order of the file, each with its matcher; other values are ignored."""
+    hooks = {
+        "B": [{"matcher": "x", "hooks": [FOREIGN, OWN]}, {"matcher": 7, "hooks": [OWN, 7]}],
+        "C": {"hooks": [OWN]},
+        "A": [{"hooks": [OWN]}, {"hooks": OWN}, {"matcher": "y"}, 7],
+    }
+    found = hook_settings.find_installed(json.dumps({"hooks": hooks}), "settings.json")
+    assert [(one.event, one.matcher, one.hook) for one in found] == [
+        *(("B", "x", OWN), ("B", "", OWN), ("A", "", OWN)),
+    ]
+    assert hook_settings.find_installed("", "settings.json") == []
+    assert hook_settings.find_installed("{}", "settings.json") == []
+
+
+HASHED = "hook-" + "0123456789abcdef" * 2 + ".pyc"
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("py hook.pyc codex Stop", ("py", "hook.pyc", "codex", "Stop", "")),
+        ("py hook.pyc codex Stop /p/a", ("py", "hook.pyc", "codex", "Stop", "/p/a")),
+        ("py hook.pyc codex Stop /p/a more", None),
+        ("py -I -S /x/hook.pyc codex Stop", ("py", "/x/hook.pyc", "codex", "Stop", "")),
+        ("py -I '/a b/hook.pyc' codex Stop d", ("py", "/a b/hook.pyc", "codex", "Stop", "d")),
+        ("py hook.pyc codex Stop || true", ("py", "hook.pyc", "codex", "Stop", "")),
+        ("py hook.pyc codex || Stop", None),
+        (f"py /x/{HASHED} codex Stop", ("py", f"/x/{HASHED}", "codex", "Stop", "")),
+        (f"py /x/{HASHED.replace('f', '')} codex Stop", None),
+        ("hook.pyc codex Stop", None),
+        ("py hook.pyc codex", None),
+        ("py hook.pyc", None),
+        ("py hook.py codex Stop", None),
+    ],
+)
+def test_the_command_of_a_hook(line, expected):
+    """The interpreter, the program, the harness, the event, and the folder if there is one."""
+    command = hook_settings.HookCommand(*expected) if expected else None
+    assert hook_settings.parse_hook_command(line) == command
+
+
+@pytest.mark.parametrize(
+    ("text", "comments", "expected"),
+    [
+        ("", False, True),
+        (" \n", True, True),
+        ("{}", False, True),
+        ("{ }\n", True, True),
+        ('{"a": 1}', False, False),
+        ("{} // mine", True, False),
+    ],
+)
+def test_when_a_file_is_empty(text, comments, expected):
+    """A comment is content."""
+    assert hook_settings.is_empty_file(text, "settings.json", comments=comments) is expected
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("[]", "line 1: it should be an object"),
+        ('\n{"hooks": []}', "line 2: hooks should be an object"),
+        ('{"hooks": {\n"Stop": {}}}', "line 2: hooks.Stop should be an array"),
+    ],
+)
+def test_a_file_of_another_shape_is_refused(text, reason):
+    """With the line, and before anything was changed."""
+    with pytest.raises(DocumentError, match=reason) as refused:
+        added(text, SMALL)
+    assert refused.value.hint == "correct it and repeat the command; nothing was changed"
+
+
+def test_the_wanted_hooks_are_listed_as_the_installed_ones():
+    """An entry without a matcher has an empty one."""
+    assert hook_settings.list_wanted(SMALL) == [
+        *(("Stop", "", OWN), ("PostToolUse", "*", OWN), ("PostToolUse", "Edit", OWN)),
+    ]
+
+
+def test_a_number_that_is_too_long_for_python_is_kept_as_text():
+    """Below 300 digits, it is a number."""
+    for digits, kind in ((299, int), (300, str), (5_000, str)):
+        hook = json.dumps(OWN)[:-1] + f', "n": {"1" * digits}}}'
+        text = f'{{"hooks": {{"A": [{{"hooks": [{hook}]}}]}}}}'
+        (found,) = hook_settings.find_installed(text, "settings.json")
+        assert isinstance(found.hook["n"], kind)

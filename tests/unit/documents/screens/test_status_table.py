@@ -15,6 +15,7 @@ from rekindle.documents.screens.status_table import (
     cut_to_width,
     display_width,
     name_folders,
+    render_age,
     render_projects,
     render_table,
 )
@@ -197,3 +198,132 @@ def test_long_texts_use_the_whole_width(columns):
     rows = [row("one", reason=LONG), row("two", reason=LONG)]
     header = render_table(rows, NOW, columns)[1].text
     assert display_width(header) == columns
+
+
+@pytest.mark.parametrize(
+    ("seconds", "age"),
+    [
+        (-5, "now"),
+        (0.9, "now"),
+        (1, "1 s"),
+        (59.9, "59 s"),
+        (60, "1 min"),
+        (119, "1 min"),
+        (120, "2 min"),
+        (3_599, "59 min"),
+        (3_600, "1 h"),
+        (7_199, "1 h"),
+        (7_200, "2 h"),
+        (86_399, "23 h"),
+        (86_400, "1 d"),
+        (172_799, "1 d"),
+        (172_800, "2 d"),
+        (30 * 86_400, "30 d"),
+    ],
+)
+def test_how_long_ago_an_agent_was_active(seconds, age):
+    """In the largest unit that fits, rounded down."""
+    assert render_age(NOW - timedelta(seconds=seconds), NOW) == age
+    assert render_age(None, NOW) == "never"
+
+
+@pytest.mark.parametrize(
+    ("tokens", "shown"),
+    [
+        (1, "1 tok"),
+        (999, "999 tok"),
+        (1_000, "1.0k tok"),
+        (99_950, "100.0k tok"),
+        (500_500, "500.5k tok"),
+        (999_940, "999.9k tok"),
+        (1_000_000, "1.0M tok"),
+        (50_050_000, "50.0M tok"),
+        (500_050_001, "500.1M tok"),
+    ],
+)
+def test_how_many_tokens_were_used(tokens, shown):
+    """In thousands and millions, as spending and as the content of a window."""
+    figure = Figure(tokens, "reported")
+    spent = row("a", spend=SpendFigures(tokens=figure), window=WindowFigures(figure))
+    (line,) = [line.text for line in render_table([spent], NOW, 200) if line.state]
+    assert line.count(f" {shown} ") == 2
+    guessed = row("a", spend=SpendFigures(tokens=Figure(tokens, "estimated")))
+    (line,) = [line.text for line in render_table([guessed], NOW, 200) if line.state]
+    assert f"  ~{shown}  " in line
+
+
+@pytest.mark.parametrize(
+    ("text", "columns", "expected"),
+    [
+        ("abcd", 5, "abcd"),
+        ("abcd", 4, "abcd"),
+        ("abcd", 3, "ab…"),
+        ("ab cd", 4, "ab…"),
+        ("abcd", 1, "…"),
+        ("abcd", 0, "…"),
+        ("日本語", 6, "日本語"),
+        ("日本語", 5, "日本…"),
+        ("日本語", 4, "日…"),
+        ("日本語", 3, "日…"),
+        ("日本語", 2, "…"),
+        ("e\u0301tude", 5, "e\u0301tude"),
+        ("e\u0301tude", 3, "e\u0301t…"),
+    ],
+)
+def test_a_text_is_cut_to_its_columns(text, columns, expected):
+    """The sign of the cut takes one column, and marks take none."""
+    assert cut_to_width(text, columns) == expected
+
+
+SHORT = {"reason": "r", "next_action": "n", "spend": SpendFigures(), "last_active": NOW}
+
+
+def test_a_table_that_fits_exactly_is_not_cut():
+    """One column less, and the window is left out."""
+    table = render_table([row("a", **SHORT)], NOW, 200)
+    needed = max(len(line.text) for line in table[1:])
+    assert [line.text for line in render_table([row("a", **SHORT)], NOW, needed)] == [
+        *("1 agent: 1 running",),
+        "agent  state    reason  next  window  spent  active",
+        "a      running  r       n     25%     -      now",
+    ]
+    texts = [line.text for line in render_table([row("a", **SHORT)], NOW, needed - 1)]
+    assert "window" not in texts[1]
+
+
+def test_a_long_name_takes_a_share_of_the_columns():
+    """The rest is for the texts."""
+    (line,) = [line.text for line in render_table([row("a" * 90)], NOW, 100) if line.state]
+    assert line.startswith("a" * 19 + "…  running")
+
+
+@pytest.mark.parametrize(
+    ("columns", "expected"),
+    [
+        (200, ["→ rekindle answer asks-1 A  (or: B)"]),
+        (35, ["→ rekindle answer asks-1 A  (or: B)"]),
+        (34, ["→ rekindle answer asks-1 A", "  (or: B)"]),
+    ],
+)
+def test_the_next_step_of_one_agent(columns, expected):
+    """The other answers are on a second line if the first one is full."""
+    asking = row("asks", "needs you", command="rekindle answer asks-1 A", others=("B",))
+    steps = [line.text for line in render_table([asking], NOW, columns) if not line.state]
+    assert steps[-len(expected) :] == expected
+    alone = row("asks", "needs you", command="rekindle answer asks-1 A")
+    steps = [line.text for line in render_table([alone], NOW, 20) if not line.state]
+    assert steps[-1] == "→ rekindle answer asks-1 A"
+
+
+def test_the_next_step_of_several_agents():
+    """On two lines if one is too narrow."""
+    asking = [row("one", "needs you", command="x"), row("two", "broken", command="y")]
+    listed, shown = (
+        "→ `rekindle questions` lists their questions",
+        "`rekindle status AGENT` shows one agent",
+    )
+    whole = f"{listed}, {shown}"
+    wide = render_table(asking, NOW, len(whole))
+    assert wide[-1].text == whole
+    narrow = render_table(asking, NOW, len(whole) - 1)
+    assert [line.text for line in narrow[-2:]] == [listed, f"  {shown}"]

@@ -11,7 +11,7 @@ from rekindle.documents import relay as relays
 from rekindle.documents.screens import morning_page
 from rekindle.flows.briefs.build_morning_page import MorningPageBuilder
 from rekindle.flows.operator.read_rows import RowReader
-from rekindle.policy.exits import reason_text, stop_reasons
+from rekindle.policy.exits import explain_reasons, stop_reasons
 from rekindle.policy.projection import open_loops
 from rekindle.policy.settings.runtime_settings import RuntimeSettings
 
@@ -115,7 +115,7 @@ def test_a_run_that_is_over_has_the_words_of_its_outcome(shop, why):
     row = stop_reasons.find_outcome(why)
     assert (entry.state, entry.label, entry.why) == (row.state, row.words, "of its own")
     asked = (
-        [reason_text.render_continue_command(why, "trades", is_supervised=False)]
+        [explain_reasons.render_continue_command(why, "trades", is_supervised=False)]
         if row.severity
         else []
     )

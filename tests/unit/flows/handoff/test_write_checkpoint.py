@@ -7,8 +7,8 @@ from rekindle.documents.checkpoint import CheckpointSection
 from rekindle.documents.transcripts.turns import Turn
 from rekindle.errors import ManifestError, OverBudgetError
 from rekindle.flows.cycles.close_cycle import CycleEndPorts
-from rekindle.flows.cycles.until_command import UntilResult
 from rekindle.flows.handoff.write_checkpoint import CheckpointWriter
+from rekindle.flows.launches.checked_command import CommandResult
 from rekindle.flows.transcripts.session_turns import strip_primers
 from rekindle.flows.transcripts.summarize_turns import Summarizer
 from rekindle.summarizers.mechanical_summary import KnownWork
@@ -21,7 +21,7 @@ def plain():
 
 def ending(**more):
     asked = {"summarizer": plain, "checkpointer": plain}
-    return CycleEndPorts(**asked | more, known=lambda _: KnownWork(), until=UntilResult)
+    return CycleEndPorts(**asked | more, known=lambda _: KnownWork(), until=CommandResult)
 
 
 def raising(error):

@@ -85,8 +85,10 @@ def test_what_it_was_given_and_printed_are_turns(scene):
 
 def test_readers_see_output_after_a_second_and_it_is_durable_after_thirty(scene, monkeypatch):
     """Nothing is synced before that, and no line has to follow: a tick is enough for both."""
-    synced, sync = [], durable_files._sync
-    monkeypatch.setattr(durable_files, "_sync", lambda *about: (synced.append(about), sync(*about)))
+    synced, sync = [], durable_files._sync_file
+    monkeypatch.setattr(
+        durable_files, "_sync_file", lambda *about: (synced.append(about), sync(*about))
+    )
     found = scene.begin()
     found.take(AssistantText("reading"))
     found.show()

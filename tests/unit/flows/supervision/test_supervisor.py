@@ -22,7 +22,8 @@ from rekindle.documents.launches.launch_types import (
     UsageReport,
     WindowUsage,
 )
-from rekindle.documents.manifest import Budget, Persona
+from rekindle.documents.manifest import Persona
+from rekindle.documents.manifest_keys import Budget
 from rekindle.errors import ProgramMissingError, StoreError, SupervisedError, TamperedLogError
 from rekindle.flows.launches.process_output import ProcessOutput
 from rekindle.flows.supervision.supervisor import Supervisor

@@ -105,7 +105,7 @@ def test_the_first_may_be_coming_up_just_now(watched):
     """Looked at by two, a moment apart: the second does not take it for dead."""
     watched.look()
     watched.clock.forward(seconds=-EVERY + 1)
-    words = "its supervisor was started, but has not come up"
+    words = "its supervisor was started, but is not running yet"
     assert watched.look() == WatchReport("a", started=False, words=words)
 
 

@@ -99,8 +99,8 @@ def test_a_fence_around_the_answer_is_accepted():
 BAD = {
     "no JSON": ("I would rather not.", "is not valid JSON"),
     "a list": ([], "is not a JSON object"),
-    "a heading more": ({**GOOD, "Desired State": []}, "not asked for"),
-    "what git knows": ({**GOOD, "Modified Files": []}, "not asked for"),
+    "a heading more": ({**GOOD, "Desired State": []}, "not requested"),
+    "what git knows": ({**GOOD, "Modified Files": []}, "not requested"),
     "a key twice": (json.dumps(GOOD)[:-1] + ', "Current State": []}', "a key twice"),
     "too many items": ({**GOOD, "Current State": GOOD["Current State"] * 41}, "more than 40"),
     "a heading less": ({k: v for k, v in GOOD.items() if k != "Remaining Work"}, "lacks sections"),
@@ -277,7 +277,7 @@ def test_one_item_is_one_item(kind, name):
     answer = {each: [item] for each in summary.list_asked_sections(kind)}
     made, model = make({**answer, name: [item, item]}, answer, kind=kind)
     assert made.how == "headless"
-    assert "several items where one was asked for" in model.asked[1]
+    assert "more than one item in a section that allows only one" in model.asked[1]
 
 
 def test_what_the_model_is_told_of_its_answer_is_none_of_its_words():

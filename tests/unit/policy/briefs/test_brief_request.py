@@ -122,3 +122,99 @@ def test_the_oldest_turn_is_left_out_if_the_turns_exceed_the_room_by_less_than_a
     room = sum(map(weigh_turn, both))
     assert brief_request._select_newest(both, room, 1) == (both, 0)
     assert brief_request._select_newest(both, room - 0.5, 1) == (both[1:], 1)
+
+
+def packed(sizes, room, most=None):
+    """Return the numbers of the turns in each piece, for turns of these sizes in tokens."""
+    made = [Turn(number=place, who="agent", text="x") for place in range(len(sizes))]
+    weights = {turn.number: size for turn, size in zip(made, sizes, strict=True)}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(brief_request, "weigh_turn", lambda turn: weights[turn.number])
+        if most is not None:
+            found, left_out = brief_request._select_newest(made, room, most)
+            return [turn.number for turn in found], left_out
+        pieces = brief_request._pack_turns(made, room, 100)
+        return [[turn.number for turn in piece] for piece in pieces]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "pieces"),
+    [
+        ([], []),
+        ([10], [[0]]),
+        ([5, 5], [[0, 1]]),
+        ([5, 6], [[0], [1]]),
+        ([5, 5, 1], [[0, 1], [2]]),
+        ([1, 10, 9, 1], [[0], [1], [2, 3]]),
+    ],
+)
+def test_turns_are_packed_up_to_the_room(sizes, pieces):
+    """In their order, each piece as full as possible."""
+    assert packed(sizes, 10) == pieces
+
+
+@pytest.mark.parametrize(
+    ("sizes", "most", "expected"),
+    [
+        ([], 1, ([], 0)),
+        ([10], 1, ([0], 0)),
+        ([5, 5, 10], 2, ([0, 1, 2], 0)),
+        ([5, 5, 10, 1], 2, ([1, 2, 3], 1)),
+        ([5, 99], 1, ([1], 1)),
+        ([99, 99, 99], 2, ([1, 2], 1)),
+    ],
+)
+def test_the_newest_turns_that_fit(sizes, most, expected):
+    """A turn that is larger than a request counts as one request, because it is cut."""
+    assert packed(sizes, 10, most) == expected
+
+
+def test_a_day_is_split_only_if_it_does_not_fit():
+    """Into at most so many pieces."""
+    made = turns(3)
+    room = max(map(weigh_turn, made))
+    split = brief_request._split_turns
+    assert [len(piece) for piece in split(made, 3 * room, 1, [100])] == [3]
+    assert split(made, room, 2, [100]) == []
+    assert [len(piece) for piece in split(made, room, 3, [100])] == [1, 1, 1]
+    assert split([], room, 1, [100]) == []
+
+
+def test_a_turn_is_cut_in_this_order():
+    """Tool output first, then half of its calls, then half of its text."""
+    calls = tuple(ToolCall("Bash", f"command {n}", "ok", "output " * 50) for n in range(4))
+    whole = Turn(number=1, who="agent", text="word " * 100, calls=calls)
+    size = weigh_turn(whole)
+    shrink = brief_request._shrink_turn
+    assert shrink(whole, size) == (whole, size)
+    bare, smaller = shrink(whole, size - 0.01)
+    assert len(bare.calls) == len(calls)
+    assert "output" not in str(bare)
+    fewer, least = shrink(whole, smaller - 0.01)
+    assert len(fewer.calls) == 2
+    assert fewer.text == whole.text
+    none = shrink(whole, weigh_turn(Turn(number=1, who="agent", text=whole.text)))[0]
+    assert (none.calls, none.text) == ((), whole.text)
+    short = shrink(whole, weigh_turn(none) - 0.01)[0]
+    assert 0 < len(short.text) < len(whole.text)
+    assert shrink(whole, 0.0)[0].text == ""
+    assert least < smaller
+
+
+def test_records_that_do_not_fit_are_left_out():
+    """The first ones are shown."""
+    lines = brief_request._render_records(BEFORE, 1_000_000)
+    assert lines == [
+        "open: rate-limit: How many an hour? (since 2026-02-01)",
+        "resolved: empty-files: the tests pass",
+        "number: nav: $1",
+    ]
+    first = token_estimate.estimate_unrounded(f"| {lines[0]}")
+    assert brief_request._render_records(BEFORE, first) == lines[:1]
+    assert brief_request._render_records(BEFORE, first - 0.01) == []
+
+
+def test_without_records_the_request_says_so():
+    """An empty list could be taken for a mistake."""
+    (request,) = asked(turns(1), 150_000, KnownState()).requests
+    assert "| nothing" in request.prompt.splitlines()

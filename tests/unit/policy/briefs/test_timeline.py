@@ -2,6 +2,8 @@
 
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from rekindle.documents import events
 from rekindle.policy.briefs.timeline import make_timeline
 
@@ -124,3 +126,112 @@ def test_at_exactly_its_end_a_wait_is_over():
     night = Night().wait("limit", minutes=6)
     moments = make_timeline(night.happened, BEGAN + timedelta(minutes=6), UTC)
     assert [one.text for one in moments] == ["waited 6 min: a usage limit"]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (1, "waited 1 min"),
+        (60, "waited 1 min"),
+        (89, "waited 1 min"),
+        (91, "waited 2 min"),
+        (3_540, "waited 59 min"),
+        (3_600, "waited 1 h"),
+        (3_660, "waited 1 h 1 min"),
+        (7_200, "waited 2 h"),
+        (90_060, "waited 25 h 1 min"),
+    ],
+)
+def test_how_long_a_wait_took(seconds, words):
+    """In hours and minutes, and at least a minute."""
+    night = Night().wait("limit", seconds=seconds)
+    assert night.told() == [("01:00", "wait", f"{words}: a usage limit")]
+
+
+def test_a_wait_ends_with_the_next_launch_or_at_its_time():
+    """A wait that is not over is shown with its end."""
+    until = BEGAN + timedelta(hours=2)
+    wait = events.WaitStarted(ts=BEGAN, why="limit", until=until)
+    early = events.LaunchStarted(
+        ts=BEGAN + timedelta(hours=1), launch="l", cycle=1, session="s", harness="codex"
+    )
+    late = events.LaunchStarted(
+        ts=until + timedelta(hours=1), launch="l", cycle=1, session="s", harness="codex"
+    )
+
+    def tell(now, *happened):
+        return [one.text for one in make_timeline(happened, now, UTC)]
+
+    assert tell(until, wait) == ["waited 2 h: a usage limit"]
+    assert tell(until - timedelta(seconds=1), wait) == ["waits until 03:00: a usage limit"]
+    assert tell(until - timedelta(seconds=1), wait, early) == ["waited 1 h: a usage limit"]
+    assert tell(until + timedelta(hours=2), wait, late) == ["waited 2 h: a usage limit"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "text"),
+    [
+        ({}, "cycle 1 ended"),
+        ({"verdict": "progress"}, "cycle 1 ended"),
+        ({"verdict": "stalled"}, "cycle 1 ended: stalled"),
+        ({"until": "passed"}, "cycle 1 ended: `until:` passed"),
+        ({"verdict": "stalled", "until": "failed"}, "cycle 1 ended: stalled, `until:` failed"),
+    ],
+)
+def test_the_end_of_a_cycle(fields, text):
+    """With its verdict if there was no progress, and the result of `until:`."""
+    assert Night().add(events.CycleEnded, cycle=1, **fields).told() == [("01:00", "cycle", text)]
+
+
+def test_what_was_spent_is_told_with_the_cycle_or_at_the_end():
+    """Each amount once."""
+    ended = {"cycle": 1, "session": "s", "exit": "clean"}
+    night = Night().add(events.LaunchEnded, launch="a", tokens=1, **ended)
+    night.add(events.LaunchEnded, launch="b", usd=0.5, tokens=2, **ended)
+    night.add(events.CycleEnded, cycle=1)
+    night.add(events.SummaryMade, document="relay", how="headless", usd=0.25)
+    assert night.told() == [
+        ("01:02", "cycle", "cycle 1 ended: $0.50, 3 tokens"),
+        ("01:03", "cycle", "spent $0.25"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("calls", "text"),
+    [
+        (["a"], "a tool call was refused, no permission: Write a"),
+        (["a", "a"], "2 tool calls were refused, no permission: Write a and 1 more"),
+        (["a", ""], "2 tool calls were refused, no permission: Write a, Write"),
+    ],
+)
+def test_refused_calls_are_told_with_examples(calls, text):
+    """The others are counted."""
+    night = Night()
+    for about in calls:
+        night.add(events.CallRefused, launch="l", cycle=1, tool="Write", about=about, of_run=1)
+    assert night.told() == [("01:00", "refused", text)]
+
+
+def test_what_a_person_did():
+    """A stop and an answer; a refused answer and a command to run are not told."""
+    night = (
+        Night().add(events.DesiredSet, desired="stopped").add(events.DesiredSet, desired="running")
+    )
+    night.add(events.QuestionAnswered, question="a-1", effect="stop", choice="stop", by="Ann")
+    night.add(events.QuestionAnswered, question="a-2", effect="restart", text="go on")
+    night.add(events.QuestionAnswered, question="a-3", effect="note", refused="too late")
+    assert night.told() == [
+        ("01:00", "you", "you stopped it"),
+        ("01:02", "you", "a-1 answered by Ann: stop"),
+        ("01:03", "you", "a-2 answered by its deadline: go on"),
+    ]
+
+
+def test_a_launch_after_a_clean_exit_is_not_a_resume():
+    """Neither is a fresh launch after a crash."""
+    assert Night().launch().launch(resumes=True).told() == []
+    assert [kind for _, kind, _ in Night().launch("crash").launch().told()] == ["crash"]
+    taken_over = Night().launch("lost").launch(recovery=True).told()
+    assert taken_over[-1] == ("01:02", "resume", "a fresh session took over")
+    twice = Night().launch("crash", "x").launch("clean", resumes=True).launch("crash", "x")
+    assert [kind for _, kind, _ in twice.told()] == ["crash", "resume"]

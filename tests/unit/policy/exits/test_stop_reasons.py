@@ -9,7 +9,7 @@ import pytest
 from rekindle.documents.launches import launch_types
 from rekindle.documents.launches.launch_types import ExitKind
 from rekindle.documents.screens.agent_row import AgentState
-from rekindle.policy.exits import reason_text, stop_reasons
+from rekindle.policy.exits import explain_reasons, stop_reasons
 from rekindle.policy.exits.backoff import (
     compute_probe_pause,
 )
@@ -78,7 +78,9 @@ def test_every_outcome_has_words_and_an_exit_code_of_its_own():
 def test_a_reason_of_a_newer_version_counts_as_a_crash():
     assert stop_reasons.parse_reason("quota") == "crash"
     assert stop_reasons.find_reaction("quota") == stop_reasons.find_reaction("crash")
-    assert reason_text.render_hint("quota", "trades") == reason_text.render_hint("crash", "trades")
+    assert explain_reasons.render_hint("quota", "trades") == explain_reasons.render_hint(
+        "crash", "trades"
+    )
 
 
 def test_the_interval_of_probes_comes_from_its_thresholds():

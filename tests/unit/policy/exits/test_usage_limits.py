@@ -135,6 +135,137 @@ def test_the_hours_that_clocks_skip_and_repeat(hint, now, instant):
     assert told(hint, datetime.fromisoformat(now)) == instant
 
 
+@pytest.mark.parametrize(
+    ("number", "names"),
+    [
+        (1, "Jan January jan. janeiro ene. enero"),
+        (2, "Feb February fev. fevereiro febrero"),
+        (3, "Mar March março marzo"),
+        (4, "Apr April abr. abril"),
+        (5, "May mai. maio mayo"),
+        (6, "Jun June junho junio"),
+        (7, "Jul July julho julio"),
+        (8, "Aug August ago. agosto"),
+        (9, "Sep Sept September set. setembro septiembre"),
+        (10, "Oct October out. outubro octubre"),
+        (11, "Nov November novembro noviembre"),
+        (12, "Dec December dez. dezembro dic. diciembre"),
+    ],
+)
+def test_the_names_of_the_months(number, names):
+    """Short and long, after the day, and in languages that write it so, before the day."""
+    now = datetime(2026, number, 2, 10, tzinfo=UTC)
+    for name in names.split():
+        expected = f"2026-{number:02}-09 09:07"
+        assert name == "março" or told(f"resets {name} 9, 9:07am (UTC)", now) == expected
+        assert told(f"resets on 9 de {name} de 2026, 09:07 UTC", now) == expected
+
+
+@pytest.mark.parametrize(
+    ("names", "day"),
+    [
+        ("Thu Thur Thurs Thursday", "02"),
+        ("Fri Friday", "03"),
+        ("Sat Saturday", "04"),
+        ("Sun Sunday", "05"),
+        ("Mon Monday", "06"),
+        ("Tue Tues Tuesday", "07"),
+        ("Wed Wednesday", "08"),
+    ],
+)
+def test_the_names_of_the_weekdays(names, day):
+    """The next one, which may be today; in a zone that is a day ahead or behind as well."""
+    for name in names.split():
+        assert told(f"resets {name} 5pm") == f"2026-07-{day} 15:00"
+        assert told(f"resets {name}, 5pm (UTC)") == f"2026-07-{day} 17:00"
+    assert told("resets Fri 1am (Pacific/Kiritimati)") == "2026-07-02 11:00"
+    assert told("resets Wed 11:30pm (Pacific/Honolulu)") == "2026-07-09 09:30"
+    late = datetime(2026, 7, 2, 9, tzinfo=UTC)
+    assert told("resets Wed 11:30pm (Pacific/Honolulu)", late) == "2026-07-02 09:30"
+
+
+@pytest.mark.parametrize("hour", range(1, 13))
+def test_every_hour_of_the_day(hour):
+    """Twelve is the first hour of each half of the day."""
+    morning = datetime(2026, 7, 2, tzinfo=UTC) - timedelta(minutes=1)
+    for half, first in (("am", 0), ("PM", 12), ("p.m.", 12)):
+        expected = f"2026-07-02 {hour % 12 + first:02}:00"
+        assert told(f"resets {hour} {half} (UTC)", morning) == expected
+        assert told(f"resets {hour % 12 + first:02}:00 UTC", morning) == (
+            expected if hour % 12 + first not in {10, 11, 12} else None
+        )
+
+
+@pytest.mark.parametrize(
+    ("hint", "instant"),
+    [
+        ("resets 0am (UTC)", None),
+        ("resets 1am (UTC)", "2026-07-03 01:00"),
+        ("resets 12am (UTC)", "2026-07-03 00:00"),
+        ("resets 13am (UTC)", None),
+        ("resets 00:30 (UTC)", "2026-07-03 00:30"),
+        ("resets 09:59 (UTC)", "2026-07-03 09:59"),
+        ("resets 9:59 (UTC)", None),
+        ("resets 10:59 (UTC)", None),
+        ("resets 12:59 (UTC)", None),
+        ("resets 13:00 (UTC)", "2026-07-02 13:00"),
+        ("resets 13 (UTC)", None),
+        ("resets 23:59 (UTC)", "2026-07-02 23:59"),
+        ("resets 24:00 (UTC)", None),
+        ("resets 17:07:33 (UTC)", "2026-07-02 17:07"),
+        ("resets 5:07:33 PM (UTC)", "2026-07-02 17:07"),
+        ("resets 5:60 PM (UTC)", None),
+        ("resets 9 de jul. 9:59 (UTC)", "2026-07-09 09:59"),
+        ("resets 9 de jul. 24:00 (UTC)", None),
+        ("resets 9 jul 9:59 (UTC)", None),
+        ("resets 5pm GMT+0", "2026-07-02 17:00"),
+        ("resets 5pm GMT+5", "2026-07-02 12:00"),
+        ("resets 5pm UTC-05:30", "2026-07-02 22:30"),
+        ("resets 5pm (UTC+0530)", "2026-07-02 11:30"),
+        ("resets 5pm (GMT + 5 : 30)", "2026-07-02 11:30"),
+        ("resets 5pm GMT+25", None),
+        ("resets 5pm (America/Argentina/Buenos_Aires)", "2026-07-02 20:00"),
+        ("resets 5pm America/New_York", "2026-07-02 21:00"),
+        ("resets 5pm ()", None),
+        ("resets 5pm (Europe/Berlin) or resets 6pm (Europe/Berlin)", "2026-07-02 16:00"),
+        ("resets 6pm (Europe/Berlin) or resets 5pm (Europe/Berlin)", "2026-07-02 16:00"),
+        ("resets 5pm; your other limit resets Oct 24", None),
+        ("resets Jul 2, 11:59am", None),
+        ("resets Jul 2, 12:01pm", "2026-07-02 10:01"),
+        ("resets Jul 2, 2025, 5pm", None),
+        ("resets Jul 2, 2027, 5pm", "2027-07-02 15:00"),
+        ("resets Jan 1, 9am (UTC)", None),  # half a year ago is nearer than the next one
+        ("resets Jan 1, 11am (UTC)", None),
+        ("resets Dec 31, 9am (UTC)", "2026-12-31 09:00"),
+        ("resets Feb 29, 2028, 9am (UTC)", "2028-02-29 09:00"),
+        ("resets Feb 29, 9am (UTC)", None),
+        ("automatically at 5pm (UTC)", "2026-07-02 17:00"),
+        ("resets: 5pm (UTC)", "2026-07-02 17:00"),
+        ("redefinida às 17:07 (UTC)", "2026-07-02 17:07"),
+        ("se restablecerá a las 17:07 (UTC)", "2026-07-02 17:07"),
+    ],
+)
+def test_the_edges_of_clocks_dates_and_zones(hint, instant):
+    """The first and the last valid value of each part, and the values next to them."""
+    assert told(hint) == instant
+
+
+@pytest.mark.parametrize(
+    ("now", "hint", "instant"),
+    [
+        ("2026-12-31 20:00", "resets Jan 1, 9am (UTC)", "2027-01-01 09:00"),
+        ("2027-01-01 08:00", "resets Dec 31, 9am (UTC)", None),
+        ("2027-01-01 08:00", "resets Jan 1, 9am (UTC)", "2027-01-01 09:00"),
+        ("2028-02-01 08:00", "resets Feb 29, 9am (UTC)", "2028-02-29 09:00"),
+        ("2027-12-01 08:00", "resets Feb 29, 9am (UTC)", "2028-02-29 09:00"),
+        ("2029-02-01 08:00", "resets Feb 29, 9am (UTC)", None),
+    ],
+)
+def test_a_date_without_a_year_is_the_nearest_one(now, hint, instant):
+    """Next year in December, and last year, which is past, in January."""
+    assert told(hint, datetime.fromisoformat(now).replace(tzinfo=UTC)) == instant
+
+
 # Epochs and durations
 
 
@@ -170,6 +301,21 @@ def test_epochs():
         ("Please wait 587 hours 33 minutes before trying", 2_115_180 + 60),
         ("'retryDelay': '47s'", 48),
         ("retrying in 6h16m - attempt #1", 22_560 + 60),
+        ("try again in 2 weeks", 1_209_600 + 60),
+        ("try again in 1w 1d 1h 1m", 604_800 + 86_400 + 3_600 + 60 + 60),
+        ("try again in 1w 1d 1h 1m 1s 500ms", 604_800 + 86_400 + 3_600 + 60 + 1.5 + 1),
+        ("try again in 3 days", 259_200 + 60),
+        ("try again in 1 hr", 3_600 + 60),
+        ("try again in 1.5 hours", 5_400 + 60),
+        ("try again in 2 mins", 120 + 60),
+        ("try again in 2 secs", 3),
+        ("try again in 1500 milliseconds", 2.5),
+        ("wait for 5 minutes", 300 + 60),
+        ("again in 5m, or again in 7m", 420 + 60),
+        ("again in 7m, or again in 5m", 420 + 60),
+        ("weekly limit: try again in 1 hour", 3_600 + 60),
+        ('"retryDelay": "3600s", "quotaId": "RequestsPerDay"', 3_601),
+        ('"resets_in_seconds": 3600, "window": "per_week"', 3_601),
     ],
 )
 def test_durations(hint, seconds):
@@ -246,6 +392,11 @@ def test_wraps_anywhere_cause_no_early_wake_up(hint):
         "total retry wait time: 92.78 seconds",
         "print timeout after 23s",
         "resets Oct 24; or retry in 5s",
+        "weekly limit: try again in 3599s",
+        '{"resets_in_seconds": 0}',
+        "again in 0s, or again in 7m",
+        "again in 7m, or again in 0s",
+        "Limit: 0. Please retry in 17s",
         "try again in 999999999 weeks",
     ],
 )

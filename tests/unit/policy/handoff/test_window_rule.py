@@ -88,7 +88,9 @@ def test_a_threshold_is_read_strictly():
         said("{trigger: 80}")
     assert "token_limit_80%" in str(error.value.hint)
     for quoted, word in (('"off"', "'off'"), ("80", "80"), ("never", "'never'")):
-        with pytest.raises(ManifestError, match=f"rekindle.yaml:6: {word} is not a value") as error:
+        with pytest.raises(
+            ManifestError, match=f"rekindle.yaml:6: {word} is not a valid value"
+        ) as error:
             said(quoted)
         assert "`off`, without quotes" in str(error.value.hint)
     for trigger in ("Token_limit_80%", " token_limit_80%", "token_limit_08%", "token_limit_８０%"):
@@ -110,7 +112,7 @@ def test_what_a_launch_is_held_to():
 
     def rule(brake, at, windows=None, window=None, *, asked=False):
         found = window_rule.make_brake_rule(
-            brake, at, windows or {}, window=window, transcript="/t", asked=asked
+            brake, at, windows or {}, window=window, transcript="/t", at_once=asked
         )
         return found and (found.limit, dict(found.limits))
 
@@ -166,7 +168,7 @@ def test_sessions_that_leave_no_trace_halt():
     assert found("a", "b", "b") is None
     assert found("", "", "", "") is None
     halted = found("b", "a", "a", "a")
-    assert "neither a file that git sees" in halted.words
+    assert "no file in git, no commit" in halted.words
     assert "rekindle restart" not in halted.words  # the hint has the command that answers
     assert found("a", "a", "a", stays=True) is None
 
@@ -331,7 +333,7 @@ class Cycle:
         assert due is (is_known and used * 100 >= self.at * self.window)
         windows = {"m": self.window} if is_known else {}
         rule = window_rule.make_brake_rule(
-            BRAKE, self.at, windows, window=None, transcript="", asked=False
+            BRAKE, self.at, windows, window=None, transcript="", at_once=False
         )
         assert due is (rule is not None and used >= dict(rule.limits)["m"])
         return "threshold" if due else ""

@@ -8,7 +8,7 @@ import pytest
 
 from rekindle.documents import events
 from rekindle.documents.launches.launch_types import RefusedCall
-from rekindle.documents.manifest import Budget
+from rekindle.documents.manifest_keys import Budget
 from rekindle.errors import AnswerError
 from rekindle.policy.exits.restart import StopRun
 from rekindle.policy.fleet import agent_registry
@@ -153,7 +153,7 @@ def test_accepting_a_disputed_end_ends_the_run_as_done_but_unverified(event):
     )
     row = build_row(log.known, RowInputs(now=NOON))
     assert (row.state, row.outcome) == ("done", "done-unverified")
-    assert "`until:` fails" in row.reason
+    assert "`until:` or the review failed" in row.reason
     assert is_new_run(fold_events(log.known, [said("running")]).run, ()), (
         "the next run is another one"
     )

@@ -41,8 +41,8 @@ SHOWN = {
     "a commit": WorkSigns(commits=1),
     "a resolved loop": WorkSigns(resolved=2),
     "a new decision": WorkSigns(decisions=1),
-    "a relay that asks for something else": WorkSigns(asks_else=True),
-    "an artefact that does not change every time": NOTES,
+    "a relay with a different request": WorkSigns(asks_else=True),
+    "an artefact that does not change in every launch": NOTES,
 }
 
 

@@ -106,6 +106,7 @@ facts = st.one_of(
         tool=words,
         of_run=st.integers(1, 9),
     ),
+    st.builds(events.HostRefused, ts=moments, launch=identities, host=words),
     st.builds(events.DesiredSet, ts=moments, desired=st.sampled_from(["running", "stopped"])),
     st.builds(events.RestartRequested, ts=moments, fresh=st.booleans()),
     st.builds(

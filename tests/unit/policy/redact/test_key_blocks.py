@@ -44,3 +44,53 @@ def test_an_unclosed_block_ends_after_seven_lines_without_a_key():
     prose, name = "this line is prose.", "ANameAsLongAsALineOfAKey"
     for lines, found in ((6, [BODY[0], name]), (7, [BODY[0]])):
         assert find("\n".join([BEGIN, BODY[0], *[prose] * lines, name])) == found
+
+
+PUTTY = "Private-Lines: 2"
+VAULT = "$ANSIBLE_VAULT;1.1;AES256"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (f"{BEGIN}\n{BODY[0]}\n{LAST}\n{BODY[1]}\n{END}", [BODY[0], LAST, BODY[1]]),
+        (f"{BEGIN}\n{LAST}\n{END}", [LAST]),
+        (f"{BEGIN}\n{LAST}\nafter", []),
+        (f"{BEGIN}\n{BODY[0]}\nword.\n{LAST}\nafter", [BODY[0]]),
+        (f"{BEGIN} {BODY[0]} {BODY[1]} {END}", [*BODY]),
+        (f"x\n{PUTTY}\n{BODY[0]}\n{LAST}\nPrivate-MAC: 0a\n{BODY[1]}", [BODY[0], LAST]),
+        (f"{VAULT}\n{BODY[0]}\n{BODY[1]}\n", [*BODY]),
+        (f"{BEGIN}\n{BODY[0]}\n{END}\n{BODY[1]}", [BODY[0]]),
+        (f"{BEGIN}\n{BODY[0]}\n{BEGIN}\n{BODY[1]}\n{END}", [*BODY]),
+        (f"{BODY[0]}\n\n{BODY[1]}\n{END}", [BODY[1], BODY[0]]),
+        (f"prose here.\n{BODY[0]}\n{END}", [BODY[0]]),
+        (f"{BODY[1]}\nprose here.\n{BODY[0]}\n{END}", [BODY[0]]),
+        (f"{BEGIN}\n{BODY[0]}\n{END}\n{BODY[1]}\n{END}", [BODY[0], BODY[1]]),
+        (END, []),
+        (f"\n{END}", []),
+        (f"k='{BEGIN}\x01\n{BODY[0]}\x01\n{LAST}'\n{BODY[1]}", [BODY[0], LAST]),
+        (f"{BEGIN}\n{BODY[0][:16]}\n{END}", [BODY[0][:16]]),
+        (f"{BEGIN}\n{BODY[0][:15]}\n{END}", [BODY[0][:15]]),
+        (f"{BEGIN}\n{BODY[0][:15]} x\n{END}", []),
+    ],
+)
+def test_where_a_key_begins_and_ends(text, expected):
+    """Between its frame lines, and without one of them at the lines that look like a key."""
+    assert find(text) == expected
+
+
+def test_the_first_bytes_of_a_key_are_enough():
+    """Also of two keys, and with the lines that follow."""
+    body = "b3BlbnNzaC1rZXktdjEAAAABG5vbmUAAAAEbm9uZQ"
+    assert find(f"{body}\n{BODY[0]}\n{LAST}\nprose") == [body, BODY[0], LAST]
+    assert find(f"{body}{body}") == [body + body]
+    assert find(f"{body}\n\nx\n{body}\n") == [body, body]
+    assert find(body[:19] + "A" * 11) == []
+    assert find(body[:19] + "A" * 12) == [body[:19] + "A" * 12]
+
+
+def test_the_longest_key_without_its_beginning():
+    """Four hundred lines are searched."""
+    for lines in (399, 400, 401):
+        text = "\n".join([*[BODY[0]] * lines, END])
+        assert len(find(text)) == min(lines, 400)

@@ -1,9 +1,12 @@
 """A topic is opened with options, settled by one choice, and then worked on."""
 
+from datetime import UTC, datetime
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rekindle.documents import events
 from rekindle.documents import relay as relays
 from rekindle.policy.progress.artefacts import is_artefact
 from rekindle.policy.relay import convergence
@@ -14,6 +17,8 @@ from rekindle.policy.relay.convergence import (
     describe_stage,
     find_topic,
 )
+
+NOW = datetime(2026, 4, 9, tzinfo=UTC)
 
 
 def about(phase: str) -> str:
@@ -259,3 +264,97 @@ def test_one_winner_without_a_pre_mortem_lacks_only_the_pre_mortem():
         TopicStage.DECIDE, relay("## Key Decisions Made\nWinner: order by phone"), ()
     )
     assert found.words == "has no pre-mortem: nothing about what could go wrong"
+
+
+def ended(cycle, topic, **more):
+    return events.CycleEnded(ts=NOW, seq=cycle, cycle=cycle, topic=topic, **more)
+
+
+def test_the_notice_of_the_next_stage():
+    """Cycles on the same topic count, and a missing result is named."""
+    on_site = relays.parse("## Current Phase\nBakery site\n\n## Next Action\nGo\n")
+    other = ended(1, "accounts")
+    first, second = ended(2, "bakery site"), ended(3, "bakery site", owed="names no winner")
+    notice = convergence.render_stage_notice
+    assert notice({}, None, on_site) == describe_stage(TopicStage.BRAINSTORM)
+    assert notice({}, None, None) == describe_stage(TopicStage.BRAINSTORM)
+    assert notice({1: other}, other, on_site) == describe_stage(TopicStage.BRAINSTORM)
+    assert notice({2: first}, first, on_site) == describe_stage(TopicStage.DECIDE)
+    assert notice({1: other, 2: first, 3: second}, second, on_site) == (
+        f"The last cycle names no winner.\n{describe_stage(TopicStage.SHIP)}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("files", "constant", "ok", "words"),
+    [
+        ([], [], False, "changed no file"),
+        (["menu.html"], [], True, "changed menu.html"),
+        (["menu.html", "a.css"], [], True, "changed menu.html and 1 more"),
+        (["menu.html", "a.css", "b.css"], [], True, "changed menu.html and 2 more"),
+        (["menu.html", "a.css"], ["menu.html"], True, "changed a.css"),
+        (
+            *(["menu.html", "a.css"], ["menu.html", "a.css"], False),
+            "changed only files that every cycle changes, such as menu.html",
+        ),
+        (
+            *(["run.log", "other.log"], [], False),
+            "changed only the relay and logs, such as run.log",
+        ),
+    ],
+)
+def test_the_files_that_count_as_work(files, constant, ok, words):
+    """The first one is named, and the others are counted."""
+    found = check_stage(TopicStage.SHIP, relay(), files, constant=constant)
+    assert (found.ok, found.words) == (ok, words)
+
+
+@pytest.mark.parametrize(
+    ("lines", "ok", "words"),
+    [
+        (["1. A way", "2. B way"], True, "ranks 2 options, first: A way"),
+        (["1. A way", "2. B way", "3. C way"], True, "ranks 3 options, first: A way"),
+        (["1. A way"], False, "names only one option: A way"),
+        ([], False, "ranks no options: the relay has no numbered list of options"),
+    ],
+)
+def test_the_words_about_options(lines, ok, words):
+    """Two are enough."""
+    found = check_stage(TopicStage.BRAINSTORM, relay("\n".join(["## Options", *lines])), ())
+    assert (found.ok, found.words) == (ok, words)
+
+
+DOUBT = "Pre-mortem: calls fail on Sundays"
+UNDOUBTED = "has no pre-mortem: nothing about what could go wrong"
+
+
+@pytest.mark.parametrize(
+    ("lines", "ok", "words"),
+    [
+        (["Winner: by phone", DOUBT], True, "chose by phone, and says what could go wrong"),
+        (["Winner: by phone"], False, UNDOUBTED),
+        ([DOUBT], False, "names no winner"),
+        (["We talked."], False, f"names no winner, and {UNDOUBTED}"),
+        (
+            *(["Winner: by phone", "Winner: online", DOUBT], False),
+            "names 2 winners instead of one (by phone; online)",
+        ),
+        (
+            *([f"Winner: way {name}" for name in ("one", "two", "three", "four")], False),
+            f"names 4 winners instead of one (way one; way two; way three), and {UNDOUBTED}",
+        ),
+        (["No-go: too few people"], True, "rejects the topic"),
+    ],
+)
+def test_the_words_about_a_decision(lines, ok, words):
+    """Everything that is missing is named."""
+    section = "\n".join(["## Key Decisions Made", *lines])
+    found = check_stage(TopicStage.DECIDE, relay(section), ())
+    assert (found.ok, found.words) == (ok, words)
+
+
+def test_the_instructions_of_the_stages():
+    """Each names what the relay must contain."""
+    assert "2 or more options" in describe_stage(TopicStage.BRAINSTORM)
+    assert "`Winner: …`" in describe_stage(TopicStage.DECIDE)
+    assert "at least one changed" in describe_stage(TopicStage.SHIP)

@@ -5,6 +5,7 @@ import pytest
 from rekindle.errors import NotifyVariableError
 from rekindle.policy.settings.notify_addresses import (
     has_only_variables,
+    hide_address_secrets,
     name_variables,
     resolve_address,
 )
@@ -57,3 +58,18 @@ def test_only_variables_are_without_secrets(address, expected):
 def test_the_variables_of_an_address_are_named():
     """A supervisor that is started with few variables is given these."""
     assert name_variables("json://$USER:${PASS}@host/$$") == ["USER", "PASS"]
+
+
+@pytest.mark.parametrize(
+    ("address", "shown"),
+    [
+        ("$URL", "$URL"),
+        ("ntfys://$TOPIC", "ntfys://$TOPIC"),
+        ("slack://token/b", "slack://…"),
+        ("token", "…"),
+        ("$URL/secret", "…"),
+    ],
+)
+def test_an_address_is_shown_without_its_secrets(address, shown):
+    """Its scheme is not one."""
+    assert hide_address_secrets(address) == shown

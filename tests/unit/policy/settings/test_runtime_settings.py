@@ -307,6 +307,7 @@ def test_the_reference_manifest_holds_nothing_that_is_not_explained():
         "progress.max_hours",
         "stall.identical",
         "progress.max_usd",
+        "snapshots.take",
     }
     ours = {f"runtime.{key}" for key in added}
     assert named == leaves(RuntimeSettings, "runtime").keys() - ours

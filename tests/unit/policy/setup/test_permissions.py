@@ -5,10 +5,15 @@ import pytest
 from rekindle.documents import manifest
 from rekindle.documents.manifest import Permissions, Persona
 from rekindle.policy.setup.permissions import (
+    DEFAULT_LEVEL,
+    explain_level,
     explain_permit,
+    explain_reach,
     explain_rest,
     find_rule,
     make_permissions,
+    make_persona_name,
+    may_write,
     permit_tools,
     render_permission_setting,
 )
@@ -97,3 +102,104 @@ def test_a_rule_permits_no_more_than_the_call_needs(tool, arguments, allowed, ru
 def test_the_comment_of_a_level_tells_what_codex_still_runs():
     assert "shell" in explain_rest("read", "codex")
     assert explain_rest("read", "claude-code") == explain_rest("run", "codex")
+
+
+REFUSED = "Every other tool is refused."
+SANDBOX = "edit and run commands, in Codex's sandbox, which can write only to this folder"
+
+
+@pytest.mark.parametrize(
+    ("level", "harness", "name", "words", "rest"),
+    [
+        ("read", "claude-code", "read-only", "read only", REFUSED),
+        ("edit", "claude-code", "edit", "edit this folder", REFUSED),
+        ("run", "gemini", "edit-and-run", "edit and run commands", REFUSED),
+        (
+            *("read", "codex", "codex-read", "read only"),
+            "Codex still runs its shell, in a read-only sandbox.",
+        ),
+        ("edit", "codex", "codex-run", SANDBOX, REFUSED),
+        ("run", "codex", "codex-run", SANDBOX, REFUSED),
+    ],
+)
+def test_the_texts_of_each_level(level, harness, name, words, rest):
+    """Codex has two personas, because its sandbox decides about its shell."""
+    assert make_persona_name(level, harness) == name
+    assert explain_level(level, harness) == words
+    assert explain_rest(level, harness) == rest
+    assert DEFAULT_LEVEL == "run"
+
+
+NO_TOOLS = (
+    "no persona permits the agent any tool: without a terminal, codex refuses to write files and"
+    " run commands"
+)
+READS_ONLY = "persona mine permits only reading"
+
+
+@pytest.mark.parametrize(
+    ("persona", "warning"),
+    [
+        (Persona(), (NO_TOOLS, True)),
+        (Persona(permissions=Permissions()), (NO_TOOLS, True)),
+        (Persona(permissions=Permissions(deny=["Bash"])), (NO_TOOLS, True)),
+        (Persona(permissions=Permissions(deny=["Edit", "Write"])), (READS_ONLY, False)),
+        (Persona(permissions=Permissions(allowed_tools=READ)), (READS_ONLY, False)),
+        (Persona(permissions=Permissions(allowed_tools=[])), (READS_ONLY, False)),
+        (Persona(permissions=Permissions(allowed_tools=EDIT)), ("", False)),
+        (Persona(permissions=Permissions(allowed_tools=RUN)), ("", False)),
+    ],
+)
+def test_an_agent_that_cannot_write_is_announced(persona, warning):
+    """With the reason, and whether it may do anything at all."""
+    assert explain_reach(persona, "mine", "codex") == warning
+    assert may_write(persona) is (warning[0] == "")
+
+
+@pytest.mark.parametrize(
+    ("persona", "calls", "harness", "expected"),
+    [
+        (
+            *(Persona(), ["Write"], "claude-code"),
+            "{mine: {permissions: {allowed_tools: [Read, Grep, Glob, Edit, Write]}}}",
+        ),
+        (
+            Persona(permissions=Permissions(allowed_tools=["Read"], deny=["Bash"])),
+            *(["mcp__x"], "codex"),
+            "{mine: {permissions: {allowed_tools: [Read, mcp__x]}}}, without `deny:`",
+        ),
+        (
+            Persona(permissions=Permissions(allowed_tools=["Read"], deny=["Bash"])),
+            *(["Bash(a b:*)"], "gemini"),
+            '{mine: {permissions: {allowed_tools: [Read, "Bash(a b:*)"], deny: [Bash]}}}',
+        ),
+        (
+            Persona(permissions=Permissions(allowed_tools=["Read"])),
+            *(["replace", "glob", "grep_search", "read_file", "write_file"], "gemini"),
+            "{mine: {permissions: {allowed_tools: [Read, Edit, Glob, Grep, Write]}}}",
+        ),
+    ],
+)
+def test_the_setting_that_permits_a_call(persona, calls, harness, expected):
+    """One line for rekindle.yaml, with the tools under their Claude Code names."""
+    text = explain_permit("mine", persona, calls, harness)
+    assert text == f"set in rekindle.yaml: personas: {expected}"
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "allowed", "rule"),
+    [
+        ("Write", {"file_path": "/etc/x"}, ["Read"], "Write"),
+        ("Write", {"file_path": 7}, ["Write"], "Write"),
+        ("Write", {}, ["Write"], "Write"),
+        ("Bash", {"command": "make"}, ["Bash(ls:*)"], "Bash(make:*)"),
+        ("Bash", {"command": "npm run a b"}, ["Read", "Bash(ls:*)"], "Bash(npm run:*)"),
+        ("Bash", {"command": 7}, ["Bash(ls:*)"], "Bash"),
+        ("Bash", {"command": "npm test"}, ["Bashful(ls:*)"], "Bash"),
+        ("Bash", {"command": "npm  test"}, ["Bash(ls:*)"], "Bash"),
+        ("run_shell_command", {"command": "make"}, ["Write(x)"], "run_shell_command"),
+    ],
+)
+def test_a_rule_for_other_calls(tool, arguments, allowed, rule):
+    """A path or a command is named only if the persona has the tool in part."""
+    assert find_rule(tool, arguments, allowed) == rule

@@ -69,18 +69,18 @@ def test_word_for_word_is_told_from_merely_alike():
 @pytest.mark.parametrize(
     ("before", "after", "why"),
     [
-        ("Port the parser.", "Write the release notes.", "something else"),
+        ("Port the parser.", "Write the release notes.", "different work"),
         ("Fix TASK-12: the login page", "Fix TASK-13: the login page", "task-13"),
         ("Plan v1.2 of the importer", "Plan v1.3 of the importer", "v1.3"),
         ("Review runs/2026-01-03_1200_a/log", "Review runs/2026-01-04_0900_a/log", "2026-01-04"),
         ("Merge PR #7, then tag", "Merge PR #8, then tag", "pr#8"),
         ("Run 03A, then 03B", "Run 03B", "03b"),
         ("Do:\n- [ ] lexer\n- [ ] tables", "Do:\n- [x] lexer\n- [ ] tables", "done: lexer"),
-        ("To do\n- lexer rules\n- parse tables", "To do\n- parse tables", "no longer asked for"),
+        ("To do\n- lexer rules\n- parse tables", "To do\n- parse tables", "no longer requested"),
         ("继续开发：\n- TASK-7: 词法", "继续开发：\n- TASK-8: 语法", "task-8"),
         ("1. 移植解析器\n2. 删除旧语法", "1. ✅ 移植解析器\n2. 删除旧语法", "done: "),
-        ("移植解析器到新语法", "撰写版本发布说明", "something else"),
-        ("Repair the bug in module A", "Repair the bug in module B", "of something else: b"),
+        ("移植解析器到新语法", "撰写版本发布说明", "different work"),
+        ("Repair the bug in module A", "Repair the bug in module B", "on another subject: b"),
         ("Serve GET /users from the cache", "Serve GET /orders from the cache", "/orders"),
         ("Write chapter 3", "Write chapter 4", "chapter4"),
         ("Proof page 12 of the book", "Proof page 13 of the book", "page13"),
@@ -351,3 +351,65 @@ def test_line_ends_do_not_matter(before, after):
 def test_a_history_is_judged_as_its_pairs_are(texts):
     """Reading each relay once changes nothing."""
     assert judge_pairs(texts) == [compare_relays(one, two) for one, two in pairwise(texts)]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "why"),
+    [
+        ("Port the parser.", "Port the parser.", "asks for the same work, word for word: "),
+        ("Port the parser.", "Write notes for users.", "asks for different work: "),
+        ("Pick another page", "Pick another page", "asks for more of the same: "),
+    ],
+)
+def test_a_reason_ends_with_the_request(before, after, why):
+    """So that a person sees what it is about."""
+    found = between(before, after)
+    assert found.why == f"{why}{after}"
+    assert found.about == after
+    assert found.is_equal is (before == after)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "why"),
+    [
+        ("Fix TASK-1", "Fix TASK-2, TASK-3, TASK-4 and TASK-5", "task-2, task-3, task-4"),
+        ("Fix TASK-1 and TASK-2", "Fix TASK-2 and TASK-1", "task-2"),
+        ("Fix TASK-1 and TASK-2", "Fix TASK-1, TASK-2 and TASK-3", "task-3"),
+    ],
+)
+def test_the_tasks_that_are_named_first(before, after, why):
+    """At most three of them, and the first one if only the order changed."""
+    assert between(before, after).why == f"names another task: {why}"
+
+
+def test_a_share_of_equal_requests_is_given_in_percent():
+    """The first requests are compared in any order."""
+    found = between(
+        "Port the parser.\n- lexer tables\n- error messages",
+        "Port the parser.\n- error messages\n- lexer tables",
+    )
+    assert found.why == "asks for the same work, 100% alike: Port the parser."
+    assert not found.is_equal
+
+
+def test_work_beside_an_unusable_relay():
+    """The problem is named, and the work counts."""
+    found = compare_relays(relay("n/a"), relay("Port it."), "2 commits")
+    assert found.verdict is StallKind.PROGRESS
+    assert found.reasons == (
+        "the previous relay has no directive",
+        "but there was work: 2 commits",
+    )
+    both = compare_relays(relay("n/a"), relay("TBD"))
+    assert both.reasons == (
+        "the previous relay has no directive",
+        "the current relay has no directive",
+    )
+
+
+def test_a_named_endless_task_is_still_endless():
+    """A first name for the work is not another task."""
+    found = between("Continue with more soups", "Continue with more soups for TASK-7")
+    assert found.verdict is StallKind.TREADMILL
+    named = between("Continue with TASK-6 soups", "Continue with TASK-7 soups")
+    assert named.verdict is StallKind.PROGRESS

@@ -16,6 +16,7 @@ from rekindle.policy.projection import fold
 from rekindle.policy.projection.projection import Projection
 from rekindle.policy.settings.runtime_settings import (
     CYCLES_KEPT,
+    SHORT_CYCLE_SECONDS,
     StallSettings,
 )
 from rekindle.policy.stall import stall_response
@@ -252,3 +253,129 @@ def test_the_last_five_cycles_without_progress_are_listed():
     known = {number: alike(number, did="read it") for number in range(1, 7)}
     listed = stall_response.render_failed_cycles(known).splitlines()[1:]
     assert listed == [f"- cycle {number}: read it" for number in range(2, 7)]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "is_hurried"),
+    [
+        ([], False),
+        ([1.0, 1.0], False),
+        ([1.0, 1.0, 1.0], True),
+        ([SHORT_CYCLE_SECONDS] * 3, False),
+        ([SHORT_CYCLE_SECONDS - 1] * 3, True),
+        ([0.0, 0.0, 3 * SHORT_CYCLE_SECONDS], False),
+        ([0.0, 0.0, 3 * SHORT_CYCLE_SECONDS - 1], True),
+        ([9_000.0, 1.0, 1.0, 1.0], True),
+        ([1.0, 9_000.0, 1.0, 1.0], False),
+    ],
+)
+def test_when_cycles_are_hurried(seconds, is_hurried):
+    """The average of the last three decides."""
+    known = {number: cycle(number, seconds=each) for number, each in enumerate(seconds, 1)}
+    assert stall_response.are_cycles_hurried(known) is is_hurried
+
+
+@pytest.mark.parametrize(
+    ("how", "expected"),
+    [
+        ({"claimed": True}, StopRun("claimed")),
+        ({"claimed": True, "review": "passed"}, StopRun("done", "the review agrees")),
+        ({"claimed": True, "review": "failed"}, StartNextCycle()),
+        (
+            {"claimed": True, "review": "unavailable", "review_words": "no key"},
+            StopRun("claimed", "the review failed: no key"),
+        ),
+        ({"until": "passed"}, StopRun("done", "the `until:` command passes")),
+        (
+            {"until": "passed", "review": "passed"},
+            StopRun("done", "the `until:` command passes, and the review agrees"),
+        ),
+        ({"until": "passed", "review": "failed"}, StartNextCycle()),
+        ({"until": "failed", "claimed": True}, StartNextCycle()),
+        ({}, StartNextCycle()),
+    ],
+)
+def test_what_ends_a_run(how, expected):
+    """The command of `until:`, or the agent if there is none, and a review that does not fail."""
+    assert after(cycle(1, **how), done=1, cap=9) == expected
+
+
+@pytest.mark.parametrize(("done", "cap", "is_last"), [(1, 0, False), (1, 2, False), (2, 2, True)])
+def test_the_last_cycle(done, cap, is_last):
+    """Without a maximum, there is none."""
+    expected = (
+        StopRun("cycles", "2 cycles, and the agent did not report the end of its work")
+        if is_last
+        else StartNextCycle()
+    )
+    assert after(cycle(1), done=done, cap=cap) == expected
+
+
+def test_the_words_of_a_pause():
+    """What was repeated and why, or what the stage required."""
+    owed = [cycle(n, "stalled", owed="names no winner") for n in (1, 2, 3)]
+    assert after(*owed) == EnterSafeMode(
+        "stalled", "several cycles without progress: Write the lexer; names no winner"
+    )
+    assert after(cycle(1, "waiting", about="")) == EnterSafeMode(
+        "waiting", "it waits for a person: the same ask again"
+    )
+    claims = [claim(n, until="failed") for n in (1, 2, 3)]
+    assert after(*claims) == EnterSafeMode(
+        "disputed", "it reports that it is done, but `until:` fails"
+    )
+
+
+def test_the_notices_of_a_failed_end():
+    """Whether the agent or the command reported the end."""
+    failed = {"review": "failed", "review_words": "- no tests"}
+    words = " A review does not agree. Missing, according to the review:\n- no tests"
+    render = stall_response.render_failed_review
+    assert render({1: claim(1, **failed)}) == f"You reported that the work is done.{words}"
+    assert render({1: cycle(1, **failed)}) == f"`until:` passes.{words}"
+    assert render({1: claim(1, **failed), 2: cycle(2)}) == ""
+    assert render({}) == ""
+    until = {"until": "failed", "until_words": "exit 1"}
+    rest = "The work is done when the `until:` command passes.\nexit 1"
+    render = stall_response.render_until_failure
+    assert render({1: claim(1, **until)}) == f"You reported that the work is done. {rest}"
+    assert render({1: cycle(1, **until)}) == rest
+    assert render({1: cycle(1, until="failed")}) == ""
+    assert render({1: cycle(1, until="passed", until_words="x")}) == ""
+
+
+def test_the_whole_notice_of_a_stall():
+    """Without an empty line if nothing was repeated."""
+    assert notice(cycle(1), same(2)) == (
+        f"{SIGNAL}\nRepeated: Write the lexer\nWhy: the same ask again\n"
+        "If the work is done, write only DONE as the Next Action.\n"
+        "`runtime: stall: tell: false` disables this notice"
+    )
+    assert "Repeated" not in notice(alike(1, about=""), alike(2, about=""))
+
+
+def test_the_first_end_of_a_cycle_counts():
+    """A second report changes nothing, and only the newest cycles are kept."""
+    known = {}
+    first, again = cycle(1), events.CycleEnded(seq=11, cycle=1, ts=NOW)
+    earlier = events.CycleEnded(seq=9, cycle=1, ts=NOW)
+    for event, expected in ((first, first), (again, first), (first, first), (earlier, earlier)):
+        stall_response.remember_cycle_end(known, event)
+        assert known == {1: expected}
+    for number in range(2, CYCLES_KEPT + 2):
+        stall_response.remember_cycle_end(known, cycle(number))
+    assert sorted(known) == list(range(2, CYCLES_KEPT + 2))
+
+
+def test_a_review_is_recorded():
+    """With its position."""
+    made = events.ReviewMade(ts=NOW, seq=7, cycle=2, verdict="failed", words="no tests")
+    assert stall_response.record_review(made) == stall_response.LastReview(
+        7, 2, "failed", "no tests"
+    )
+
+
+def test_cycles_since_the_operator_s_word_count():
+    """A cycle at the position of the word is before it."""
+    assert isinstance(after(same(1), same(2), since=9), EnterSafeMode)
+    assert after(same(1), same(2), since=10) == StartNextCycle()

@@ -28,3 +28,31 @@ def test_the_names_of_a_text(text, names):
 )
 def test_a_file_is_known_by_the_end_of_its_path(text, unknown):
     assert KnownNames(["Fix src/parser.py"]).find_unknown(text) == unknown
+
+
+@pytest.mark.parametrize(
+    ("known", "text"),
+    [
+        ("Keep two thousand lines.", "Keep 2,000 lines."),
+        ("Cover ninety percent.", "Cover 90%."),
+        ("Stop after twenty-five tries.", "Stop after 25 tries."),
+        ("Read three hundred and fifty rows.", "Read 350 rows."),
+        ("Take a million and two hundred thousand.", "Take 1200000."),
+        ("Wait for a hundred and Twelve seconds.", "Wait for 112 seconds."),
+    ],
+)
+def test_a_number_is_known_in_words(known, text):
+    assert KnownNames([known]).find_unknown(text) == set()
+
+
+@pytest.mark.parametrize(
+    ("known", "text", "unknown"),
+    [
+        ("Keep two thousand lines.", "Keep 20,000 lines.", {"20000"}),
+        ("Keep two thousand lines.", "Keep 1000 lines.", {"1000"}),
+        ("Stop after twenty-five tries.", "Stop after 20 tries.", {"20"}),
+        ("Tenfold is often enough.", "Try 10 times.", {"10"}),
+    ],
+)
+def test_another_number_is_unknown(known, text, unknown):
+    assert KnownNames([known]).find_unknown(text) == unknown

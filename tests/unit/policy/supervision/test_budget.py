@@ -6,10 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from rekindle.documents.manifest import (
-    Budget,
-    ModelPrice,
-)
+from rekindle.documents.manifest import ModelPrice
+from rekindle.documents.manifest_keys import Budget
 from rekindle.policy.settings.runtime_settings import (
     GUESSED_USD_READ,
     GUESSED_USD_WRITTEN,

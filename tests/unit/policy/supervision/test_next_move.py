@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from rekindle.documents import events
-from rekindle.documents.manifest import Budget
+from rekindle.documents.manifest_keys import Budget
 from rekindle.policy.exits.restart import EnterSafeMode
 from rekindle.policy.exits.session_choice import StartFresh
 from rekindle.policy.progress.idle import IdleWork

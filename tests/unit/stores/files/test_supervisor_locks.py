@@ -19,6 +19,7 @@ from rekindle.stores.files import (
     supervisor_locks,
 )
 from rekindle.stores.folders.agent_folder import REKINDLE_FOLDER
+from rekindle.stores.log import event_log
 from rekindle.system.files import file_locks
 from rekindle.system.processes import lock_holder
 from rekindle.system.processes.stop_signals import STOP_SIGNAL
@@ -140,6 +141,26 @@ def test_a_growing_log_is_the_same_log(store, open_store, clock):
             other.submit("trades", say(other, "running", clock))
             store.check_supervision("trades")
             assert store.read("trades").committed.run.desired == "running"
+
+
+def test_another_thread_may_read_a_growing_log_during_a_check(
+    store, open_store, clock, monkeypatch
+):
+    compute = event_log.compute_anchor
+
+    def compute_slowly(path, end):
+        monkeypatch.setattr(event_log, "compute_anchor", compute)
+        anchor = compute(path, end)
+        open_store().submit("trades", say(store, "running", clock))
+        store.read("trades")
+        return anchor
+
+    with store.supervising("trades"):
+        store.submit("trades", say(store, "running", clock))
+        store.read("trades")
+        monkeypatch.setattr(event_log, "compute_anchor", compute_slowly)
+        store.check_supervision("trades")
+        assert event_log.compute_anchor is compute, "nothing happened during the check"
 
 
 def test_a_cycle_ends_once(store, clock):

@@ -284,7 +284,7 @@ def test_it_dies_with_its_supervisor(place, tmp_path):
     assert len(place.processes()) == 2
     supervisor.signal(signal.SIGKILL)
     assert supervisor.wait() == -signal.SIGKILL
-    place.wait_for(lambda: not place.processes(), timeout=10)
+    place.wait_for(lambda: not place.processes(), timeout=120)
 
 
 def test_an_interruption_is_counted_and_the_handlers_put_back(inside):

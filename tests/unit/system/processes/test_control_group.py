@@ -44,7 +44,7 @@ at = {"boot": launch_processes.identify_boot(), "uptime": launch_processes.read_
 supervisor = subprocess.Popen([sys.executable, "-c", SUPERVISOR, os.environ["PATH"]])
 
 def until(is_so):
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 120
     while not is_so():
         assert time.monotonic() < deadline, "not in time"
         time.sleep(0.01)

@@ -19,7 +19,7 @@ def begin(code, output=OUTPUT, folder="."):
         environment={"PATH": os.environ["PATH"], "MINE": "1"}, folder=folder, output=output,
     )
 
-def wait_until(found, seconds=20):
+def wait_until(found, seconds=120):
     deadline = time.monotonic() + seconds
     while not (result := found()) and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -49,6 +49,7 @@ held = open("held", "w")
 os.set_inheritable(held.fileno(), True)
 pid = begin('''
 own = os.getpid() == os.getsid(0) == os.getpgid(0)
+while os.getppid() != 1: pass  # until the process in between has exited
 files = [os.readlink(f"/proc/self/fd/{fd}") for fd in (0, 1, 2)]
 more = [fd for fd in os.listdir("/proc/self/fd") if int(fd) > 2]
 print(os.getpid(), own, os.getppid(), os.environ.get("UNSAID"), os.environ["MINE"], files[0],

@@ -1,0 +1,127 @@
+"""`rekindle pipeline run`, `status`, `stop` and `resume` for a project on a fleet."""
+
+import time
+
+from rekindle import config
+from rekindle.cli.options import find_current_folder, open_fleet, require_operator
+from rekindle.cli.output import echo, print_json
+from rekindle.cli.pipelines.pipeline_status import (
+    make_json,
+    print_all,
+    render_lines,
+    watch_row,
+)
+from rekindle.cli.pipelines.run_outcomes import (
+    INTERRUPTED,
+    finish_run,
+    is_resumable,
+    print_continues,
+    print_stopped,
+    refuse_resume,
+)
+from rekindle.cli.trust_prompt import ensure_trust, print_changes
+from rekindle.config import Project
+from rekindle.documents.pipelines.pipeline_events import PipelineResumed, PipelineStopped
+from rekindle.documents.screens.pipeline_row import RunRow
+from rekindle.errors import NotFoundError, UsageError
+from rekindle.fleet.commands.fleet_runs import FleetRuns
+from rekindle.system import clock
+from rekindle.thresholds.screens import STOP_POLL_SECONDS, STOP_WAIT_SECONDS
+from rekindle.wiring.access.trust_checks import accept_pipeline
+
+
+def start_on_fleet(pipeline: str, text: str, *, detach: bool, trust: bool, as_json: bool) -> int:
+    """Start a run on the fleet, and show its progress."""
+    if as_json and not detach:
+        raise UsageError(
+            "`rekindle pipeline run --json` does not print events of a fleet",
+            hint="add --detach, then use `rekindle pipeline status NAME --json`",
+        )
+    project = config.load_project(find_current_folder())
+    require_operator(project)
+    if pipeline not in project.manifest.pipelines:
+        raise NotFoundError(
+            f"no pipeline named {pipeline!r} in rekindle.yaml", hint="add it below `pipelines:`"
+        )
+    ensure_trust(project, trust=trust)
+    print_changes(pipeline, accept_pipeline(project, pipeline))
+    runs = _open_runs(project)
+    row = runs.start(pipeline, text)
+    if not detach:
+        return _follow(runs, row)
+    if as_json:
+        print_json({"pipeline": row.pipeline, "run": row.run})
+    else:
+        echo(f"✓ started {row.pipeline} {row.run} on the fleet")
+        echo(f"Next: `rekindle pipeline status {row.pipeline} {row.run} --watch`.")
+    return 0
+
+
+def show_on_fleet(pipeline: str | None, number: int | None, *, watch: bool, as_json: bool) -> None:
+    """Show the runs of the fleet, or one of them."""
+    runs = _open_runs(config.load_project(find_current_folder()))
+    if pipeline is None:
+        print_all([runs.read(*run) for run in runs.list_runs()], as_json=as_json)
+        return
+    row = runs.find(pipeline, number)
+    if as_json:
+        print_json({"runs": [make_json(row)]})
+    elif watch:
+        watch_row(lambda: runs.read(row.pipeline, row.run))
+    else:
+        for line in render_lines(row):
+            echo(*line)
+
+
+def stop_on_fleet(pipeline: str, number: int | None) -> None:
+    """Stop a run of the fleet, and wait for its end for a while."""
+    project = config.load_project(find_current_folder())
+    require_operator(project)
+    runs = _open_runs(project)
+    row = runs.find(pipeline, number, lambda row: not row.is_over, "to stop")
+    if not row.is_over:
+        runs.submit(row, PipelineStopped(ts=clock.read_clock()))
+        deadline = time.monotonic() + STOP_WAIT_SECONDS
+        row = runs.read(row.pipeline, row.run)
+        while not row.is_over and time.monotonic() < deadline:
+            time.sleep(STOP_POLL_SECONDS)
+            row = runs.read(row.pipeline, row.run)
+        print_stopped(row)
+        return
+    echo(f"· {row.pipeline} {row.run} is not running: it is {row.state}")
+
+
+def resume_on_fleet(
+    pipeline: str, number: int | None, raised: dict[str, float], *, detach: bool, trust: bool
+) -> int:
+    """Continue a run of the fleet that was stopped or reached its budget."""
+    project = config.load_project(find_current_folder())
+    require_operator(project)
+    ensure_trust(project, trust=trust)
+    runs = _open_runs(project)
+    row = runs.find(pipeline, number, is_resumable, "to resume")
+    refuse_resume(row, raised)
+    runs.submit(row, PipelineResumed(ts=clock.read_clock(), budget=raised))
+    if detach:
+        echo(f"✓ {row.pipeline} {row.run} continues")
+        return 0
+    return _follow(runs, row)
+
+
+def _open_runs(project: Project) -> FleetRuns:
+    fleet = project.settings.fleet
+    if fleet is None:
+        raise UsageError(
+            "rekindle.yaml does not name a fleet", hint="add `fleet: {address: HOST:PORT}`"
+        )
+    return FleetRuns(project, fleet, open_fleet(project, fleet))
+
+
+def _follow(runs: FleetRuns, row: RunRow) -> int:
+    """Show a run until it is over, and return the exit code. Ctrl-C leaves it running."""
+    try:
+        last = watch_row(lambda: runs.read(row.pipeline, row.run))
+    except KeyboardInterrupt:
+        print_continues(f"{row.pipeline} {row.run}")
+        return INTERRUPTED
+    return finish_run(last)

@@ -1,0 +1,1 @@
+"""`rekindle pipeline`: run a task as steps and parallel workers."""

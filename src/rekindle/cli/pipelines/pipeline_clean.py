@@ -1,0 +1,55 @@
+"""`rekindle pipeline clean`."""
+
+import click
+
+from rekindle.cli.options import json_option
+from rekindle.cli.output import echo, print_json
+from rekindle.cli.pipelines.run_selection import add_run_arguments, open_runs
+from rekindle.documents.pipelines.run_branches import name_result_branch
+from rekindle.formats.counts import render_count
+from rekindle.wiring.pipelines.clean_run import clean_run
+
+
+@click.command(short_help="Remove the folders of a run's workers.")
+@add_run_arguments
+@click.option(
+    "--all",
+    "every",
+    is_flag=True,
+    help="Also remove the run's logs, and the branches that its result contains.",
+)
+@json_option
+def clean(pipeline: str, number: int | None, every: bool, as_json: bool) -> None:
+    """Remove the folders of the workers of the last run of the pipeline NAME, or of run N.
+
+    Their work stays on branches in your repository, and so does the result. A folder is kept if a
+    file in it cannot be stored.
+    """
+    project, _, reader = open_runs(operator=True)
+    reading = reader.find(pipeline, number, lambda reading: reading.row.is_over, "that is over")
+    cleaned = clean_run(project, reading, every=every)
+    run = reading.folder.run
+    if as_json:
+        print_json(
+            {
+                "pipeline": pipeline,
+                "run": run,
+                "folders": list(cleaned.folders),
+                "kept_folders": cleaned.kept_folders,
+                "branches": list(cleaned.branches),
+                "kept_branches": list(cleaned.kept_branches),
+                "is_forgotten": cleaned.is_forgotten,
+            }
+        )
+        return
+    echo(f"✓ removed {render_count(len(cleaned.folders), 'folder')} of workers")
+    if cleaned.branches:
+        echo(f"✓ removed {render_count(len(cleaned.branches), 'branch', 'branches')}")
+    if cleaned.is_forgotten:
+        echo(f"✓ removed the logs and outputs of run {run}")
+    for folder, reason in cleaned.kept_folders.items():
+        echo(f"! kept {folder}: {reason}")
+    if reading.row.commit:
+        echo(f"· kept the result on {name_result_branch(pipeline, run)}")
+    for branch in cleaned.kept_branches:
+        echo(f"· kept {branch}")

@@ -1,0 +1,182 @@
+"""`rekindle pipeline run`, `stop` and `resume`."""
+
+import time
+
+import click
+
+from rekindle.cli.options import json_option
+from rekindle.cli.output import echo, print_json
+from rekindle.cli.pipelines.pipeline_logs import RunLog, follow_run
+from rekindle.cli.pipelines.pipeline_status import watch_run
+from rekindle.cli.pipelines.run_outcomes import (
+    INTERRUPTED,
+    finish_run,
+    is_resumable,
+    print_continues,
+    print_stopped,
+    refuse_resume,
+)
+from rekindle.cli.pipelines.run_selection import (
+    add_pipeline_argument,
+    add_run_arguments,
+    is_on_fleet,
+    open_runs,
+)
+from rekindle.cli.trust_prompt import ensure_trust, print_changes, trust_option
+from rekindle.config import Project
+from rekindle.documents.pipelines.pipeline_events import PipelineResumed, PipelineStopped
+from rekindle.documents.screens.pipeline_row import RunRow
+from rekindle.errors import UsageError
+from rekindle.stores.files import FileStore
+from rekindle.stores.pipelines.run_folder import RunFolder
+from rekindle.system import clock
+from rekindle.thresholds.screens import STOP_POLL_SECONDS, STOP_WAIT_SECONDS
+from rekindle.wiring.access.trust_checks import accept_pipeline
+from rekindle.wiring.pipelines import start_run
+from rekindle.wiring.pipelines.ensure_coordinator import CoordinatorKeeper, ensure_coordinator
+from rekindle.wiring.pipelines.read_runs import RunReader
+
+_UNITS = ("usd", "tokens", "hours")
+
+
+@click.command(short_help="Start a run of a pipeline, and show its progress.")
+@add_pipeline_argument
+@click.argument("text", metavar="[INPUT]", required=False, default="")
+@click.option("--detach", is_flag=True, help="Exit once the run has started.")
+@trust_option
+@json_option
+def run(pipeline: str, text: str, detach: bool, trust: bool, as_json: bool) -> int:
+    """Start a run of the pipeline NAME, and show its progress until it is over.
+
+    INPUT is the text for `{{ input }}` in prompts. The run starts from the last commit: files that
+    you have not committed are not part of it. Your checkout is not changed. The result is on a
+    branch, which `rekindle pipeline merge` merges.
+
+    The run does not need this command: Ctrl-C leaves it running, and `rekindle pipeline stop` stops
+    it. With --json, Rekindle prints each event as it happens, like `rekindle pipeline logs --json`.
+    """
+    if is_on_fleet():
+        from rekindle.cli.fleet import fleet_pipelines  # noqa: PLC0415 - needs the fleet extra
+
+        return fleet_pipelines.start_on_fleet(
+            pipeline, text, detach=detach, trust=trust, as_json=as_json
+        )
+    project, store, reader = open_runs(operator=True)
+    reader.require_pipeline(pipeline)
+    ensure_trust(project, trust=trust)
+    print_changes(pipeline, accept_pipeline(project, pipeline))
+    folder = start_run.start_run(project, pipeline, text)
+    ensure_coordinator(project, folder)
+    if detach:
+        row = reader.read(folder).row
+        if as_json:
+            print_json({"pipeline": row.pipeline, "run": row.run})
+        else:
+            echo(f"✓ started {row.pipeline} {row.run}")
+            echo(f"Next: `rekindle pipeline status {row.pipeline} {row.run} --watch`.")
+        return 0
+    return _follow(project, reader, store, folder, as_json=as_json)
+
+
+@click.command(short_help="Stop a run of a pipeline, and its workers.")
+@add_run_arguments
+def stop(pipeline: str, number: int | None) -> None:
+    """Stop the current run of the pipeline NAME, or run N, and its workers.
+
+    Everything that the workers have done is kept. `rekindle pipeline resume` continues the run.
+    """
+    if is_on_fleet():
+        from rekindle.cli.fleet import fleet_pipelines  # noqa: PLC0415 - needs the fleet extra
+
+        fleet_pipelines.stop_on_fleet(pipeline, number)
+        return
+    project, _, reader = open_runs(operator=True)
+    reading = reader.find(pipeline, number, lambda reading: not reading.row.is_over, "to stop")
+    row = reading.row
+    if row.is_over:
+        echo(f"· {row.pipeline} {row.run} is not running: it is {row.state}")
+        return
+    reading.folder.submit(PipelineStopped(ts=clock.read_clock()))
+    ensure_coordinator(project, reading.folder)
+    print_stopped(_await_end(reader, reading.folder))
+
+
+@click.command(short_help="Continue a run that was stopped or reached its budget.")
+@add_run_arguments
+@click.option(
+    "--budget",
+    "caps",
+    metavar="UNIT=CAP",
+    multiple=True,
+    help="New limit for the whole run, such as usd=40, tokens=5000000 or hours=8.",
+)
+@click.option("--detach", is_flag=True, help="Exit once the run continues.")
+@trust_option
+def resume(
+    pipeline: str, number: int | None, caps: tuple[str, ...], detach: bool, trust: bool
+) -> int:
+    """Continue the last run of the pipeline NAME that was stopped, or run N, and show its progress.
+
+    A run that has reached its budget needs a larger one. If the run's coordinator was killed, or
+    rekindle.yaml was changed, this command starts it again and accepts the change.
+    """
+    raised = _parse_caps(caps)
+    if is_on_fleet():
+        from rekindle.cli.fleet import fleet_pipelines  # noqa: PLC0415 - needs the fleet extra
+
+        return fleet_pipelines.resume_on_fleet(pipeline, number, raised, detach=detach, trust=trust)
+    project, store, reader = open_runs(operator=True)
+    reading = reader.find(pipeline, number, lambda reading: is_resumable(reading.row), "to resume")
+    refuse_resume(reading.row, raised)
+    ensure_trust(project, trust=trust)
+    start_run.accept_settings(project, reading.folder)
+    if reading.row.is_over or reading.state.is_stopped or raised:
+        reading.folder.submit(PipelineResumed(ts=clock.read_clock(), budget=raised))
+    ensure_coordinator(project, reading.folder)
+    if detach:
+        echo(f"✓ {pipeline} {reading.folder.run} continues")
+        return 0
+    return _follow(project, reader, store, reading.folder, as_json=False)
+
+
+def _follow(
+    project: Project, reader: RunReader, store: FileStore, folder: RunFolder, *, as_json: bool
+) -> int:
+    """Show a run until it is over, and return the exit code. Ctrl-C leaves it running."""
+    name = f"{folder.pipeline} {folder.run}"
+    keeper = CoordinatorKeeper(project, folder)
+    try:
+        if as_json:
+            follow_run(RunLog(store, folder), folder, as_json=True, keep=keeper.check)
+            row = reader.read(folder).row
+        else:
+            row = watch_run(reader, folder, keeper.check)
+    except KeyboardInterrupt:
+        print_continues(name)
+        return INTERRUPTED
+    return finish_run(row)
+
+
+def _await_end(reader: RunReader, folder: RunFolder) -> RunRow:
+    """Return the row of a run once it is over, or after a while."""
+    deadline = time.monotonic() + STOP_WAIT_SECONDS
+    while not (row := reader.read(folder).row).is_over and time.monotonic() < deadline:
+        time.sleep(STOP_POLL_SECONDS)
+    return row
+
+
+def _parse_caps(caps: tuple[str, ...]) -> dict[str, float]:
+    """Return the limits in --budget options, by unit."""
+    parsed: dict[str, float] = {}
+    for cap in caps:
+        unit, _, amount = cap.partition("=")
+        try:
+            parsed[unit] = float(amount)
+        except ValueError:
+            parsed[unit] = 0.0
+        if unit not in _UNITS or not 0 < parsed[unit] < float("inf"):
+            raise UsageError(
+                f"{cap!r} is not a budget",
+                hint=f"use one of {', '.join(_UNITS)} and a number, such as --budget usd=40",
+            )
+    return parsed

@@ -1,0 +1,84 @@
+"""Arguments of `rekindle pipeline` commands, and the project and run that they select."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from rekindle import config
+from rekindle.cli.options import Number, find_current_folder, open_project, require_operator
+from rekindle.config import Project
+from rekindle.errors import RekindleError
+from rekindle.stores.files import FileStore
+from rekindle.wiring.pipelines.read_runs import RunReader
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def complete_pipelines(
+    _context: click.Context, _parameter: click.Parameter, incomplete: str
+) -> "list[CompletionItem]":
+    """Return the names of pipelines for the shell."""
+    from click.shell_completion import CompletionItem  # noqa: PLC0415 - only completion needs it
+
+    # A shell would print an error message in the middle of the line that the user is typing.
+    with suppress(RekindleError, OSError):
+        names = config.load_project(find_current_folder()).manifest.pipelines
+        return [CompletionItem(name) for name in names if name.startswith(incomplete)]
+    return []
+
+
+def complete_steps(
+    context: click.Context, _parameter: click.Parameter, incomplete: str
+) -> "list[CompletionItem]":
+    """Return the ids of the pipeline's steps for the shell."""
+    from click.shell_completion import CompletionItem  # noqa: PLC0415 - only completion needs it
+
+    with suppress(RekindleError, OSError):
+        pipelines = config.load_project(find_current_folder()).manifest.pipelines
+        # While an option lacks its value, click does not assign arguments to parameters.
+        named = context.params.get("pipeline") or next(iter(context.args), "")
+        pipeline = pipelines.get(named)
+        steps = pipeline.steps if pipeline else []
+        return [CompletionItem(step.id) for step in steps if step.id.startswith(incomplete)]
+    return []
+
+
+def add_pipeline_argument(command: F) -> F:
+    """Add the required argument NAME, a pipeline."""
+    add = click.argument("pipeline", metavar="NAME", shell_complete=complete_pipelines)
+    return add(command)
+
+
+def add_run_arguments(command: F) -> F:
+    """Add the arguments NAME and [N], the number of a run."""
+    numbered = click.argument("number", metavar="[N]", required=False, type=Number(1))(command)
+    return add_pipeline_argument(numbered)
+
+
+step_option = click.option(
+    "--step", metavar="ID", shell_complete=complete_steps, help="Show only this step."
+)
+worker_option = click.option(
+    "--worker", metavar="KEY", help="Show only this worker of the step's matrix."
+)
+
+
+def is_on_fleet() -> bool:
+    """Return whether the project's pipelines run on a fleet."""
+    return config.load_project(find_current_folder()).settings.fleet is not None
+
+
+def open_runs(*, operator: bool = False) -> tuple[Project, FileStore, RunReader]:
+    """Return the project, its files and its runs. Refuse the command on a fleet.
+
+    With `operator`, refuse commands that an agent runs.
+    """
+    project, store = open_project()
+    if operator:
+        require_operator(project)
+    return project, store, RunReader(project, store)

@@ -1,0 +1,54 @@
+"""Runs of pipelines in `rekindle status`: one line for each run that is not over."""
+
+from typing import TYPE_CHECKING, Any
+
+from rekindle.cli.output import LineParts, style_text
+from rekindle.config import Project
+from rekindle.stores.folders import private_files
+
+if TYPE_CHECKING:
+    from rekindle.documents.screens.pipeline_row import RunRow
+
+
+class OpenRuns:
+    """The runs of a project that are not over. Most projects have none, which costs nothing."""
+
+    def __init__(self, project: Project | None) -> None:
+        """Read the runs of a project; None if only agents are shown."""
+        self._project = project
+
+    def render(self) -> list[LineParts]:
+        """Return the lines below the agents."""
+        rows = self._read()
+        if not rows:
+            return []
+        from rekindle.cli.live_screen import read_terminal_size  # noqa: PLC0415 - as in _read
+        from rekindle.cli.pipelines.pipeline_status import find_marks  # noqa: PLC0415 - as in _read
+        from rekindle.documents.screens.pipeline_screen import render_summary  # noqa: PLC0415 - as in _read
+
+        columns, marks = read_terminal_size().columns, find_marks()
+        return [
+            (style_text(text, fg="red") if row.state == "needs you" else text,)
+            for row in rows
+            for text in [render_summary(row, columns, marks)]
+        ]
+
+    def read_json(self) -> list[dict[str, Any]]:
+        """Return the runs for programs."""
+        rows = self._read()
+        if not rows:
+            return []
+        from rekindle.cli.pipelines.pipeline_status import make_json  # noqa: PLC0415 - as in _read
+
+        return [make_json(row) for row in rows]
+
+    def _read(self) -> "list[RunRow]":
+        project = self._project
+        if project is None or project.settings.fleet is not None:
+            return []
+        if not private_files.find_private_project(project.path).pipelines.is_dir():
+            return []
+        from rekindle.wiring.open_store import open_store  # noqa: PLC0415 - few projects have runs
+        from rekindle.wiring.pipelines.read_runs import RunReader  # noqa: PLC0415 - as above
+
+        return RunReader(project, open_store(project)).list_open_rows()

@@ -1,0 +1,82 @@
+"""`rekindle schedules`."""
+
+import click
+import msgspec
+
+from rekindle.cli.options import (
+    json_option,
+    open_project,
+    require_operator,
+)
+from rekindle.cli.output import echo, print_json, style_text
+from rekindle.cli.reports.schedule_lines import list_schedule_warnings, render_next
+from rekindle.cli.trust_prompt import ensure_trust, print_changes, trust_option
+from rekindle.config import Project
+from rekindle.errors import UsageError
+from rekindle.policy.schedules.describe_outcomes import render_outcome
+from rekindle.system import clock
+from rekindle.wiring.access.trust_checks import accept_pipeline, accept_settings
+from rekindle.wiring.schedules.accepted_schedules import forget_schedule
+from rekindle.wiring.schedules.list_schedules import ScheduleRow, read_schedules
+
+
+@click.command()
+@click.argument("name", required=False)
+@click.option(
+    "--accept", is_flag=True, help="Accept the settings of scheduled agents and pipelines."
+)
+@trust_option
+@json_option
+def schedules(name: str | None, accept: bool, trust: bool, as_json: bool) -> None:
+    """Show the schedules of agents and pipelines, and their next runs.
+
+    With NAME, only that agent or pipeline is shown, with its last runs. A schedule from
+    rekindle.yaml (`every:`) takes effect when you accept the settings of its agent or pipeline.
+    With --accept, you accept them without starting a run. The daemon then starts the runs.
+    """
+    project, _ = open_project()
+    if accept:
+        require_operator(project)
+        ensure_trust(project, trust=trust)
+        _accept_schedules(project, name)
+    rows = [row for row in read_schedules(project) if name in {None, row.name}]
+    if name is not None and not rows:
+        raise UsageError(
+            f"{name} has no schedule", hint="add `every:` to the agent or pipeline in rekindle.yaml"
+        )
+    if as_json:
+        print_json({"schedules": [msgspec.to_builtins(row) for row in rows]})
+        return
+    if not rows:
+        echo("There are no schedules. To start an agent or a pipeline regularly, add `every:`.")
+    for row in rows:
+        _print_row(row, with_history=name is not None)
+
+
+def _accept_schedules(project: Project, name: str | None) -> None:
+    """Accept the settings of each agent and pipeline that has a schedule, or had one."""
+    for row in read_schedules(project):
+        if name not in {None, row.name}:
+            continue
+        declared = (
+            project.declared_agents if row.kind == "agents" else list(project.manifest.pipelines)
+        )
+        if row.name not in declared:
+            forget_schedule(project, row.kind, row.name)
+        elif row.kind == "agents":
+            print_changes(row.name, accept_settings(project, row.name))
+        else:
+            print_changes(row.name, accept_pipeline(project, row.name))
+
+
+def _print_row(row: ScheduleRow, *, with_history: bool) -> None:
+    now, zone = clock.read_clock(), clock.find_zone()
+    kind = "agent" if row.kind == "agents" else "pipeline"
+    echo(style_text(row.name, bold=True), f"  ({kind}): {row.every}; {render_next(row, now, zone)}")
+    for words, hint in list_schedule_warnings(row, now, zone):
+        echo(style_text(f"  ! {words}", fg="yellow"))
+        if hint:
+            echo(f"    → {hint}")
+    if with_history:
+        for outcome in row.history:
+            echo(f"  {render_outcome(outcome, zone)}")

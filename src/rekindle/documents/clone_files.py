@@ -1,0 +1,102 @@
+"""Render the files in the git folder of an agent's clone."""
+
+import re
+from collections.abc import Mapping
+
+PROJECT_REMOTE = "project"
+"""Remote in a clone that stands for the user's checkout."""
+WORK_PREFIX = "refs/heads/rekindle/"
+"""Prefix of the agents' branches in the user's repository."""
+_HEADS, _SNAPSHOTS = "refs/heads/", "refs/rekindle/"
+_AS_THEY_ARE = ("refs/tags/", "refs/remotes/")
+_COPIED_SETTINGS = re.compile(
+    r"user\.(name|email|signingkey)|remote\..+\.(url|pushurl|fetch)|lfs\.(url|storage)"
+    r"|core\.(autocrlf|eol|filemode|ignorecase|symlinks|precomposeunicode)"
+)
+
+
+def make_work_branch(agent: str) -> str:
+    """Return the name of an agent's branch."""
+    return f"rekindle/{agent}/work"
+
+
+def list_work_branches(refs: Mapping[str, str]) -> list[str]:
+    """Return the branches of agents with their own checkouts, from all refs of a repository."""
+    names = (name for name in refs if name.startswith(WORK_PREFIX) and name.endswith("/work"))
+    return [name.removeprefix(_HEADS) for name in names]
+
+
+def select_clone_refs(refs: Mapping[str, str], agent: str) -> dict[str, str]:
+    """Return the refs of a new clone, from those in the user's repository.
+
+    The user's branches become remote-tracking branches. Other agents' branches are left out.
+    """
+    prefixes = (*_AS_THEY_ARE, f"{_SNAPSHOTS}{agent}/")
+    own = f"{_HEADS}{make_work_branch(agent)}"
+    selected = {
+        name: commit for name, commit in refs.items() if name == own or name.startswith(prefixes)
+    }
+    return selected | select_project_refs(refs)
+
+
+def select_project_refs(refs: Mapping[str, str]) -> dict[str, str]:
+    """Return the user's branches as remote-tracking branches of the clone."""
+    return {
+        f"refs/remotes/{PROJECT_REMOTE}/{name.removeprefix(_HEADS)}": commit
+        for name, commit in refs.items()
+        if name.startswith(_HEADS) and not name.startswith(WORK_PREFIX)
+    }
+
+
+def parse_refs(listed: str) -> dict[str, str]:
+    """Parse lines of a commit and a ref into a mapping from refs to commits."""
+    pairs = (line.split(" ", 1) for line in listed.splitlines())
+    return {name: commit for commit, name in pairs}
+
+
+def render_refs(refs: Mapping[str, str]) -> str:
+    """Render refs in the format of `packed-refs`."""
+    return "".join(f"{commit} {name}\n" for name, commit in sorted(refs.items()))
+
+
+def render_config(settings: Mapping[str, list[str]], repository: str, object_format: str) -> str:
+    """Render a clone's configuration.
+
+    `settings` are those of the user's repository. Only the ones that start no program are copied.
+    """
+    is_sha1 = object_format == "sha1"
+    lines = [
+        "[core]",
+        f"\trepositoryformatversion = {0 if is_sha1 else 1}",
+        "\tbare = false",
+        "\tlogallrefupdates = true",
+    ]
+    lines += [] if is_sha1 else ["[extensions]", f"\tobjectformat = {object_format}"]
+    own = f"remote.{PROJECT_REMOTE}"
+    copied = {
+        key: values
+        for key, values in settings.items()
+        if _COPIED_SETTINGS.fullmatch(key) and not key.startswith(f"{own}.")
+    }
+    copied[f"{own}.url"] = [repository]
+    copied[f"{own}.fetch"] = [f"+refs/heads/*:refs/remotes/{PROJECT_REMOTE}/*"]
+    for key, values in copied.items():
+        section, _, rest = key.partition(".")
+        subsection, _, name = rest.rpartition(".")
+        lines.append(f"[{section} {_quote(subsection)}]" if subsection else f"[{section}]")
+        lines += [f"\t{name} = {_quote(value)}" for value in values]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def parse_settings(listed: str) -> dict[str, list[str]]:
+    """Parse the output of `git config --null --list`. A setting without a value means `true`."""
+    settings: dict[str, list[str]] = {}
+    for entry in listed.split("\0")[:-1]:
+        name, has_value, value = entry.partition("\n")
+        settings.setdefault(name, []).append(value if has_value else "true")
+    return settings
+
+
+def _quote(value: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'

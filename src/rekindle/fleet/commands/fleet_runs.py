@@ -1,0 +1,87 @@
+"""Runs of pipelines on a fleet, for commands: start and read them, and send them commands."""
+
+from collections.abc import Callable
+
+from rekindle.config import Project
+from rekindle.documents.pipelines.pipeline_events import (
+    PipelineEnded,
+    PipelineResumed,
+    PipelineStopped,
+)
+from rekindle.documents.screens.pipeline_row import RunRow
+from rekindle.errors import NotFoundError
+from rekindle.fleet.commands.fleet_store import FleetStore
+from rekindle.fleet.commands.start_pipeline import register_run
+from rekindle.fleet.engine.pipeline_client import PipelineClient
+from rekindle.policy.fleet.registered_pipeline import RegisteredPipeline
+from rekindle.policy.pipelines.build_run_row import build_run_row
+from rekindle.policy.settings.runtime_settings import FleetSettings
+from rekindle.system import clock
+
+
+class FleetRuns:
+    """The runs of one project on its fleet."""
+
+    def __init__(self, project: Project, fleet: FleetSettings, store: FleetStore) -> None:
+        self._project, self._fleet, self._store = project, fleet, store
+        self._client = PipelineClient(store.agents.client)
+
+    def start(self, pipeline: str, text: str) -> RunRow:
+        """Start a run of a pipeline. The operator has accepted it."""
+        registered = register_run(self._project, self._fleet, pipeline, text)
+        self._store.wait_for(self._client.begin(registered))
+        return make_row(registered)  # no worker has to be running yet
+
+    def list_runs(self, pipeline: str | None = None) -> list[tuple[str, int]]:
+        """Return the pipeline and the number of each run, oldest number first."""
+
+        async def read_list() -> list[tuple[str, int]]:
+            return [run async for run in self._client.list_runs()]
+
+        names = set(self._project.manifest.pipelines) if pipeline is None else {pipeline}
+        return sorted(run for run in self._store.wait_for(read_list()) if run[0] in names)
+
+    def read(self, pipeline: str, run: int) -> RunRow:
+        """Return how far a run is."""
+        return make_row(self._store.wait_for(self._client.kept(pipeline, run)))
+
+    def find(
+        self,
+        pipeline: str,
+        number: int | None,
+        fits: Callable[[RunRow], bool] = lambda _: True,
+        purpose: str = "",
+    ) -> RunRow:
+        """Return the run with a number, or the newest run that fits.
+
+        Raises:
+            NotFoundError: There is no such run. `purpose` names the kind of run in the message.
+        """
+        if number is not None:
+            return self.read(pipeline, number)
+        for _, run in reversed(self.list_runs(pipeline)):
+            row = self.read(pipeline, run)
+            if fits(row):
+                return row
+        raise NotFoundError(
+            f"the pipeline {pipeline} has no run {purpose}".rstrip() + " on the fleet",
+            hint=f"start one: `rekindle pipeline run {pipeline}`",
+        )
+
+    def submit(self, row: RunRow, event: PipelineStopped | PipelineResumed) -> None:
+        """Send the operator's command to a run."""
+        self._store.wait_for(self._client.say(row.pipeline, row.run, event))
+
+
+def make_row(registered: RegisteredPipeline) -> RunRow:
+    """Return how far a run is."""
+    events, state = registered.read_events(), registered.fold()
+    ends = [event for event in events if isinstance(event, PipelineEnded)]
+    return build_run_row(
+        registered.definition.plan,
+        state,
+        number=registered.definition.run,
+        now=clock.read_clock(),
+        updated=events[-1].ts,
+        why=ends[-1].why if ends and state.ended else "",
+    )

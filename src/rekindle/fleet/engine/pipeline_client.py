@@ -1,0 +1,131 @@
+"""Client for the pipelines of a fleet: start and read runs, and send them commands."""
+
+import re
+from collections.abc import AsyncIterator
+from datetime import timedelta
+
+from temporalio.client import (
+    Client,
+    WorkflowHandle,
+    WorkflowQueryFailedError,
+    WorkflowUpdateFailedError,
+    WorkflowUpdateRPCTimeoutOrCancelledError,
+)
+from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
+from temporalio.exceptions import ApplicationError, WorkflowAlreadyStartedError
+from temporalio.service import RPCError, RPCStatusCode
+
+from rekindle.documents import events
+from rekindle.documents.pipelines.pipeline_events import PipelineResumed, PipelineStopped
+from rekindle.errors import EngineError, UsageError
+from rekindle.fleet.pipelines.pipeline_tasks import make_pipeline_id, make_pipeline_queue
+from rekindle.fleet.pipelines.pipeline_workflow import PipelineWorkflow
+from rekindle.policy.fleet.registered_pipeline import RegisteredPipeline
+from rekindle.policy.settings.runtime_settings import (
+    FLEET_ANSWER_SECONDS,
+    FLEET_RPC_SECONDS,
+    FLEET_TASK_SECONDS,
+)
+from rekindle.thresholds.fleet_limits import FLEET_TRIES
+
+_MOST = timedelta(seconds=FLEET_RPC_SECONDS)
+_ANSWER = timedelta(seconds=FLEET_ANSWER_SECONDS)
+
+
+class PipelineClient:
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def begin(self, registered: RegisteredPipeline) -> None:
+        """Start the workflow of a run. No worker has to be running.
+
+        Raises:
+            EngineError: The engine refused the run, or has a run with this number.
+        """
+        run = registered.definition
+        try:
+            await self._client.start_workflow(
+                PipelineWorkflow.run,
+                registered,
+                id=make_pipeline_id(self._client.namespace, run.pipeline, run.run),
+                task_queue=make_pipeline_queue(registered.agent.pool),
+                task_timeout=timedelta(seconds=FLEET_TASK_SECONDS),
+                id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
+                id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
+                rpc_timeout=_MOST,
+            )
+        except WorkflowAlreadyStartedError as there:
+            raise EngineError(
+                "refused",
+                f"the fleet already has run {run.run} of {run.pipeline}",
+                hint="another project uses the same namespace; rename the pipeline",
+            ) from there
+        except RPCError as failed:
+            raise EngineError(
+                "refused",
+                f"the engine refused run {run.run} of {run.pipeline}: {failed.message}",
+                hint="`rekindle doctor` checks the engine; shorten prompts that are very long",
+            ) from failed
+
+    async def kept(self, pipeline: str, run: int) -> RegisteredPipeline:
+        """Return a run's definition and log.
+
+        Raises:
+            UsageError: There is no such run.
+            EngineError: No worker answers.
+        """
+        handle = self._get_handle(pipeline, run)
+        for tries_left in reversed(range(FLEET_TRIES)):
+            try:
+                return await handle.query(PipelineWorkflow.kept, rpc_timeout=_ANSWER)
+            except (RPCError, WorkflowQueryFailedError) as failed:
+                # The worker that answered last may be gone, and the next one is still loading.
+                if not (tries_left and _is_late(failed)):
+                    raise _make_error(pipeline, run, failed) from failed
+        raise AssertionError  # the last attempt returns or raises
+
+    async def say(self, pipeline: str, run: int, event: PipelineStopped | PipelineResumed) -> None:
+        """Send the operator's command."""
+        handle, line = self._get_handle(pipeline, run), events.render(event).decode()
+        try:
+            await handle.execute_update(PipelineWorkflow.say, line, rpc_timeout=_MOST)
+        except WorkflowUpdateFailedError as refused:
+            cause = refused.cause
+            words = cause.message if isinstance(cause, ApplicationError) else str(cause)
+            raise UsageError(
+                f"{pipeline} {run}: {words}", hint=f"`rekindle pipeline status {pipeline} {run}`"
+            ) from refused
+        except (RPCError, WorkflowUpdateRPCTimeoutOrCancelledError) as failed:
+            raise _make_error(pipeline, run, failed) from failed
+
+    async def list_runs(self) -> AsyncIterator[tuple[str, int]]:
+        """Yield the pipeline and the number of each run that the engine knows."""
+        start = re.escape(f"{self._client.namespace}/pipelines/")
+        known = set[tuple[str, int]]()
+        async for listed in self._client.list_workflows('WorkflowType="Pipeline"'):
+            match = re.fullmatch(rf"{start}([^/]+)/(\d+)", listed.id)
+            if match is not None and (match[1], int(match[2])) not in known:
+                known.add((match[1], int(match[2])))
+                yield match[1], int(match[2])
+
+    def _get_handle(self, pipeline: str, run: int) -> WorkflowHandle[PipelineWorkflow, str]:
+        workflow = make_pipeline_id(self._client.namespace, pipeline, run)
+        return self._client.get_workflow_handle_for(PipelineWorkflow.run, workflow)
+
+
+def _is_late(failed: Exception) -> bool:
+    late = {RPCStatusCode.CANCELLED, RPCStatusCode.DEADLINE_EXCEEDED}
+    return isinstance(failed, RPCError) and failed.status in late
+
+
+def _make_error(pipeline: str, run: int, failed: Exception) -> Exception:
+    if isinstance(failed, RPCError) and failed.status == RPCStatusCode.NOT_FOUND:
+        return UsageError(
+            f"the fleet has no run {run} of {pipeline}",
+            hint=f"`rekindle pipeline status {pipeline}` shows the last run",
+        )
+    return EngineError(
+        "unanswered",
+        f"no worker answered for run {run} of {pipeline}",
+        hint="start a worker on this host with `rekindle fleet worker`",
+    )

@@ -1,0 +1,1 @@
+"""Runs of pipelines on a fleet: their workflow, and what hosts do for it."""

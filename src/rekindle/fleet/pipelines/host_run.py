@@ -1,0 +1,123 @@
+"""A run of a pipeline on a host: a clone of its repository, and a copy of the run's folder.
+
+The git remote is the source of truth, so any host can do the next task. Everything here can be
+recreated. Refs on the remote, below `refs/rekindle/pipelines/PIPELINE/RUN/`:
+
+| ref | commit |
+|---|---|
+| `base` | commit that the run starts from |
+| `outputs/AGENT/ATTEMPT` | outputs of a worker; its parent is the worker's result |
+| `inputs/AGENT/ATTEMPT` | outputs of earlier steps, for a worker |
+| `STEP/STAGE` | merged commits |
+"""
+
+import os
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rekindle.documents.clone_files import make_work_branch
+from rekindle.documents.commits import work_commit
+from rekindle.documents.commits.work_commit import PushedWork, WorkSnapshot
+from rekindle.documents.pipelines.pipeline_events import WorkerBegan
+from rekindle.errors import WorkspaceError
+from rekindle.fleet.hosts.step_inputs import make_folders, write_tree
+from rekindle.formats import json_codec
+from rekindle.policy.fleet.registered_pipeline import RegisteredPipeline
+from rekindle.stores.pipelines.run_folder import RunFolder
+from rekindle.system.git.remote_repository import RemoteRepository
+from rekindle.system.git.tree_snapshot import WorkingCopy
+
+_FILE = "100644"
+
+
+class HostRun:
+    """A run on this host. Only one thread may use the clone at a time."""
+
+    def __init__(self, root: Path, host: str, registered: RegisteredPipeline) -> None:
+        self.registered, self.definition = registered, registered.definition
+        self.state = registered.fold()
+        self._host, self._url = host, registered.agent.remote
+        place = (self.definition.pipeline, str(self.definition.run))
+        self._place = root / "pipelines" / json_codec.hash_bytes(self._url.encode())[:16]
+        self.folder = RunFolder(
+            self._place.joinpath("runs", *place), self._place.joinpath("outputs", *place)
+        )
+        for path in (self.folder.path, self.folder.outputs):
+            make_folders(path)
+        RemoteRepository(self._url, "").clone(self._place / "clone")
+        self.clone = WorkingCopy(self._place / "clone")
+
+    @property
+    def refs(self) -> str:
+        """Prefix of the run's refs."""
+        return make_run_refs(self.definition.pipeline, self.definition.run)
+
+    def fetch(self, *patterns: str) -> dict[str, str]:
+        """Bring refs of the remote here: by default, all refs of the run. Return their commits."""
+        remote = RemoteRepository(self._url, "")
+        there = remote.list_refs(*(patterns or (f"{self.refs}*",)))
+        listed = self.clone.call("for-each-ref", "--format=%(refname) %(objectname)")
+        here = dict(line.split() for line in os.fsdecode(listed).splitlines())
+        missing = {ref: commit for ref, commit in there.items() if here.get(ref) != commit}
+        if missing:
+            remote.fetch(self.clone, *missing)
+            lines = "".join(f"update {ref} {commit}\n" for ref, commit in missing.items())
+            self.clone.refuse_link(*missing)
+            self.clone.call("update-ref", "--no-deref", "--stdin", stdin=lines.encode())
+        return there
+
+    def push(self, ref: str, commit: str) -> None:
+        """Set a ref here and on the remote."""
+        remote = RemoteRepository(self._url, ref)
+        expected = remote.look().work
+        if expected != commit and not remote.push(self.clone, commit, expected):
+            raise WorkspaceError(
+                "contested",
+                f"another program moved {ref}",
+                hint="the fleet repeats the task",
+            )
+        self.clone.move(ref, commit)
+
+    def push_start(self, began: WorkerBegan) -> PushedWork:
+        """Push the commit that a worker starts from to its work branch."""
+        ref = work_commit.make_work_ref(began.agent)
+        before = self.fetch(ref).get(ref, "")
+        branch = make_work_branch(began.agent)
+        snapshot = WorkSnapshot(began.agent, 0, self._host, branch, began.commit)
+        tree = self.clone.find_tree(began.commit)
+        message = work_commit.render(snapshot)
+        revision = self.clone.commit(tree, (began.commit, before), message)
+        self.push(ref, revision)
+        return PushedWork(revision, began.commit, branch)
+
+    def write_outputs(self) -> None:
+        """Write the outputs of all workers that are done to the run's folder."""
+        for (step, _), worker in self.state.workers.items():
+            if worker.status != "done" or not self.definition.find_step(step).outputs:
+                continue
+            ref = f"{self.refs}outputs/{worker.agent}/{worker.attempt}"
+            write_tree(self.clone, ref, self.folder.outputs)
+
+    def commit_files(self, files: Iterable[tuple[str, str]], parent: str, message: str) -> str:
+        """Return a commit with these files: the path and the blob of each."""
+        lines = b"".join(os.fsencode(f"{_FILE} {blob} 0\t{path}\0") for path, blob in files)
+        with self.hold_index() as index:
+            self.clone.call("update-index", "-z", "--index-info", stdin=lines, index=index)
+            tree = os.fsdecode(self.clone.call("write-tree", index=index)).strip()
+        return self.clone.commit(tree, (parent,), message)
+
+    def store_blob(self, data: bytes) -> str:
+        return os.fsdecode(self.clone.call("hash-object", "-w", "--stdin", stdin=data)).strip()
+
+    @contextmanager
+    def hold_index(self) -> Iterator[Path]:
+        """Yield the path of an empty index."""
+        with tempfile.TemporaryDirectory(dir=self._place) as folder:
+            yield Path(folder) / "index"
+
+
+def make_run_refs(pipeline: str, run: int) -> str:
+    """Return the prefix of a run's refs on the remote."""
+    return f"refs/rekindle/pipelines/{pipeline}/{run}/"

@@ -1,0 +1,287 @@
+"""Activities that a host performs for the workflows of pipelines.
+
+Each of them can be repeated on any host: names are derived, and the git remote stores the results.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+from temporalio import activity
+from temporalio.client import Client
+from temporalio.exceptions import ApplicationError
+
+from rekindle.documents import manifest
+from rekindle.documents.events import AnyEvent, DesiredSet, WorkspacePushed
+from rekindle.documents.pipelines.pipeline_events import (
+    ItemsFound,
+    MergeStage,
+    StepMerged,
+    WorkerBegan,
+    WorkerEnded,
+)
+from rekindle.errors import ManifestError, NotOnFleetError, OwnershipError, RekindleError
+from rekindle.fleet.engine.agent_client import AgentClient
+from rekindle.fleet.pipelines.host_run import HostRun
+from rekindle.fleet.pipelines.pipeline_workflow import PipelineWorkflow
+from rekindle.fleet.pipelines.pushed_result import PushedResult
+from rekindle.fleet.pipelines.worker_definition import define_worker
+from rekindle.fleet.pipelines.worker_inputs import prepare_inputs
+from rekindle.policy.exits.stop_reasons import Severity
+from rekindle.policy.fleet.agent_registry import AgentDefinition, RegisteredAgent
+from rekindle.policy.fleet.pipeline_worker import PipelineWorker
+from rekindle.policy.fleet.registered_pipeline import RegisteredPipeline
+from rekindle.policy.pipelines import pipeline_moves as moves
+from rekindle.policy.redact.redaction import Redaction
+from rekindle.policy.settings.runtime_settings import FLEET_BEAT_SHARE, find_cycle_limit
+from rekindle.policy.supervision import run_moves
+from rekindle.system import clock
+from rekindle.system.notifications import Notifier
+from rekindle.wiring.pipelines.person_merge import PersonMerges
+from rekindle.wiring.pipelines.run_refs import make_result_branch, merge_parts
+from rekindle.wiring.pipelines.worker_tasks import WorkerTasks
+
+T = TypeVar("T")
+
+
+class PipelineActivities:
+    def __init__(self, client: Client, root: Path, host: str) -> None:
+        self._client, self._agents = client, AgentClient(client)
+        self._root, self._host = root, host
+        self._clone = asyncio.Lock()
+        """Held by the task that uses a clone."""
+
+    @activity.defn
+    async def begin_worker(self, pipeline: str, began: WorkerBegan) -> str:
+        """Create a worker's agent and start it. Return why it cannot be started, or ""."""
+        async with _send_heartbeats(), _translate_errors():
+            agent = await self._find_agent(began.agent)
+            if agent is not None:
+                return await self._begin_again(pipeline, began, agent)
+            worker = PipelineWorker(workflow=pipeline, attempt=began.attempt)
+            try:
+                desired, pushed, definition = await self._use_clone(
+                    pipeline, lambda run: _prepare_worker(run, began, worker, is_new=True)
+                )
+                new_events = [*pushed, desired]
+                await self._agents.begin(began.agent, definition, new_events=new_events)
+            except ManifestError as error:
+                return f"{error}"
+            except OwnershipError:
+                pass  # another host did this task, but its answer was lost
+            return ""
+
+    async def _begin_again(self, pipeline: str, began: WorkerBegan, agent: RegisteredAgent) -> str:
+        """Start the next attempt of an agent, unless that has been done."""
+        worker = agent.definition.worker
+        if worker is None or worker.workflow != pipeline:
+            return f"the fleet already has another agent named {began.agent}"
+        run = agent.projection.run
+        if worker.attempt < began.attempt:
+            worker = PipelineWorker(
+                workflow=pipeline, attempt=began.attempt, seq=agent.projection.seq
+            )
+        elif run.wanted > worker.seq:
+            return ""
+        order = worker
+        desired, _, definition = await self._use_clone(
+            pipeline, lambda run: _prepare_worker(run, began, order, is_new=False)
+        )
+        await self._agents.define(began.agent, definition)
+        await self._agents.say(began.agent, desired)
+        return ""
+
+    @activity.defn
+    async def check_worker(self, pipeline: str, began: WorkerBegan) -> WorkerEnded:
+        """Store the result of a worker that has ended, and check it."""
+        async with _send_heartbeats(), _translate_errors():
+            agent = await self._find_agent(began.agent)
+            if agent is None:
+                return WorkerEnded(
+                    ts=clock.read_clock(),
+                    step=began.step,
+                    worker=began.worker,
+                    attempt=began.attempt,
+                    outcome="failed",
+                    commit=began.commit,
+                    why=f"the agent {began.agent} was removed from the fleet",
+                )
+            ended = agent
+            return await self._use_clone(
+                pipeline,
+                lambda run: PushedResult(run, began, ended).check(_make_redaction(run)),
+            )
+
+    @activity.defn
+    async def stop_worker(self, pipeline: str, agent: str) -> None:
+        del pipeline
+        async with _send_heartbeats(), _translate_errors():
+            registered = await self._find_agent(agent)
+            if registered is not None:
+                run = registered.projection.run
+                stop = run_moves.make_desired_event(run, "stopped", clock.read_clock())
+                await self._agents.say(agent, stop)
+
+    @activity.defn
+    async def find_items(self, pipeline: str, move: moves.FindItems) -> ItemsFound:
+        """Read the list of items of a matrix step."""
+
+        def read_list(run: HostRun) -> ItemsFound:
+            run.fetch()
+            run.write_outputs()
+            return WorkerTasks(run.folder, run.definition, run.clone).find_items(move)
+
+        async with _send_heartbeats(), _translate_errors():
+            return await self._use_clone(pipeline, read_list)
+
+    @activity.defn
+    async def merge_commits(self, pipeline: str, move: moves.MergeCommits) -> StepMerged:
+        """Merge commits in memory, and push the result."""
+
+        def merge(run: HostRun) -> StepMerged:
+            run.fetch()
+            merged = merge_parts(run.clone, run.folder, move)
+            run.push(f"{run.refs}{move.step or '_run'}/{move.stage}", merged.commit)
+            return merged
+
+        async with _send_heartbeats(), _translate_errors():
+            return await self._use_clone(pipeline, merge)
+
+    @activity.defn
+    async def ask_person(self, pipeline: str, move: moves.AskPerson) -> None:
+        """Push a branch on which a person can merge, and notify the person."""
+
+        def prepare(run: HostRun) -> None:
+            run.fetch()
+            branches = f"refs/heads/{make_result_branch(run.folder)}-*"
+            known = run.fetch(branches)
+            merges = PersonMerges(run.folder, run.definition, run.clone)
+            commands = merges.prepare(run.state, move.step, move.stage)
+            branch = commands[0].rpartition(" ")[2]
+            made = run.clone.find_ref(f"refs/heads/{branch}")
+            if made is not None and f"refs/heads/{branch}" not in known:
+                run.push(f"refs/heads/{branch}", made.oid)
+            commands = [
+                f"git fetch origin '{run.refs}*:{run.refs}*' {branch}:{branch}",
+                *commands,
+                f"git push origin {branch}",
+            ]
+            place = f"step {move.step}" if move.step else "the result"
+            words = "\n".join(f"  {command}" for command in commands)
+            _notify(run, "changes conflict", f"changes of {place} conflict; merge them:\n{words}")
+
+        async with _send_heartbeats(), _translate_errors():
+            await self._use_clone(pipeline, prepare)
+
+    @activity.defn
+    async def find_merge(self, pipeline: str, step: str, stage: MergeStage) -> StepMerged | None:
+        """Return the merge that a person has pushed, or None."""
+
+        def find(run: HostRun) -> StepMerged | None:
+            run.fetch(f"{run.refs}*", f"refs/heads/{make_result_branch(run.folder)}-*")
+            merges = PersonMerges(run.folder, run.definition, run.clone)
+            return merges.find(run.state, step, stage)
+
+        async with _send_heartbeats(), _translate_errors():
+            return await self._use_clone(pipeline, find)
+
+    @activity.defn
+    async def end_run(self, pipeline: str, move: moves.EndPipeline) -> None:
+        """Push the result of a run to its branch, and notify the operator."""
+
+        def end(run: HostRun) -> None:
+            branch = make_result_branch(run.folder)
+            if move.outcome == "done":
+                run.fetch()
+                run.push(f"refs/heads/{branch}", move.commit)
+                _notify(run, "done", f"its result is on the branch {branch}", "success")
+            elif move.outcome != "stopped":
+                _notify(run, move.outcome, move.why, "failure")
+
+        async with _send_heartbeats(), _translate_errors():
+            await self._use_clone(pipeline, end)
+
+    async def _find_agent(self, agent: str) -> RegisteredAgent | None:
+        try:
+            return await self._agents.kept(agent)
+        except NotOnFleetError:
+            return None
+
+    async def _use_clone(self, pipeline: str, work: Callable[[HostRun], T]) -> T:
+        """Do some work in the clone of a run's repository, in a thread."""
+        handle = self._client.get_workflow_handle_for(PipelineWorkflow.run, pipeline)
+        registered: RegisteredPipeline = await handle.query(PipelineWorkflow.kept)
+        async with self._clone:
+            return await asyncio.to_thread(
+                lambda: work(HostRun(self._root, self._host, registered))
+            )
+
+
+def _prepare_worker(
+    run: HostRun, began: WorkerBegan, worker: PipelineWorker, *, is_new: bool
+) -> tuple[DesiredSet, list[AnyEvent], AgentDefinition]:
+    """Return the command to run a worker, the event of its first push, and its definition."""
+    prompt, inputs = prepare_inputs(run, began)
+    now = clock.read_clock()
+    entry, definition = define_worker(
+        run.registered,
+        run.state,
+        began,
+        prompt=_make_redaction(run).text(prompt),
+        worker=msgspec.structs.replace(worker, inputs=inputs),
+        now=now,
+    )
+    cycles = find_cycle_limit(entry)
+    desired = run_moves.make_desired_event(run_moves.RunState(), "running", now, cycles)
+    if not is_new:
+        return desired, [], definition
+    start = run.push_start(began)
+    pushed = WorkspacePushed(ts=now, revision=start.revision, head=start.head, branch=start.branch)
+    return desired, [pushed], definition
+
+
+def _make_redaction(run: HostRun) -> Redaction:
+    return Redaction(tuple(manifest.parse(run.registered.agent.manifest).redact.allow))
+
+
+def _notify(run: HostRun, title: str, words: str, severity: Severity = "warning") -> None:
+    shared = run.registered.agent
+    if not shared.notifies:
+        return
+    name = f"{run.definition.pipeline} {run.definition.run}"
+    notifier = Notifier(manifest.parse(shared.manifest).notify, _make_redaction(run))
+    body = f"{words}\n→ rekindle pipeline status {name}\nproject {shared.project}"
+    failures = notifier.send(f"{name}: {title}", body, severity)
+    if failures:
+        activity.logger.warning("the notification could not be sent: %s", "; ".join(failures))
+
+
+@contextlib.asynccontextmanager
+async def _send_heartbeats() -> AsyncIterator[None]:
+    """Send heartbeats while a task runs, so that another host repeats it if this one dies."""
+    timeout = activity.info().heartbeat_timeout
+    assert timeout is not None  # noqa: S101 - the workflow always sets it
+
+    async def beat() -> None:
+        while True:
+            activity.heartbeat()
+            await asyncio.sleep(timeout.total_seconds() * FLEET_BEAT_SHARE)
+
+    beating = asyncio.create_task(beat())
+    try:
+        yield
+    finally:
+        beating.cancel()
+
+
+@contextlib.asynccontextmanager
+async def _translate_errors() -> AsyncIterator[None]:
+    """Turn an error into one that the engine shows. The task is repeated."""
+    try:
+        yield
+    except RekindleError as error:
+        hint = f" (→ {error.hint})" if error.hint else ""
+        raise ApplicationError(f"{error}{hint}") from error

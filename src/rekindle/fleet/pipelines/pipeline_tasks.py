@@ -1,0 +1,42 @@
+"""Tasks that the workflow of a pipeline gives to hosts, and their task queue."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any, TypeVar
+
+from temporalio import workflow
+from temporalio.common import RetryPolicy
+
+with workflow.unsafe.imports_passed_through():
+    from rekindle.policy.settings.runtime_settings import (
+        FLEET_PIPELINE_RETRY_SECONDS,
+        FLEET_PIPELINE_SECONDS,
+    )
+
+T = TypeVar("T")
+_AGAIN = RetryPolicy(maximum_interval=timedelta(seconds=FLEET_PIPELINE_RETRY_SECONDS))
+
+
+def make_pipeline_queue(pool: str) -> str:
+    """Return the task queue for pipelines. Hosts with an older version do not poll it."""
+    return f"rekindle-pipelines-{pool}"
+
+
+def make_pipeline_id(namespace: str, pipeline: str, run: int) -> str:
+    """Return the id of a run's workflow. No agent has it, because their names contain no slash."""
+    return f"{namespace}/pipelines/{pipeline}/{run}"
+
+
+async def run_task(
+    task: str, arguments: Sequence[Any], kind: type[T], heartbeat_seconds: float
+) -> T:
+    """Let a host of the pool do a task, and repeat it until a host has done it."""
+    result: T = await workflow.execute_activity(
+        task,
+        args=[workflow.info().workflow_id, *arguments],
+        result_type=kind,
+        heartbeat_timeout=timedelta(seconds=heartbeat_seconds),
+        start_to_close_timeout=timedelta(seconds=FLEET_PIPELINE_SECONDS),
+        retry_policy=_AGAIN,
+    )
+    return result

@@ -1,0 +1,181 @@
+"""Check the result of a worker on a fleet, from its log and the work that its host has pushed."""
+
+import os
+from pathlib import PurePosixPath
+
+import msgspec
+
+from rekindle.documents import events
+from rekindle.documents.commits.work_commit import make_work_ref
+from rekindle.documents.manifest_pipelines import PipelineStep, StepContract
+from rekindle.documents.pipelines.pipeline_events import WorkerBegan, WorkerEnded
+from rekindle.errors import RekindleError
+from rekindle.fleet.pipelines.host_run import HostRun
+from rekindle.fleet.pipelines.worker_definition import find_check
+from rekindle.policy.exits import explain_reasons
+from rekindle.policy.fleet.agent_registry import RegisteredAgent
+from rekindle.policy.fleet.pipeline_worker import make_report
+from rekindle.policy.pipelines.contract_checks import check_json, check_non_empty
+from rekindle.policy.pipelines.step_status import MERGE_KEYS, find_conflicting
+from rekindle.policy.redact.redaction import Redaction
+from rekindle.system import clock
+from rekindle.system.git import branch_merge
+from rekindle.system.json_schema import find_schema_problems
+from rekindle.thresholds.pipeline_limits import (
+    CONTRACT_BYTES,
+    RETRY_REASON_CHARACTERS,
+    STEP_OUTPUT_BYTES,
+)
+
+_ENDS_WITH_RESULT = {"done", "claimed", "cycles"}
+"""Reasons with which the run of a worker's agent ends and leaves a result to check."""
+
+
+class PushedFile(msgspec.Struct, frozen=True):
+    blob: str
+    size: int
+
+
+class PushedResult:
+    """The result of one attempt."""
+
+    def __init__(self, run: HostRun, began: WorkerBegan, agent: RegisteredAgent) -> None:
+        self._run, self._began, self._agent = run, began, agent
+        self._step = run.definition.find_step(began.step)
+        self._is_merging = began.worker in MERGE_KEYS.values()
+        last = agent.projection.workspace
+        self._revision = last.revision if last else began.commit
+        self._head = (last.head if last else "") or began.commit
+
+    def check(self, redaction: Redaction) -> WorkerEnded:
+        """Store the result as a commit, push it with the outputs, and check it."""
+        began, worker = self._began, self._agent.definition.worker
+        projection = self._agent.projection
+        report = make_report(began.agent, worker, projection) if worker else None
+        self._run.fetch()
+        self._run.fetch(make_work_ref(began.agent))
+        outputs = {} if self._is_merging else self._step.outputs or {}
+        files = {name: self._find_file(path) for name, path in outputs.items()}
+        commit = self._commit_work([self._place(path) for path in outputs.values()])
+        why = self._explain_end()
+        is_stopped = report is not None and report.state == "stopped"
+        if not why and not is_stopped:
+            why = self._find_unmerged(commit) if self._is_merging else self._explain_files(files)
+        self._push(commit, files)
+        return WorkerEnded(
+            ts=clock.read_clock(),
+            step=began.step,
+            worker=began.worker,
+            attempt=began.attempt,
+            outcome="stopped" if is_stopped else "failed" if why else "done",
+            commit=commit,
+            why="" if is_stopped else redaction.text(why)[:RETRY_REASON_CHARACTERS],
+            usd=report.usd if report else 0.0,
+            tokens=report.tokens if report else 0,
+        )
+
+    def _explain_end(self) -> str:
+        """Return why the agent's run left no result, or ""."""
+        projection = self._agent.projection
+        if projection.unpushed is not None:
+            return f"its work could not be pushed: {projection.unpushed.words}"
+        ended = projection.run.ended
+        if ended.why not in _ENDS_WITH_RESULT:
+            return explain_reasons.explain_reason(ended.why, ended.words)
+        if ended.why == "cycles" and not self._is_merging and find_check(self._step):
+            return self._find_until_words()
+        return ""
+
+    def _find_until_words(self) -> str:
+        log = map(events.parse, (line.encode() for line in reversed(self._agent.tail)))
+        ends = (event.until_words for event in log if isinstance(event, events.CycleEnded))
+        return next(ends, "") or "the command of the step did not pass"
+
+    def _place(self, file: str) -> str:
+        """Return the path of a step's file in the repository."""
+        return str(PurePosixPath(self._run.registered.agent.within) / file)
+
+    def _find_file(self, file: str) -> PushedFile | None:
+        """Return a file of the pushed work, or None if it is missing or not a plain file."""
+        query = ("ls-tree", "-z", "-l", "--full-tree", self._revision, "--", self._place(file))
+        about = os.fsdecode(self._run.clone.call(*query)).partition("\t")[0]
+        if not about.startswith("100"):  # the mode of a file
+            return None
+        _mode, _type, blob, size = about.split()
+        return PushedFile(blob, int(size))
+
+    def _commit_work(self, outputs: list[str]) -> str:
+        """Return the commit with the agent's work, without its outputs."""
+        clone = self._run.clone
+        with self._run.hold_index() as index:
+            clone.call("read-tree", self._revision, index=index)
+            if outputs:
+                query = ("ls-tree", "-r", "-z", "--full-tree", self._began.commit, "--")
+                none = "0" * len(self._began.commit)
+                lines = b"".join(os.fsencode(f"0 {none}\t{path}\0") for path in outputs)
+                lines += clone.call(*query, *outputs)
+                clone.call("update-index", "-z", "--index-info", stdin=lines, index=index)
+            written = os.fsdecode(clone.call("write-tree", index=index)).strip()
+        tree = clone.strip_own_folder(written)
+        if not clone.count_differing(self._head, tree):
+            return self._head
+        author = branch_merge.find_identity(clone)
+        return clone.commit(tree, (self._head,), f"Work of {self._began.agent}\n", author)
+
+    def _explain_files(self, files: dict[str, PushedFile | None]) -> str:
+        """Return why an output is missing, or a contract is broken, or ""."""
+        for name, path in (self._step.outputs or {}).items():
+            file = files[name]
+            if file is None:
+                return f"its output {path} does not exist, or git ignores it; write it"
+            if file.size > STEP_OUTPUT_BYTES:
+                return f"its output {path} has more than {STEP_OUTPUT_BYTES:,} bytes"
+        return next(filter(None, map(self._explain_contract, self._step.contracts)), "")
+
+    def _explain_contract(self, contract: StepContract) -> str:
+        if contract.type == "test_suite":
+            return ""  # it was a part of the agent's `until:`
+        source = contract.source or ""
+        file = self._find_file(source)
+        if file is not None and file.size > CONTRACT_BYTES:
+            return f"{source} has more than {CONTRACT_BYTES:,} bytes"
+        data = self._run.clone.call("cat-file", "blob", file.blob) if file else None
+        if contract.type == "non_empty_file":
+            return check_non_empty(source, data)
+        schema = self._run.definition.schemas[contract.schema_path or ""]
+        try:
+            return check_json(source, data, lambda text: find_schema_problems(text, schema))
+        except RekindleError as error:
+            return str(error)
+
+    def _find_unmerged(self, commit: str) -> str:
+        """Return why a worker has not merged all changes, or ""."""
+        plan, state = self._run.definition.plan, self._run.state
+        stage = next(stage for stage, key in MERGE_KEYS.items() if key == self._began.worker)
+        missing = [
+            theirs
+            for _, theirs in find_conflicting(plan, state, self._began.step, stage)
+            if not self._run.clone.is_kept((theirs,), by=(commit,))
+        ]
+        if missing:
+            return f"these commits are not merged: {', '.join(name[:12] for name in missing)}"
+        return ""
+
+    def _push(self, commit: str, files: dict[str, PushedFile | None]) -> None:
+        """Push the result and the outputs, which any host may need."""
+        run, began = self._run, self._began
+        key = began.worker if _is_matrix(self._step) else None
+        blobs = [
+            (str(path.relative_to(run.folder.outputs)), file.blob)
+            for name, file in files.items()
+            if file is not None
+            for path in [
+                run.folder.find_output(began.step, name, (self._step.outputs or {})[name], key)
+            ]
+        ]
+        outputs = run.commit_files(blobs, commit, f"Outputs of {began.agent}\n")
+        run.push(f"{run.refs}outputs/{began.agent}/{began.attempt}", outputs)
+
+
+def _is_matrix(step: PipelineStep) -> bool:
+    return step.matrix is not None

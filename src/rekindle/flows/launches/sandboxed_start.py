@@ -1,0 +1,210 @@
+"""Start an agent's program, inside its sandbox if it has one.
+
+This module starts the CLI, and everything else that runs code from the agent's folder: the
+reviewer, the `until:` command, and the query for window sizes, for which a CLI reads project
+settings.
+"""
+
+import shutil
+import sys
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+import msgspec
+
+from rekindle.documents.launches.launch_types import LAUNCH_VARIABLE
+from rekindle.errors import SandboxError
+from rekindle.flows.supervisor_ports import AgentSandbox, AgentSpec
+from rekindle.policy.sandbox import allowed_hosts, bubblewrap, mounts
+from rekindle.policy.sandbox.bubblewrap import SandboxCommand
+from rekindle.policy.sandbox.mount_check import describe_mounts
+from rekindle.policy.sandbox.mounts import SandboxPaths, StatePaths
+from rekindle.policy.sandbox.resource_limits import LimitPlan, plan_limits
+from rekindle.ports import Processes, ProcessHandle
+from rekindle.system.files import durable_files
+from rekindle.system.sandbox import host_paths, limit_group, probe, sandbox_entry
+from rekindle.system.sandbox.egress import EgressProxy
+
+MARKS_VARIABLE = "REKINDLE_MARKS"
+"""Variable with the folder for the hooks' marks, if not next to the rules; `hook` has a copy."""
+_TEMPORARY_VARIABLES = ("TMPDIR", "TMP", "TEMP")
+
+
+def start_program(
+    processes: Processes,
+    agent: AgentSpec,
+    argv: Sequence[str],
+    *,
+    prompt: str,
+    environment: Mapping[str, str],
+    on_refused: Callable[[str], None] = lambda _: None,
+    has_network: bool = False,
+) -> ProcessHandle:
+    """Start a program in the agent's folder, and call `on_refused` with each refused host.
+
+    With `has_network`, the program may reach every host even in a sandbox.
+
+    Raises:
+        SandboxError: The agent needs a sandbox, but this host cannot create one.
+    """
+    sandbox = agent.sandbox
+    if sandbox is None:
+        return processes.start(argv, prompt=prompt, environment=environment, folder=agent.folder)
+    environment = _adapt_environment(environment, sandbox.paths)
+    hosts: tuple[str, ...] = ()
+    if not has_network:
+        needs = agent.harness.SANDBOX
+        hosts = allowed_hosts.list_hosts(needs, environment, sandbox.profile.network)
+    probe.require_sandbox()
+    with ExitStack() as resources:
+        proxy = None
+        if hosts:
+            environment = allowed_hosts.adapt_environment(environment)
+            proxy = EgressProxy(Path(sandbox.paths.scratch), hosts)
+            resources.callback(proxy.close)
+        plan = plan_limits(sandbox.profile, limit_group.list_controllers())
+        command = _enclose(
+            agent,
+            sandbox,
+            argv,
+            environment,
+            plan=plan,
+            proxy=proxy.address if proxy is not None else ("", ""),
+            has_network=has_network,
+        )
+        if plan.files:
+            group = limit_group.make_limit_group(environment.get(LAUNCH_VARIABLE, ""), plan.files)
+            resources.callback(group.remove)
+            command = group.wrap(command)
+        child = processes.start(
+            command, prompt=prompt, environment=environment, folder=agent.folder
+        )
+        return _SandboxedProcess(child, proxy, on_refused, resources.pop_all())
+
+
+class _SandboxedProcess:
+    """A sandboxed process, with a proxy and a control group that end when the process does."""
+
+    def __init__(
+        self,
+        child: ProcessHandle,
+        proxy: EgressProxy | None,
+        on_refused: Callable[[str], None],
+        resources: ExitStack,
+    ) -> None:
+        self._child, self._proxy, self._on_refused = child, proxy, on_refused
+        self._resources = resources
+
+    @property
+    def pid(self) -> int:
+        return self._child.pid
+
+    @property
+    def code(self) -> int:
+        return self._child.code
+
+    @property
+    def errors(self) -> str:
+        return self._child.errors
+
+    def follow(self, every: float) -> Generator[bytes | None, None, None]:
+        try:
+            with closing(self._child.follow(every)) as lines:
+                for line in lines:
+                    if line is None:
+                        self._report()
+                    yield line
+            self._report()
+        finally:
+            self._resources.close()
+
+    def ask_to_end(self) -> None:
+        self._child.ask_to_end()
+
+    def kill(self) -> None:
+        self._child.kill()
+
+    def _report(self) -> None:
+        for host in self._proxy.read_refused() if self._proxy is not None else ():
+            self._on_refused(host)
+
+
+def _enclose(
+    agent: AgentSpec,
+    sandbox: AgentSandbox,
+    argv: Sequence[str],
+    environment: Mapping[str, str],
+    *,
+    plan: LimitPlan,
+    proxy: tuple[str, str],
+    has_network: bool,
+) -> list[str]:
+    """Wrap the agent's program in a sandbox command.
+
+    `proxy` is the address of its proxy, with an empty name if there is none.
+
+    Raises:
+        SandboxError: The agent's folder, or another writable one, leads through a link.
+    """
+    program = probe.require_sandbox()
+    system, links = host_paths.find_system()
+    home = environment.get("HOME") or str(Path.home())
+    path = environment.get("PATH", "")
+    named = {shutil.which(word, path=path) or word for word in (*argv[:1], *agent.program[:1])}
+    words = (*named, *argv[1:2], *agent.program[1:])
+    paths = msgspec.structs.replace(
+        sandbox.paths,
+        system=system,
+        runtime=host_paths.find_runtime(),
+        programs=tuple(
+            one for one in host_paths.find_programs(words, path, home) if one not in links
+        ),
+        state=_prepare_state(agent, environment, Path(home)),
+    )
+    for folder in (paths.run, paths.draft):
+        for missing in (Path(folder).parent, Path(folder)):
+            durable_files.make_folder(missing)
+    planned = mounts.make_mounts(paths, sandbox.profile)
+    roots = {paths.folder, *sandbox.profile.write}
+    outside = {*paths.runtime, *paths.programs}
+    # Programs are outside the workspace, so links to them belong to the operator.
+    optional = {mount.path for mount in planned if mount.is_optional}
+    real = host_paths.identify_real((optional - outside) | roots)
+    for root in roots - real.keys():
+        raise SandboxError(
+            f"a folder of the sandbox is missing or leads through a link: {root}",
+            hint="check who replaced it, and create it again",
+        )
+    present = real.keys() | {path for path in optional & outside if Path(path).exists()}
+    entry = (sys.executable, "-I", "-S", sandbox_entry.__file__)
+    description = describe_mounts(real, host_paths.read_mounts())
+    command = [*entry, description, *proxy, str(allowed_hosts.PROXY_PORT), *argv]
+    enclosing = SandboxCommand(
+        program=program,
+        mounts=tuple(mounts.drop_absent(planned, present)),
+        links=links,
+        folder=agent.folder,
+        has_network=has_network,
+        limits=probe.find_limits(plan.memory, plan.processes),
+        is_terminal=agent.stays,
+    )
+    return bubblewrap.render_command(enclosing, command)
+
+
+def _prepare_state(
+    agent: AgentSpec, environment: Mapping[str, str], home: Path
+) -> StatePaths | None:
+    needs, files = agent.harness.SANDBOX.state, agent.harness.HOOK_FILES
+    if needs is None or files is None:
+        return None
+    folder = Path(files.find_own_folder(environment, str(home))).resolve()
+    return host_paths.prepare_state(folder, needs, home)
+
+
+def _adapt_environment(environment: Mapping[str, str], paths: SandboxPaths) -> dict[str, str]:
+    return {
+        **environment,
+        **dict.fromkeys(_TEMPORARY_VARIABLES, mounts.TEMPORARY),
+        MARKS_VARIABLE: paths.marks,
+    }

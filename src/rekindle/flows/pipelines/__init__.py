@@ -1,0 +1,1 @@
+"""Coordinate the runs of pipelines."""

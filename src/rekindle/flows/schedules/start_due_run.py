@@ -1,0 +1,77 @@
+"""Start the run that a schedule is due for, exactly once.
+
+The record is written before the start and after it. A process that is killed in between leaves a
+pending run. `inspect` then tells whether it was started, so the start must leave a trace that
+survives, at once or not at all.
+"""
+
+from collections.abc import Callable
+from datetime import datetime
+
+import msgspec
+
+from rekindle.errors import RekindleError
+from rekindle.policy.schedules.adopt_schedule import adopt_schedule
+from rekindle.policy.schedules.decide_run import RunFacts, RunRules, decide_run, is_due
+from rekindle.policy.schedules.due_times import DueTimes
+from rekindle.policy.schedules.schedule_record import (
+    PendingRun,
+    ScheduleOutcome,
+    ScheduleRecord,
+    select_news,
+)
+
+
+class SchedulePorts(msgspec.Struct, frozen=True):
+    """Functions through which a schedule reaches its record and its agent or pipeline."""
+
+    read: Callable[[], ScheduleRecord | None]
+    write: Callable[[ScheduleRecord], None]
+    """Replaces the record. When it returns, the record survives a crash."""
+    inspect: Callable[[PendingRun | None], RunFacts]
+    """Returns the state of the agent or pipeline, and whether the pending run was started."""
+    start: Callable[[datetime], None]
+    """Starts the run for a due time. It leaves the trace that `inspect` looks for."""
+    clock: Callable[[], datetime]
+    find_times: Callable[[str], DueTimes | None] = lambda _: None
+    """Returns the due times of an earlier schedule, given as JSON, or None."""
+
+
+class ScheduleResult(msgspec.Struct, frozen=True):
+    """What a check of a schedule led to."""
+
+    outcomes: tuple[ScheduleOutcome, ...] = ()
+    news: tuple[ScheduleOutcome, ...] = ()
+    """Outcomes to notify the operator about."""
+    error: str = ""
+    """Why a run could not be started. The next check tries again."""
+
+
+def start_due_run(
+    rules: RunRules, schedule: str, since: datetime, ports: SchedulePorts
+) -> ScheduleResult:
+    """Decide what is due now, record it, and start a run if there is one to start.
+
+    `schedule` is the schedule as JSON, and `since` is when the operator accepted it.
+    """
+    now, before = ports.clock(), ports.read()
+    old = ports.find_times(before.schedule) if before and before.schedule != schedule else None
+    record, outcomes = adopt_schedule(before, schedule, since, now, old)
+    record = record.add_outcomes(*outcomes)
+    start = None
+    if is_due(rules, record, now):
+        decision = decide_run(rules, record, now, ports.inspect(record.pending))
+        record, start = decision.record, decision.start
+        outcomes += decision.outcomes
+    if record != before:
+        ports.write(record)
+    news = tuple(select_news(before, outcomes) if before else outcomes)
+    if start is None:
+        return ScheduleResult(tuple(outcomes), news)
+    try:
+        ports.start(start)
+    except RekindleError as error:
+        return ScheduleResult(tuple(outcomes), news, str(error))
+    ports.write(record.confirm_start(now))
+    outcomes.append(ScheduleOutcome("started", start, start, now))
+    return ScheduleResult(tuple(outcomes), news)

@@ -1,0 +1,1 @@
+"""Pipelines: whether their steps fit together, and which step runs next."""

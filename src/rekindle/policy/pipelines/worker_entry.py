@@ -1,0 +1,100 @@
+"""Derive the entry of a worker's agent from the step that it works on.
+
+rekindle.yaml does not contain the entry, so a key that the step does not set has a worker's
+default: its own clone, a sandbox, and one cycle.
+"""
+
+from collections.abc import Iterable
+from typing import TypeVar
+
+import msgspec
+
+from rekindle.documents.manifest import AgentEntry, Manifest, Persona
+from rekindle.documents.manifest_keys import Budget, Handover
+from rekindle.documents.manifest_pipelines import Pipeline, PipelineStep
+
+_Value = TypeVar("_Value")
+COMMAND_HARNESS = "command"
+_NOTHING = ["true"]
+"""Program of an agent whose step has a command instead of a prompt. The supervisor then runs the
+command as the agent's `until:`.
+"""
+
+
+def make_entry(
+    manifest: Manifest,
+    pipeline: Pipeline,
+    step: PipelineStep,
+    *,
+    harness: str,
+    prompt: str,
+    budget: Budget | None,
+) -> AgentEntry:
+    """Return the entry for an agent that works on a step. `prompt` is the path of its prompt."""
+    entry = _make_common(manifest, pipeline, step.persona, harness, prompt, budget)
+    compaction = step.handover.compaction if step.handover else None
+    change = msgspec.structs.replace
+    if step.run is not None:
+        return change(
+            entry,
+            harness=COMMAND_HARNESS,
+            command=_NOTHING,
+            env=None,
+            persona=None,
+            until=step.run,
+            cycles=1,
+            # A command spends neither dollars nor tokens, so only time can end it.
+            budget=Budget(hours=budget.hours) if budget and budget.hours is not None else None,
+        )
+    return change(
+        entry,
+        cycles=1 if step.cycles is None else step.cycles,
+        until=step.until,
+        convergence=step.convergence,
+        handover=None if compaction is None else Handover(compaction=compaction),
+    )
+
+
+def make_merging_entry(
+    manifest: Manifest,
+    pipeline: Pipeline,
+    step: PipelineStep,
+    *,
+    harness: str,
+    prompt: str,
+    budget: Budget | None,
+) -> AgentEntry:
+    """Return the entry for an agent that merges changes which conflict."""
+    named = (step.merge.persona if step.merge else None) or step.persona
+    return _make_common(manifest, pipeline, named, harness, prompt, budget)
+
+
+def _make_common(  # noqa: PLR0917 - one for each part of the entry
+    manifest: Manifest,
+    pipeline: Pipeline,
+    persona_name: str | None,
+    harness: str,
+    prompt: str,
+    budget: Budget | None,
+) -> AgentEntry:
+    persona = manifest.personas.get(persona_name or "default", Persona())
+    similar = [agent for agent in manifest.agents.values() if agent.harness == harness]
+    return AgentEntry(
+        harness=harness,
+        prompt=prompt,
+        persona=persona_name,
+        workspace="clone",
+        copy=pipeline.copy,
+        prepare=pipeline.prepare,
+        cycles=1,
+        budget=budget,
+        command=persona.command or _find_same(agent.command for agent in similar),
+        env=_find_same(agent.env for agent in similar),
+        sandbox=True if persona.sandbox is None else persona.sandbox,
+    )
+
+
+def _find_same(values: Iterable[_Value | None]) -> _Value | None:
+    """Return the value that all agents have, or None."""
+    first, *others = [*values] or [None]
+    return first if all(other == first for other in others) else None

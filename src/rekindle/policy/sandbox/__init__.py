@@ -1,0 +1,1 @@
+"""Decide what a sandboxed agent can see, write and reach."""

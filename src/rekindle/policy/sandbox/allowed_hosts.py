@@ -1,0 +1,53 @@
+"""Decide which hosts a sandboxed agent can reach, and how the operator allows others."""
+
+from collections.abc import Iterable, Mapping
+from urllib.parse import urlsplit
+
+from rekindle.documents.launches.sandbox_needs import SandboxNeeds
+
+_PORTS = {"https": 443, "http": 80}
+PROXY_PORT = 3128
+"""The proxy's port inside a sandbox. The sandbox network has no other server."""
+_VARIABLES = ("HTTPS_PROXY", "HTTP_PROXY", "https_proxy", "http_proxy")
+_BYPASSES = ("NO_PROXY", "no_proxy", "ALL_PROXY", "all_proxy")
+"""Variables that would make a program bypass the proxy. No host can be reached without it."""
+
+
+def list_hosts(
+    needs: SandboxNeeds, environment: Mapping[str, str], added: Iterable[str]
+) -> tuple[str, ...]:
+    """Return the hosts that an agent may reach, each as `name:port`.
+
+    A name without a port stands for ports 443 and 80. The CLI's variables can name another model
+    host.
+    """
+    named = (environment.get(variable, "") for variable in needs.host_variables)
+    models = (host for url in named if (host := _parse_host(url)))
+    hosts = (one for host in (*needs.hosts, *models, *added) for one in _with_ports(host))
+    return tuple(dict.fromkeys(host.lower() for host in hosts))
+
+
+def _parse_host(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        port = parts.port or _PORTS.get(parts.scheme)
+    except ValueError:
+        return ""
+    return f"{parts.hostname}:{port}" if parts.hostname and port else ""
+
+
+def _with_ports(host: str) -> list[str]:
+    return [host] if ":" in host else [f"{host}:{port}" for port in _PORTS.values()]
+
+
+def adapt_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return an environment in which programs use the sandbox's proxy."""
+    own = {name: value for name, value in environment.items() if name not in _BYPASSES}
+    return own | dict.fromkeys(_VARIABLES, f"http://127.0.0.1:{PROXY_PORT}")
+
+
+def render_permission(host: str) -> str:
+    """Return the rekindle.yaml line that allows a refused host."""
+    name, _, port = host.rpartition(":")
+    short = name if port.isdecimal() and int(port) in _PORTS.values() else f"'{host}'"
+    return f"sandbox: {{network: [{short}]}}"

@@ -1,0 +1,81 @@
+"""Render a sandbox as a bubblewrap command line."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from rekindle.policy.sandbox.mounts import Mount
+
+PROGRAM = "bwrap"
+_OPTIONS = {"read": "--ro-bind", "write": "--bind", "mask": "--tmpfs", "close": "--remount-ro"}
+_SEPARATION = (
+    "--die-with-parent",
+    *("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"),
+    # bubblewrap lets root keep its capabilities inside, which suffice to undo every mount.
+    *("--cap-drop", "ALL"),
+)
+_PROC = ("--proc", "/proc")
+_KERNEL_SETTINGS = ("/proc/sys", "/proc/irq", "/proc/bus", "/proc/sysrq-trigger")
+"""Files that root may write even without capabilities, and that affect the whole host."""
+
+
+class SandboxCommand(msgspec.Struct, frozen=True, kw_only=True):
+    program: str
+    """Path of bubblewrap."""
+    mounts: tuple[Mount, ...]
+    links: Mapping[str, str] = {}
+    """System links, such as `/bin`, with their targets."""
+    folder: str
+    """Working directory."""
+    has_network: bool = False
+    """Whether the host's network is shared."""
+    limits: tuple[str, ...] = ()
+    """Command that limits the program inside the sandbox; empty if there are no limits."""
+    is_terminal: bool = False
+    """Whether a person uses the program in a terminal. It must not leave that terminal's session.
+    """
+
+
+def render_command(sandbox: SandboxCommand, argv: Sequence[str]) -> list[str]:
+    """Return the command that runs a program in the sandbox."""
+    words = [sandbox.program, *_SEPARATION]
+    # Without its own session, a program could type into the supervisor's terminal. A CLI in a
+    # terminal already has its own session leader and terminal.
+    words += [] if sandbox.is_terminal else ["--new-session"]
+    words += [] if sandbox.has_network else ["--unshare-net"]
+    for link, target in sandbox.links.items():
+        words += ["--symlink", target, link]
+    words += [*_PROC, *_render_kernel_settings(), "--dev", "/dev"]
+    words += _render_mounts(sandbox.mounts)
+    return [*words, "--chdir", sandbox.folder, "--", *sandbox.limits, *argv]
+
+
+def _render_kernel_settings() -> list[str]:
+    return [word for path in _KERNEL_SETTINGS for word in ("--ro-bind-try", path, path)]
+
+
+def _render_mounts(mounts: Iterable[Mount]) -> list[str]:
+    words: list[str] = []
+    for mount in mounts:
+        words += [_OPTIONS[mount.kind], mount.path]
+        words += [mount.path] if mount.kind in {"read", "write"} else []
+    return words
+
+
+def render_limits(program: str, memory: int | None, processes: int | None) -> tuple[str, ...]:
+    """Return the `prlimit` command that sets these limits; empty if there are none.
+
+    The memory limit counts what a process has allocated. An address space limit would also count
+    memory that JavaScript engines only reserve.
+    """
+    sizes = {"data": memory, "nproc": processes}
+    options = [f"--{name}={limit}" for name, limit in sizes.items() if limit is not None]
+    return (program, *options, "--") if options else ()
+
+
+def render_probe(program: str) -> list[str]:
+    """Return a command that succeeds if sandboxes work on this host."""
+    return [
+        *(program, *_SEPARATION, "--unshare-net", "--ro-bind", "/", "/"),
+        *(*_PROC, *_render_kernel_settings(), "--dev", "/dev", "--", "true"),
+    ]

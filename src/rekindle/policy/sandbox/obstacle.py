@@ -1,0 +1,49 @@
+"""Explain why bubblewrap does not work on a host, and what the operator can do about it."""
+
+import msgspec
+
+_OFF = "or write `sandbox: off` to run the agent without this protection"
+_INSTALL = f"install it (`sudo apt install bubblewrap`, `sudo dnf install bubblewrap`), {_OFF}"
+
+
+class HostFacts(msgspec.Struct, frozen=True, kw_only=True):
+    is_linux: bool = True
+    is_installed: bool = True
+    error: str = ""
+    """The probe's error; empty if it succeeded."""
+    apparmor_restricts: bool = False
+    """Whether AppArmor denies user namespaces to ordinary programs (Ubuntu 24.04 and later)."""
+    namespaces_off: str = ""
+    """Kernel setting that forbids user namespaces, with the value that permits them; empty if none
+    does.
+    """
+
+
+class SandboxObstacle(msgspec.Struct, frozen=True):
+    words: str
+    hint: str
+
+
+def explain_obstacle(facts: HostFacts) -> SandboxObstacle | None:
+    """Return why no sandbox can be created, or None if one can."""
+    if not facts.is_linux:
+        return SandboxObstacle(
+            "`sandbox: on` needs bubblewrap, which exists for Linux only",
+            f"run the agent in a container or on a Linux host, {_OFF}",
+        )
+    if not facts.is_installed:
+        return SandboxObstacle("`sandbox: on` needs bubblewrap, which is not installed", _INSTALL)
+    if not facts.error:
+        return None
+    words = f"bubblewrap cannot make a sandbox here: {facts.error}"
+    if facts.namespaces_off:
+        hint = f"permit user namespaces: `sudo sysctl -w {facts.namespaces_off}`, {_OFF}"
+    elif facts.apparmor_restricts:
+        hint = (
+            "AppArmor forbids user namespaces: add a profile for bwrap"
+            " (/etc/apparmor.d/bwrap with `userns,`), or"
+            f" `sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0`, {_OFF}"
+        )
+    else:
+        hint = f"in a container, permit user namespaces and mounts of /proc; {_OFF}"
+    return SandboxObstacle(words, hint)

@@ -1,0 +1,52 @@
+"""Decide how the host enforces a sandbox's limits.
+
+A control group (cgroup v2) limits all processes of a launch together. Without one, `prlimit` limits
+the memory of each process and the number of processes; nothing limits the CPU time.
+"""
+
+from collections.abc import Collection, Mapping
+
+import msgspec
+
+from rekindle.policy.sandbox.profile import SandboxProfile
+from rekindle.thresholds.sandbox_limits import CPU_PERIOD_SECONDS
+
+_MICROSECONDS = 1_000_000
+MEMORY, PROCESSES, CPU = "memory", "pids", "cpu"
+"""Names of the kernel's controllers."""
+
+
+class LimitPlan(msgspec.Struct, frozen=True, kw_only=True):
+    files: Mapping[str, str] = {}
+    """Files in the launch's control group, with the values to write."""
+    memory: int | None = None
+    """Maximum memory in bytes that `prlimit` must enforce; None if it need not."""
+    processes: int | None = None
+    """Maximum number of processes that `prlimit` must enforce; None if it need not."""
+    ignores_cpu: bool = False
+    """Whether the manifest limits the CPU time, but this host cannot enforce it."""
+
+
+def plan_limits(profile: SandboxProfile, controllers: Collection[str]) -> LimitPlan:
+    """Return how to enforce the limits on a host that delegates these controllers."""
+    files: dict[str, str] = {}
+    if profile.memory is not None and MEMORY in controllers:
+        files["memory.max"] = str(profile.memory)
+        # Otherwise, the processes could swap instead.
+        files["memory.swap.max"] = "0"
+    if profile.processes is not None and PROCESSES in controllers:
+        files["pids.max"] = str(profile.processes)
+    if profile.cpu is not None and CPU in controllers:
+        files["cpu.max"] = render_quota(profile.cpu)
+    return LimitPlan(
+        files=files,
+        memory=None if MEMORY in controllers else profile.memory,
+        processes=None if PROCESSES in controllers else profile.processes,
+        ignores_cpu=profile.cpu is not None and CPU not in controllers,
+    )
+
+
+def render_quota(cores: float) -> str:
+    """Return the value of `cpu.max` for a number of cores."""
+    period = round(CPU_PERIOD_SECONDS * _MICROSECONDS)
+    return f"{round(cores * period)} {period}"

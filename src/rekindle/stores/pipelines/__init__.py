@@ -1,0 +1,1 @@
+"""Store runs of pipelines in files."""

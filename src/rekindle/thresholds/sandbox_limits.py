@@ -1,0 +1,42 @@
+"""Thresholds for sandboxes."""
+
+from rekindle.thresholds import declare_threshold
+
+PROBE_SECONDS = declare_threshold(
+    10.0,
+    "sandbox.probe_seconds",
+    "seconds",
+    "Timeout for the empty sandbox that Rekindle starts to test bubblewrap.",
+)
+CPU_PERIOD_SECONDS = declare_threshold(
+    0.1,
+    "sandbox.cpu_period_seconds",
+    "seconds",
+    "Period in which the kernel measures the CPU time of a sandbox with a `cpu:` limit.",
+)
+REMOVAL_SECONDS = declare_threshold(
+    1.0,
+    "sandbox.removal_seconds",
+    "seconds",
+    "Maximum time that the supervisor waits for a launch's control group to become empty. A later "
+    "launch removes a group that is left.",
+)
+REMOVAL_TICK_SECONDS = declare_threshold(
+    0.01,
+    "sandbox.removal_tick_seconds",
+    "seconds",
+    "Interval between two attempts to remove a launch's control group.",
+)
+REFUSED_HOSTS = declare_threshold(
+    20,
+    "sandbox.refused_hosts",
+    "count",
+    "Maximum number of refused hosts that `status` lists, and that Rekindle sends notifications "
+    "about in one run.",
+)
+REFUSAL_BYTES = declare_threshold(
+    65_536,
+    "sandbox.refusal_bytes",
+    "bytes",
+    "Maximum number of bytes that the supervisor reads from a sandbox's proxy at a time.",
+)

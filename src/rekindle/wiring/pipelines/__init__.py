@@ -1,0 +1,1 @@
+"""Start runs of pipelines, their workers and their coordinators."""

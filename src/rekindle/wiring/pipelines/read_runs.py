@@ -1,0 +1,143 @@
+"""Read the runs of a project's pipelines, and find the run that a command means."""
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from difflib import get_close_matches
+
+import msgspec
+
+from rekindle.config import Project
+from rekindle.documents.events.event import UnknownEvent
+from rekindle.documents.pipelines.pipeline_events import AnyPipelineEvent, PipelineEnded
+from rekindle.documents.screens.agent_row import AgentRow
+from rekindle.documents.screens.pipeline_row import RunRow
+from rekindle.errors import NotFoundError, RekindleError
+from rekindle.flows.operator.read_rows import RowReader
+from rekindle.policy.pipelines.build_run_row import build_run_row
+from rekindle.policy.pipelines.pipeline_state import PipelineState, fold
+from rekindle.policy.pipelines.run_definition import RunDefinition
+from rekindle.stores.files import FileStore
+from rekindle.stores.folders import private_files
+from rekindle.stores.pipelines.run_folder import RunFolder, find_run, list_runs
+from rekindle.system import clock
+
+
+class RunReading(msgspec.Struct, frozen=True):
+    """A run, as its files describe it at one moment."""
+
+    folder: RunFolder
+    definition: RunDefinition
+    events: list[AnyPipelineEvent | UnknownEvent]
+    """Events in the log."""
+    state: PipelineState
+    """State after these events and the operator's commands that are not in the log yet."""
+    row: RunRow
+
+
+class RunReader:
+    """Reads the runs of one project."""
+
+    def __init__(self, project: Project, store: FileStore) -> None:
+        self._project = project
+        self._private = private_files.find_private_project(project.path)
+        self._rows = RowReader(
+            store, project.manifest.agents, project.settings.runtime, clock.read_clock
+        )
+
+    def list_folders(self, pipeline: str | None = None) -> list[RunFolder]:
+        """Return the runs of one pipeline, or of all, oldest first."""
+        return list_runs(self._private, pipeline)
+
+    def read(self, folder: RunFolder) -> RunReading:
+        """Return a run.
+
+        Raises:
+            DocumentError: One of its files is damaged.
+        """
+        definition, events = folder.read_definition(), folder.read_events()
+        state = fold([*events, *folder.read_commands()])
+        ends = (event for event in reversed(events) if isinstance(event, PipelineEnded))
+        last_end = next(ends, None) if state.ended else None
+        row = build_run_row(
+            definition.plan,
+            state,
+            number=folder.run,
+            now=clock.read_clock(),
+            agents=dict(self._read_workers(state)),
+            updated=events[-1].ts if events else None,
+            why=last_end.why if last_end else "",
+            notice=folder.read_notice(),
+            is_coordinated=folder.is_coordinated(),
+        )
+        return RunReading(folder, definition, events, state, row)
+
+    def list_open_rows(self) -> list[RunRow]:
+        """Return the runs that are not over, oldest first. A run that cannot be read is omitted."""
+        rows = []
+        for folder in self.list_folders():
+            with suppress(RekindleError):  # `rekindle pipeline status` shows the error
+                row = self.read(folder).row
+                rows += [] if row.is_over else [row]
+        return rows
+
+    def find(
+        self,
+        pipeline: str,
+        number: int | None,
+        fits: Callable[[RunReading], bool] = lambda _: True,
+        purpose: str = "",
+    ) -> RunReading:
+        """Return the run with a number, or the newest run that fits.
+
+        Raises:
+            NotFoundError: There is no such run. `purpose` names the kind of run in the message.
+        """
+        folders = self.list_folders(pipeline)
+        if not folders:
+            raise self._make_missing(pipeline)
+        if number is not None:
+            folder = find_run(self._private, pipeline, number)
+            if folder.path not in {other.path for other in folders}:
+                raise NotFoundError(
+                    f"there is no run {number} of the pipeline {pipeline}",
+                    hint=f"its last run is {folders[-1].run}; `rekindle pipeline status` lists all",
+                )
+            return self.read(folder)
+        for folder in reversed(folders):
+            reading = self.read(folder)
+            if fits(reading):
+                return reading
+        raise NotFoundError(
+            f"the pipeline {pipeline} has no run {purpose}",
+            hint=f"`rekindle pipeline status {pipeline}` shows its last run",
+        )
+
+    def require_pipeline(self, name: str) -> str:
+        """Return the name of a pipeline in rekindle.yaml.
+
+        Raises:
+            NotFoundError: There is no such pipeline.
+        """
+        if name not in self._project.manifest.pipelines:
+            raise self._make_missing(name)
+        return name
+
+    def _read_workers(self, state: PipelineState) -> Iterator[tuple[str, AgentRow]]:
+        """Yield the rows of running workers, which may wait for a person."""
+        if state.ended is None:
+            for _, worker in state.list_running():
+                yield worker.agent, self._rows.row(worker.agent)
+
+    def _make_missing(self, name: str) -> NotFoundError:
+        names = list(self._project.manifest.pipelines)
+        if name in names:
+            return NotFoundError(
+                f"the pipeline {name} has no run yet",
+                hint=f"start one: `rekindle pipeline run {name}`",
+            )
+        alike = get_close_matches(name, names, n=1)
+        listed = f"has {', '.join(names)}" if names else "has no `pipelines:`"
+        return NotFoundError(
+            f"no pipeline named {name!r}: rekindle.yaml {listed}",
+            hint=f"did you mean {alike[0]}?" if alike else "add it below `pipelines:`",
+        )

@@ -1,0 +1,92 @@
+"""Merge the result of a run into the user's branch."""
+
+import msgspec
+
+from rekindle.config import Project
+from rekindle.errors import WorkspaceError
+from rekindle.system.git import branch_merge, own_configuration
+from rekindle.system.git.tree_snapshot import WorkingCopy
+from rekindle.system.git.work_snapshots import WorkSnapshots
+from rekindle.wiring.merge_work import require_mergeable
+
+
+class ResultMerge(msgspec.Struct, frozen=True, kw_only=True):
+    """What a merge would bring in."""
+
+    branch: str
+    """Branch with the result of the run."""
+    target: str
+    """The user's branch, or "HEAD" if none is checked out."""
+    commits: int
+    """Number of commits that the user's branch does not have."""
+    commit: str
+    """The merged commit; empty if there are conflicts."""
+    conflicts: tuple[str, ...]
+    stat: str
+    """The changed files, as text."""
+
+
+def open_repository(project: Project) -> WorkingCopy:
+    """Return the user's repository.
+
+    Raises:
+        WorkspaceError: The project is not in a repository.
+    """
+    top = own_configuration.find_top(project.path)
+    if top is None:
+        raise WorkspaceError(
+            "missing",
+            f"there is no git repository in {project.path}",
+            hint="a pipeline needs one: git init",
+        )
+    return WorkingCopy(top)
+
+
+def find_result_commit(source: WorkingCopy, branch: str, commit: str) -> str:
+    """Return the commit of the result's branch, to which the user may have added commits.
+
+    If the branch was deleted, return the recorded commit.
+
+    Raises:
+        WorkspaceError: Git has removed the commit.
+    """
+    tip = source.find_ref(f"refs/heads/{branch}")
+    if tip is not None:
+        return tip.oid
+    if not source.has(commit):
+        raise WorkspaceError(
+            "gone",
+            f"the commit {commit} with the result is not in your repository",
+            hint="git may have removed it after its branch was deleted; run the pipeline again",
+        )
+    return commit
+
+
+def plan_result_merge(project: Project, branch: str, commit: str) -> ResultMerge:
+    """Merge a result in memory. The user's checkout is not changed."""
+    source = open_repository(project)
+    commit = find_result_commit(source, branch, commit)
+    here = require_mergeable(source, branch, commit)
+    target = here.branch or "HEAD"
+    merged = branch_merge.merge_commits(
+        source, here.head, commit, f"Merge branch '{branch}' into {target}\n"
+    )
+    snapshots = WorkSnapshots(source.folder)
+    return ResultMerge(
+        branch=branch,
+        target=target,
+        commits=snapshots.count_commits(here.head, commit),
+        commit=merged.commit,
+        conflicts=merged.conflicts,
+        stat=snapshots.compare(here.head, merged.commit, stat=True) if merged.commit else "",
+    )
+
+
+def bring_in_result(project: Project, merge: ResultMerge) -> None:
+    """Move the user's checkout to the merged commit."""
+    branch_merge.fast_forward(open_repository(project), merge.commit)
+
+
+def compare_commits(project: Project, before: str, after: str, *, stat: bool) -> str:
+    """Return the difference between two commits, as a patch or as a list of files."""
+    return WorkSnapshots(open_repository(project).folder).compare(before, after, stat=stat)

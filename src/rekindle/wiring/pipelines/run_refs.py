@@ -1,0 +1,93 @@
+"""The refs of a run in the user's repository, and the commits that they keep.
+
+| ref | commit |
+|---|---|
+| `refs/heads/rekindle/PIPELINE/RUN` | result of the run |
+| `refs/heads/rekindle/PIPELINE/RUN-STEP` | merge that a person has to finish |
+| `refs/rekindle/pipelines/PIPELINE/RUN/…` | everything that the log names, so that git keeps it |
+"""
+
+from rekindle.documents.pipelines.pipeline_events import MergeStage, StepMerged
+from rekindle.documents.pipelines.run_branches import name_merge_branch, name_result_branch
+from rekindle.policy.pipelines.pipeline_moves import MergeCommits
+from rekindle.stores.pipelines.run_folder import RunFolder
+from rekindle.system import clock
+from rekindle.system.git import branch_merge
+from rekindle.system.git.tree_snapshot import WorkingCopy
+
+
+def make_result_branch(folder: RunFolder) -> str:
+    """Return the name of the branch with the result of a run."""
+    return name_result_branch(folder.pipeline, folder.run)
+
+
+def make_merge_branch(folder: RunFolder, step: str, stage: MergeStage) -> str:
+    """Return the name of the branch on which a person merges conflicting changes."""
+    return name_merge_branch(folder.pipeline, folder.run, step, stage)
+
+
+def name_merge(step: str, stage: MergeStage) -> str:
+    """Return the name under which `keep_commit` keeps a merge."""
+    return f"{step or '_run'}/{stage}"
+
+
+def keep_commit(source: WorkingCopy, folder: RunFolder, name: str, commit: str) -> None:
+    """Keep a commit from being removed by git."""
+    source.move(_name_ref(folder, name), commit)
+
+
+def find_kept(source: WorkingCopy, folder: RunFolder, name: str) -> str | None:
+    """Return the commit that `keep_commit` keeps under a name, or None."""
+    ref = source.find_ref(_name_ref(folder, name))
+    return ref.oid if ref is not None else None
+
+
+def _name_ref(folder: RunFolder, name: str) -> str:
+    return f"refs/rekindle/pipelines/{folder.pipeline}/{folder.run}/{name}"
+
+
+def list_run_names(source: WorkingCopy) -> list[str]:
+    """Return the names that follow `rekindle/` in the refs of all runs and workers."""
+    prefixes = ("refs/heads/rekindle/", "refs/rekindle/pipelines/")
+    listed = source.call("for-each-ref", "--format=%(refname)", *prefixes).decode()
+    return [ref.removeprefix(prefixes[0]).removeprefix(prefixes[1]) for ref in listed.splitlines()]
+
+
+def list_refs(source: WorkingCopy, folder: RunFolder) -> list[str]:
+    """Return all refs of a run, except those of its workers."""
+    place = f"{folder.pipeline}/{folder.run}"
+    patterns = (
+        f"refs/rekindle/pipelines/{place}/",
+        f"refs/heads/rekindle/{place}",
+        f"refs/heads/rekindle/{place}-*",
+    )
+    return source.call("for-each-ref", "--format=%(refname)", *patterns).decode().splitlines()
+
+
+def merge_parts(source: WorkingCopy, folder: RunFolder, move: MergeCommits) -> StepMerged:
+    """Merge commits in memory, in their order. A change that conflicts is left out and listed."""
+    merged: list[str] = []
+    conflicting: list[str] = []
+    commit = ""
+    for name, theirs in move.parts:
+        if not commit:
+            commit = theirs
+            merged.append(name)
+            continue
+        words = f"Merge {name} of {move.step or folder.pipeline}\n"
+        made = branch_merge.merge_commits(source, commit, theirs, words)
+        if made.conflicts:
+            conflicting.append(name)
+        else:
+            commit = made.commit
+            merged.append(name)
+    keep_commit(source, folder, name_merge(move.step, move.stage), commit)
+    return StepMerged(
+        ts=clock.read_clock(),
+        step=move.step,
+        stage=move.stage,
+        commit=commit,
+        merged=tuple(merged),
+        conflicts=() if move.drops else tuple(conflicting),
+        dropped=tuple(conflicting) if move.drops else (),
+    )

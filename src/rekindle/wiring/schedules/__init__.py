@@ -1,0 +1,1 @@
+"""Start agents and pipelines according to `every:`."""

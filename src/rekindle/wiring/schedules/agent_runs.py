@@ -1,0 +1,77 @@
+"""Start an agent for its schedule, and find out what prevents it."""
+
+from datetime import datetime
+
+from rekindle.config import Project
+from rekindle.errors import RekindleError
+from rekindle.policy.schedules.decide_run import RunFacts
+from rekindle.policy.schedules.schedule_record import PendingRun
+from rekindle.policy.settings.runtime_settings import find_cycle_limit
+from rekindle.policy.supervision import run_moves, watchdog_table
+from rekindle.policy.supervision.run_moves import TAMPERED_REASON
+from rekindle.policy.supervision.watchdog_table import WatchFacts
+from rekindle.stores.files import FileStore
+from rekindle.system import clock
+from rekindle.wiring.access import trust_checks
+from rekindle.wiring.starting import background_start
+from rekindle.wiring.starting.start_checks import refuse_obstacles
+
+
+def start_agent(project: Project, store: FileStore, name: str, due: datetime) -> None:
+    """Record that the agent should run, as `up` does. The watchdog then starts its supervisor.
+
+    The command contains the due time, so that the log tells whether this run was started.
+    """
+    store.create(name)
+    run = store.read(name).projection.run
+    cycles = find_cycle_limit(project.manifest.agents[name])
+    store.submit(
+        name,
+        run_moves.make_desired_event(
+            run, "running", clock.read_clock(), cycles, unbounded=False, due=due
+        ),
+    )
+
+
+def inspect_agent(
+    project: Project, store: FileStore, name: str, pending: PendingRun | None
+) -> RunFacts:
+    """Return whether the agent is running, and whether it may be started."""
+    if name not in project.manifest.agents:
+        return RunFacts(obstacle="rekindle.yaml does not contain the agent any more")
+    if not store.exists(name):
+        return RunFacts(obstacle=_find_refusal(project, name))
+    projection = store.read(name).projection
+    run = projection.run
+    is_running = store.is_supervised(name) or (run.desired == "running" and not run.is_over)
+    obstacle = _find_refusal(project, name)
+    if run.desired == "stopped":
+        obstacle = f"you stopped the agent; `rekindle up {name}` starts it again"
+    elif not obstacle and not is_running:
+        stays = project.manifest.agents[name].mode == "stay"
+        facts = WatchFacts(
+            supervised=False,
+            desired="running",
+            is_tampered=run.is_safe and run.safe.why == TAMPERED_REASON,
+            may_miss_stop=projection.may_miss_stop,
+            stays=stays and not background_start.is_in_window(store, name),
+        )
+        row = watchdog_table.decide_start(facts)
+        obstacle = "" if row.starts else row.words
+    return RunFacts(
+        is_running=is_running,
+        has_started=pending is not None
+        and run.scheduled is not None
+        and run.scheduled.due == pending.due,
+        obstacle=obstacle,
+    )
+
+
+def _find_refusal(project: Project, name: str) -> str:
+    """Return why the agent's settings do not allow a start, or ""."""
+    try:
+        trust_checks.require_accepted(project, name)
+        refuse_obstacles(project, name)
+    except RekindleError as error:
+        return str(error)
+    return ""

@@ -1,0 +1,53 @@
+"""Start a pipeline for its schedule, and find out what prevents it."""
+
+from datetime import datetime
+
+from rekindle.config import Project
+from rekindle.documents.pipelines.pipeline_events import PipelineStarted
+from rekindle.errors import RekindleError
+from rekindle.policy.schedules.decide_run import RunFacts
+from rekindle.policy.schedules.schedule_record import PendingRun
+from rekindle.stores.folders import private_files, trust_records
+from rekindle.stores.pipelines.run_folder import RunFolder, list_runs
+from rekindle.wiring.access.trust_checks import explain_unaccepted_pipeline
+from rekindle.wiring.pipelines import start_run
+
+
+def start_pipeline(project: Project, name: str, due: datetime) -> None:
+    """Start a run of a pipeline. Its first event contains the due time."""
+    start_run.start_run(project, name, due=due)
+
+
+def inspect_pipeline(project: Project, name: str, pending: PendingRun | None) -> RunFacts:
+    """Return whether a run is going, and whether another one may be started."""
+    if name not in project.manifest.pipelines:
+        return RunFacts(obstacle="rekindle.yaml does not contain the pipeline any more")
+    runs = list_runs(private_files.find_private_project(project.path), name)
+    obstacle = _find_refusal(project, name)
+    started = [run for run in runs if pending is not None and _read_due(run) == pending.due]
+    for run in started:
+        # A daemon that was killed after it created the run may not have accepted its settings.
+        if not obstacle and trust_records.read_settings(run.settings) is None:
+            start_run.accept_settings(project, run)
+    return RunFacts(
+        is_running=any(start_run.is_open(run) for run in runs),
+        has_started=bool(started),
+        obstacle=obstacle,
+    )
+
+
+def _read_due(run: RunFolder) -> datetime | None:
+    """Return the due time that a run was started for, or None."""
+    first = next(iter(run.read_events()), None)
+    return first.due if isinstance(first, PipelineStarted) else None
+
+
+def _find_refusal(project: Project, name: str) -> str:
+    """Return why a run of the pipeline cannot start, or ""."""
+    if reason := explain_unaccepted_pipeline(project, name):
+        return reason
+    try:
+        start_run.check_steps(project, start_run.define_run(project, name, ""))
+    except RekindleError as error:
+        return str(error)
+    return ""

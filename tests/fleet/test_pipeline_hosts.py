@@ -1,0 +1,124 @@
+"""Pipelines on real hosts, which share only the engine and a git remote."""
+
+import asyncio
+import contextlib
+import json
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from fleet.pipeline_project import git, make_pipeline_project
+from fleet.working import worker
+from rekindle import config
+from rekindle.documents.pipelines.pipeline_events import WorkerBegan
+from rekindle.fleet.engine.agent_client import AgentClient
+from rekindle.fleet.engine.connect import connect
+from rekindle.fleet.engine.pipeline_client import PipelineClient
+from rekindle.policy.fleet.registered_pipeline import RegisteredPipeline
+
+pytestmark = pytest.mark.timeout(280)
+ITEMS = 9
+RUN_SECONDS = 200
+
+
+def rekindle(project: Path, *words: str) -> str:
+    """Run a command of the operator, and return its output."""
+    done = subprocess.run(
+        [sys.executable, "-m", "rekindle", "pipeline", *words],
+        cwd=project,
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=RUN_SECONDS,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def read_run(folder: Path, number: int) -> RegisteredPipeline:
+    fleet = config.load_project(folder).settings.fleet
+    assert fleet is not None
+
+    async def read() -> RegisteredPipeline:
+        return await PipelineClient(await connect(fleet, folder, {})).kept("ship", number)
+
+    return asyncio.run(read())
+
+
+def await_sessions(folder: Path, host: str, number: int) -> None:
+    """Wait until a host runs some workers of the matrix."""
+    fleet = config.load_project(folder).settings.fleet
+    assert fleet is not None
+
+    async def follow() -> None:
+        agents = AgentClient(await connect(fleet, folder, {}))
+        while True:
+            listed = [agent async for agent in agents.listed()]
+            here = [agent for agent in listed if (agent.host, agent.state) == (host, "running")]
+            if sum("-build-" in agent.agent for agent in here) >= number:
+                return
+            await asyncio.sleep(0.2)
+
+    asyncio.run(asyncio.wait_for(follow(), 120))
+
+
+def await_state(project: Path, state: str) -> None:
+    deadline = time.monotonic() + RUN_SECONDS
+    while True:
+        [row] = json.loads(rekindle(project, "status", "ship", "--json"))["runs"]
+        if row["state"] == state:
+            return
+        assert time.monotonic() < deadline, row
+        time.sleep(1)
+
+
+def check_result(folder: Path, items: int) -> None:
+    """Check that each item was done exactly once, on the run's branch of the remote."""
+    remote = folder / "remote.git"
+    names = [f"item{number:02}" for number in range(items)]
+    files = git("ls-tree", "-r", "--name-only", "rekindle/ship/1", cwd=remote).split()
+    assert files == [".gitignore", "all.txt", *(f"{name}.txt" for name in names)]
+    assert git("show", "rekindle/ship/1:all.txt", cwd=remote).split() == names
+
+
+def test_a_run_on_a_host_is_started_stopped_and_resumed(own_engine, tmp_path):
+    fleet = {"address": own_engine.address, "heartbeat_timeout": "10s"}
+    project = make_pipeline_project(tmp_path, fleet, items=3, seconds=1)
+    with worker(project, tmp_path / "root", "one"):
+        started = rekindle(project, "run", "ship", "--trust", "--detach")
+        assert "started ship 1 on the fleet" in started
+        await_sessions(project, "one", 1)
+        assert "ship 1: stopped" in rekindle(project, "stop", "ship")
+        rekindle(project, "resume", "ship")
+        [row] = json.loads(rekindle(project, "status", "ship", "--json"))["runs"]
+        assert (row["state"], row["run"]) == ("done", 1)
+        assert rekindle(project, "status").startswith("ship 1")
+        log = read_run(project, 1).read_events()
+    check_result(tmp_path, 3)
+    assert not (project / "item00.txt").exists()
+    begun = Counter((event.agent, event.attempt) for event in log if isinstance(event, WorkerBegan))
+    assert set(begun.values()) == {1}
+
+
+def test_a_host_dies_and_the_others_finish_the_run(own_engine, tmp_path):
+    """Every item is done exactly once, and no attempt begins twice."""
+    fleet = {"address": own_engine.address, "heartbeat_timeout": "5s"}
+    project = make_pipeline_project(tmp_path, fleet, items=ITEMS, seconds=3)
+    with contextlib.ExitStack() as stack:
+        hosts = {
+            name: stack.enter_context(worker(project, tmp_path / name, name))
+            for name in ("one", "two", "three")
+        }
+        rekindle(project, "run", "ship", "--trust", "--detach")
+        await_sessions(project, "two", 1)
+        hosts["two"].kill()
+        await_state(project, "done")
+        log = read_run(project, 1).read_events()
+    check_result(tmp_path, ITEMS)
+    begun = Counter((event.agent, event.attempt) for event in log if isinstance(event, WorkerBegan))
+    assert len(begun) == ITEMS + 2
+    assert set(begun.values()) == {1}

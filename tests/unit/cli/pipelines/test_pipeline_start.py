@@ -1,0 +1,247 @@
+"""`rekindle pipeline run`, `stop` and `resume`, with a coordinator that the test plays."""
+
+import json
+
+import pytest
+
+from rekindle.cli.pipelines import pipeline_start
+from rekindle.documents.pipelines.pipeline_events import (
+    PipelineEnded,
+    PipelineResumed,
+    PipelineStopped,
+)
+from rekindle.errors import AgentError
+from rekindle.system import clock
+from rekindle.wiring.pipelines import ensure_coordinator as ensuring
+from rekindle.wiring.pipelines import start_run
+
+
+@pytest.fixture
+def outcome():
+    """How the coordinator ends a run that it starts or resumes; None to leave it open."""
+    return ["done"]
+
+
+@pytest.fixture(autouse=True)
+def coordinator(monkeypatch, outcome):
+    """Take the commands like a coordinator, and end the run at once."""
+
+    def play(_project, folder):
+        ends = outcome[0]
+        with folder.hold():
+            for command in folder.take_commands():
+                folder.append(command)
+                ends = "stopped" if isinstance(command, PipelineStopped) else outcome[0]
+            if ends:
+                now = clock.read_clock()
+                folder.append(PipelineEnded(ts=now, outcome=ends, commit="c1", why="because"))
+
+    monkeypatch.setattr(pipeline_start, "ensure_coordinator", play)
+    monkeypatch.setattr(start_run, "start_coordinator", lambda *_: None)
+
+
+def list_kinds(run):
+    return [event.kind for event in run.folder.read_events()]
+
+
+def test_a_run_starts_from_the_last_commit_and_shows_its_end(make_run, rekindle, git):
+    run = make_run("ship")  # the next one has number 2
+    code, out = rekindle("run", "ship", "Say hello")
+    assert code == 0, out
+    header, *lines = out.splitlines()[-4:]
+    assert header.startswith("ship 2  done  ")
+    assert lines == ["  all  stopped", "done: because", "→ rekindle pipeline merge ship 2"]
+    folder = run.folder.path.with_name("2")
+    assert json.loads((folder / "definition.json").read_bytes())["input"] == "Say hello"
+    assert json.loads((folder / "definition.json").read_bytes())["base"] == git("rev-parse", "HEAD")
+
+
+def test_a_run_that_fails_has_an_exit_code(make_run, rekindle, outcome):
+    outcome[0] = "failed"
+    code, out = rekindle("run", "ship")
+    assert code == 9
+    assert "Error: ship 1 failed: because\n  → `rekindle pipeline status ship 1` shows why" in out
+
+
+def test_the_worker_that_failed_the_run_is_named(make_run, rekindle, outcome):
+    outcome[0] = "failed"
+    run = make_run()
+    run.begin("plan")
+    run.end("plan", outcome="failed", why="no plan")
+    code, out = rekindle("resume", "review")
+    assert code == 9
+    assert "  plan: no plan\n    → rekindle logs review-1-plan\n" in out
+    assert "Error: review 1 failed: because\n  → `rekindle logs review-1-plan` shows why" in out
+
+
+def test_a_detached_run_names_its_number(make_run, rekindle, outcome):
+    outcome[0] = None
+    assert rekindle("run", "ship", "--detach") == (
+        0,
+        "✓ started ship 1\nNext: `rekindle pipeline status ship 1 --watch`.\n",
+    )
+    assert json.loads(rekindle("run", "ship", "--detach", "--json")[1]) == {
+        "v": 1,
+        "pipeline": "ship",
+        "run": 2,
+    }
+
+
+def test_a_run_prints_its_events_as_json(make_run, rekindle):
+    code, out = rekindle("run", "ship", "--json")
+    assert code == 0
+    lines = [json.loads(line) for line in out.splitlines()]
+    assert [(line["kind"], line["run"], line["step"]) for line in lines] == [
+        ("pipeline.started", 1, None),
+        ("pipeline.ended", 1, None),
+    ]
+
+
+def test_ctrl_c_leaves_the_run_running(make_run, rekindle, monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(pipeline_start, "watch_run", interrupt)
+    code, out = rekindle("run", "ship")
+    assert code == 130
+    assert "ship 1 continues without this command.\n" in out
+    assert "`rekindle pipeline stop ship 1` stops it" in out
+
+
+def test_an_unknown_pipeline_is_refused(make_run, rekindle):
+    code, out = rekindle("run", "shp")
+    assert code == 7
+    assert "did you mean ship?" in out
+
+
+def test_the_newest_open_run_is_stopped_and_resumed(make_run, rekindle):
+    first, second = make_run(), make_run()
+    second.append(PipelineEnded, outcome="failed")
+    assert rekindle("stop", "review") == (
+        0,
+        "✓ review 1: stopped\nNext: `rekindle pipeline resume review 1`.\n",
+    )
+    assert list_kinds(first)[1:] == ["pipeline.stopped", "pipeline.ended"]
+    assert rekindle("stop", "review", "1")[1] == "· review 1 is not running: it is stopped\n"
+    assert "has no run to stop" in rekindle("stop", "review")[1]
+    code, out = rekindle("resume", "review")
+    assert code == 0, out
+    assert list_kinds(first)[3:] == ["pipeline.resumed", "pipeline.ended"]
+
+
+def test_a_run_whose_coordinator_was_killed_is_resumed_without_a_command(make_run, rekindle):
+    run = make_run()
+    assert rekindle("resume", "review", "--detach") == (0, "✓ review 1 continues\n")
+    assert PipelineResumed.__struct_config__.tag not in list_kinds(run)
+    assert run.folder.settings.exists()
+
+
+def test_a_larger_budget_continues_a_run(make_run, rekindle):
+    run = make_run()
+    run.append(PipelineEnded, outcome="budget", why="its budget of $30 is spent")
+    code, out = rekindle("resume", "review")
+    assert code == 2
+    assert "review 1 has reached its budget: its budget of $30 is spent" in out
+    assert "`rekindle pipeline resume review 1 --budget usd=60`" in out
+    assert rekindle("resume", "review", "--budget", "usd=60")[0] == 0
+    [resumed] = [event for event in run.folder.read_events() if event.kind == "pipeline.resumed"]
+    assert resumed.budget == {"usd": 60}
+
+
+@pytest.mark.parametrize(
+    ("cap", "message"),
+    [
+        ("60", "'60' is not a budget"),
+        ("usd=-1", "'usd=-1' is not a budget"),
+        ("usd=nan", "'usd=nan' is not a budget"),
+        ("eur=60", "'eur=60' is not a budget"),
+        ("usd=30", "the limit usd=30 is not larger than the current one, 30"),
+        ("hours=3", "review 1 has no limit in hours"),
+    ],
+)
+def test_a_budget_that_cannot_be_raised_is_refused(make_run, rekindle, cap, message):
+    make_run()
+    code, out = rekindle("resume", "review", "--budget", cap)
+    assert code == 2
+    assert message in out
+
+
+def test_a_run_that_is_done_or_failed_cannot_be_resumed(make_run, rekindle):
+    make_run().append(PipelineEnded, outcome="failed")
+    code, out = rekindle("resume", "review", "1")
+    assert code == 2
+    assert "review 1 is failed, so it cannot be resumed" in out
+    assert "has no run to resume" in rekindle("resume", "review")[1]
+
+
+def test_a_coordinator_that_does_not_start_is_reported_with_its_output(make_run, monkeypatch):
+    run = make_run()
+    starts = []
+
+    def fail(_project, folder):
+        starts.append(folder)
+        folder.output_log.write_text("Error: no disk\n")
+
+    monkeypatch.setattr(ensuring, "start_coordinator", fail)
+    monkeypatch.setattr(ensuring, "UP_SECONDS", 0.2)
+    with pytest.raises(AgentError, match="coordinator of review 1 does not start: Error: no disk"):
+        ensuring.ensure_coordinator(None, run.folder)
+    assert starts
+
+
+def test_a_coordinator_is_started_until_one_has_taken_the_command(make_run, monkeypatch):
+    """A coordinator that is exiting does not see the command, and a new one exits meanwhile."""
+    run = make_run()
+    run.folder.submit(PipelineStopped(ts=run.now))
+    starts = []
+
+    def start(_project, folder):
+        starts.append(folder)
+        if len(starts) > 1:
+            list(folder.take_commands())
+            run.append(PipelineEnded, outcome="stopped")
+
+    monkeypatch.setattr(ensuring, "start_coordinator", start)
+    monkeypatch.setattr(ensuring, "PIPELINE_START_SECONDS", 0.0)
+    ensuring.ensure_coordinator(None, run.folder)
+    assert len(starts) == 2
+
+
+def test_a_command_that_shows_a_run_starts_its_killed_coordinator_again(make_run, monkeypatch):
+    run = make_run()
+    starts = []
+    monkeypatch.setattr(ensuring, "start_coordinator", lambda _, folder: starts.append(folder))
+    keeper = ensuring.CoordinatorKeeper(None, run.folder)
+    with run.folder.hold():
+        keeper.check()
+    assert starts == []
+    keeper.check()
+    keeper.check()
+    assert starts == [run.folder], "the new coordinator gets time to start"
+    run.append(PipelineEnded, outcome="done")
+    ensuring.CoordinatorKeeper(None, run.folder).check()
+    assert starts == [run.folder]
+
+
+def test_a_run_whose_coordinator_is_killed_at_once_still_ends(
+    make_run, rekindle, outcome, monkeypatch
+):
+    run = make_run("ship")
+    outcome[0] = None
+
+    def end(_project, folder):
+        run.folder = folder
+        run.append(PipelineEnded, outcome="done", commit="c1")
+
+    monkeypatch.setattr(ensuring, "start_coordinator", end)
+    assert rekindle("run", "ship")[0] == 0
+
+
+def test_a_moved_project_does_not_use_a_number_of_an_earlier_run_again(
+    make_run, rekindle, git, tmp_path
+):
+    make_run("ship")
+    git("update-ref", "refs/heads/rekindle/ship/4", "HEAD")
+    assert rekindle("run", "ship", "--detach")[1].startswith("✓ started ship 5\n")
+    (tmp_path / ".rekindle/agents/ship-7-all").mkdir(parents=True)
+    assert rekindle("run", "ship", "--detach")[1].startswith("✓ started ship 8\n")

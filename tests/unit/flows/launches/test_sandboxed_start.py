@@ -1,0 +1,91 @@
+"""A sandboxed program starts in its control group, which is removed when the program ends."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from rekindle.documents.launches.sandbox_needs import SandboxNeeds
+from rekindle.flows.launches import sandboxed_start
+from rekindle.flows.supervisor_ports import AgentSandbox
+from rekindle.policy.sandbox.profile import SandboxProfile
+
+PROFILE = SandboxProfile(memory=1024, processes=5, cpu=0.5)
+
+
+class Child:
+    pid, code, errors = 7, 0, ""
+
+    def follow(self, every):
+        yield b"working"
+        yield None
+
+
+class Host:
+    """Stands for the host: its control groups, and the processes that it starts."""
+
+    def __init__(self):
+        self.happened, self.fails = [], False
+
+    def start(self, argv, **_):
+        self.happened.append(("start", *argv))
+        if self.fails:
+            raise OSError("cannot start")
+        return Child()
+
+    def make_limit_group(self, mark, files):
+        self.happened.append(("group", mark, *files))
+        return SimpleNamespace(
+            wrap=lambda argv: ["enter", *argv],
+            remove=lambda: self.happened.append(("remove",)),
+        )
+
+
+@pytest.fixture
+def host(monkeypatch):
+    host = Host()
+    monkeypatch.setattr(sandboxed_start.probe, "require_sandbox", lambda: "bwrap")
+    monkeypatch.setattr(sandboxed_start.limit_group, "make_limit_group", host.make_limit_group)
+    monkeypatch.setattr(
+        sandboxed_start,
+        "_enclose",
+        lambda agent, sandbox, argv, *_, plan, **__: [
+            f"bwrap data={plan.memory} nproc={plan.processes}",
+            *argv,
+        ],
+    )
+    return host
+
+
+def start(host, monkeypatch, *controllers):
+    monkeypatch.setattr(
+        sandboxed_start.limit_group, "list_controllers", lambda: frozenset(controllers)
+    )
+    agent = SimpleNamespace(
+        sandbox=AgentSandbox(PROFILE, SimpleNamespace(marks="/marks")),
+        harness=SimpleNamespace(SANDBOX=SandboxNeeds()),
+        folder="/work",
+    )
+    environment = {"REKINDLE_LAUNCH": "m1"}
+    return sandboxed_start.start_program(host, agent, ["cli"], prompt="", environment=environment)
+
+
+def test_a_limited_program_runs_in_a_group_that_ends_with_it(host, monkeypatch):
+    child = start(host, monkeypatch, "memory", "pids", "cpu")
+    files = ("memory.max", "memory.swap.max", "pids.max", "cpu.max")
+    started = ("start", "enter", "bwrap data=None nproc=None", "cli")
+    assert host.happened == [("group", "m1", *files), started]
+    assert list(child.follow(1)) == [b"working", None]
+    assert host.happened[2:] == [("remove",)]
+
+
+def test_without_delegation_prlimit_limits_the_program(host, monkeypatch):
+    child = start(host, monkeypatch)
+    assert list(child.follow(1)) == [b"working", None]
+    assert host.happened == [("start", "bwrap data=1024 nproc=5", "cli")]
+
+
+def test_a_failed_start_leaves_no_group(host, monkeypatch):
+    host.fails = True
+    with pytest.raises(OSError, match="cannot start"):
+        start(host, monkeypatch, "cpu")
+    assert host.happened[-1] == ("remove",)

@@ -1,0 +1,40 @@
+"""The stricter of two sandboxes counts."""
+
+import pytest
+
+from rekindle.documents.manifest_sandbox import SandboxEntry
+from rekindle.policy.sandbox.profile import SandboxProfile, choose_profile, parse_size
+
+
+@pytest.mark.parametrize(
+    ("keys", "chosen"),
+    [
+        ((None, None), None),
+        ((False, None), None),
+        ((True, False), SandboxProfile()),
+        ((None, True), SandboxProfile()),
+        ((False, SandboxEntry(write=["a"])), SandboxProfile(write=("a",))),
+        ((SandboxEntry(write=["a"]), True), SandboxProfile()),
+        (
+            (SandboxEntry(["a", "b"], ["c"], ["d"]), SandboxEntry(["b"], ["c"], ["e"])),
+            SandboxProfile(("b",), ("c",), ()),
+        ),
+        (
+            (SandboxEntry(memory="2G", processes=5), SandboxEntry(memory="512M", processes=9)),
+            SandboxProfile(memory=512 << 20, processes=5),
+        ),
+        ((SandboxEntry(memory="1G"), True), SandboxProfile(memory=1 << 30)),
+        ((SandboxEntry(cpu=2.0), SandboxEntry(cpu=0.5)), SandboxProfile(cpu=0.5)),
+        ((SandboxEntry(cpu=2.0), True), SandboxProfile(cpu=2.0)),
+    ],
+)
+def test_the_stricter_one_counts(keys, chosen):
+    assert choose_profile(*keys) == chosen
+    assert choose_profile(*reversed(keys)) == chosen
+
+
+@pytest.mark.parametrize(
+    ("text", "size"), [("4K", 4096), ("8M", 8 << 20), ("1.5G", 3 << 29), ("1T", 1 << 40)]
+)
+def test_a_size_is_a_number_of_bytes(text, size):
+    assert parse_size(text) == size
