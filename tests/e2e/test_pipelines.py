@@ -378,6 +378,15 @@ RUINED = """\
       - id: orphan
         prompt: "$ git checkout -q --orphan new && git commit -qm new"
         optional: true
+      - {id: head, prompt: "$ echo nonsense > .git/HEAD", optional: true}
+      - id: link
+        prompt: "$ mv .git/objects .git/moved && ln -s moved .git/objects"
+        optional: true
+      - {id: objects, prompt: "$ rm -rf .git/objects && mkdir .git/objects", optional: true}
+      - id: output
+        prompt: "$ ln -s missing o.txt"
+        outputs: {o: o.txt}
+        optional: true
       - {id: build, prompt: "$ echo built > built.txt"}
 """
 
@@ -387,4 +396,7 @@ def test_a_worker_that_ruins_its_repository_fails_and_the_run_ends(project):
     state = run.state
     assert "not a git repository any more" in state.workers["remove", ""].why
     assert "its commits do not continue" in state.workers["orphan", ""].why
+    for step in ("head", "link", "objects"):
+        assert "git does not accept its folder" in state.workers[step, ""].why, step
+    assert state.workers["output", ""].why == "its output o.txt is a link; write a file"
     assert run.list_files() == {"built.txt": "built\n"}

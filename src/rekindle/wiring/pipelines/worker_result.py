@@ -1,5 +1,6 @@
 """Read how far a worker is, store its result as a commit, and check the result."""
 
+import errno
 import os
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from rekindle.documents.clone_files import parse_refs
 from rekindle.documents.events import CycleEnded
 from rekindle.documents.manifest_pipelines import PipelineStep, StepContract
 from rekindle.documents.pipelines.pipeline_events import MergeStage, WorkerEnded
-from rekindle.errors import RekindleError, StoreError
+from rekindle.errors import RekindleError, StoreError, WorkspaceError
 from rekindle.flows.launches.checked_command import STOPPED, CheckedCommand
 from rekindle.flows.pipelines.coordinator_ports import WorkerView
 from rekindle.policy.exits import explain_reasons
@@ -39,7 +40,8 @@ from rekindle.wiring.pipelines.run_refs import find_kept, keep_commit
 
 _ENDS_WITH_RESULT = {"done", "claimed", "cycles"}
 """Reasons with which the run of a worker's agent ends and leaves a result to check."""
-_NO_REPOSITORY = "its folder is not a git repository any more, so its work cannot be stored"
+_DAMAGES = {"refused", "linked", "broken"}
+"""Causes of errors of git that stay until the worker's clone is repaired."""
 _CHECK_STOPPED = "the check was stopped"
 
 
@@ -107,8 +109,9 @@ class WorkerResults:
         change = msgspec.structs.replace
         project = load_project(self._path)
         workspace = find_workspace(project, worker.agent)
-        if workspace is None or not (workspace.folder / ".git").exists():
-            failed = change(ended, outcome="failed", why=view.why or _NO_REPOSITORY)
+        damage = _find_damage(workspace)
+        if workspace is None or damage:
+            failed = change(ended, outcome="failed", why=view.why or damage)
             return ended if view.end == "stopped" else failed
         record = self._folder.read_workers()[worker.agent]
         definition = self._definition.find_step(step)
@@ -196,6 +199,8 @@ class WorkerResults:
         for name, file in (step.outputs or {}).items():
             data = _read_file(work, file, STEP_OUTPUT_BYTES)
             if isinstance(data, StoreError):
+                if data.errno == errno.ELOOP:
+                    return f"its output {file} is a link; write a file"
                 return f"its output {file}: {data.reason}"
             if data is None:
                 return f"its output {file} does not exist; write it"
@@ -261,6 +266,25 @@ class WorkerResults:
     def _find_conflicting(self, step: str, stage: MergeStage) -> list[str]:
         state = fold(self._folder.read_events())
         return [commit for _, commit in find_conflicting(self._definition.plan, state, step, stage)]
+
+
+def _find_damage(workspace: AgentWorkspace | None) -> str:
+    """Return why no work can be stored from a worker's clone, or "".
+
+    The agent can damage the clone. A run that waits for git to accept it would wait forever.
+    """
+    words = ""
+    if workspace is None or not (workspace.folder / ".git").exists():
+        words = "its folder is not a git repository any more"
+    else:
+        try:
+            copy = WorkingCopy(workspace.folder)
+            copy.call("rev-list", "--objects", "--quiet", copy.read_head().head or "HEAD")
+        except WorkspaceError as error:
+            if error.cause not in _DAMAGES:
+                raise
+            words = f"git does not accept its folder ({error})"
+    return words and f"{words}, so its work cannot be stored"
 
 
 def _read_file(work: Path, file: str, most: int) -> bytes | StoreError | None:
