@@ -1,5 +1,6 @@
 # Every recipe runs in the project's own environment, which `just setup` makes.
 python := ".venv/bin/python"
+again := "REKINDLE_MEASURES_AGAIN=1 .venv/bin/python -m pytest -s --last-failed --last-failed-no-failures all"
 compile := ".venv/bin/uv pip compile -q --universal --generate-hashes --no-emit-index-url --no-header --python-version 3.11"
 
 # Without bytecode, each command that a test starts would compile all of its modules.
@@ -102,12 +103,11 @@ ci:
 # Run what CI runs.
 [parallel]
 check: lint types (docs "--check") site (pythons "--newest")
-    # A busy machine can make a timing fail, so a failed one is measured once more, alone, and skipped
-    # if the host took the processor away again. Another test is repeated only on such a host.
-    {{python}} -m pytest -m "bench and not alone" -n 2 --dist loadfile -rP || REKINDLE_MEASURES_AGAIN=1 {{python}} -m pytest -m "bench and not alone" -s --last-failed --last-failed-no-failures all
-    {{python}} -m pytest -m alone -s || REKINDLE_MEASURES_AGAIN=1 {{python}} -m pytest -m alone -s --last-failed --last-failed-no-failures all
+    # A busy machine can make a timing fail, so a failed one is measured again, alone, at most twice.
+    {{python}} -m pytest -m "bench and not alone" -n 2 --dist loadfile -rP || {{again}} -m "bench and not alone" || {{again}} -m "bench and not alone"
+    {{python}} -m pytest -m alone -s || {{again}} -m alone || {{again}} -m alone
     # Most tests wait for a program, a timeout or a disk, so four workers share two cores.
-    REKINDLE_TESTS_IN_MEMORY=1 {{python}} -m pytest -n 4 --dist worksteal -m "not bench" || REKINDLE_TESTS_IN_MEMORY=1 REKINDLE_REPEATS_STARVED=1 {{python}} -m pytest -m "not bench" --last-failed --last-failed-no-failures none
+    REKINDLE_TESTS_IN_MEMORY=1 {{python}} -m pytest -n 4 --dist worksteal -m "not bench" || REKINDLE_TESTS_IN_MEMORY=1 REKINDLE_REPEATS_FAILED=1 {{python}} -m pytest -m "not bench" --last-failed --last-failed-no-failures none
 
 # Pin the dependencies; the files name no index.
 lock:

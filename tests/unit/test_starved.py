@@ -86,7 +86,8 @@ def make_session(cache, items=3):
     lines = []
     writer = types.SimpleNamespace(line=lines.append)
     config = types.SimpleNamespace(cache=cache, get_terminal_writer=lambda: writer)
-    return types.SimpleNamespace(config=config, items=[None] * items, stash={}, lines=lines)
+    tests = [types.SimpleNamespace(nodeid=f"test_it.py::test_{number}") for number in range(items)]
+    return types.SimpleNamespace(config=config, items=tests, stash={}, lines=lines)
 
 
 def run_session(monkeypatch, stolen):
@@ -100,19 +101,22 @@ def run_session(monkeypatch, stolen):
     return session.config.cache
 
 
-def test_failed_tests_are_repeated_on_a_starved_host_only(monkeypatch):
-    monkeypatch.setenv("REKINDLE_REPEATS_STARVED", "1")
-    starving, generous = run_session(monkeypatch, 30), run_session(monkeypatch, 5)
-    session = make_session(starving)
+@pytest.mark.parametrize(
+    ("stolen", "most"), [(30, starved.REPEATED_STARVED), (5, starved.REPEATED)]
+)
+def test_few_failed_tests_are_repeated_and_named(monkeypatch, stolen, most):
+    monkeypatch.setenv("REKINDLE_REPEATS_FAILED", "1")
+    cache = run_session(monkeypatch, stolen)
+    session = make_session(cache, most)
     starved.pytest_collection_finish(session)
-    assert "The host took 30%" in session.lines[0]
-    for session in (make_session(generous), make_session(starving, starved.REPEATED + 1)):
-        with pytest.raises(pytest.exit.Exception, match="not repeated"):
-            starved.pytest_collection_finish(session)
+    assert f"the host took {stolen}%" in session.lines[0]
+    assert f"test_it.py::test_{most - 1}" in session.lines[0]
+    with pytest.raises(pytest.exit.Exception, match="not repeated"):
+        starved.pytest_collection_finish(make_session(cache, most + 1))
 
 
 def test_a_usual_run_is_not_refused(monkeypatch):
-    monkeypatch.delenv("REKINDLE_REPEATS_STARVED", raising=False)
+    monkeypatch.delenv("REKINDLE_REPEATS_FAILED", raising=False)
     session = make_session(Cache())
     starved.pytest_collection_finish(session)
     assert session.lines == []
