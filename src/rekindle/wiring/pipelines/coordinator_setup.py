@@ -28,7 +28,7 @@ from rekindle.thresholds.pipeline_limits import COORDINATOR_RETRY_SECONDS
 from rekindle.wiring.access.trust_checks import require_trust
 from rekindle.wiring.open_store import open_store
 from rekindle.wiring.pipelines.person_merge import PersonMerges
-from rekindle.wiring.pipelines.run_refs import keep_commit, make_result_branch, merge_parts
+from rekindle.wiring.pipelines.run_refs import merge_parts, place_result
 from rekindle.wiring.pipelines.worker_result import WorkerResults
 from rekindle.wiring.pipelines.worker_start import WorkerStarter
 from rekindle.wiring.pipelines.worker_tasks import WorkerTasks
@@ -126,9 +126,7 @@ class _PortBuilder:
 
     def _end(self, outcome: PipelineOutcome, commit: str, why: str) -> None:
         if outcome == "done":
-            branch = make_result_branch(self._folder)
-            keep_commit(self._source, self._folder, "_run/result", commit)
-            self._source.move(f"refs/heads/{branch}", commit)
+            branch = place_result(self._source, self._folder, commit)
             self._notify("done", f"its result is on the branch {branch}", "success")
         elif outcome != "stopped":
             self._notify(outcome, why, "failure")

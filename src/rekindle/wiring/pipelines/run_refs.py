@@ -9,6 +9,7 @@
 
 from rekindle.documents.pipelines.pipeline_events import MergeStage, StepMerged
 from rekindle.documents.pipelines.run_branches import name_merge_branch, name_result_branch
+from rekindle.errors import WorkspaceError
 from rekindle.policy.pipelines.pipeline_moves import MergeCommits
 from rekindle.stores.pipelines.run_folder import RunFolder
 from rekindle.system import clock
@@ -34,6 +35,35 @@ def name_merge(step: str, stage: MergeStage) -> str:
 def keep_commit(source: WorkingCopy, folder: RunFolder, name: str, commit: str) -> None:
     """Keep a commit from being removed by git."""
     source.move(_name_ref(folder, name), commit)
+
+
+def place_result(source: WorkingCopy, folder: RunFolder, commit: str) -> str:
+    """Put the result of a run on its branch. Return the branch.
+
+    If the branch already contains the result, commits that the user has added to it are kept.
+
+    Raises:
+        WorkspaceError: The user has other commits there, or has checked out an older commit of it.
+    """
+    keep_commit(source, folder, "_run/result", commit)
+    branch = make_result_branch(folder)
+    ref = f"refs/heads/{branch}"
+    tip = source.find_ref(ref)
+    if tip is not None and source.is_kept((commit,), by=(tip.oid,)):
+        return branch
+    if tip is not None and (
+        not source.is_kept((tip.oid,), by=(commit,)) or source.is_checked_out(branch)
+    ):
+        raise WorkspaceError(
+            "changed",
+            f"the branch {branch} is for the result of the run, but you use it",
+            hint=f"rename yours, and the run continues: git branch -m {branch} NAME",
+        )
+    source.refuse_link(ref)
+    # With the old commit, git refuses to drop a commit that the user makes at this moment.
+    old = "0" * len(commit) if tip is None else tip.oid
+    source.call("update-ref", "--no-deref", ref, commit, old)
+    return branch
 
 
 def find_kept(source: WorkingCopy, folder: RunFolder, name: str) -> str | None:
