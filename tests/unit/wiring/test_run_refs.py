@@ -13,7 +13,9 @@ BRANCH = "rekindle/ship/1"
 
 @pytest.fixture
 def git(tmp_path):
-    git = lambda *words: worktrees.git(tmp_path, *words).decode().strip()
+    def git(*words):
+        return worktrees.git(tmp_path, *words).decode().strip()
+
     git("init", "-q", "-b", "main")
     git("commit", "-q", "--allow-empty", "-m", "base")
     return git

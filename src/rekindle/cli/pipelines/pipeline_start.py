@@ -27,6 +27,7 @@ from rekindle.config import Project
 from rekindle.documents.pipelines.pipeline_events import PipelineResumed, PipelineStopped
 from rekindle.documents.screens.pipeline_row import RunRow
 from rekindle.errors import UsageError
+from rekindle.policy.pipelines.pipeline_state import stamp_command
 from rekindle.stores.files import FileStore
 from rekindle.stores.pipelines.run_folder import RunFolder
 from rekindle.system import clock
@@ -96,7 +97,7 @@ def stop(pipeline: str, number: int | None) -> None:
     if row.is_over:
         echo(f"· {row.pipeline} {row.run} is not running: it is {row.state}")
         return
-    reading.folder.submit(PipelineStopped(ts=clock.read_clock()))
+    reading.folder.submit(PipelineStopped(ts=stamp_command(reading.state, clock.read_clock())))
     ensure_coordinator(project, reading.folder)
     print_stopped(_await_end(reader, reading.folder))
 
@@ -131,7 +132,8 @@ def resume(
     ensure_trust(project, trust=trust)
     start_run.accept_settings(project, reading.folder)
     if reading.row.is_over or reading.state.is_stopped or raised:
-        reading.folder.submit(PipelineResumed(ts=clock.read_clock(), budget=raised))
+        ts = stamp_command(reading.state, clock.read_clock())
+        reading.folder.submit(PipelineResumed(ts=ts, budget=raised))
     ensure_coordinator(project, reading.folder)
     if detach:
         echo(f"✓ {pipeline} {reading.folder.run} continues")

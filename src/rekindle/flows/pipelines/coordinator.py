@@ -55,7 +55,7 @@ class Coordinator:
         self._state = fold(ports.folder.read_events())
         self._checks: dict[WorkerId, Future[WorkerEnded]] = {}
         self._stopped: set[tuple[str, int]] = set()
-        """Agents and attempts that were told to stop."""
+        """Agents and attempts that this process told to stop."""
         self._ensured: set[tuple[str, int]] = set()
         """Agents and attempts that were created and started by this process."""
         self._problems: list[str] = []
@@ -134,7 +134,7 @@ class Coordinator:
             return False  # it was refused
         view = self._ports.read_worker(worker)
         self._report(worker_id, worker, view)
-        is_told = (worker.agent, worker.attempt) in self._stopped
+        is_told = worker.is_stopping or (worker.agent, worker.attempt) in self._stopped
         if view.end == "stopped" and not is_told:
             return False  # a person stopped this agent, and may continue it
         if view.end:

@@ -34,6 +34,7 @@ from rekindle.policy.pipelines.step_status import (
     find_result,
     find_statuses,
     has_failed,
+    list_fatal_steps,
 )
 from rekindle.policy.supervision.budget import find_reached_cap, raise_caps
 from rekindle.thresholds.screens import SHORT_COMMIT_CHARACTERS
@@ -74,7 +75,7 @@ def build_run_row(
     cap = raise_caps(plan.budget, state.raised)
     standing = _find_standing(state, has_tasks=bool(tasks), is_limited=until is not None)
     is_done = standing == "done"
-    reached = find_reached_cap(spent, cap, began=state.began, now=updated or now)
+    reached = find_reached_cap(spent, cap, began=state.counted_from, now=updated or now)
     unit = reached.unit if reached else "usd"
     return RunRow(
         pipeline=plan.pipeline,
@@ -199,8 +200,9 @@ def _list_tasks(
     if joined and all(isinstance(status, DoneStep | FailedStep) for _, status in joined):
         result = find_result(plan, state, statuses)
         joined += [] if isinstance(result, str) else [(RESULT, result)]
+    is_failing = bool(list_fatal_steps(plan, statuses))
     for step, status in joined:
-        if isinstance(status, ConflictedStep):
+        if isinstance(status, ConflictedStep) and not is_failing:
             yield _describe_conflict(plan, step, status, state)
     for (step_id, key), worker in state.list_running():
         row = agents.get(worker.agent)
@@ -208,7 +210,7 @@ def _list_tasks(
             continue
         own = statuses.get(step_id)
         is_lost = isinstance(own, OpenStep) and own.is_lost
-        if row.outcome == "stopped" and not is_lost:
+        if row.outcome == "stopped" and not is_lost and not worker.is_stopping:
             yield PersonTask(
                 step=step_id,
                 worker=key,

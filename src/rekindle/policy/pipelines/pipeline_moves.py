@@ -16,7 +16,6 @@ from rekindle.policy.pipelines.run_plan import RunPlan, StepPlan
 from rekindle.policy.pipelines.step_status import (
     RESULT,
     ConflictedStep,
-    FailedStep,
     ListingStep,
     MergingStep,
     OpenStep,
@@ -24,6 +23,7 @@ from rekindle.policy.pipelines.step_status import (
     StepStatus,
     find_result,
     find_statuses,
+    list_fatal_steps,
 )
 from rekindle.policy.pipelines.worker_names import name_worker
 from rekindle.policy.settings.runtime_settings import SECONDS_AN_HOUR
@@ -110,10 +110,12 @@ def decide(plan: RunPlan, state: PipelineState, now: datetime) -> list[PipelineM
     statuses = find_statuses(plan, state)
     cap = raise_caps(plan.budget, state.raised)
     spent = measure_spending(state)
-    reached = describe_reached_cap(spent, cap, began=state.began, now=now)
+    reached = describe_reached_cap(spent, cap, began=state.counted_from, now=now)
+    is_failing = bool(list_fatal_steps(plan, statuses))
     moves = list[PipelineMove]()
     for step in plan.steps:
-        moves += _list_step_moves(step, statuses[step.id], state)
+        if not (is_failing and isinstance(statuses[step.id], ConflictedStep)):
+            moves += _list_step_moves(step, statuses[step.id], state)
         if not reached:
             moves += _list_begins(step, statuses[step.id], state, now=now, plan=plan)
     if not moves and not running:
@@ -131,15 +133,10 @@ def _decide_end(
         isinstance(status, OpenStep) and status.pending for status in statuses.values()
     ):
         return [EndPipeline("budget", why=reached)]
+    if failed := list_fatal_steps(plan, statuses):
+        return [EndPipeline("failed", why=f"failed: {', '.join(failed)}")]
     if any(isinstance(status, ConflictedStep) for status in statuses.values()):
         return []  # until a person has merged
-    failed = [
-        step.id
-        for step in plan.steps
-        if isinstance(statuses[step.id], FailedStep) and not step.optional
-    ]
-    if failed:
-        return [EndPipeline("failed", why=f"failed: {', '.join(failed)}")]
     result = find_result(plan, state, statuses)
     if isinstance(result, str):
         return [EndPipeline("done", result)]
@@ -207,7 +204,7 @@ def limit_worker(
 ) -> Budget | None:
     """Return the caps on a worker: its own, or the rest of the run's budget if that is smaller."""
     cap = raise_caps(plan.budget, state.raised)
-    hours = (now - (state.began or now)).total_seconds() / SECONDS_AN_HOUR
+    hours = (now - (state.counted_from or now)).total_seconds() / SECONDS_AN_HOUR
     return _take_smaller(own, _subtract(cap, measure_spending(state), hours))
 
 

@@ -5,7 +5,7 @@ recorded twice counts once.
 """
 
 from collections.abc import Iterable, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Literal, assert_never
 
 import msgspec
@@ -26,6 +26,7 @@ from rekindle.documents.pipelines.pipeline_events import (
     WorkerEnded,
     WorkerReported,
 )
+from rekindle.policy.projection.open_loops import stamp_after
 
 WorkerId = tuple[str, str]
 """A step's id and a worker's key."""
@@ -55,6 +56,8 @@ class WorkerState(msgspec.Struct, frozen=True):
     """Cost of the running attempt so far, in dollars."""
     attempt_tokens: int = 0
     """Number of tokens of the running attempt so far."""
+    is_stopping: bool = False
+    """Whether the operator stopped the run during the last attempt."""
 
 
 class MatrixItems(msgspec.Struct, frozen=True):
@@ -74,6 +77,10 @@ class PipelineState(msgspec.Struct, frozen=True):
     run: int = 0
     base: str = ""
     began: datetime | None = None
+    paused: datetime | None = None
+    """When the run ended last; None if it never did."""
+    idle: timedelta = timedelta()
+    """Time between the ends of the run and its resumptions."""
     items: Mapping[str, MatrixItems] = {}
     """The items of matrix steps whose lists were read, by step."""
     workers: Mapping[WorkerId, WorkerState] = {}
@@ -90,6 +97,11 @@ class PipelineState(msgspec.Struct, frozen=True):
     ended: PipelineOutcome | None = None
     commit: str = ""
     """Result of a run that is done."""
+
+    @property
+    def counted_from(self) -> datetime | None:
+        """Return the time from which the run's hours count: its start, plus the time between."""
+        return self.began + self.idle if self.began is not None else None
 
     def find_worker(self, step: str, key: str) -> WorkerState:
         return self.workers.get((step, key), WorkerState())
@@ -137,9 +149,16 @@ def fold(  # noqa: C901, PLR0912 - one for each kind
                 asked.add((event.step, event.stage))
             case PipelineStopped() | PipelineResumed():
                 state = _apply_command(state, event)
+                if state.is_stopped:
+                    workers = {
+                        place: change(worker, is_stopping=True)
+                        if worker.status == "running"
+                        else worker
+                        for place, worker in workers.items()
+                    }
             case PipelineEnded():
                 if state.ended is None:
-                    state = change(state, ended=event.outcome, commit=event.commit)
+                    state = change(state, ended=event.outcome, commit=event.commit, paused=event.ts)
             case UnknownEvent():
                 pass
             case _:
@@ -163,6 +182,7 @@ def _apply_to_worker(
             attempt=event.attempt,
             agent=event.agent,
             start=event.commit,
+            is_stopping=False,
         )
     if worker.status != "running" or event.attempt != worker.attempt:
         return worker
@@ -194,5 +214,13 @@ def _apply_command(state: PipelineState, event: PipelineStopped | PipelineResume
     raised = {
         unit: max(amount, state.raised.get(unit, amount)) for unit, amount in event.budget.items()
     }
-    ended = None if state.ended in _RESUMABLE else state.ended
-    return change(state, raised={**state.raised, **raised}, ended=ended)
+    state = change(state, raised={**state.raised, **raised})
+    if state.ended not in _RESUMABLE:
+        return state
+    idle = max(event.ts - state.paused, timedelta()) if state.paused else timedelta()
+    return change(state, ended=None, idle=state.idle + idle)
+
+
+def stamp_command(state: PipelineState, now: datetime) -> datetime:
+    """Return the time of a new command, just after the last one if the clock was set back."""
+    return stamp_after(now, *([state.commanded] if state.commanded else []))

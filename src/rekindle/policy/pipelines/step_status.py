@@ -236,6 +236,15 @@ def find_conflicting(
     return _list_results(merge.conflicts, find_statuses(plan, state))
 
 
+def list_fatal_steps(plan: RunPlan, statuses: Mapping[str, StepStatus]) -> list[str]:
+    """Return the steps whose failure fails the run."""
+    return [
+        step.id
+        for step in plan.steps
+        if isinstance(statuses.get(step.id), FailedStep) and not step.optional
+    ]
+
+
 def list_failed_workers(statuses: Mapping[str, StepStatus]) -> dict[str, tuple[str, ...]]:
     """Return the failed workers of each settled step, for `{{ steps.ID.failed }}`."""
     return {

@@ -1,6 +1,7 @@
 """`rekindle pipeline run`, `stop` and `resume`, with a coordinator that the test plays."""
 
 import json
+from datetime import timedelta
 
 import pytest
 
@@ -127,6 +128,18 @@ def test_the_newest_open_run_is_stopped_and_resumed(make_run, rekindle):
     code, out = rekindle("resume", "review")
     assert code == 0, out
     assert list_kinds(first)[3:] == ["pipeline.resumed", "pipeline.ended"]
+
+
+def test_a_stop_and_a_resume_count_although_the_clock_was_set_back(make_run, rekindle, outcome):
+    run = make_run()
+    run.append(PipelineResumed)
+    later = clock.read_clock() + timedelta(days=1)
+    run.folder.append(PipelineResumed(ts=later))
+    assert rekindle("stop", "review")[1].startswith("✓ review 1: stopped\n")
+    assert start_run.read_state(run.folder).is_stopped
+    outcome[0] = None
+    assert rekindle("resume", "review", "--detach")[0] == 0
+    assert not start_run.read_state(run.folder).is_stopped
 
 
 def test_a_run_whose_coordinator_was_killed_is_resumed_without_a_command(make_run, rekindle):

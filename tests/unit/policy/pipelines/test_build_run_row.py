@@ -202,6 +202,8 @@ def test_a_worker_that_the_operator_stopped_needs_a_person_while_the_run_continu
     assert task.commands == ("rekindle up review-7-plan",)
     stopped = [STARTED, begin("plan"), PipelineStopped(ts=LATER)]
     assert build(stopped, agents=agents).tasks == ()
+    resumed = [*stopped, PipelineResumed(ts=LATER + timedelta(seconds=1))]
+    assert build(resumed, agents=agents).tasks == (), "the coordinator starts it again"
 
 
 def test_a_worker_that_waits_for_a_limit_does_not_need_a_person():

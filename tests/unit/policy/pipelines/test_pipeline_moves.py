@@ -30,7 +30,7 @@ from rekindle.policy.pipelines.pipeline_moves import (
     limit_worker,
     measure_spending,
 )
-from rekindle.policy.pipelines.pipeline_state import fold
+from rekindle.policy.pipelines.pipeline_state import fold, stamp_command
 from rekindle.policy.pipelines.run_plan import RunPlan, StepPlan
 from rekindle.policy.pipelines.step_status import (
     DoneStep,
@@ -363,6 +363,18 @@ def test_a_conflict_does_not_hold_up_other_steps():
     assert begun(run.moves()) == [("site", "", 1)]
 
 
+def test_a_run_that_can_only_fail_does_not_wait_for_a_merge():
+    run = Run(matrix(), StepPlan(id="other"), StepPlan(id="after", depends_on=("build",)))
+    run.find("build", "a", "b")
+    run.begin()
+    run.end("build", "a")
+    run.end("build", "b")
+    run.merge("build", "partial", conflicts=("b",))
+    assert run.moves() == [AskPerson("build", "workers", ("b",))]
+    run.end("other", outcome="failed")
+    assert run.moves() == [EndPipeline("failed", why="failed: other")]
+
+
 def test_conflicting_inputs_are_merged_by_the_steps_own_rule():
     run = Run(
         StepPlan(id="one"),
@@ -430,6 +442,31 @@ def test_no_worker_starts_once_the_budget_is_spent():
     run.end("build", "a", usd=4.0)
     assert measure_spending(run.state).usd == 5.5
     assert run.moves() == [EndPipeline("budget", why="its budget of $5 is spent ($5.50)")]
+
+
+def test_the_hours_between_the_end_of_a_run_and_its_resumption_do_not_count():
+    run = Run(StepPlan(id="plan"), budget=Budget(hours=3))
+    run.now += HOUR
+    run.add(PipelineStopped)
+    run.add(PipelineEnded, outcome="stopped")
+    run.now += 10 * HOUR
+    run.add(PipelineResumed)
+    assert begun(run.moves()) == [("plan", "", 1)]
+    assert run.limit(None).hours == pytest.approx(2, abs=0.01)
+    run.now += 2 * HOUR
+    assert run.moves() == [EndPipeline("budget", why="its budget of 3 hours is spent")]
+
+
+def test_a_clock_that_was_set_back_adds_no_hours():
+    run = Run(StepPlan(id="plan"), budget=Budget(hours=3))
+    run.add(PipelineStopped)
+    run.add(PipelineEnded, outcome="budget")
+    ended = run.now
+    run.now -= HOUR
+    run.log.append(PipelineResumed(ts=stamp_command(run.state, run.now)))
+    assert run.state.ended is None
+    assert run.state.counted_from == NOW
+    assert ended > run.now
 
 
 @pytest.mark.parametrize(

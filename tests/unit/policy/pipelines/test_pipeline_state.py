@@ -21,6 +21,7 @@ from rekindle.policy.pipelines.pipeline_state import (
     PipelineState,
     WorkerState,
     fold,
+    stamp_command,
 )
 
 NOW = datetime(2026, 5, 4, 12, tzinfo=UTC)
@@ -81,6 +82,8 @@ def test_the_state_contains_what_the_events_say():
         asked=frozenset({("a", "workers")}),
         limits={"codex": at(60)},
         commanded=at(3),
+        paused=at(4),
+        idle=timedelta(minutes=1),
         raised={"usd": 9.0},
         ended="done",
         commit="c4",
@@ -134,6 +137,24 @@ def test_the_operators_latest_command_counts():
     assert not fold([resume, stop]).is_stopped
     assert fold([stop, PipelineResumed(ts=at(1))]).is_stopped
     assert fold([]).run == 0
+
+
+def test_a_command_counts_although_the_clock_was_set_back():
+    stopped = fold([PipelineStopped(ts=at(5))])
+    ts = stamp_command(stopped, NOW)
+    assert not fold([PipelineResumed(ts=ts)], stopped).is_stopped
+    assert stamp_command(fold([]), NOW) == NOW
+    assert stamp_command(stopped, at(6)) == at(6)
+
+
+def test_an_attempt_during_which_the_run_was_stopped_is_marked():
+    """A later coordinator must know that no person stopped the worker alone."""
+    stop, resume = PipelineStopped(ts=at(1)), PipelineResumed(ts=at(2))
+    state = fold([begin(1), begin(1, worker="x"), end(1), stop, resume])
+    assert state.find_worker("a", "x").is_stopping
+    assert not state.find_worker("a", "").is_stopping
+    again = [end(1, "stopped", worker="x"), begin(2, worker="x"), stop]
+    assert not fold(again, state).find_worker("a", "x").is_stopping
 
 
 def test_a_cap_is_only_raised():
