@@ -2,9 +2,8 @@
 
 import asyncio
 import contextlib
+import io
 import json
-import subprocess
-import sys
 import time
 from collections import Counter
 from pathlib import Path
@@ -15,6 +14,7 @@ import sampling
 from fleet.pipeline_project import git, make_pipeline_project
 from fleet.working import worker
 from rekindle import config
+from rekindle.cli import main
 from rekindle.documents.pipelines.pipeline_events import WorkerBegan
 from rekindle.fleet.engine.agent_client import AgentClient
 from rekindle.fleet.engine.connect import connect
@@ -28,16 +28,11 @@ pytestmark = pytest.mark.timeout(RUN_SECONDS + 80)
 
 def rekindle(project: Path, *words: str) -> str:
     """Run a command of the operator, and return its output."""
-    done = subprocess.run(
-        [sys.executable, "-m", "rekindle", "pipeline", *words],
-        cwd=project,
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=RUN_SECONDS,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    output = io.StringIO()
+    with contextlib.chdir(project), contextlib.redirect_stdout(output):
+        code = main.run(["pipeline", *words])
+    assert code == 0, (words, output.getvalue())
+    return output.getvalue()
 
 
 def read_run(folder: Path, number: int) -> RegisteredPipeline:
@@ -86,6 +81,23 @@ def check_result(folder: Path, items: int) -> None:
     assert git("show", "rekindle/ship/1:all.txt", cwd=remote).split() == names
 
 
+def check_commands_for_results(project: Path) -> None:
+    """Check that the commits of a run are fetched, shown and merged as on a single host."""
+    shown = rekindle(project, "diff", "ship", "--step", "build", "--worker", "2")
+    assert [line for line in shown.splitlines() if line.startswith("+++")] == ["+++ b/item01.txt"]
+    assert "4 files changed" in rekindle(project, "diff", "ship", "--stat")
+    assert "can be merged into main" in rekindle(project, "merge", "ship", "--check")
+    assert not (project / "item00.txt").exists()
+    # A person's commit on the branch of the remote is a part of the result.
+    git("fetch", "-q", "origin", "rekindle/ship/1", cwd=project)
+    fix = git("commit-tree", "-p", "FETCH_HEAD", "-m", "fix", "FETCH_HEAD^{tree}", cwd=project)
+    git("push", "-q", "origin", f"{fix.strip()}:refs/heads/rekindle/ship/1", cwd=project)
+    assert json.loads(rekindle(project, "merge", "ship", "--json"))["is_merged"]
+    assert (project / "all.txt").read_text().split() == ["item00", "item01", "item02"]
+    assert git("log", "-1", "--format=%s", "rekindle/ship/1", cwd=project).strip() == "fix"
+    assert "Nothing to merge" in rekindle(project, "merge", "ship", "1")
+
+
 def test_a_run_on_a_host_is_started_stopped_and_resumed(own_engine, tmp_path):
     fleet = {"address": own_engine.address, "heartbeat_timeout": "10s"}
     project = make_pipeline_project(tmp_path, fleet, items=3, seconds=1)
@@ -99,8 +111,9 @@ def test_a_run_on_a_host_is_started_stopped_and_resumed(own_engine, tmp_path):
         assert (row["state"], row["run"]) == ("done", 1)
         assert rekindle(project, "status").startswith("ship 1")
         log = read_run(project, 1).read_events()
+        assert not (project / "item00.txt").exists()
+        check_commands_for_results(project)
     check_result(tmp_path, 3)
-    assert not (project / "item00.txt").exists()
     begun = Counter((event.agent, event.attempt) for event in log if isinstance(event, WorkerBegan))
     assert set(begun.values()) == {1}
 

@@ -24,7 +24,7 @@ from rekindle.config import Project
 from rekindle.documents.pipelines.pipeline_events import PipelineResumed, PipelineStopped
 from rekindle.documents.screens.pipeline_row import RunRow
 from rekindle.errors import NotFoundError, UsageError
-from rekindle.fleet.commands.fleet_runs import FleetRuns
+from rekindle.fleet.commands.fleet_runs import FetchedRuns, FleetRuns
 from rekindle.system import clock
 from rekindle.thresholds.screens import STOP_POLL_SECONDS, STOP_WAIT_SECONDS
 from rekindle.wiring.access.trust_checks import accept_pipeline
@@ -46,7 +46,7 @@ def start_on_fleet(pipeline: str, text: str, *, detach: bool, trust: bool, as_js
     ensure_trust(project, trust=trust)
     print_changes(pipeline, accept_pipeline(project, pipeline))
     runs = _open_runs(project)
-    row = runs.start(pipeline, text)
+    row = runs.start(pipeline, text).row
     if not detach:
         return _follow(runs, row)
     if as_json:
@@ -61,13 +61,13 @@ def show_on_fleet(pipeline: str | None, number: int | None, *, watch: bool, as_j
     """Show the runs of the fleet, or one of them."""
     runs = _open_runs(config.load_project(find_current_folder()))
     if pipeline is None:
-        print_all([runs.read(*run) for run in runs.list_runs()], as_json=as_json)
+        print_all([runs.read(*run).row for run in runs.list_runs()], as_json=as_json)
         return
-    row = runs.find(pipeline, number)
+    row = runs.find(pipeline, number).row
     if as_json:
         print_json({"runs": [make_json(row)]})
     elif watch:
-        watch_row(lambda: runs.read(row.pipeline, row.run))
+        watch_row(lambda: runs.read(row.pipeline, row.run).row)
     else:
         for line in render_lines(row):
             echo(*line)
@@ -78,14 +78,14 @@ def stop_on_fleet(pipeline: str, number: int | None) -> None:
     project = config.load_project(find_current_folder())
     require_operator(project)
     runs = _open_runs(project)
-    row = runs.find(pipeline, number, lambda row: not row.is_over, "to stop")
+    row = runs.find(pipeline, number, lambda reading: not reading.row.is_over, "to stop").row
     if not row.is_over:
         runs.submit(row, PipelineStopped(ts=clock.read_clock()))
         deadline = time.monotonic() + STOP_WAIT_SECONDS
-        row = runs.read(row.pipeline, row.run)
+        row = runs.read(row.pipeline, row.run).row
         while not row.is_over and time.monotonic() < deadline:
             time.sleep(STOP_POLL_SECONDS)
-            row = runs.read(row.pipeline, row.run)
+            row = runs.read(row.pipeline, row.run).row
         print_stopped(row)
         return
     echo(f"· {row.pipeline} {row.run} is not running: it is {row.state}")
@@ -99,13 +99,21 @@ def resume_on_fleet(
     require_operator(project)
     ensure_trust(project, trust=trust)
     runs = _open_runs(project)
-    row = runs.find(pipeline, number, is_resumable, "to resume")
+    row = runs.find(pipeline, number, lambda reading: is_resumable(reading.row), "to resume").row
     refuse_resume(row, raised)
     runs.submit(row, PipelineResumed(ts=clock.read_clock(), budget=raised))
     if detach:
         echo(f"✓ {row.pipeline} {row.run} continues")
         return 0
     return _follow(runs, row)
+
+
+def open_results_on_fleet(*, operator: bool) -> tuple[Project, FetchedRuns]:
+    """Return the project, and its runs, whose commits are fetched when a run is found."""
+    project = config.load_project(find_current_folder())
+    if operator:
+        require_operator(project)
+    return project, FetchedRuns(project, _open_runs(project))
 
 
 def _open_runs(project: Project) -> FleetRuns:
@@ -120,7 +128,7 @@ def _open_runs(project: Project) -> FleetRuns:
 def _follow(runs: FleetRuns, row: RunRow) -> int:
     """Show a run until it is over, and return the exit code. Ctrl-C leaves it running."""
     try:
-        last = watch_row(lambda: runs.read(row.pipeline, row.run))
+        last = watch_row(lambda: runs.read(row.pipeline, row.run).row)
     except KeyboardInterrupt:
         print_continues(f"{row.pipeline} {row.run}")
         return INTERRUPTED

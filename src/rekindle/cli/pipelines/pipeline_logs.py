@@ -155,7 +155,7 @@ def require_place(reading: RunReading, step: str | None, worker: str | None) -> 
     ids = [known.id for known in reading.definition.plan.steps]
     if step is not None and step not in ids:
         raise NotFoundError(
-            f"the pipeline {reading.folder.pipeline} has no step {step!r}",
+            f"the pipeline {reading.row.pipeline} has no step {step!r}",
             hint=f"its steps are: {', '.join(ids)}",
         )
     keys = {

@@ -7,7 +7,7 @@ from rekindle.cli.output import echo, print_json
 from rekindle.cli.pipelines.pipeline_logs import require_place
 from rekindle.cli.pipelines.run_selection import (
     add_run_arguments,
-    open_runs,
+    open_results,
     step_option,
     worker_option,
 )
@@ -39,8 +39,8 @@ def diff(
     """
     if worker is not None and step is None:
         raise UsageError("--worker needs --step", hint="add the id of the worker's step: --step ID")
-    project, _, reader = open_runs()
-    reading = reader.find(
+    project, runs = open_results()
+    reading = runs.find(
         pipeline,
         number,
         lambda reading: step is not None or bool(reading.row.commit),
@@ -72,10 +72,8 @@ def merge(pipeline: str, number: int | None, check: bool, pr: bool, as_json: boo
     """
     if check and pr:
         raise UsageError("--check and --pr cannot be used together", hint="use only one of them")
-    project, _, reader = open_runs(operator=True)
-    reading = reader.find(
-        pipeline, number, lambda reading: bool(reading.row.commit), "that is done"
-    )
+    project, runs = open_results(operator=True)
+    reading = runs.find(pipeline, number, lambda reading: bool(reading.row.commit), "that is done")
     _require_result(reading)
     if pr:
         _create_pull_request(project, reading, as_json=as_json)
@@ -122,7 +120,7 @@ def _find_commits(reading: RunReading, step: str | None, worker: str | None) -> 
             if place == step and key
             if state.commit
         )
-        name, number = reading.folder.pipeline, reading.folder.run
+        name, number = reading.row.pipeline, reading.row.run
         hint = f"`rekindle pipeline status {name} {number}` shows how far it is"
         if workers and worker is None:
             hint = f"--worker shows the changes of one worker: {workers}"

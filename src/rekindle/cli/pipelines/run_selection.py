@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import click
 
@@ -11,12 +11,24 @@ from rekindle.cli.options import Number, find_current_folder, open_project, requ
 from rekindle.config import Project
 from rekindle.errors import RekindleError
 from rekindle.stores.files import FileStore
-from rekindle.wiring.pipelines.read_runs import RunReader
+from rekindle.wiring.pipelines.read_runs import RunReader, RunReading
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+class RunFinder(Protocol):
+    """Finds runs whose commits are in the user's repository."""
+
+    def find(
+        self,
+        pipeline: str,
+        number: int | None,
+        fits: Callable[[RunReading], bool] = ...,
+        purpose: str = "",
+    ) -> RunReading: ...
 
 
 def complete_pipelines(
@@ -82,3 +94,16 @@ def open_runs(*, operator: bool = False) -> tuple[Project, FileStore, RunReader]
     if operator:
         require_operator(project)
     return project, store, RunReader(project, store)
+
+
+def open_results(*, operator: bool = False) -> tuple[Project, RunFinder]:
+    """Return the project and its runs, on this host or on a fleet.
+
+    With `operator`, refuse commands that an agent runs.
+    """
+    if is_on_fleet():
+        from rekindle.cli.fleet import fleet_pipelines  # noqa: PLC0415 - needs the fleet extra
+
+        return fleet_pipelines.open_results_on_fleet(operator=operator)
+    project, _, reader = open_runs(operator=operator)
+    return project, reader

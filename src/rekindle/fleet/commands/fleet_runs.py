@@ -11,12 +11,16 @@ from rekindle.documents.pipelines.pipeline_events import (
 from rekindle.documents.screens.pipeline_row import RunRow
 from rekindle.errors import NotFoundError
 from rekindle.fleet.commands.fleet_store import FleetStore
-from rekindle.fleet.commands.start_pipeline import register_run
+from rekindle.fleet.commands.start_pipeline import register_run, require_remote
 from rekindle.fleet.engine.pipeline_client import PipelineClient
+from rekindle.fleet.pipelines.host_run import make_run_refs
 from rekindle.policy.fleet.registered_pipeline import RegisteredPipeline
 from rekindle.policy.pipelines.build_run_row import build_run_row
 from rekindle.policy.settings.runtime_settings import FleetSettings
 from rekindle.system import clock
+from rekindle.system.git.remote_repository import RemoteRepository
+from rekindle.wiring.pipelines.read_runs import RunReading
+from rekindle.wiring.pipelines.result_merge import open_repository
 
 
 class FleetRuns:
@@ -26,11 +30,11 @@ class FleetRuns:
         self._project, self._fleet, self._store = project, fleet, store
         self._client = PipelineClient(store.agents.client)
 
-    def start(self, pipeline: str, text: str) -> RunRow:
+    def start(self, pipeline: str, text: str) -> RunReading:
         """Start a run of a pipeline. The operator has accepted it."""
         registered = register_run(self._project, self._fleet, pipeline, text)
         self._store.wait_for(self._client.begin(registered))
-        return make_row(registered)  # no worker has to be running yet
+        return make_reading(registered)  # no worker has to be running yet
 
     def list_runs(self, pipeline: str | None = None) -> list[tuple[str, int]]:
         """Return the pipeline and the number of each run, oldest number first."""
@@ -41,17 +45,16 @@ class FleetRuns:
         names = set(self._project.manifest.pipelines) if pipeline is None else {pipeline}
         return sorted(run for run in self._store.wait_for(read_list()) if run[0] in names)
 
-    def read(self, pipeline: str, run: int) -> RunRow:
-        """Return how far a run is."""
-        return make_row(self._store.wait_for(self._client.kept(pipeline, run)))
+    def read(self, pipeline: str, run: int) -> RunReading:
+        return make_reading(self._store.wait_for(self._client.kept(pipeline, run)))
 
     def find(
         self,
         pipeline: str,
         number: int | None,
-        fits: Callable[[RunRow], bool] = lambda _: True,
+        fits: Callable[[RunReading], bool] = lambda _: True,
         purpose: str = "",
-    ) -> RunRow:
+    ) -> RunReading:
         """Return the run with a number, or the newest run that fits.
 
         Raises:
@@ -60,9 +63,9 @@ class FleetRuns:
         if number is not None:
             return self.read(pipeline, number)
         for _, run in reversed(self.list_runs(pipeline)):
-            row = self.read(pipeline, run)
-            if fits(row):
-                return row
+            reading = self.read(pipeline, run)
+            if fits(reading):
+                return reading
         raise NotFoundError(
             f"the pipeline {pipeline} has no run {purpose}".rstrip() + " on the fleet",
             hint=f"start one: `rekindle pipeline run {pipeline}`",
@@ -73,11 +76,53 @@ class FleetRuns:
         self._store.wait_for(self._client.say(row.pipeline, row.run, event))
 
 
-def make_row(registered: RegisteredPipeline) -> RunRow:
-    """Return how far a run is."""
+class FetchedRuns:
+    """The runs of a project on its fleet, whose commits are fetched to the user's repository."""
+
+    def __init__(self, project: Project, runs: FleetRuns) -> None:
+        self._project, self._runs = project, runs
+
+    def find(
+        self,
+        pipeline: str,
+        number: int | None,
+        fits: Callable[[RunReading], bool] = lambda _: True,
+        purpose: str = "",
+    ) -> RunReading:
+        """Return the run with a number, or the newest run that fits, after fetching its commits."""
+        reading = self._runs.find(pipeline, number, fits, purpose)
+        fetch_run(self._project, reading.row)
+        return reading
+
+
+def fetch_run(project: Project, row: RunRow) -> None:
+    """Fetch the commits of a run, and its result as a branch.
+
+    The refs have the names that a run on this host gives them.
+
+    Raises:
+        UsageError: There is no git remote.
+        WorkspaceError: The remote does not answer.
+    """
+    source = open_repository(project)
+    remote = RemoteRepository(require_remote(project).url, "")
+    remote.copy_refs(source, f"{make_run_refs(row.pipeline, row.run)}*")
+    if not row.branch:
+        return
+    ref = f"refs/heads/{row.branch}"
+    pushed, tip = remote.list_refs(ref).get(ref), source.find_ref(ref)
+    if pushed is None or (tip is not None and source.is_checked_out(row.branch)):
+        return
+    if not source.has(pushed):  # a person has pushed to the branch
+        remote.fetch(source, ref)
+    if tip is None or source.is_kept((tip.oid,), by=(pushed,)):
+        source.move(ref, pushed)
+
+
+def make_reading(registered: RegisteredPipeline) -> RunReading:
     events, state = registered.read_events(), registered.fold()
     ends = [event for event in events if isinstance(event, PipelineEnded)]
-    return build_run_row(
+    row = build_run_row(
         registered.definition.plan,
         state,
         number=registered.definition.run,
@@ -85,3 +130,4 @@ def make_row(registered: RegisteredPipeline) -> RunRow:
         updated=events[-1].ts,
         why=ends[-1].why if ends and state.ended else "",
     )
+    return RunReading(definition=registered.definition, events=events, state=state, row=row)

@@ -4,6 +4,7 @@ import msgspec
 
 from rekindle.config import Project
 from rekindle.documents import events
+from rekindle.documents.commits.work_commit import RemoteLocation
 from rekindle.documents.manifest_pipelines import Pipeline
 from rekindle.documents.pipelines.pipeline_events import PipelineStarted
 from rekindle.errors import ManifestError, UsageError
@@ -32,12 +33,7 @@ def register_run(
         WorkspaceError: The remote refuses the push.
     """
     _refuse_keys(project, project.manifest.pipelines[name], name)
-    remote = find_remote(project.path)
-    if remote is None:
-        raise UsageError(
-            "a pipeline on a fleet needs a git remote, and this repository has none",
-            hint="add one that every host can reach: git remote add origin URL",
-        )
+    remote = require_remote(project)
     defined = _redact(project, define_run(project, name, text))
     encoded = validation.encode_json(defined)
     if len(encoded) > FLEET_DOCUMENT_BYTES:
@@ -62,6 +58,21 @@ def register_run(
         agent=shared,
         lines=(events.render(started).decode(),),
     )
+
+
+def require_remote(project: Project) -> RemoteLocation:
+    """Return the git remote that the hosts and this project share.
+
+    Raises:
+        UsageError: There is none.
+    """
+    remote = find_remote(project.path)
+    if remote is None:
+        raise UsageError(
+            "a pipeline on a fleet needs a git remote, and this repository has none",
+            hint="add one that every host can reach: git remote add origin URL",
+        )
+    return remote
 
 
 def reserve_number(copy: WorkingCopy, url: str, pipeline: str, base: str) -> int:

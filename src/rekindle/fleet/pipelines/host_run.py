@@ -57,16 +57,7 @@ class HostRun:
     def fetch(self, *patterns: str) -> dict[str, str]:
         """Bring refs of the remote here: by default, all refs of the run. Return their commits."""
         remote = RemoteRepository(self._url, "")
-        there = remote.list_refs(*(patterns or (f"{self.refs}*",)))
-        listed = self.clone.call("for-each-ref", "--format=%(refname) %(objectname)")
-        here = dict(line.split() for line in os.fsdecode(listed).splitlines())
-        missing = {ref: commit for ref, commit in there.items() if here.get(ref) != commit}
-        if missing:
-            remote.fetch(self.clone, *missing)
-            lines = "".join(f"update {ref} {commit}\n" for ref, commit in missing.items())
-            self.clone.refuse_link(*missing)
-            self.clone.call("update-ref", "--no-deref", "--stdin", stdin=lines.encode())
-        return there
+        return remote.copy_refs(self.clone, *(patterns or (f"{self.refs}*",)))
 
     def push(self, ref: str, commit: str) -> None:
         """Set a ref here and on the remote."""

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import msgspec
 
+from rekindle.documents.clone_files import parse_refs
 from rekindle.documents.commits.work_commit import strip_login
 from rekindle.errors import (
     WorkspaceError,
@@ -128,6 +129,27 @@ class RemoteRepository:
             # These refs tell git which objects exist locally, so it fetches only the missing ones.
             (place / "packed-refs").write_bytes(copy.refs())
             self._call_git(("fetch", *quiet, "--", self._url, *wanted), folder=place, borrowed=copy)
+
+    def copy_refs(self, copy: WorkingCopy, *patterns: str) -> dict[str, str]:
+        """Set the refs that match a pattern as they are on the remote. Return their commits.
+
+        A pattern is a ref, or ends with `*`. Local refs that the remote does not have are kept.
+        """
+        starts = tuple(pattern.removesuffix("*") for pattern in patterns)
+        # Git also lists refs that only contain a pattern.
+        there = {
+            ref: commit
+            for ref, commit in self.list_refs(*patterns).items()
+            if ref.startswith(starts)
+        }
+        here = parse_refs(copy.refs().decode())
+        missing = {ref: commit for ref, commit in there.items() if here.get(ref) != commit}
+        if missing:
+            self.fetch(copy, *missing)
+            lines = "".join(f"update {ref} {commit}\n" for ref, commit in missing.items())
+            copy.refuse_link(*missing)
+            copy.call("update-ref", "--no-deref", "--stdin", stdin=lines.encode())
+        return there
 
     def push(self, copy: WorkingCopy, commit: str, expected: str) -> bool:
         """Move the work branch if it is still at `expected` (empty: if it does not exist yet)."""

@@ -15,7 +15,7 @@ from rekindle.stores.folders.agent_folder import RekindleFolder
 from rekindle.stores.pipelines.run_folder import RunFolder
 from rekindle.system.git.tree_snapshot import WorkingCopy
 from rekindle.system.remove_folder import remove_folder
-from rekindle.wiring.pipelines.read_runs import RunReading
+from rekindle.wiring.pipelines.read_runs import StoredRun
 from rekindle.wiring.pipelines.result_merge import open_repository
 from rekindle.wiring.running_agents import RunningAgents
 from rekindle.wiring.stored_workspaces import StoredWorkspace, list_stored_workspaces
@@ -36,7 +36,7 @@ class CleanedRun(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the run's own folder was removed."""
 
 
-def clean_run(project: Project, reading: RunReading, *, every: bool) -> CleanedRun:
+def clean_run(project: Project, reading: StoredRun, *, every: bool) -> CleanedRun:
     """Remove the workers' folders, after storing their work in the user's repository.
 
     With `every`, also remove the branches and snapshots of workers whose work the result contains.
@@ -87,7 +87,7 @@ def clean_run(project: Project, reading: RunReading, *, every: bool) -> CleanedR
     )
 
 
-def _refuse_running(project: Project, reading: RunReading, workers: set[str]) -> None:
+def _refuse_running(project: Project, reading: StoredRun, workers: set[str]) -> None:
     row = reading.row
     if not row.is_over or row.is_coordinated:
         raise OwnershipError(
@@ -112,7 +112,7 @@ def _remove_folder(stored: StoredWorkspace) -> str:
     return ""
 
 
-def _is_contained(source: WorkingCopy, reading: RunReading, record: WorkerRecord, tip: str) -> bool:
+def _is_contained(source: WorkingCopy, reading: StoredRun, record: WorkerRecord, tip: str) -> bool:
     """Return whether the result contains the work on a worker's branch.
 
     Outputs are not part of a result, because the run has copied them to its own folder.
@@ -140,7 +140,7 @@ def _remove_guards(source: WorkingCopy, folder: RunFolder) -> None:
             source.call("update-ref", "--no-deref", "-d", ref)
 
 
-def _delete_merges(source: WorkingCopy, reading: RunReading) -> list[str]:
+def _delete_merges(source: WorkingCopy, reading: StoredRun) -> list[str]:
     """Remove the branches on which a person merged, if the result contains them."""
     result = name_result_branch(reading.folder.pipeline, reading.folder.run)
     removed = []

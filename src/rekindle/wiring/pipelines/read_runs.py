@@ -22,16 +22,21 @@ from rekindle.stores.pipelines.run_folder import RunFolder, find_run, list_runs
 from rekindle.system import clock
 
 
-class RunReading(msgspec.Struct, frozen=True):
-    """A run, as its files describe it at one moment."""
+class RunReading(msgspec.Struct, frozen=True, kw_only=True):
+    """A run at one moment, on this host or on a fleet."""
 
-    folder: RunFolder
     definition: RunDefinition
     events: list[AnyPipelineEvent | UnknownEvent]
     """Events in the log."""
     state: PipelineState
     """State after these events and the operator's commands that are not in the log yet."""
     row: RunRow
+
+
+class StoredRun(RunReading, frozen=True, kw_only=True):
+    """A run, as its files on this host describe it."""
+
+    folder: RunFolder
 
 
 class RunReader:
@@ -48,7 +53,7 @@ class RunReader:
         """Return the runs of one pipeline, or of all, oldest first."""
         return list_runs(self._private, pipeline)
 
-    def read(self, folder: RunFolder) -> RunReading:
+    def read(self, folder: RunFolder) -> StoredRun:
         """Return a run.
 
         Raises:
@@ -69,7 +74,7 @@ class RunReader:
             notice=folder.read_notice(),
             is_coordinated=folder.is_coordinated(),
         )
-        return RunReading(folder, definition, events, state, row)
+        return StoredRun(folder=folder, definition=definition, events=events, state=state, row=row)
 
     def list_open_rows(self) -> list[RunRow]:
         """Return the runs that are not over, oldest first. A run that cannot be read is omitted."""
@@ -86,7 +91,7 @@ class RunReader:
         number: int | None,
         fits: Callable[[RunReading], bool] = lambda _: True,
         purpose: str = "",
-    ) -> RunReading:
+    ) -> StoredRun:
         """Return the run with a number, or the newest run that fits.
 
         Raises:

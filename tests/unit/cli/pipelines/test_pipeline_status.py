@@ -129,9 +129,9 @@ def test_watch_ends_with_the_run(make_run, rekindle):
 def test_commands_that_need_files_of_a_run_are_refused_on_a_fleet(make_run, rekindle, tmp_path):
     manifest = tmp_path / "rekindle.yaml"
     manifest.write_text(manifest.read_text() + "fleet: {address: 'localhost:7233'}\n")
-    code, out = rekindle("diff", "review")
+    code, out = rekindle("clean", "review")
     assert code == 2
-    assert "`rekindle pipeline diff` does not work on a fleet" in out
+    assert "`rekindle pipeline clean` does not work on a fleet" in out
     assert "git fetch origin rekindle/NAME/N" in out
 
 

@@ -31,3 +31,26 @@ def test_git_starts_where_no_sandboxed_agent_can_write(tmp_path, monkeypatch):
     assert remote.look().work == commit
     assert [folder.parent for folder in folders] == [user_folder.find_user_folder() / "git"] * 2
     assert list(Path(user_folder.find_user_folder() / "git").iterdir()) == []
+
+
+def test_only_refs_that_start_with_a_pattern_are_copied(tmp_path):
+    """Git also lists a ref that contains the pattern, such as the first one here."""
+    bare, work, here = tmp_path / "bare.git", tmp_path / "work", tmp_path / "here"
+    for words in (["init", "-q", "--bare", str(bare)], ["init", "-q", str(work)]):
+        subprocess.run(["git", *words], check=True)
+    subprocess.run(["git", "init", "-q", str(here)], check=True)
+    git = ["git", "-C", str(work), "-c", "user.name=a", "-c", "user.email=a@localhost"]
+    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "begin"], check=True)
+    refs = ("refs/heads/refs/run/1/a", "refs/run/1/a", "refs/run/1/b/c", "refs/run/12/a")
+    subprocess.run(
+        [*git, "push", "-q", str(bare), *(f"HEAD:{ref}" for ref in refs)],
+        check=True,
+    )
+    copied = RemoteRepository(str(bare), "").copy_refs(WorkingCopy(here), "refs/run/1/*")
+    listed = subprocess.run(
+        ["git", "-C", str(here), "for-each-ref", "--format=%(refname)"],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert listed.stdout.split() == sorted(copied) == ["refs/run/1/a", "refs/run/1/b/c"]
