@@ -1,3 +1,3 @@
-"""Rekindle keeps an AI agent's work alive across its sessions."""
+"""Keep an AI agent's work alive across its sessions."""
 
 __version__ = "0.1.0"

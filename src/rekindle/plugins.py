@@ -60,7 +60,7 @@ class Harnesses(Mapping[str, Harness]):
         return canonical in BUILT_IN or canonical in self._find_plugins
 
     def working(self) -> list[Harness]:
-        """Return the harnesses that can be loaded. A broken one is reported when it is used."""
+        """Return the harnesses that can be loaded. A broken harness is reported when it is used."""
         harnesses = []
         for name in self:
             with suppress(PluginError):

@@ -82,11 +82,11 @@ class HarnessEnvironment(Protocol):
 
 
 class HarnessSandbox(Protocol):
-    """The needs of a CLI in a sandbox; without any, it gets neither a network nor a state."""
+    """Sandbox requirements of a CLI. By default, it gets no network access and no state folder."""
 
     @property
     def SANDBOX(self) -> SandboxNeeds:  # noqa: N802 - a module's constant
-        """Return the hosts and the folder that the program needs in a sandbox."""
+        """Hosts and folder that the program needs in a sandbox."""
         return SandboxNeeds()
 
 
@@ -113,7 +113,7 @@ class HarnessHooks(Protocol):
         return ""
 
     def read_hook(self, line: HookRecord) -> AnyEvent | None:
-        """Return the event that a hook reports, or None if it does not matter."""
+        """Return the event that a hook reports, or None if it can be ignored."""
         return None
 
 
@@ -121,7 +121,7 @@ class HarnessTranscripts(Protocol):
     """Access to transcripts, for a CLI that writes them to files."""
 
     def usage(self, tail: bytes, windows: Mapping[str, int]) -> WindowUsage | None:
-        """Return the window usage, read from the end of a transcript."""
+        """Return the context window usage, read from the end of a transcript."""
         return None
 
     def turn(self, line: bytes) -> UsageReport | None:
@@ -152,7 +152,7 @@ class HarnessTranscripts(Protocol):
 
 
 class HarnessHandoff(Protocol):
-    """Handoffs before the window is full, for a CLI that can be stopped between two turns."""
+    """Handoffs before the context window is full, for CLIs that can stop between two turns."""
 
     def brake(self, *, interactive: bool) -> Brake | None:
         """Return how to stop the CLI between two turns, or None if that could interrupt a call.
@@ -171,7 +171,7 @@ class HarnessHandoff(Protocol):
 
 
 class HarnessQuestions(Protocol):
-    """Single questions for summaries, for a CLI with `Capabilities(questions=True)`."""
+    """One-shot questions for summaries, for a CLI with `Capabilities(questions=True)`."""
 
     def ask(self, question: OneShotQuestion) -> ProgramCommand:
         """Return the command that answers the question, without hooks and with read-only tools.
@@ -231,12 +231,12 @@ def complete_harness(own: HarnessEssentials) -> Harness:
 
 
 class EventRegister(Protocol):
-    """The authority over an agent's log, if that is not the agent's folder."""
+    """Commits events to an agent's log when the log is owned elsewhere, such as by an engine."""
 
     def commit(
         self, known: int, new: Sequence[AnyEvent], documents: Mapping[str, bytes]
     ) -> Sequence[bytes]:
-        """Commit events; return the log's lines after `known`, which end with these events.
+        """Commit events, and return the log's lines after `known`, including these events.
 
         `documents` maps paths in the folder to the contents that the events commit.
 

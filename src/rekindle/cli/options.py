@@ -158,7 +158,7 @@ def require_operator(project: Project) -> None:
 def open_agent(agent: str | None, *, operator: bool = False) -> tuple[Project, AgentStore, str]:
     """Return the project, its store and the agent.
 
-    With `operator`, refuse commands that an agent runs.
+    With `operator`, refuse the command if an agent runs it.
     """
     project = config.load_project(find_current_folder())
     if operator:
@@ -252,7 +252,7 @@ def accept_log(store: "FileStore | AgentStore", name: str) -> None:
 
 
 def adopt_edits(store: FileStore, name: str) -> None:
-    """Before a command reads files, adopt edits that were made by hand. Errors are ignored.
+    """Adopt manual edits before a command reads the files. Errors are ignored.
 
     While a supervisor is running, it adopts edits itself, because the agent may have made them.
     """
@@ -262,7 +262,7 @@ def adopt_edits(store: FileStore, name: str) -> None:
 
 
 def print_note(error: AuditError) -> None:
-    """Print an audit trail error that did not make the command fail."""
+    """Print an audit trail error that does not make the command fail."""
     echo(f"Note: {error} (→ {error.hint})", err=True)
 
 
@@ -271,7 +271,7 @@ def _print_warning(words: str) -> None:
 
 
 def render_age_of(then: datetime | None, now: datetime) -> str:
-    """Return a moment's age in its largest unit, such as "3 hours ago", or "never"."""
+    """Return how long ago a time was, in its largest unit, such as "3 hours ago", or "never"."""
     if then is None:
         return "never"
     seconds = (now - then).total_seconds()

@@ -62,7 +62,7 @@ def make_safe(text: str) -> str:
 
 
 def echo(*parts: str | StyledText, err: bool = False, nl: bool = True) -> None:
-    """Print the parts on one line. Colour `StyledText` parts and a leading mark."""
+    """Print the parts on one line. `StyledText` parts and a leading mark are coloured."""
     click.echo(_join_parts(parts), err=err, nl=nl, color=_is_colour_forced() or None)
 
 
@@ -78,7 +78,7 @@ def print_styled(text: str, *, err: bool = False, **style: Unpack[TextStyle]) ->
 
 
 def render_moment(moment: "datetime", style: str = "%Y-%m-%d %H:%M:%S") -> str:
-    """Return a moment in the host's time zone. JSON output uses UTC instead."""
+    """Format a time in the host's time zone. JSON output uses UTC instead."""
     return moment.astimezone().strftime(style)
 
 

@@ -48,7 +48,7 @@ def print_changes(name: str, changes: list[str]) -> None:
 
 
 def _show_project(project: Project) -> None:
-    """Print the programs, permissions and budgets that the folder's manifest controls."""
+    """Print the programs, permissions and budgets that the manifest controls."""
     folder = to_one_line(render_path(project.path))
     echo(f"You have not accepted {folder} on this host yet.", err=True)
     echo(f"Its {MANIFEST_FILE} controls what Rekindle starts and permits:", err=True)

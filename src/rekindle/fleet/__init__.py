@@ -1,6 +1,6 @@
 """Run agents on many hosts: an engine stores their state, and any host in a pool runs their cycles.
 
-Without the `fleet` extra, importing this package raises an error that says how to install it.
+Without the `fleet` extra, importing this package raises an error that explains how to install it.
 """
 
 from importlib.util import find_spec

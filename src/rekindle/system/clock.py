@@ -12,12 +12,12 @@ def read_clock() -> datetime:
 
 
 def find_zone(name: str = "") -> tzinfo:
-    """Return the named time zone with its rules for the whole year; by default, the machine's.
+    """Return a time zone with its daylight-saving rules. The default is the machine's zone.
 
     Raises:
         LookupError: There is no zone with that name.
     """
-    # Imported here, because only scheduling needs it.
+    # Only scheduling needs this import.
     from zoneinfo import ZoneInfo, ZoneInfoNotFoundError  # noqa: PLC0415 - see above
 
     if name:

@@ -12,7 +12,7 @@ _MACHINE_IDS = (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id"))
 def identify_host() -> str:
     """Return a name for this host that survives reboots and, with a machine id, renaming."""
     for file in _MACHINE_IDS:
-        # Do not suppress read errors: under a fallback name, this would look like another host.
+        # Do not suppress read errors: with a fallback name, this would look like another host.
         with translate_os_errors(file):
             try:
                 machine_id = file.read_text(encoding="ascii").strip()

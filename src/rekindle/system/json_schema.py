@@ -1,8 +1,8 @@
 """Validate JSON documents with jsonschema, an optional dependency.
 
-An agent writes the document, and checking it may take forever: a pattern of the schema can need
-exponential time for some texts. The check runs in a separate process with a time limit. It never
-fetches a schema from the network.
+An agent writes the document, and checking it may take forever: a pattern in the schema can take
+exponential time on some strings. The check therefore runs in a separate process with a time limit.
+It never fetches a schema from the network.
 """
 
 import json
@@ -35,7 +35,7 @@ def require_validator() -> None:
     """Raise ContractError if jsonschema is not installed."""
     try:
         is_installed = find_spec("jsonschema") is not None
-    except ValueError:  # the module is set to None
+    except ValueError:  # `sys.modules` contains None for jsonschema
         is_installed = False
     if not is_installed:
         raise ContractError(
@@ -45,7 +45,7 @@ def require_validator() -> None:
 
 
 def require_usable_schema(schema: str, file: str) -> None:
-    """Refuse a text that is not a JSON Schema, or needs another file.
+    """Refuse text that is not a JSON Schema, or a schema that needs another file.
 
     Raises:
         ContractError: jsonschema is not installed, or the schema in `file` cannot be used.
@@ -61,10 +61,10 @@ def require_usable_schema(schema: str, file: str) -> None:
 
 
 def find_schema_problems(document: bytes, schema: str) -> list[SchemaProblem]:
-    """Return how a document differs from a schema. The list may be incomplete.
+    """Return how a document differs from a schema.
 
-    It has at most one problem more than `SCHEMA_PROBLEMS`. A document that cannot be checked has
-    one problem.
+    At most `SCHEMA_PROBLEMS` + 1 problems are returned. If the document cannot be checked, that is
+    the only problem.
 
     Raises:
         ContractError: jsonschema is not installed.
@@ -114,7 +114,7 @@ def _find_default() -> Any:
 
 
 def _is_known(address: str, known: set[str]) -> bool:
-    """Return whether a schema's address is in the schema itself, or part of the standard."""
+    """Return whether an address is defined in the schema itself or by the JSON Schema standard."""
     from jsonschema_specifications import (  # type: ignore[import-untyped] # noqa: PLC0415 - extra
         REGISTRY,
     )
@@ -123,7 +123,7 @@ def _is_known(address: str, known: set[str]) -> bool:
 
 
 def _walk_texts(value: Any) -> Iterator[tuple[str, str]]:
-    """Yield each key that has a text as its value, at any depth."""
+    """Yield every key that has a string value, at any depth."""
     open_values = [value]
     while open_values:
         inner = open_values.pop()
@@ -135,7 +135,7 @@ def _walk_texts(value: Any) -> Iterator[tuple[str, str]]:
 
 
 def main() -> None:
-    """Entry point of the separate process: read the document and the schema, print problems."""
+    """Check a document in a separate process: read it and the schema, and print the problems."""
     message = json.load(sys.stdin)
     problems = _compare(message["document"].encode(), message["schema"].encode())
     sys.stdout.buffer.write(msgspec.json.encode(problems))
@@ -163,12 +163,12 @@ def _compare(document: bytes, schema: bytes) -> list[SchemaProblem]:
 
 
 def _explain_error(error: Any) -> str:
-    """Return what is wrong with a value, and what the schema expects, on one line."""
+    """Describe in one line what is wrong with a value and what the schema expects."""
     if error.validator in _SELF_EXPLAINING:
         return _shorten(error.message)
     shown = _shorten(json.dumps(error.instance, ensure_ascii=False))
     if error.validator is None:
-        # The schema is `false`, for which jsonschema returns the path of the object around it.
+        # The schema is `false`, and jsonschema returns the path of the surrounding object.
         return f"has {shown}, but this value is not allowed"
     expected = _shorten(json.dumps(error.validator_value, ensure_ascii=False))
     return f"is {shown}, expected {error.validator}: {expected}"

@@ -126,7 +126,7 @@ class Notifier:
 
 
 def main() -> None:
-    """Entry point of the separate process: read the message and send it."""
+    """Read a message in the separate process and send it."""
     import apprise  # noqa: PLC0415 - an extra, and slow to load
 
     message = json.load(sys.stdin)

@@ -1,4 +1,4 @@
-"""`rekindle decisions`."""
+"""`rekindle decisions`: show an agent's decisions."""
 
 from collections.abc import Iterator
 from typing import Any

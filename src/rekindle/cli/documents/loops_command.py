@@ -1,4 +1,4 @@
-"""`rekindle loops` and `rekindle resolve`."""
+"""`rekindle loops` and `rekindle resolve`: show, open and resolve loops."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""`rekindle redact`."""
+"""`rekindle redact`: print a file without its secrets."""
 
 import sys
 
@@ -43,7 +43,7 @@ def redact(file: str | None, as_json: bool) -> None:
         cleaned = without_secrets(text, allow)
         if sys.stdout.isatty():
             echo(cleaned, nl=False)
-        else:  # Apart from the secrets, the output must equal the input byte for byte.
+        else:  # Except for the secrets, the output must equal the input byte for byte.
             sys.stdout.buffer.write(cleaned.encode("utf-8", "surrogateescape"))
         return
     line = line_start = position = 0

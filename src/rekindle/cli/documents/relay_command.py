@@ -1,4 +1,4 @@
-"""`rekindle relay`."""
+"""`rekindle relay`: show, check, set and compare relays."""
 
 import re
 from collections.abc import Sequence
@@ -246,7 +246,7 @@ def replay(source: str, as_json: bool) -> None:
     line for each pair of consecutive relays, counted from 0, followed by one line for each stretch
     of three or more pairs without progress.
     """
-    # Imported here because the stall check's word lists are slow to load.
+    # The stall check's word lists are slow to load.
     from rekindle.cli.documents.relay_replay import print_replay as replayed  # noqa: PLC0415
 
     replayed(source, as_json=as_json)

@@ -1,4 +1,4 @@
-"""The `rekindle relay replay` report: where a relay history got stuck, and for how long."""
+"""Print the `rekindle relay replay` report: where a relay history got stuck, and for how long."""
 
 from collections import Counter
 from collections.abc import Sequence

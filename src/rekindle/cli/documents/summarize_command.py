@@ -1,4 +1,4 @@
-"""`rekindle summarize`."""
+"""`rekindle summarize`: summarize a transcript."""
 
 import os
 from typing import get_args

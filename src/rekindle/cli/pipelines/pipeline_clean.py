@@ -1,4 +1,4 @@
-"""`rekindle pipeline clean`."""
+"""`rekindle pipeline clean`: remove the folders of a run's workers."""
 
 import click
 

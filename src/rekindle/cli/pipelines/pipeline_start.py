@@ -1,4 +1,4 @@
-"""`rekindle pipeline run`, `stop` and `resume`."""
+"""`rekindle pipeline run`, `stop` and `resume`: start, stop and continue runs."""
 
 import time
 
@@ -160,7 +160,7 @@ def _follow(
 
 
 def _await_end(reader: RunReader, folder: RunFolder) -> RunRow:
-    """Return the row of a run once it is over, or after a while."""
+    """Wait up to a limit for a run to end, and return its row."""
     deadline = time.monotonic() + STOP_WAIT_SECONDS
     while not (row := reader.read(folder).row).is_over and time.monotonic() < deadline:
         time.sleep(STOP_POLL_SECONDS)
@@ -168,7 +168,7 @@ def _await_end(reader: RunReader, folder: RunFolder) -> RunRow:
 
 
 def _parse_caps(caps: tuple[str, ...]) -> dict[str, float]:
-    """Return the limits in --budget options, by unit."""
+    """Return the limits in `--budget` options, by unit."""
     parsed: dict[str, float] = {}
     for cap in caps:
         unit, _, amount = cap.partition("=")

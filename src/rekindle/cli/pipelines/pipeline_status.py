@@ -1,4 +1,4 @@
-"""`rekindle pipeline status`."""
+"""`rekindle pipeline status`: show the runs of pipelines."""
 
 import sys
 import time
@@ -72,7 +72,7 @@ def status(pipeline: str | None, number: int | None, watch: bool, as_json: bool)
 def watch_run(
     reader: RunReader, folder: RunFolder, keep: Callable[[], None] = lambda: None
 ) -> RunRow:
-    """Show a run until it is over, and return its last row. `keep` is called before each read."""
+    """Show a run until it ends, and return its last row. `keep` is called before each read."""
 
     def read() -> RunRow:
         keep()
@@ -82,7 +82,7 @@ def watch_run(
 
 
 def watch_row(read: Callable[[], RunRow]) -> RunRow:
-    """Show the row of a run until the run is over, and return its last row."""
+    """Show a run's row until the run ends, and return the last row."""
     row = read()
 
     def render() -> list[LineParts]:
@@ -95,7 +95,7 @@ def watch_row(read: Callable[[], RunRow]) -> RunRow:
         return row
     summary, marks = "", find_marks()
     while not row.is_over:
-        # A line of the summary contains no times, so that a file gets a line for each change only.
+        # The summary contains no times, so a file gets a new line only when something changes.
         if summary != (summary := render_summary(row, STATUS_COLUMNS, marks)):
             echo(summary)
             sys.stdout.flush()
@@ -107,7 +107,7 @@ def watch_row(read: Callable[[], RunRow]) -> RunRow:
 
 
 def render_lines(row: RunRow, now: datetime | None = None) -> list[LineParts]:
-    """Return the live view of a run, for this terminal."""
+    """Return the live view of a run, fitted to this terminal."""
     columns = read_terminal_size().columns
     lines = render_run(row, now or clock.read_clock(), columns, find_marks())
     return [
@@ -116,7 +116,7 @@ def render_lines(row: RunRow, now: datetime | None = None) -> list[LineParts]:
 
 
 def find_marks() -> Marks:
-    """Return the characters that the output can show."""
+    """Return the marks that the output's encoding supports."""
     try:
         "".join(UNICODE_MARKS).encode(sys.stdout.encoding or "ascii")
     except (UnicodeEncodeError, LookupError):
@@ -125,7 +125,7 @@ def find_marks() -> Marks:
 
 
 def make_json(row: RunRow) -> dict[str, Any]:
-    """Return a run for programs."""
+    """Return a run's row as JSON data."""
     fields: dict[str, Any] = msgspec.to_builtins(row, builtin_types=(datetime,))
     for step, shown in zip(row.steps, fields["steps"], strict=True):
         shown["pending"] = step.pending
@@ -133,7 +133,7 @@ def make_json(row: RunRow) -> dict[str, Any]:
 
 
 def _show_all(reader: RunReader, *, as_json: bool) -> None:
-    """Print one line for each run, newest first. A run that cannot be read has an error."""
+    """Print one line for each run, newest first. Runs that cannot be read are shown as broken."""
     rows: list[tuple[RunFolder, RunRow | RekindleError]] = []
     for folder in reader.list_folders():
         try:

@@ -1,4 +1,4 @@
-"""Report how a run of a pipeline ended or was stopped, and refuse to resume some runs."""
+"""Report how a pipeline run ended or was stopped, and refuse to resume some runs."""
 
 from rekindle.cli.main import INTERRUPTED
 from rekindle.cli.output import echo
@@ -16,7 +16,7 @@ __all__ = [
 
 
 def print_continues(name: str) -> None:
-    """Print that a run continues without the command."""
+    """Tell the user that a run continues without this command."""
     echo(
         f"\n{name} continues without this command."
         f"\n  → `rekindle pipeline status {name} --watch` shows it"
@@ -26,16 +26,16 @@ def print_continues(name: str) -> None:
 
 
 def finish_run(row: RunRow) -> int:
-    """Return the exit code of a run that is done.
+    """Return the exit code for a run that is done.
 
     Raises:
-        UnfinishedError: The run is over, but not done.
+        UnfinishedError: The run ended without being done.
     """
     name = f"{row.pipeline} {row.run}"
     if row.state == "done":
         return 0
     words = "failed" if row.state == "failed" else f"is {row.state}"
-    # A step that does not need all of its workers may be done although some have failed.
+    # If a step does not need all of its workers, it may be done even if some failed.
     failed = {step.step for step in row.steps if step.state == "failed"}
     agents = [each.agent for each in row.failures if each.agent and each.step in failed]
     shows = f"rekindle logs {agents[0]}" if agents else f"rekindle pipeline status {name}"
@@ -48,7 +48,7 @@ def finish_run(row: RunRow) -> int:
 
 
 def print_stopped(row: RunRow) -> None:
-    """Print how far a run is that was told to stop."""
+    """Print whether a run has stopped or is still stopping."""
     if row.is_over:
         echo(f"✓ {row.pipeline} {row.run}: {row.state}")
         if row.command:
@@ -63,7 +63,7 @@ def is_resumable(row: RunRow) -> bool:
 
 
 def refuse_resume(row: RunRow, raised: dict[str, float]) -> None:
-    """Refuse to resume a run that is over, or a limit that is not larger than the current one."""
+    """Refuse to resume a finished run, or with a limit that is not larger than the current one."""
     name = f"{row.pipeline} {row.run}"
     if not is_resumable(row):
         raise UsageError(
@@ -92,6 +92,6 @@ def refuse_resume(row: RunRow, raised: dict[str, float]) -> None:
 
 
 def _find_caps(row: RunRow) -> dict[str, float]:
-    """Return the limits of a run, by unit."""
+    """Return a run's limits, by unit."""
     caps = {"usd": row.usd_cap, "tokens": row.tokens_cap, "hours": row.hours_cap}
     return {unit: cap for unit, cap in caps.items() if cap is not None}

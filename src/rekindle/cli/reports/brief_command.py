@@ -1,4 +1,4 @@
-"""`rekindle brief`."""
+"""`rekindle brief`: summarize an agent's recent work."""
 
 import os
 from pathlib import Path
@@ -228,7 +228,7 @@ def _write_one(
 
 
 def _describe_result(name: str, written: BriefResult) -> str:
-    """Return a sentence that says what was written, whether by a model, and at what cost."""
+    """Describe what was written, whether a model wrote it, and what it cost."""
     unknown = [f"resolved.jsonl names unknown loops: {', '.join(written.unknown)}"]
     also = unknown if written.unknown else []
     if not written.turns:

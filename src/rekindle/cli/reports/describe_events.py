@@ -118,7 +118,7 @@ def _describe_event(event: AnyEvent | UnknownEvent) -> str:  # noqa: PLR0911 - o
 def _describe_command(
     event: events.DesiredSet | events.PersonAnswered | events.RestartRequested,
 ) -> str:
-    """Return the line for an operator's command, or "" for the other events that it records."""
+    """Return the line for an operator's command, or "" for an event without a line."""
     match event:
         case events.DesiredSet(desired="stopped"):
             return "you stopped it"

@@ -35,7 +35,7 @@ from rekindle.thresholds.screens import REPORT_CHARACTERS
 
 
 class ReportLine(NamedTuple):
-    """Line about an agent."""
+    """A line about an agent."""
 
     text: str
     place: Literal["agent", "margin", "inside"] = "inside"
@@ -44,7 +44,7 @@ class ReportLine(NamedTuple):
 
 
 def render_line(line: ReportLine, name: str) -> LineParts:
-    """Return a line as `run` prints it."""
+    """Return a line in the format that `run` prints."""
     before = {"agent": f"{name}: ", "margin": "", "inside": "  "}[line.place]
     return (style_text(before + line.text, **line.style),)
 

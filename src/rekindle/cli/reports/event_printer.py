@@ -55,7 +55,7 @@ class EventPrinter:
 
 
 def print_event(event: Event | UnknownEvent, start: str, hidden: Collection[str] = ()) -> None:
-    """Print an event for people, after a text, without the hidden fields."""
+    """Print an event in readable form after the text `start`, without the hidden fields."""
     fields = round_numbers(msgspec.to_builtins(event, builtin_types=(datetime,)))
     facts = "  ".join(
         f"{key}={to_one_line(_render_value(value), EVENTS_VALUE_CHARACTERS)[: _find_limit(key)]}"
@@ -66,7 +66,7 @@ def print_event(event: Event | UnknownEvent, start: str, hidden: Collection[str]
 
 
 def _render_value(value: Any) -> str:
-    """Return a field's value for people: strings unchanged, times local, the rest as JSON."""
+    """Format a field's value: strings unchanged, times in local time, everything else as JSON."""
     match value:
         case str():
             return value

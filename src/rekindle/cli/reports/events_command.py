@@ -1,4 +1,4 @@
-"""`rekindle events`."""
+"""`rekindle events`: print the events in agents' logs."""
 
 import heapq
 import sys

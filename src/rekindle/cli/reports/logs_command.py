@@ -1,4 +1,4 @@
-"""`rekindle logs`."""
+"""`rekindle logs`: print what agents did."""
 
 import heapq
 import sys
@@ -42,7 +42,7 @@ from rekindle.thresholds.screens import EVENTS_POLL_SECONDS
 from rekindle.wiring import transcript_setup
 
 LogItem = tuple[datetime, str, ReportLine]
-"""A line's time, its agent, and the line itself."""
+"""A line with its time and its agent."""
 
 
 @click.command()

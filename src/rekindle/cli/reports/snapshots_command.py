@@ -1,4 +1,4 @@
-"""`rekindle snapshots` and `rekindle diff`."""
+"""`rekindle snapshots` and `rekindle diff`: list and compare work-tree snapshots."""
 
 from typing import Any
 
@@ -86,7 +86,7 @@ def diff(before: str, after: str | None, stat: bool) -> None:
 
 
 def describe_head(snapshot: Snapshot) -> str:
-    """Return a snapshot's branch and commit on one line."""
+    """Describe a snapshot's branch and commit on one line."""
     commit = snapshot.head[:SHORT_COMMIT_CHARACTERS] or "no commit"
     return f"{to_one_line(snapshot.branch) or 'detached HEAD'} {commit}"
 

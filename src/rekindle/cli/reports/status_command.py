@@ -1,4 +1,4 @@
-"""`rekindle status`."""
+"""`rekindle status`: show each agent's state and next step."""
 
 import shlex
 from collections.abc import Callable, Iterator
@@ -158,7 +158,7 @@ def _find_marked(agents: list[StatusRow]) -> set[str]:
 
 
 def _lead_to(agent_row: StatusRow, way: str) -> StatusRow:
-    """Return the agent's row. Its next command starts with a `cd` to the project."""
+    """Return an agent's row. Its next command starts with a `cd` to the project."""
     command = agent_row.row.command
     row = (
         replace(agent_row.row, command=f"{way}{command}") if _is_command(command) else agent_row.row
@@ -202,7 +202,7 @@ def _render_screen(agents: list[StatusRow]) -> list[LineParts]:
 
 
 def _add_place(agent_row: StatusRow) -> AgentRow:
-    """Return the row with a reason that is the error, or that includes the agent's host."""
+    """Return the row with the error as its reason, or with the agent's host added to the reason."""
     row, listed = agent_row.row, agent_row.details.get("fleet")
     if "error" in agent_row.details:
         return replace(row, reason=agent_row.details["error"])

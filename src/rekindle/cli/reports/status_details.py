@@ -183,7 +183,7 @@ def _collect_facts(
 
 
 def _describe_workspace(project: Project, name: str) -> dict[str, Any] | None:
-    """Return where the agent's own clone or work tree is, or None if it has none."""
+    """Return the path of the agent's own clone or work tree, or None if it has none."""
     workspace = find_workspace(project, name)
     if workspace is None:
         return None

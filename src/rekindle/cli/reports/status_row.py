@@ -1,4 +1,4 @@
-"""An agent as `rekindle status` shows it."""
+"""A row of `rekindle status`."""
 
 from datetime import datetime
 from typing import Any
@@ -9,7 +9,7 @@ from rekindle.documents.screens.agent_row import AgentRow
 
 
 class StatusRow(msgspec.Struct, frozen=True):
-    """Agent as shown by `rekindle status`."""
+    """An agent as `rekindle status` shows it."""
 
     row: AgentRow
     details: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""Runs of pipelines in `rekindle status`: one line for each run that is not over."""
+"""Show pipeline runs in `rekindle status`, with one line for each unfinished run."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -11,14 +11,14 @@ if TYPE_CHECKING:
 
 
 class OpenRuns:
-    """The runs of a project that are not over. Most projects have none, which costs nothing."""
+    """Unfinished runs of a project. Nothing is read if no pipeline has run."""
 
     def __init__(self, project: Project | None) -> None:
-        """Read the runs of a project; None if only agents are shown."""
+        """Show the runs of a project, or none if `project` is None."""
         self._project = project
 
     def render(self) -> list[LineParts]:
-        """Return the lines below the agents."""
+        """Return the lines to show below the agents."""
         rows = self._read()
         if not rows:
             return []
@@ -34,7 +34,7 @@ class OpenRuns:
         ]
 
     def read_json(self) -> list[dict[str, Any]]:
-        """Return the runs for programs."""
+        """Return the runs as JSON data."""
         rows = self._read()
         if not rows:
             return []

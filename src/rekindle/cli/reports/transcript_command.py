@@ -1,4 +1,4 @@
-"""`rekindle transcript`."""
+"""`rekindle transcript`: print the conversations from an agent's sessions."""
 
 import re
 from collections import deque

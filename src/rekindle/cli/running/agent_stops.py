@@ -32,7 +32,7 @@ from rekindle.thresholds import screens
 
 
 class PendingStop(Protocol):
-    """Recorded stop, and the supervisor that must exit because of it."""
+    """A recorded stop, and the supervisor that must exit because of it."""
 
     def has_ended(self) -> bool: ...
 
@@ -41,7 +41,7 @@ class PendingStop(Protocol):
 
 
 class _FleetStop:
-    """Stop for an agent on a fleet. The engine records it and sends it to the agent's host."""
+    """A stop for an agent on a fleet. The engine records it and sends it to the agent's host."""
 
     def __init__(self, store: AgentStore, agent: str) -> None:
         self._store, self._agent = store, agent
@@ -103,7 +103,7 @@ def make_stop(store: AgentStore, agent: str) -> "AgentStopper | _FleetStop":
 
 
 def wait_for_ends(stops: Mapping[str, PendingStop]) -> list[str]:
-    """Wait for supervisors to exit, kill late ones, and return the agents that still run."""
+    """Wait for supervisors to exit, kill late ones, and return the agents still running."""
 
     def find_left() -> list[str]:
         return [name for name, stopping in stops.items() if not stopping.has_ended()]

@@ -72,20 +72,20 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class WritableStore(Protocol):
-    """Store that this host can write to. On a fleet, the engine writes instead."""
+    """A store that this host can write to. On a fleet, the engine writes instead."""
 
     def writer(self, agent: str) -> AbstractContextManager["Writer"]: ...
 
 
 class MeantQuestion(NamedTuple):
-    """Agent that the command line selects, and the question to answer."""
+    """The agent that the command line selects, and the question to answer."""
 
     project: Project
     store: AgentStore
     agent: str
     known: Projection
     question: QuestionAsked | None
-    """Question to answer, or None if the agent has no open question."""
+    """Question to answer; None if the agent has no open question."""
 
 
 @click.command()
@@ -361,7 +361,7 @@ def _print_permission(meant: MeantQuestion) -> None:
 
 
 def _print_next(meant: MeantQuestion, effect: AnswerEffect) -> None:
-    """If the agent must be started, print the command for it."""
+    """Print the command that starts the agent, if the agent must be started."""
     if effect not in {"stop", "finish"} and not meant.store.is_supervised(meant.agent):
         name = meant.agent
         echo(f"Next: `rekindle run {name}`, or `rekindle up {name}` to run it in the background.")

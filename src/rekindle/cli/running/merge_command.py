@@ -1,4 +1,4 @@
-"""`rekindle merge` and `rekindle clean`."""
+"""`rekindle merge` and `rekindle clean`: merge an agent's work, or remove its checkout."""
 
 import click
 

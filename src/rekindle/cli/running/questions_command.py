@@ -1,4 +1,4 @@
-"""`rekindle questions`."""
+"""`rekindle questions`: show the agents' questions."""
 
 import re
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""`rekindle restart`."""
+"""`rekindle restart`: restart agents now."""
 
 from collections.abc import Mapping
 from typing import Literal

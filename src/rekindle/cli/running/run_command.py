@@ -1,4 +1,4 @@
-"""`rekindle run`."""
+"""`rekindle run`: run an agent until its work is done."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -135,7 +135,7 @@ def run(  # noqa: PLR0917 - one parameter per option
         run_on_fleet(project, project.settings.fleet, name, cycles, unbounded=budget == "none")
         return 0
     if is_background:
-        require_trust(project.path)  # `up` or a watchdog started it, so there is no user to ask
+        require_trust(project.path)  # started by `up` or a watchdog, so there is no user to ask
     else:
         ensure_trust(project, trust=trust)
     if not (for_watchdog or as_json):

@@ -1,4 +1,4 @@
-"""`rekindle stop`."""
+"""`rekindle stop`: stop agents and keep them stopped."""
 
 import shlex
 from collections.abc import Sequence
@@ -131,7 +131,7 @@ def _print_stopped(name: str, *, was_running: bool, as_json: bool) -> None:
 
 
 def load_to_stop() -> Project:
-    """Return the project whose agents to stop, which is normally the nearest one.
+    """Return the project in which to stop agents, normally the nearest one.
 
     An agent may have created a manifest in a subfolder. If nothing is running in the nearest
     project and the user has not accepted it, return the project further up that has running agents.

@@ -1,4 +1,4 @@
-"""`rekindle adopt`."""
+"""`rekindle adopt`: import files from another agent loop."""
 
 from pathlib import Path
 
@@ -137,7 +137,7 @@ def _find_project(folder: Path) -> Project | None:
 
 
 def _choose_name(folder: Path, agent: str | None, named: str) -> str:
-    """Return the agent that gets the files: as given, as named in the files, or the only one."""
+    """Return the agent that gets the files: as given, as named in the files, or the only agent."""
     if agent is not None:
         return require_agent_name(agent)
     if named:

@@ -1,4 +1,4 @@
-"""`rekindle config`."""
+"""`rekindle config`: show every setting."""
 
 import click
 import msgspec

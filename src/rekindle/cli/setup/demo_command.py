@@ -1,4 +1,4 @@
-"""`rekindle demo`."""
+"""`rekindle demo`: show an agent being killed and recovering."""
 
 import tempfile
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`rekindle doctor`."""
+"""`rekindle doctor`: check the setup and suggest fixes."""
 
 import os
 from collections.abc import Iterator
@@ -187,7 +187,7 @@ def _examine_settings(project: Project, store: FileStore, name: str) -> Iterator
 
 
 def _examine_start(project: Project, store: FileStore, name: str) -> Iterator[FolderProblem]:
-    """Yield reasons for `run` to refuse the agent or to start nothing."""
+    """Yield the reasons why `run` would refuse the agent or start nothing."""
     on_this_host = project.settings.fleet is None
     for error in find_obstacles(project, name, on_this_host=on_this_host):
         yield FolderProblem(str(error), error.hint)
@@ -214,7 +214,7 @@ def _examine_start(project: Project, store: FileStore, name: str) -> Iterator[Fo
 
 
 def _examine_schedule(row: ScheduleRow) -> Iterator[FolderProblem]:
-    """Yield why a schedule does not start runs, and runs that were skipped or missed lately."""
+    """Yield why a schedule does not start runs, and runs that were recently skipped or missed."""
     if row.error:
         yield FolderProblem(row.error, "`rekindle schedules` shows all schedules")
     for words, hint in list_schedule_warnings(row, clock.read_clock(), clock.find_zone()):

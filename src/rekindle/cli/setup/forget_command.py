@@ -1,4 +1,4 @@
-"""`rekindle forget` and `rekindle uninstall`."""
+"""`rekindle forget` and `rekindle uninstall`: remove every trace of Rekindle."""
 
 import sys
 from collections.abc import Iterable, Sequence

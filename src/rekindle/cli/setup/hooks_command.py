@@ -1,4 +1,4 @@
-"""`rekindle hooks`."""
+"""`rekindle hooks`: install, remove, export and check hooks."""
 
 from collections.abc import Iterator
 from pathlib import Path

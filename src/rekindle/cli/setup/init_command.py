@@ -1,4 +1,4 @@
-"""`rekindle init`."""
+"""`rekindle init`: set up an agent."""
 
 import sys
 from collections.abc import Collection, Mapping
@@ -175,7 +175,7 @@ def init(
 def _refuse_unusable(
     folder: Path, name: str, options: Mapping[str, str | None], *, is_known: bool
 ) -> None:
-    """Before anything is written, refuse options that would have no effect."""
+    """Refuse options that would have no effect, before anything is written."""
     for option, value in options.items():
         if value is not None and not value.strip():
             raise UsageError(f"--{option} is empty", hint="leave it out, or give it a text")

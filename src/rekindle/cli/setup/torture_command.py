@@ -1,7 +1,7 @@
-"""`rekindle torture`."""
+"""`rekindle torture`: test the guarantees of a file system."""
 
 import random
-import secrets  # noqa: TID251 - the name only has to be new
+import secrets  # noqa: TID251 - only for a unique name
 import shutil
 from collections.abc import Generator
 from contextlib import closing

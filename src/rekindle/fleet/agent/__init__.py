@@ -1,1 +1,1 @@
-"""An agent's workflow on the engine, and its orders to hosts."""
+"""An agent's workflow in the engine, and the orders that it sends to hosts."""

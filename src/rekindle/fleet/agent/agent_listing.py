@@ -11,7 +11,7 @@ HOST_ATTRIBUTE = SearchAttributeKey.for_keyword("RekindleHost")
 POOL_ATTRIBUTE = SearchAttributeKey.for_keyword("RekindlePool")
 CYCLE_ATTRIBUTE = SearchAttributeKey.for_int("RekindleCycle")
 _REASONS = "listed-reasons"
-"""Name of the patch that shows in the engine's list why a run finished or paused."""
+"""Name of the patch that added the reason why a run finished or paused to the engine's list."""
 REASON_MEMO = "rekindle_reason"
 """Memo key for the reason, as STATE:WHY. Valid only while RekindleState has the same state."""
 

@@ -1,4 +1,4 @@
-"""Report from an agent's workflow to the workflow of the pipeline that the agent works for."""
+"""Report an agent's state to the workflow of its pipeline."""
 
 from temporalio import workflow
 from temporalio.exceptions import FailureError, is_cancelled_exception
@@ -8,7 +8,7 @@ with workflow.unsafe.imports_passed_through():
     from rekindle.policy.fleet.pipeline_worker import WorkerReport, make_report
 
 WORKER_SIGNAL = "worker_reported"
-"""Signal of the pipeline's workflow that takes a report."""
+"""Signal that delivers a report to the pipeline's workflow."""
 
 
 class WorkerReports:
@@ -16,7 +16,7 @@ class WorkerReports:
         self._sent: WorkerReport | None = None
 
     async def send(self, registered: RegisteredAgent) -> None:
-        """Send the agent's state if it works for a pipeline and the state is new."""
+        """Send the agent's state if it works for a pipeline and the state has changed."""
         worker = registered.definition.worker
         if worker is None:
             return

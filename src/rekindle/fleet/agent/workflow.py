@@ -300,7 +300,7 @@ class AgentWorkflow:
         self._registered = agent_registry.release_lease(self._registered, is_gone=is_gone)
 
     async def _handle_lost_lease(self, error: ActivityError, host: str, before: int) -> None:
-        """Handle a lease that ended early. `before` is the last event number at its start."""
+        """Handle a lease that ended early. `before` is the last event number when it started."""
         if self._is_removed or is_cancelled_exception(error):
             return
         cause, projection = error.cause, self._registered.projection

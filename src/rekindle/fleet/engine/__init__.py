@@ -1,1 +1,1 @@
-"""Connection to the engine: client, encryption, schedules, queues."""
+"""Connection to the engine: client, encryption, schedules and queues."""

@@ -48,7 +48,7 @@ def load_keys(
 
 
 def read_secret(word: str, environ: Mapping[str, str]) -> str:
-    """Return the value of the environment variable that `word` names as `$NAME`."""
+    """Return the value of an environment variable. `word` is its name, with a leading `$`."""
     secret = environ.get(word.removeprefix("$"), "").strip()
     if not secret:
         raise EngineError(

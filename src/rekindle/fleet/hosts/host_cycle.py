@@ -28,7 +28,7 @@ from rekindle.wiring import supervisor_setup as wiring
 
 
 def run_cycle(order: HostOrder, place: HostFolder, line: Connection) -> None:
-    """Run one cycle, or as much of it as possible without waiting."""
+    """Run one cycle, or as many of its steps as possible without waiting."""
     _prepare_process()
 
     def run_steps() -> HostResult:
@@ -49,7 +49,7 @@ def write_brief(order: HostOrder, place: HostFolder, line: Connection) -> None:
     def write_new_brief() -> HostResult:
         with place.supervising(0) as is_alone:
             here = HostedAgent(order, place, line, beside=not is_alone)
-        store = here.open_replica()  # A brief does not change the work
+        store = here.open_replica()  # a brief does not change the workspace
         brief_setup.make_brief_writer(here.project, store, order.agent, by_hand=False).write()
         return HostResult(store.read(order.agent).committed.seq)
 

@@ -33,7 +33,7 @@ from rekindle.wiring.open_store import HARNESSES
 
 _WORK = "work"
 INPUTS = "outputs"
-"""Folder beside the clone with the outputs of a pipeline's earlier steps."""
+"""Name of the folder, next to the clone, for the outputs of earlier pipeline steps."""
 
 
 class HostFolder(msgspec.Struct, frozen=True):
@@ -50,7 +50,7 @@ class HostFolder(msgspec.Struct, frozen=True):
 
     @property
     def inputs(self) -> Path:
-        """Return the folder with the outputs of a pipeline's earlier steps."""
+        """Return the folder with the outputs of earlier pipeline steps."""
         return self.path / INPUTS
 
     def definition(self) -> AgentDefinition | None:
@@ -107,7 +107,7 @@ class HostFolder(msgspec.Struct, frozen=True):
 
     @contextmanager
     def supervising(self, wait: float) -> Iterator[bool]:
-        """Hold the agent's supervisor lock, whether or not its replica exists yet.
+        """Hold the agent's supervisor lock, even if its replica does not exist yet.
 
         Yield False if another process holds the lock.
         """

@@ -81,7 +81,7 @@ class ForkServer:
 
 
 class HostProcess:
-    """Process that runs a cycle and sends requests to the worker."""
+    """A process that runs a cycle and sends requests to the worker."""
 
     def __init__(self, process: ForkServerProcess, line: Connection) -> None:
         self._process, self._line = process, line

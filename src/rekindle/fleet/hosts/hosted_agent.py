@@ -62,8 +62,8 @@ class HostedAgent:
             store = self._place.store(self._place.project(before), self.register)
             seq, held = self._place.read_replica_state(store)
         opened = self.register.take_up(self._place.host, seq, held, self._place.hash_definition())
-        # From here on, run at a lower priority than the worker and the agents that still wait for a
-        # host. If a busy agent delayed the worker's heartbeats, this host would appear dead.
+        # From here on, run at a lower priority than the worker and agents that are still waiting
+        # for a host. If a busy agent delayed the worker's heartbeats, this host would appear dead.
         os.nice(FLEET_NICE)
         definition = opened.definition or before
         if definition is None:

@@ -1,4 +1,4 @@
-"""Bring the outputs of a pipeline's earlier steps to the host that runs a worker."""
+"""Copy the outputs of earlier pipeline steps to the host that runs a worker."""
 
 import os
 from pathlib import Path
@@ -11,9 +11,9 @@ from rekindle.system.remove_folder import remove_folder
 
 
 def bring_inputs(place: HostFolder, remote: str, ref: str) -> None:
-    """Write the files of a ref beside the worker's clone, unless they are there.
+    """Write the files of a ref next to the worker's clone, unless they already exist.
 
-    Without a ref, the folder is empty, but the sandbox needs it.
+    Without a ref, the folder stays empty, but the sandbox needs it.
     """
     mark = place.path / "inputs-ref"
     if durable_files.read_bytes(mark) == ref.encode() and place.inputs.is_dir():
@@ -31,11 +31,11 @@ def bring_inputs(place: HostFolder, remote: str, ref: str) -> None:
 
 
 def write_tree(copy: WorkingCopy, commit: str, folder: Path) -> None:
-    """Write the files of a commit to a folder, except those that exist there."""
+    """Write a commit's files to a folder, except files that already exist."""
     for entry in copy.call("ls-tree", "-r", "-z", "--full-tree", commit).split(b"\0"):
         about, _, name = entry.partition(b"\t")
         if not about.startswith(b"100"):
-            continue  # the end of the list, or a link
+            continue  # a link, or the empty string at the end
         path = folder / os.fsdecode(name)
         if not path.exists():
             blob = os.fsdecode(about.split()[2])
@@ -44,7 +44,7 @@ def write_tree(copy: WorkingCopy, commit: str, folder: Path) -> None:
 
 
 def make_folders(path: Path) -> None:
-    """Create a folder and those above it."""
+    """Create a folder and its missing parents."""
     for folder in (*reversed(path.parents), path):
         if not folder.exists():
             durable_files.make_folder(folder)

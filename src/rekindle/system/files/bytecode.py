@@ -6,7 +6,7 @@ from types import CodeType
 from typing import Any
 
 _FLAGS = (1).to_bytes(4, "little")
-"""Header flags for a pyc file that Python does not check against its source."""
+"""Flags in a pyc header that tell Python not to check the source."""
 
 
 def compile_program(source: bytes, name: str) -> bytes:

@@ -25,7 +25,7 @@ def list_changed(folder: str, since: float) -> tuple[str, ...]:
             with os.scandir(Path(folder, below)) as entries:
                 listed = sorted(islice(entries, remaining), key=lambda entry: entry.name)
         except OSError:
-            continue  # it was removed, or is unreadable
+            continue  # removed or unreadable
         remaining -= len(listed)
         for entry in listed:
             path = f"{below}{entry.name}"

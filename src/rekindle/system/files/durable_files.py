@@ -31,7 +31,7 @@ TEMPORARY_PREFIX = ".tmp-"
 TORN_MARK = b" torn\n"
 """Text appended to a torn line, which its writer never acknowledged."""
 REFUSED_ERRNOS = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
-"""Errors for a path that this process may not read or write, such as in a sandbox."""
+"""Errors for paths that this process cannot read or write, for example in a sandbox."""
 _APPENDING = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -74,7 +74,7 @@ def replace_file(
 def append_durably(path: Path, data: bytes) -> int:
     """Append durably and return the start offset. If this fails, the file is unchanged.
 
-    This is for line-based files with a single writer. If a power loss or a full disk left a torn
+    The file must be line-based and have a single writer. If a power loss or a full disk left a torn
     last line, it is marked as torn, and the new data starts on the next line.
     """
     with translate_os_errors(path), safe_folders.open_parent(path) as folder:
@@ -233,7 +233,7 @@ def close_descriptor(fd: int) -> None:
 
 
 def path_exists(path: Path) -> bool:
-    """Return whether anything exists at the path. Raise an error if the disk is unreadable."""
+    """Return whether anything exists at the path. Raise an error if the disk cannot be read."""
     with translate_os_errors(path):
         try:
             path.lstat()
@@ -320,7 +320,7 @@ def sync_folder(path: Path) -> None:
 
 
 def sync_file_system(folder: Path) -> None:
-    """Write everything in a folder's file system to disk, but not other disks' data."""
+    """Flush the file system that contains a folder."""
     import ctypes  # noqa: PLC0415 - slows every start
 
     call = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
@@ -341,8 +341,8 @@ def sync_descriptor(fd: int, path: Path) -> None:
 def sweep_temporary(folder: Path, of: str = "") -> None:
     """Remove temporary files left by killed writers. The caller holds the folder's lock.
 
-    With `of`, remove only those for that file name. Use it in folders that do not belong to
-    Rekindle.
+    With `of`, remove only the temporary files for that name. Use it in folders that do not belong
+    to Rekindle.
     """
     for name in list(list_entries(folder)):
         if name.startswith(TEMPORARY_PREFIX) and name.endswith(of):

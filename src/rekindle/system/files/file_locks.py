@@ -90,5 +90,5 @@ def is_locked(path: Path) -> bool:
         except BlockingIOError:
             return True
         except (FileNotFoundError, NotADirectoryError, safe_folders.LinkedFolderError):
-            return False  # Rekindle's own files are never behind a link
+            return False  # Rekindle never stores its files behind a link
     return False

@@ -76,8 +76,8 @@ def find_problem(program: Path, *, this_python: bool) -> str:
 
     `this_python` means that the hook runs on the interpreter that runs this code. For another
     interpreter, the expected bytes are unknown: to compile them, Rekindle would have to run a
-    program named in a project's settings. Only the hash in the file name and the header are checked
-    then.
+    program named in a project's settings. In that case, only the hash in the file name and the
+    header are checked.
     """
     if program.parent != find_hook_path().parent:
         return "is not in your Rekindle folder, so an agent could change it"

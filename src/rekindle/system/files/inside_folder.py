@@ -14,14 +14,14 @@ from rekindle.system.files import durable_files, safe_folders
 
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE_MODE, _FOLDER_MODE = 0o644, 0o755
-"""Modes for ordinary files and folders, which other tools may read."""
+"""Modes for ordinary files and folders that other tools may read."""
 
 
 def read(root: Path, name: str, most: int) -> bytes | None:
     """Return the bytes of a regular file below `root`, or None if it does not exist.
 
     Raises:
-      StoreError: The file is too large, or it or a folder above it is a link or a special file.
+      StoreError: The file is too large, or part of the path is a link or a special file.
     """
     data = durable_files.read_bytes(root / name, most + 1, root=root)
     if data is not None and len(data) > most:
@@ -33,7 +33,7 @@ def replace(root: Path, name: str, data: bytes) -> None:
     """Write `data` to a path below `root` atomically, and create missing folders.
 
     Raises:
-        StoreError: A folder above it is a link or not a folder, or the disk reports an error.
+        StoreError: A parent is a link or not a folder, or the disk reports an error.
     """
     make_folder(root, name)
     path = root / name
@@ -54,7 +54,7 @@ def make_folder(root: Path, name: str) -> None:
     """Create the missing folders above a file.
 
     Raises:
-        StoreError: One of them is a link or not a folder, or the disk reports an error.
+        StoreError: A parent is a link or not a folder, or the disk reports an error.
     """
     path = root / name
     with translate_os_errors(path):

@@ -47,7 +47,7 @@ def find_workspaces_folder() -> Path:
 
 
 def find_outputs_folder() -> Path:
-    """Return the folder for the outputs of pipelines, which agents may read. It may not exist."""
+    """Return the folder for pipeline outputs, which agents may read. It may not exist yet."""
     return _find_shared_folder("outputs")
 
 

@@ -1,1 +1,1 @@
-"""Git: plumbing commands, snapshots of a work tree, and remote repositories."""
+"""Git plumbing commands, work tree snapshots, and remote repositories."""

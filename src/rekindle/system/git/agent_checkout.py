@@ -27,18 +27,18 @@ from rekindle.thresholds.storage import WORKTREE_CALL_SECONDS
 
 CheckoutKind = Literal["clone", "worktree"]
 HALF_MADE = ".new-"
-"""Part of the name of a folder in which a checkout is being created."""
+"""Part of a folder's name while a checkout is being created in it."""
 _POINTER = "gitdir: "
 _LOCK_REASON = "an agent of Rekindle works here; remove it with `rekindle clean`\n"
 
 
 class NewCheckout(msgspec.Struct, frozen=True):
-    """A clone or work tree that was just created."""
+    """A newly created clone or work tree."""
 
     base: str
-    """Commit that it starts from."""
+    """Commit that the checkout starts from."""
     moved: str = ""
-    """Path to which its broken predecessor was moved; empty if there was none."""
+    """Where a broken checkout was moved to make room; empty if there was none."""
 
 
 class AgentCheckout:
@@ -51,14 +51,14 @@ class AgentCheckout:
     def create(self) -> str:
         """Create the checkout, whose folder must not exist. Return the commit that it starts from.
 
-        It continues from the agent's branch and, if no commit was added since, from the last
-        snapshot. Without a branch, it starts from the user's HEAD.
+        The checkout continues from the agent's branch, or from the last snapshot if there are no
+        newer commits. Without a branch, it starts from the user's HEAD.
 
         Raises:
             WorkspaceError: There is no commit yet, or git failed.
         """
-        # If this process is killed, its git may go on for a while. It must not write into the
-        # folder that the next process creates, so each attempt has a folder of its own.
+        # If this process is killed, its git may keep running for a while. Each attempt uses its own
+        # folder, so that a leftover git cannot write into the next attempt's folder.
         name = f"{self.folder.name}{HALF_MADE}{secrets.token_hex(4)}"
         attempt = AgentCheckout(self.repository, self.folder.with_name(name), self.agent, self.kind)
         commit = attempt.fill()
@@ -97,7 +97,7 @@ class AgentCheckout:
     def update(self) -> str:
         """Bring in the user's branches. Return the new HEAD if the work tree was moved, or "".
 
-        A work tree without any work of its own follows the user's HEAD.
+        A work tree in which the agent has changed nothing follows the user's HEAD.
         """
         source, copy = WorkingCopy(self.repository), WorkingCopy(self.folder)
         if self.kind == "clone":
@@ -130,7 +130,8 @@ class AgentCheckout:
     def clean_up(self) -> None:
         """Remove half-created folders, and a work tree's registration in the user's repository.
 
-        A folder into which a git of a killed process still writes is removed the next time.
+        If the git of a killed process is still writing to a folder, a later call removes that
+        folder.
         """
         for leftover in self.folder.parent.glob(f"{self.folder.name}{HALF_MADE}*"):
             with suppress(RekindleError):
@@ -142,12 +143,12 @@ class AgentCheckout:
         self.forget_configuration()
 
     def forget_configuration(self) -> None:
-        """Remove Rekindle's own configuration for the git folder of a clone."""
+        """Remove Rekindle's own git configuration for this checkout."""
         for configuration in own_configuration.list_configurations(self.folder):
             remove_folder(configuration)
 
     def find_missing(self) -> Path | None:
-        """Return the folder that the checkout needs and that does not exist, or None."""
+        """Return a folder that the checkout needs but that does not exist, or None."""
         name = "objects/info/alternates" if self.folder.joinpath(".git").is_dir() else ""
         data = durable_files.read_bytes(self.folder / ".git" / name) or b""
         named = Path(os.fsdecode(data.removeprefix(_POINTER.encode()).partition(b"\n")[0]))
@@ -158,7 +159,7 @@ class AgentCheckout:
         name = Path(os.fsdecode(pointer).strip()).name
         registration = WorkingCopy(self.repository).common_folder / "worktrees" / name
         if not name.startswith(f"rekindle-{self.agent}.") or not registration.is_dir():
-            return  # `is_sound` reports it
+            return  # `is_sound` reports this
         _write_pointer(self.folder, registration)
         _write_back_pointer(registration, self.folder)
 

@@ -1,4 +1,4 @@
-"""Merge a commit into the branch of the user's checkout, without a conflict reaching any file."""
+"""Merge a commit into the user's checked-out branch, without writing conflicts to any file."""
 
 import os
 
@@ -14,7 +14,7 @@ _NO_FILTER = {b"unspecified", b"unset"}
 
 
 class MergedCommit(msgspec.Struct, frozen=True):
-    """The result of a merge in memory."""
+    """Result of an in-memory merge."""
 
     commit: str = ""
     """Commit that contains both sides; empty if there are conflicts."""
@@ -68,7 +68,7 @@ def fast_forward(copy: WorkingCopy, commit: str) -> None:
 
 
 def find_identity(copy: WorkingCopy) -> dict[str, str]:
-    """Return git's variables for the user's name and address; empty if one of them is not set."""
+    """Return git's variables for the user's name and email; empty if either is not set."""
     repository = Repository(copy.folder, timeout=WORKTREE_CALL_SECONDS)
     listed = repository.look("config", "--null", "--list").split("\0")
     settings = dict(entry.partition("\n")[::2] for entry in listed)
@@ -95,7 +95,7 @@ def _refuse_own_folder(names: bytes) -> None:
 
 
 def _refuse_filters(copy: WorkingCopy, names: bytes) -> None:
-    """Refuse files that only the user's own git can write, because Rekindle runs no filters."""
+    """Refuse files that need a filter, because Rekindle does not run filters."""
     listed = copy.call("check-attr", "-z", "--stdin", "filter", stdin=names).split(b"\0")
     filtered = [
         name.decode("utf-8", "backslashreplace")

@@ -131,7 +131,7 @@ def render_settings(settings: Mapping[str, str]) -> dict[str, str]:
 
 
 def find_reason(complaint: str) -> str:
-    """Return the line that states why git failed, without warnings and advice."""
+    """Return the line in git's output that explains the failure, without warnings and advice."""
     lines = [line for line in complaint.splitlines() if line.strip()]
     failed = [line for line in lines if line.startswith(("error: ", "fatal: "))]
     stated = to_one_line([*failed, *lines, ""][0], GIT_ERROR_CHARACTERS)

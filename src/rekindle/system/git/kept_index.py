@@ -79,7 +79,7 @@ class KeptIndex:
     def capture(self, stored: Collection[str], *, keep: bool = True) -> CapturedFiles:
         """Return the content of the work tree.
 
-        `stored` contains the trees of existing snapshots. An index for any other tree is not used,
+        `stored` contains the trees of existing snapshots. An index for another tree is not used,
         because git may have pruned its objects.
         """
         state = self._read_state()

@@ -52,8 +52,8 @@ def copy_objects(
 ) -> None:
     """Copy commits with all their objects, except those that the `excluded` refs contain.
 
-    That a commit exists in the user's repository proves nothing: an earlier copy may have been
-    killed before it wrote the commit's files. Only refs prove that a commit is complete.
+    A commit in the user's repository may be incomplete, because an earlier copy may have been
+    killed before it wrote the commit's files. Only commits that a ref contains are complete.
     """
     known = {
         commit
@@ -61,7 +61,7 @@ def copy_objects(
         if name.startswith((_HEADS, snapshot_commit.PREFIX))
     }
     asked = [*dict.fromkeys(commits), *(f"^{commit}" for commit in known)]
-    # A file without a name, because all objects together may not fit into memory.
+    # Use a temporary file, because the objects may not fit into memory.
     with (
         translate_os_errors(source.git_folder),
         tempfile.TemporaryFile(dir=source.git_folder) as packed,
@@ -86,8 +86,9 @@ def _select_changes(
         if name.startswith(own) and name not in present:
             wanted[name] = commit
         elif name.startswith(_HEADS) and (name != work or commit != head):
-            # Other branches of the agent, so that a removed clone loses no commit. A slash would
-            # prevent git from storing both `a` and `a/b`, of which one was removed meanwhile.
+            # Copy the agent's other branches too, so that no commit is lost with the clone. Encode
+            # slashes, because git cannot store both `a` and `a/b`, even if one of them was removed
+            # meanwhile.
             wanted[f"{own}heads/{quote(name.removeprefix(_HEADS), safe='')}"] = commit
         elif name == "refs/stash" or (name.startswith(_TAGS) and name not in present):
             wanted[f"{own}{quote(name.removeprefix('refs/'), safe='')}"] = commit
@@ -106,6 +107,6 @@ def _remove_expired(checkout: AgentCheckout, now: datetime) -> None:
 
 
 def _quote_path(clone: WorkingCopy) -> str:
-    """Return the clone's object folder for a list of paths, in which a colon separates two."""
+    """Return the clone's object folder, quoted for a colon-separated list of paths."""
     escaped = str(clone.objects).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'

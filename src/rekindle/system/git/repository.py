@@ -26,7 +26,7 @@ _UPGRADE = "pip install --upgrade rekindle-agents"
 _KINDS = {"commit": 1, "tree": 2, "blob": 3}
 _IN_THE_WAY = re.compile(r"'refs/heads/([^']+)' exists; cannot create")
 _REFUSALS = (
-    # Text in git's message, then the error code, Rekindle's message (empty: git's own) and hint.
+    # Text to find in git's message, error code, Rekindle's message (empty to show git's), hint.
     ("not a git repository", "outside", "", "create one: git init"),
     (
         "dubious ownership",
@@ -39,7 +39,7 @@ _REFUSALS = (
 )
 _TIP = "%(refname)%00%(objectname)%00%(symref)%00%(worktreepath)%00%(contents)"
 _READ_SETTINGS = {"remote", "config"}
-"""Git commands that read the repository's own settings and run no other programs."""
+"""Git commands that read the repository's own settings but run no other programs."""
 
 
 class BranchTip(msgspec.Struct, frozen=True):
@@ -140,7 +140,7 @@ class Repository:
         ]
 
     def new_pack(self, like: str = "") -> "GitPack":
-        """Return an empty pack in the object format of the id `like`, or of the repository."""
+        """Return an empty pack in the object format of the id `like` or of the repository."""
         if like:
             return GitPack("sha256" if len(like) == hashlib.sha256().digest_size * 2 else "sha1")
         object_format = self._run_git("rev-parse", "--show-object-format").strip()
@@ -253,7 +253,7 @@ class Repository:
 
 
 class GitPack:
-    """A pack of objects, so that a single unpack-objects call can write them all."""
+    """A pack of git objects, so that one `unpack-objects` call can write them all."""
 
     def __init__(self, object_format: str) -> None:
         self._hash = object_format

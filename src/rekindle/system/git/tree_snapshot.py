@@ -147,7 +147,7 @@ class WorkingCopy:
         ]
 
     def count_differing(self, commit: str, tree: str) -> int:
-        """Return the number of files that differ between a commit (or nothing) and a tree."""
+        """Return the number of files that differ between a commit and a tree."""
         before = f"{commit}^{{tree}}" if commit else self._read_git("mktree")
         query = ("diff-tree", "-r", "-z", "--no-renames", "--name-only", before, tree)
         return self.call(*query).count(b"\0")
@@ -302,7 +302,7 @@ class WorkingCopy:
         index: Path | None = None,
         more: Mapping[str, str] = _NOTHING,
     ) -> GitResult:
-        """Run git. `more` contains further environment variables."""
+        """Run git. `more` contains additional environment variables."""
         self.refuse_link()
         own_index = {"GIT_INDEX_FILE": str(index)} if index else {}
         return start_git(

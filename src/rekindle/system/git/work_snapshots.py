@@ -46,7 +46,7 @@ class Unrestored(msgspec.Struct, frozen=True):
     """Paths that a rewind does not restore."""
 
     left_out: tuple[LeftOutFile, ...]
-    """Paths left out of the snapshot to restore, or left out of the current state."""
+    """Paths that are missing from the snapshot or from the capture of the current state."""
     repositories: tuple[str, ...]
     """Submodules and nested repositories. Only their commits are known."""
     ignored: tuple[str, ...]
@@ -83,7 +83,7 @@ class WorkSnapshots:
         """Return the remaining seconds.
 
         Raises:
-            WorkspaceError: None are left.
+            WorkspaceError: No time is left.
         """
         left = self._deadline - time.monotonic()
         if left > 0:
@@ -285,7 +285,7 @@ class Rewind:
         return covered
 
     def _is_to_move(self, branch: SavedBranch, saved: Snapshot) -> bool:
-        """Return whether a branch that an earlier rewind moved is put back; no commit is lost."""
+        """Return whether the rewind restores a branch, which it does only if no commit is lost."""
         if not branch.head:
             return False
         tip = self._copy.find_ref(f"refs/heads/{branch.name}")

@@ -77,7 +77,7 @@ class ChildProcess:
         keep: Sequence[str] = (),
         adopts: bool = False,
     ) -> None:
-        """Start the program. Spare processes that match `keep`; with `adopts`, reap orphans."""
+        """Start the program. Processes that match `keep` are spared, and `adopts` reaps orphans."""
         self._keep, self._adopts = keep, adopts
         self._errors = bytearray()
         self._code: int | None = None
@@ -130,7 +130,7 @@ class ChildProcess:
                 watched.register(stream, selectors.EVENT_READ)
             if end is not None:
                 watched.register(end, selectors.EVENT_READ)
-            # If it is impossible to wait for the exit, poll more often.
+            # If the exit cannot be waited for, poll more often.
             patience = every if end is not None else every * UNSEEN_END_SHARE
             while not self._has_ended():
                 ready = [key.fileobj for key, _ in watched.select(patience)]
@@ -190,7 +190,7 @@ class ChildProcess:
         if not self._has_ended():
             self.kill()  # the caller has stopped reading
         else:
-            self._signal_group(signal.SIGKILL)  # the rest of the group
+            self._signal_group(signal.SIGKILL)  # kill the rest of the group
         self._code = self._popen.wait()
         launch_processes.UNRELATED_CHILDREN.discard(self._popen.pid)
         for stream in (self._popen.stdout, self._popen.stderr):
@@ -202,7 +202,7 @@ class HostProcesses:
     """Starts and ends processes on this host."""
 
     def __init__(self, *, keep: Sequence[str] = (), adopts: bool = False) -> None:
-        """Create the interface. `keep` lists patterns for processes to spare.
+        """Create the process interface. `keep` lists patterns for processes to spare.
 
         Set `adopts` in a process that runs only one agent. On Linux, that process then becomes the
         parent of all of the agent's orphans, and ends them with the launch.

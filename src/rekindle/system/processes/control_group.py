@@ -18,7 +18,7 @@ _UNIFIED = b"0::"
 
 
 def make_group(mark: str) -> str:
-    """Create a launch's group. Return the file for joining it, or ""."""
+    """Create a launch's control group, and return the file used to join it, or ""."""
     parent = next(iter(find_delegated()), None)
     if parent is None:
         return ""

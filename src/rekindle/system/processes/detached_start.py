@@ -76,7 +76,7 @@ def open_output(path: Path) -> int:
 
 
 def _keep_end(fd: int) -> None:
-    """Truncate the file to its last complete lines.
+    """Truncate a file to its last complete lines.
 
     The file is changed in place, because a program may still be writing to it. Output that arrives
     in between is lost, which is acceptable: the log has everything important.

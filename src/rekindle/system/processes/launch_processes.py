@@ -42,7 +42,7 @@ from rekindle.system.processes.process_tree import (
 from rekindle.thresholds.supervision import ORPHAN_ROUNDS
 
 _FACTS_OF_BIRTH = 3
-"""Number of facts that identify a process along with its pid: start time, boot and namespace."""
+"""Number of values that, with the pid, identify a process: start time, boot and namespace."""
 _ABOVE = 2
 """Number of levels from an agent's folder up to its project's folder."""
 
@@ -50,7 +50,7 @@ _ABOVE = 2
 UNRELATED_CHILDREN: set[int] = set()
 """Pids of children that this process runs for itself rather than for the agent."""
 START_LOCK = Lock()
-"""Held while a child is started and added to `UNRELATED_CHILDREN`."""
+"""Lock held while a child is started and added to `UNRELATED_CHILDREN`."""
 
 
 def _list_table() -> ProcessTable:
@@ -74,7 +74,7 @@ class LaunchProcesses(msgspec.Struct, frozen=True):
     """
 
     def find(self, table: ProcessTable) -> set[int]:
-        """Return the running processes of the launch, including those to keep."""
+        """Return the launch's running processes, including those to keep."""
         pids = {pid for pid in table if process_api.here.has_mark(pid, self.mark, self.uptime)}
         pids |= {pid for name in self.recorded if (pid := _find_pid(name, table))}
         own_pid = os.getpid()

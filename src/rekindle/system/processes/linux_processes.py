@@ -26,9 +26,9 @@ _CHILD_SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
 _TICK = 1 / os.sysconf("SC_CLK_TCK")
 
 _FIRST_NAMESPACE = "4026531836"
-"""The host's own pid namespace, in which every process is visible. The kernel fixes its number."""
+"""The host's own pid namespace, which shows every process. Its number is fixed in the kernel."""
 _NAMESPACE_PIDS = re.compile(rb"^NSpid:(.*)$", re.MULTILINE)
-"""A process's pid in each namespace, from ours to its own."""
+"""A process's pid in each namespace, from our namespace to its own."""
 _SANDBOX_NAME = b"bwrap\n"
 
 # Fields in /proc/PID/stat, counted after the process name.
@@ -197,7 +197,7 @@ def parent(pid: int) -> int:
 
 
 def hold(pid: int, start: int) -> int | None:
-    """Return a pidfd, through which signals cannot reach another process; None after its exit."""
+    """Return a pidfd for the process with this start time if we may signal it, or None."""
     try:
         held = os.pidfd_open(pid)
     except OSError:
@@ -317,7 +317,7 @@ def _count_moved_bytes(pid: int) -> int:
 
 
 def _find_bearing(mark: str, uptime: float) -> Iterator[tuple[int, list[bytes]]]:
-    """Yield the processes with the mark and their stat fields, except this process."""
+    """Yield the processes with a launch's mark and their stat fields, except this process."""
     earliest = _find_earliest(uptime)
     names = os.listdir(_PROC) if _PROC.is_dir() else ()  # noqa: PTH208 - delays a restart
     for name in names:

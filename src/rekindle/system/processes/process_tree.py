@@ -1,4 +1,4 @@
-"""The process tree."""
+"""Find a process's descendants in the process tree."""
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping

@@ -61,7 +61,7 @@ def resolve_command(argv: Sequence[str], path: str | None = None) -> tuple[str, 
     with the usual error.
 
     Raises:
-        ProgramMissingError: Only a workspace has the program.
+        ProgramMissingError: The program exists only in a workspace.
     """
     name, *words = argv
     if "/" in name:

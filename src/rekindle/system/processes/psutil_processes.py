@@ -117,7 +117,7 @@ def table() -> dict[int, ProcessRow]:
 
 
 def has_mark(pid: int, mark: str, uptime: float) -> bool:
-    """Return whether one of our user's processes has the mark and is not older than the launch."""
+    """Return whether one of our user's processes has the launch's mark and is not older."""
     process = _find_process(pid)
     return process is not None and _match_mark(process, mark, psutil.boot_time() + uptime - 1)
 
@@ -168,7 +168,7 @@ def parent(pid: int) -> int:
 
 
 def hold(pid: int, start: int) -> psutil.Process | None:
-    """Return a process with its start time, which each signal checks; None if it has exited."""
+    """Return the process with this pid and start time if we may signal it, or None."""
     process = _find_process(pid)
     if process is None or _read_birth(process) != start:
         return None
@@ -225,7 +225,7 @@ def end_with_parent(mark: str = "") -> Callable[[], None] | None:  # noqa: ARG00
 
 
 def _find_bearing(mark: str, uptime: float) -> Iterator[psutil.Process]:
-    """Yield the processes with the mark, except this process."""
+    """Yield the processes with a launch's mark, except this process."""
     earliest = psutil.boot_time() + uptime - 1
     for pid in psutil.pids():
         if (

@@ -55,7 +55,7 @@ class EgressProxy:
                 stderr=subprocess.DEVNULL,
                 env={},
                 pass_fds=[number],
-                start_new_session=True,  # Ctrl-C at the terminal is for the supervisor
+                start_new_session=True,  # Ctrl-C must reach only the supervisor
             )
             launch_processes.UNRELATED_CHILDREN.add(self._child.pid)
         if self._child.stdout is not None:
@@ -63,7 +63,7 @@ class EgressProxy:
 
     @property
     def address(self) -> tuple[str, str]:
-        """Return the folder and the name of the socket at which the proxy waits for the sandbox."""
+        """Return the folder and name of the socket on which the proxy waits for the sandbox."""
         return str(self._folder), self._name
 
     def read_refused(self) -> list[str]:

@@ -26,9 +26,9 @@ _EMBEDDED = (bytes(10) + b"\xff\xff", bytes(12), b"\x00\x64\xff\x9b" + bytes(8))
 """Prefixes of IPv6 addresses that contain an IPv4 address."""
 _LOOPBACK, _LOOPBACK_4 = f"{1:0128b}", f"{127:08b}"
 _REFUSED_4 = (f"{0:08b}", f"{169:08b}{254:08b}", "111")
-"""First bits of addresses that no name may have: this host, its link, and groups."""
+"""Bit prefixes that a host name must not resolve to: this host, link-local and multicast."""
 _REFUSED = ("1111111010", "11111111", f"{0xFD000EC2_00000000_00000000_00000254:0128b}")
-"""The same for IPv6: its link, groups, and an address at which a cloud gives away credentials."""
+"""The same for IPv6: link-local, multicast, and a cloud's credential service."""
 
 
 class Proxy:
@@ -74,7 +74,7 @@ class Proxy:
 
 
 def read_head(client: socket.socket) -> tuple[bytes, bytes]:
-    """Return a request's head, including the empty line, and the bytes read after it."""
+    """Return a request's header, including the empty line, and the bytes read after it."""
     data = b""
     while b"\r\n\r\n" not in data and len(data) < HEAD_BYTES:
         piece = client.recv(PIECE_BYTES)
@@ -111,7 +111,7 @@ def connect(host: str) -> socket.socket:
     """Connect to the first address of a host that answers.
 
     Raises:
-        PermissionError: The name leads only to addresses that no name may lead to.
+        PermissionError: The name resolves only to addresses that are not permitted.
         OSError: The host cannot be reached.
     """
     name, _, port = host.rpartition(":")
@@ -134,10 +134,10 @@ def connect(host: str) -> socket.socket:
 
 
 def is_permitted_address(name: str, address: str) -> bool:
-    """Return whether a host that the operator allowed by this name may have this address.
+    """Return whether a host name that the operator allowed may resolve to this address.
 
-    The owner of a name chooses its addresses, and could choose a service on this host or one that
-    gives away this host's credentials. The operator allows those as `localhost` or by address.
+    The owner of a domain could point it to a service on this host, or to one that hands out this
+    host's credentials. The operator must allow those as `localhost` or by address.
     """
     if name == address:
         return True
@@ -162,9 +162,9 @@ def is_local_name(name: str) -> bool:
 
 
 def rewrite_head(method: bytes, path: bytes, head: bytes, host: str) -> bytes:
-    """Return the head that a server expects: only the path, and one request per connection.
+    """Return a request's header as a server expects it: with only the path and the checked host.
 
-    Its `Host` field names the host that was checked.
+    The connection closes after one request.
     """
     _, *lines = head.removesuffix(b"\r\n\r\n").split(b"\r\n")
     kept = [line for line in lines if not line.lower().startswith(_DROPPED)]

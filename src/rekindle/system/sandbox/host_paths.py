@@ -27,7 +27,7 @@ def find_system() -> tuple[tuple[str, ...], dict[str, str]]:
 
 
 def find_runtime() -> tuple[str, ...]:
-    """Return the folders of the Python that runs Rekindle, and of the package."""
+    """Return the folders of the Rekindle package and of the Python that runs it."""
     package = Path(rekindle.__file__).parent
     found = (sys.prefix, sys.base_prefix, str(package))
     return _with_targets(path for path in found if path != "/")
@@ -60,7 +60,7 @@ def _list_beside(file: Path) -> list[str]:
 
 
 def _with_targets(paths: Iterable[str]) -> tuple[str, ...]:
-    """Return these paths and, for links, their targets."""
+    """Return these paths and the targets of those that are links."""
     both = (one for path in paths for one in (path.rstrip("/") or "/", os.path.realpath(path)))
     return tuple(dict.fromkeys(both))
 
@@ -106,7 +106,7 @@ def identify_real(paths: Iterable[str]) -> dict[str, str]:
 
 
 def _identify(path: str) -> str:
-    """Return the device and the inode of a path, or "" if it is missing or contains a link."""
+    """Return the device and inode of a path, or "" if it is missing or contains a link."""
     flags = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
     number = os.open("/", flags)
     try:

@@ -19,13 +19,13 @@ from rekindle.thresholds.sandbox_limits import REMOVAL_SECONDS, REMOVAL_TICK_SEC
 
 _INNER = "program"
 _OPTIONAL_FILES = ("memory.swap.max",)
-"""Files that a kernel without swap does not have."""
+"""Files that do not exist on a kernel without swap."""
 _ENTER = ("/bin/sh", "-c", 'echo 0 >"$1" && shift && exec "$@"', "sh")
-"""Command that moves itself into a group and then becomes another command."""
+"""Command that moves itself into a group and then runs another command in its place."""
 
 
 def list_controllers() -> frozenset[str]:
-    """Return the controllers that can limit a launch on this host. This changes nothing."""
+    """Return the controllers that can limit a launch on this host. Nothing is changed."""
     parent = _find_parent()
     return frozenset() if parent is None else frozenset(_list_available(parent))
 
@@ -70,7 +70,7 @@ class LimitGroup:
             raise
 
     def wrap(self, argv: Sequence[str]) -> list[str]:
-        """Return the command that enters the group and then becomes `argv`.
+        """Return a command that enters the group and then runs `argv` in its place.
 
         If it cannot enter the group, it exits with an error.
         """

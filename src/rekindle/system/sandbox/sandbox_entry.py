@@ -30,7 +30,7 @@ def main(arguments: list[str]) -> None:
 
 
 def find_wrong_mount(mounts: str) -> str:
-    """Return a path that shows another file than described, or "" if there is none."""
+    """Return a mounted path that does not show the described file, or "" if there is none."""
     with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as file:  # noqa: PTH123 - pathlib slows the start
         fields = [line.split(" ") for line in file]
     shown = {line[4]: (line[2], line[3].removesuffix(_DELETED)) for line in fields}
@@ -38,7 +38,7 @@ def find_wrong_mount(mounts: str) -> str:
         device, root, point, identity = line.split(" ")
         if shown.get(point) == (device, root):
             continue
-        # Some file systems do not report the place of a mount. The inode must match then.
+        # Some file systems do not report a mount's source path. In that case, the inode must match.
         path = point.replace(r"\040", " ").replace(r"\011", "\t").replace(r"\012", "\n")
         path = path.replace(r"\043", "#").replace(r"\134", "\\")
         if point not in shown or identify(path) != identity:

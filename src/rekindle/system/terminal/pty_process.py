@@ -57,7 +57,7 @@ class TerminalChild:
         keep: Sequence[str] = (),
         adopts: bool = False,
     ) -> None:
-        """Start the program. Processes that match `keep` are spared; `adopts` reaps orphans."""
+        """Start the program. Processes that match `keep` are spared, and `adopts` reaps orphans."""
         self._adopts = adopts
         self._code: int | None = None
         self._ours = _open_terminal()
@@ -99,9 +99,9 @@ class TerminalChild:
 
     @property
     def errors(self) -> str:
-        """The last text that was printed without cursor control, such as an error message.
+        """The last text printed without cursor control, such as an error message.
 
-        The rest of the screen is conversation, which does not say why the program failed.
+        The rest of the screen is the conversation, which does not explain why the program failed.
         """
         tail = _DRAWN.split(self._shown.last.decode("utf-8", "replace"))[-1]
         return _ESCAPES.sub("", tail).replace("\r", "")
@@ -154,7 +154,7 @@ class TerminalChild:
                 way.write()
 
     def _suspend_with_child(self) -> None:
-        """After Ctrl-Z, give the terminal back to our parent until `fg`."""
+        """Give the terminal back to our parent after Ctrl-Z, until `fg`."""
         self._shown.drain(TERMINAL_DRAIN_SECONDS)
         self._return_terminal()
         # Signal the whole group, as Ctrl-Z does, because a shell waits for every process in a job.
