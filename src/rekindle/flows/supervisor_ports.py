@@ -56,7 +56,7 @@ class AgentSpec(msgspec.Struct, frozen=True):
     budget: Budget | None = None
     prices: Mapping[str, ModelPrice] = {}
     stays: bool = False
-    """Whether the agent runs in a terminal where the user works with it."""
+    """Whether the agent runs in the user's terminal."""
     cycles: int = 1
     """Maximum number of cycles in a run; 0 for no limit."""
     until_claimed: bool = False
@@ -85,7 +85,7 @@ class AgentSpec(msgspec.Struct, frozen=True):
 
     @property
     def marks(self) -> str:
-        """Folder for the hooks' marks. In a sandbox, the scratch folder is read-only."""
+        """Folder for the hooks' marker files. In a sandbox, the scratch folder is read-only."""
         return self.sandbox.paths.marks if self.sandbox else self.scratch
 
 
@@ -105,7 +105,7 @@ class RefusedCallReport(msgspec.Struct, frozen=True):
     call: str
     """Tool and arguments, on one line."""
     command: str = ""
-    """Command that answers the question about this call; empty if there is no question."""
+    """Command that answers the question about this call; empty if there is none."""
     is_repeated: bool = False
     """Whether the call was reported before, without a question."""
 
@@ -134,11 +134,11 @@ class CycleReport(msgspec.Struct, frozen=True):
     verdict: str
     words: str
     refused: str = ""
-    """Why `until:` or the review rejected the end; empty if neither did."""
+    """Why `until:` or the reviewer did not accept the work as done; empty if neither objected."""
 
 
 class TroubleReport(msgspec.Struct, frozen=True):
-    """A problem has occurred that does not stop the agent."""
+    """A problem that does not stop the agent."""
 
     words: str
 
@@ -159,7 +159,7 @@ class RefusedHostReport(msgspec.Struct, frozen=True):
 
 
 class SettingsReport(msgspec.Struct, frozen=True):
-    """The operator's command accepts changed settings."""
+    """The operator has accepted changed settings."""
 
     changes: list[str]
 
@@ -184,7 +184,7 @@ class SafeModeReport(msgspec.Struct, frozen=True):
     why: str
     words: str
     command: str = ""
-    """Command that answers the safe-mode question; empty if there is no question."""
+    """Command that answers the safe-mode question; empty if there is none."""
     takes_enter: bool = False
     """Whether pressing Enter at the terminal also answers the question."""
 
@@ -253,34 +253,34 @@ class SupervisorPorts(msgspec.Struct, frozen=True):
     """Returns whether the user pressed Enter at the terminal to continue."""
     tell: Callable[[SupervisorReport], None]
     notify: Callable[[StopReason | NotificationKind, str], None]
-    """Notifies a person who is not at the terminal, given a reason and a text."""
+    """Sends a notification to an operator who is not at the terminal."""
     stops: Callable[[], bool] = bool
-    """Returns whether to stop; polled while a program's answer is pending."""
+    """Returns whether to stop. Polled while waiting for a program's answer."""
     fold_every: float = FOLD_EVERY_SECONDS
     """Maximum number of seconds between inbox folds."""
     windows: Callable[[], Mapping[str, int]] = dict
     """Returns the context-window sizes of the CLI's models, in tokens."""
     work: Callable[[], str] = str
     """Returns a fingerprint of the git state in the agent's folder, or "" if unknown."""
-    signs: Callable[[str, float], WorkSigns | None] = lambda head, since: None  # noqa: ARG005 - unknown
+    signs: Callable[[str, float], WorkSigns | None] = lambda head, since: None  # noqa: ARG005 - None means unknown
     """Returns the work done in the agent's folder since a commit and a Unix time, or None."""
     take_snapshot: Callable[[SnapshotLabel], tuple[Snapshot, bool] | None] | None = None
-    """Takes a snapshot of the work tree; returns it and whether it is new, or None.
+    """Takes a snapshot of the work tree. Returns it and whether it is new, or None.
 
-    The function itself is None if the agent takes no snapshots.
+    The field is None if snapshots are disabled.
     """
     open_workspace: Callable[[Callable[[], None], bool], NewCheckout | None] | None = None
-    """Creates or updates the agent's own clone or work tree; returns a new one, or None.
+    """Creates or updates the agent's own clone or work tree. Returns it if it is new, or None.
 
-    The arguments are a function that prepares a new one, and whether an old one is updated. The
-    function itself is None if the agent works in the user's checkout.
+    The arguments are a function that prepares a new checkout, and whether to update an existing
+    one. The field is None if the agent works in the user's checkout.
     """
     head: Callable[[], str] = str
     """Returns the current commit in the agent's folder, or "" if unknown."""
     unaccepted: Callable[[], str] = str
     """Returns a message about settings that the operator has not accepted, or ""."""
     settings_stamp: Callable[[], object] = object
-    """Returns a value that changes whenever `unaccepted` may return something else."""
+    """Returns a value that changes whenever the result of `unaccepted` may change."""
     renewed: Callable[[], AgentSpec | None] = lambda: None
     """Returns the agent with its current settings, or None if they are unchanged."""
 

@@ -70,7 +70,7 @@ def try_promises(folder: Path, *, seconds: float, seed: int) -> Iterator[Promise
     A full disk is not a violation, but it prevents the test and raises StoreError.
     """
     deadline = time.monotonic() + seconds
-    rng = random.Random(seed)  # noqa: S311 - the moment to kill at is not secret
+    rng = random.Random(seed)  # noqa: S311 - not used for security
 
     def kill_writers(place: Path) -> str:
         return _try_killed_writers(place, rng, deadline)
@@ -202,7 +202,7 @@ def _try_killed_writers(place: Path, rng: random.Random, deadline: float) -> str
             took = time.monotonic()
             _read_lines(child, count)
             took = (time.monotonic() - took) / max(1, count)
-            time.sleep(rng.random() * min(took, 0.05))  # some time during the next record
+            time.sleep(rng.random() * min(took, 0.05))  # kill it during the next write
             child.kill()
             acknowledged |= set(_read_lines(child, 10_000))
         kills += 1
@@ -252,9 +252,9 @@ def _start_children(works: list[Callable[[LineReporter], None]]) -> Iterator[lis
     """Start child processes, and end them when the block exits."""
     begun: list[ForkedChild] = []
     try:
-        with stop_signals.defer_signals():  # a signal must not leave a child unregistered
+        with stop_signals.defer_signals():  # a signal must not leave a child running
             for work in works:
-                begun.append(ForkedChild(work))  # noqa: PERF401 - those begun are ended if the next fails
+                begun.append(ForkedChild(work))  # noqa: PERF401 - on an error, the children in the list are ended
         yield begun
     finally:
         with stop_signals.defer_signals():

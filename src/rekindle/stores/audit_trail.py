@@ -75,7 +75,7 @@ class AuditTrail:
     def follow(self, folder: AgentFolder, confirmed: int, *, is_asked_for: bool = False) -> int:
         """Add missing relays to the trail, and return how many are still missing.
 
-        Never raises, and reports each problem only once.
+        This never raises, and reports each problem only once.
         """
         obstacle = _read_obstacle(folder)
         if obstacle and obstacle.cause == "slow" and not is_asked_for:
@@ -83,8 +83,8 @@ class AuditTrail:
             if obstacle.ts <= self._clock() < rests_until:
                 return 0
         try:
-            # Commands for the same agent take turns. The second one finds its relay already in the
-            # trail.
+            # Commands for the same agent take turns. The second one may find its relay already in
+            # the trail.
             with file_locks.hold_lock(folder.audit_lock, LOCK_WAIT_SECONDS) as lock:
                 if lock is None:
                     return 0

@@ -78,7 +78,7 @@ def _parse_revision(line: bytes, place: str) -> PastRelay:
 
 
 def _read_versions(folder: Path, path: str) -> list[PastRelay]:
-    from rekindle.system.git.repository import Repository  # noqa: PLC0415 - a JSONL needs no git
+    from rekindle.system.git.repository import Repository  # noqa: PLC0415 - JSONL files do not need git
 
     if not path or "\n" in path:
         raise NotFoundError(

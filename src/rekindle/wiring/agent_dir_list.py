@@ -75,7 +75,7 @@ def require_accepted_dirs(project: Project, place: Path) -> None:
     """Refuse to choose an agent by `place` if a `dir:` was changed or the agent is new.
 
     Raises:
-        UsageError: An agent may have edited the manifest to have another agent chosen.
+        UsageError: An agent may have edited the manifest so that another agent is chosen.
     """
     names, chosen = project.declared_agents, choose_agent(project, place)
     moved = [name for name in names if has_moved(project, name)]

@@ -45,7 +45,7 @@ def locate_words(project: Project, name: str, words: Sequence[str]) -> tuple[str
 def _locate_file(word: str, folders: Sequence[Path], is_program: bool) -> str:  # noqa: FBT001 - private
     if "/" not in word and (is_program or "." not in word):
         return word
-    with suppress(OSError, ValueError):  # the launch reports an unreadable folder or a NUL
+    with suppress(OSError, ValueError):  # the launch reports unreadable folders and NUL characters
         return next((str(place / word) for place in folders if (place / word).is_file()), word)
     return word
 

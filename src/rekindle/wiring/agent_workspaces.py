@@ -1,12 +1,12 @@
 """Create, update and remove the clones and work trees in which agents work.
 
     WORKSPACES/PROJECT-HASH/AGENT/        the agent's clone or work tree
-    WORKSPACES/PROJECT-HASH/AGENT.json    its record, which says whether it is complete
+    WORKSPACES/PROJECT-HASH/AGENT.json    its record, which shows whether it is complete
     WORKSPACES/PROJECT-HASH/AGENT.lock
 
-If a process is killed while it creates one, the record says so, and the next process starts again
-from nothing. No agent is started before the checkout is complete. A folder without a readable
-record may contain work, so it is moved aside and never removed.
+If a process is killed while it creates a checkout, the record shows this, and the next process
+starts from scratch. No agent is started before the checkout is complete. A folder without a
+readable record may contain work, so it is moved aside and never removed.
 """
 
 import os
@@ -45,11 +45,11 @@ class WorkspaceRecord(msgspec.Struct, frozen=True):
 
     kind: CheckoutKind
     base: str = ""
-    """Commit that it started from; empty if it is not complete."""
+    """Commit that the checkout started from; empty if the checkout is incomplete."""
     repository: str = ""
     """Path of the user's repository."""
     is_complete: bool = True
-    """Whether an agent may have worked in it."""
+    """Whether the checkout is complete, so an agent may have worked in it."""
     v: int = _SCHEMA
 
 
@@ -71,12 +71,12 @@ class AgentWorkspace:
         return record is not None and record.is_complete and (self.folder / ".git").exists()
 
     def repair(self) -> None:
-        """Move the folder here if the user has moved the project, and find the repository again."""
+        """If the user moved the project, move the folder and reconnect it to the repository."""
         with self.hold():
             self._repair()
 
     def find_former_folder(self) -> Path | None:
-        """Return the folder of this checkout from before the user moved the project, or None."""
+        """Return the checkout's folder at a former path of the project, or None."""
         name = self.checkout.agent
         for path in trust_records.list_former_paths(self._private, clock.read_clock()):
             above = private_files.PrivateProject(path).workspaces
@@ -88,7 +88,7 @@ class AgentWorkspace:
     def open(
         self, copies: tuple[str, ...], prepare: Callable[[], None], *, updates: bool
     ) -> NewCheckout | None:
-        """Create the checkout if it is missing or broken, or update it. Return a new one, or None.
+        """Create a missing or broken checkout, or update it. Return it if it is new, or None.
 
         `copies` are paths in the project. `prepare` runs the agent's `prepare:` command.
         """
@@ -132,16 +132,16 @@ class AgentWorkspace:
                 publish_work(self.checkout, now)
 
     def remove(self) -> None:
-        """Remove the folder. The caller has published its commits and a snapshot."""
+        """Remove the folder. The caller must have published its commits and a snapshot."""
         with self.hold():
-            # If this process is killed, no other one uses a folder with only some of its files.
+            # If this process is killed, other processes must not use a partly removed folder.
             self._write_record(WorkspaceRecord(self.checkout.kind, is_complete=False))
             self.checkout.clean_up()
             if self.folder.exists():
                 remove_folder(self.folder)
             durable_files.remove_file(self._record)
         durable_files.remove_file(self._lock)
-        with suppress(OSError):  # another agent's folder is still there
+        with suppress(OSError):  # other agents still have folders here
             self._above.rmdir()
 
     @contextmanager
@@ -167,8 +167,8 @@ class AgentWorkspace:
         former = None if self.folder.exists() else self.find_former_folder()
         if former is not None:
             record = former.with_name(f"{former.name}.json")
-            # The record is copied first. If this process is killed in between, the next one finds
-            # the folder in its former place.
+            # Copy the record first. If this process is killed in between, the next one finds the
+            # folder at its former path.
             data = durable_files.read_bytes(record) or b""
             durable_files.replace_file(self._record, data)
             with translate_os_errors(former):
@@ -179,9 +179,9 @@ class AgentWorkspace:
             self.checkout.repair()
 
     def _make_room(self, *, is_half_created: bool) -> str:
-        """Remove a half-created folder. Any other folder is moved aside.
+        """Remove a half-created folder, or move any other folder aside.
 
-        Return the path to which it was moved, or "".
+        Return the new path of a folder that was moved, or "".
         """
         self.checkout.clean_up()
         with translate_os_errors(self.folder):
@@ -226,7 +226,8 @@ def read_record(path: Path) -> WorkspaceRecord | None:
 def _hold_slot() -> Iterator[None]:
     """Wait until fewer than `WORKSPACES_AT_ONCE` checkouts are being created by this user.
 
-    More at a time take longer altogether. After a timeout, the caller continues without a slot.
+    Creating more at the same time would take longer overall. After a timeout, the caller continues
+    without a slot.
     """
     above = user_folder.find_workspaces_folder()
     deadline = time.monotonic() + WORKSPACE_CALL_SECONDS
@@ -257,13 +258,13 @@ def make_opener(
     copies = tuple(project.manifest.agents[name].copy or ())
     if workspace is None:
         return None
-    # A worker of a pipeline continues from its own commit, and never from the user's HEAD.
+    # A pipeline's worker continues from its own commit, never from the user's HEAD.
     follows = name not in project.workers
     return lambda prepare, updates: workspace.open(copies, prepare, updates=updates and follows)
 
 
 def find_stored_workspace(project: Path, name: str) -> AgentWorkspace | None:
-    """Return a complete checkout, also if the manifest no longer asks for it, or None."""
+    """Return a complete checkout, even if the manifest no longer requests one, or None."""
     repository = own_configuration.find_top(project)
     above = private_files.find_private_project(project).workspaces
     record = read_record(above / f"{name}.json")

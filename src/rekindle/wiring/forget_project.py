@@ -137,7 +137,7 @@ def _find_workspace_traces(folder: Path) -> Iterator[InstalledTrace | Leftover]:
 
 
 def list_work_branches(folder: Path) -> list[str]:
-    """Return the branches of agents with their own checkouts, or none without a repository."""
+    """Return the branches of agents with their own checkouts; empty without a repository."""
     top = own_configuration.find_top(folder)
     with suppress(RekindleError):
         refs = clone_files.parse_refs(os.fsdecode(WorkingCopy(top).refs())) if top else {}
@@ -146,7 +146,7 @@ def list_work_branches(folder: Path) -> list[str]:
 
 
 def _find_snapshots(folder: Path, names: Collection[str]) -> Iterator[InstalledTrace]:
-    """Yield the agents' snapshots in the repository, or none if it is elsewhere or broken."""
+    """Yield the agents' snapshots in the repository. Ignore a missing or broken repository."""
     with suppress(RekindleError):
         snapshots = WorkSnapshots(folder)
         found = [one for one in snapshots.list() if one.label.agent in names]

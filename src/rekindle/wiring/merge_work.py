@@ -1,4 +1,4 @@
-"""Merge the work of an agent with its own clone or work tree into the user's branch."""
+"""Merge the work in an agent's own clone or work tree into the user's branch."""
 
 import os
 
@@ -24,7 +24,7 @@ _UNFINISHED = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", 
 
 
 class WorkMerge(msgspec.Struct, frozen=True, kw_only=True):
-    """What a merge would bring in."""
+    """Preview of a merge."""
 
     agent: str
     branch: str
@@ -32,11 +32,11 @@ class WorkMerge(msgspec.Struct, frozen=True, kw_only=True):
     target: str
     """The user's branch, or "HEAD" if none is checked out."""
     source: str
-    """The user's branch or commit, as the agent's checkout names it."""
+    """The user's branch or commit, by its name in the agent's checkout."""
     commits: int
     """Number of the agent's commits that the user's branch does not have."""
     uncommitted: int
-    """Number of files that the agent changed without a commit, and that are merged too."""
+    """Number of the agent's uncommitted files, which are merged too."""
     is_working: bool
     """Whether the agent is working, so that only its commits are merged."""
     work: str
@@ -57,7 +57,7 @@ def require_workspace(project: Project, name: str) -> AgentWorkspace:
 
     Raises:
         UsageError: The agent works in the user's checkout.
-        NotFoundError: The checkout was not created yet.
+        NotFoundError: The checkout does not exist.
     """
     declared = find_workspace(project, name)
     if declared is not None:
@@ -122,10 +122,11 @@ def plan_merge(project: Project, name: str) -> WorkMerge:
 
 
 def require_mergeable(source: WorkingCopy, branch: str, theirs: str) -> HeadPosition:
-    """Return the user's HEAD, into which a branch's commit can be merged.
+    """Return the user's HEAD if a branch's commit can be merged into it.
 
     Raises:
-        WorkspaceError: The user's branch has no commit, or none in common with the other.
+        WorkspaceError: The user's branch has no commit, or no commit in common with the other
+            branch.
     """
     here = source.read_head()
     target = here.branch or "HEAD"
@@ -145,7 +146,7 @@ def require_mergeable(source: WorkingCopy, branch: str, theirs: str) -> HeadPosi
 
 
 def _refuse_unfinished(name: str, copy: WorkingCopy) -> None:
-    """Refuse to merge files that contain conflict markers."""
+    """Refuse to merge while the agent's checkout has an unfinished merge or rebase."""
     is_open = any((copy.git_folder / file).exists() for file in _UNFINISHED)
     if is_open or copy.call("ls-files", "--unmerged"):
         raise WorkspaceError(
@@ -158,7 +159,8 @@ def _refuse_unfinished(name: str, copy: WorkingCopy) -> None:
 def _count_commits(source: WorkingCopy, head: str, without: tuple[str, ...]) -> int:
     """Return the number of the agent's own commits that the user's branch does not have.
 
-    Commits that it started from do not count: the user may have removed them from the branch.
+    Commits that the agent started from do not count, because the user may have removed them from
+    the branch.
     """
     excluded = (f"^{commit}" for commit in without if commit)
     return int(source.call("rev-list", "--count", head, *excluded, "--"))
@@ -173,14 +175,15 @@ def bring_in(project: Project, merge: WorkMerge) -> None:
 def commit_work(project: Project, merge: WorkMerge) -> None:
     """Commit the agent's uncommitted files to its branch.
 
-    After a merge, its checkout is clean and follows the user's branch. With a conflict, the user or
-    the agent can merge the branch with git, which refuses to overwrite uncommitted files.
+    After a merge, the agent's checkout is clean and follows the user's branch. If there was a
+    conflict, the user or the agent can merge the branch with git, which refuses to overwrite
+    uncommitted files.
     """
     workspace = require_workspace(project, merge.agent)
     if merge.uncommitted:
         with workspace.hold():
             copy = WorkingCopy(workspace.checkout.folder)
             if not copy.is_kept((copy.read_head().head,), by=(merge.work,)):
-                return  # the agent was started meanwhile, and has added a commit
+                return  # the agent was started in the meantime and has committed
             move_branch(copy, merge.work)
         workspace.publish(clock.read_clock())

@@ -43,7 +43,7 @@ class SnapshotPlace(msgspec.Struct, frozen=True):
     def shows(self, agent: str) -> bool:
         """Return whether an agent's snapshots are listed for this work tree.
 
-        Those of an agent with its own clone are also in the user's repository.
+        The user's repository also has the snapshots of agents with their own clones.
         """
         if self.project is None or agent not in self.project.manifest.agents:
             return True
@@ -60,7 +60,7 @@ class SnapshotPlace(msgspec.Struct, frozen=True):
 
 
 def find_place(start: Path, agent: str | None) -> SnapshotPlace:
-    """Return an agent's work tree or, without an agent, that of the folder `start`."""
+    """Return an agent's work tree, or that of the folder `start` if no agent is given."""
     project = _find_project(start)
     if project is not None and agent in project.manifest.agents:
         return _make_place(project, agent)
@@ -166,7 +166,7 @@ def _find_project(start: Path) -> Project | None:
     try:
         return config.load_project(start)
     except ManifestError:
-        # Otherwise Rekindle might start a `git` that an agent has put here.
+        # Otherwise Rekindle might run a `git` that an agent has placed here.
         program_search.exclude_folders(own_configuration.find_top(start) or start)
         return None
 
@@ -190,7 +190,7 @@ def explain_mirror(project: Project, agent: str) -> str:
 
 
 def iterate_snapshots(places: list[SnapshotPlace]) -> Iterator[tuple[SnapshotPlace, Snapshot]]:
-    """Yield the snapshots of work trees."""
+    """Yield each work tree's snapshots."""
     for place in places:
         opened = place.open()
         for one in opened.list():

@@ -23,7 +23,7 @@ from rekindle.wiring.agent_workspaces import find_workspace
 
 
 def find_profile(project: Project, name: str) -> SandboxProfile | None:
-    """Return what the manifest adds to the agent's sandbox, or None if the agent has none."""
+    """Return the sandbox settings from the manifest, or None if the agent has no sandbox."""
     entry = project.manifest.agents[name]
     persona = project.manifest.personas.get(entry.persona or AgentDefaults().persona)
     return choose_profile(entry.sandbox, persona.sandbox if persona else None)

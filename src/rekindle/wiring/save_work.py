@@ -17,20 +17,20 @@ from rekindle.wiring.agent_workspaces import AgentWorkspace
 
 class CommittedWork(msgspec.Struct, frozen=True):
     commit: str
-    """Commit with all work of the agent; its HEAD if there were no uncommitted files."""
+    """Commit with all of the agent's work; its HEAD if there were no uncommitted files."""
     count: int
     """Number of files that were uncommitted."""
 
 
 def save_work(workspace: AgentWorkspace) -> str:
-    """Store everything in an agent's checkout under refs. Return the name of its snapshot."""
+    """Save everything in an agent's checkout as git refs. Return the snapshot's name."""
     snapshot = _take_snapshot(workspace)
     workspace.publish(clock.read_clock())
     return snapshot.name
 
 
 def save_for_removal(workspace: AgentWorkspace) -> str:
-    """Store everything in an agent's checkout under refs. Return the name of its snapshot.
+    """Save an agent's checkout before it is removed. Return the snapshot's name.
 
     Raises:
         WorkspaceError: A file or a commit is not in the user's repository.
@@ -50,7 +50,7 @@ def save_for_removal(workspace: AgentWorkspace) -> str:
 
 
 def save_on_branch(workspace: AgentWorkspace) -> None:
-    """Store everything in an agent's checkout on its branch, without a snapshot.
+    """Save everything in an agent's checkout on its branch, without a snapshot.
 
     Raises:
         WorkspaceError: A file or a commit would be lost.

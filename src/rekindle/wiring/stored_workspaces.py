@@ -1,4 +1,4 @@
-"""List the clones and work trees of a project's agents, and what is wrong with them."""
+"""List the clones and work trees of a project's agents, and find problems in them."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -35,11 +35,11 @@ class StoredWorkspace(msgspec.Struct, frozen=True):
     """`clone` or `worktree`; `folder` if it is unknown."""
     condition: Condition
     workspace: AgentWorkspace | None = None
-    """The checkout, if its repository is there."""
+    """The checkout; None if its repository is missing."""
 
     @property
     def obstacle(self) -> str:
-        """Why the work in it cannot be saved; empty if it can be."""
+        """Why the work in the folder cannot be saved; empty if it can be saved."""
         return _EXPLANATIONS.get(self.condition, "")
 
     @property
@@ -61,7 +61,7 @@ class StoredWorkspace(msgspec.Struct, frozen=True):
 
 
 def list_stored_workspaces(project: Path) -> list[StoredWorkspace]:
-    """Return the folders of a project's agents, also of those that the manifest does not name."""
+    """Return the folders of a project's agents, including agents that are not in the manifest."""
     above = private_files.find_private_project(project).workspaces
     if not above.is_dir():
         return []
@@ -91,7 +91,7 @@ def _describe_folder(project: Path, folder: Path) -> StoredWorkspace:
 
 
 def find_workspace_problems(project: Project, name: str) -> Iterator[FolderProblem]:
-    """Yield what is wrong with an agent's own checkout, each with the command that fixes it."""
+    """Yield the problems with an agent's own checkout, each with a command that fixes it."""
     declared = find_workspace(project, name)
     for stored in list_stored_workspaces(project.path):
         if stored.agent != name:

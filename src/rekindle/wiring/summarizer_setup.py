@@ -178,7 +178,7 @@ def open_git_status(project: Project, name: str) -> GitStatus:
 
 
 def collect_known_work(project: Project, store: FileStore, name: str, since: str = "") -> KnownWork:
-    """Return what is known about an agent's work without reading a transcript.
+    """Return the facts about an agent's work that do not need a transcript.
 
     `since` is the commit at which the work started, or empty if unknown.
     """
@@ -211,7 +211,7 @@ def _read_relay(store: FileStore, name: str) -> relay.Relay | None:
 def _read_left_over(store: FileStore, name: str, projection: Projection) -> tuple[str, ...]:
     """Return the remaining work from the last checkpoint of the current cycle."""
     standing = projection.documents.get("checkpoint")
-    # A session that the user started is always read from its start.
+    # Sessions that the user started are always read from their beginning.
     is_kept = standing is not None and not standing.session and standing.seq > projection.began.seq
     data = store.document(name, "checkpoint") if is_kept else None
     try:

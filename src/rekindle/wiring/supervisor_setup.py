@@ -208,7 +208,7 @@ def make_steps(
     *,
     fold_every: float,
 ) -> SupervisorSteps:
-    """Return the steps of a supervisor on this host, which a fleet host schedules."""
+    """Return a supervisor's steps on this host. The fleet decides when to run them."""
     agent = _make_agent(project, store, name, ())
     notifier = Notifier(project.manifest.notify, store.redaction)
     world = _make_ports(
@@ -221,7 +221,7 @@ def make_steps(
 def make_command_ports(
     project: Project, store: FileStore, name: str, interruption: Interruption
 ) -> tuple[AgentSpec, SupervisorPorts]:
-    """Return what a command needs that runs in an agent's folder and sandbox."""
+    """Return the agent and ports for a command that runs in the agent's folder and sandbox."""
     agent = _make_agent(project, store, name, ())
     quiet, notifier = (lambda _: None), Notifier((), store.redaction)
     return agent, _make_ports(
@@ -318,7 +318,7 @@ def _make_end_ports(
 
 
 def _check_addresses(notifier: Notifier, tell: Callable[[SupervisorReport], None]) -> None:
-    """Report unusable addresses. A watchdog may lack a variable that an address contains."""
+    """Report unusable addresses. A watchdog may lack a variable that an address refers to."""
     try:
         notifier.check()
     except NotifyError as error:
@@ -330,7 +330,7 @@ def _make_notify(
 ) -> Callable[[StopReason | NotificationKind, str], None]:
     def send_notice(what: StopReason | NotificationKind, words: str) -> None:
         notice = make_notice(name, what, words, project=project.path.name, host=host.name())
-        # A worker of a pipeline ends in the usual way; only its coordinator reports that.
+        # Only the coordinator reports that a pipeline's worker has ended normally.
         is_usual = name in project.workers and notice.severity in {"info", "success"}
         for failure in (
             () if is_usual else notifier.send(notice.title, notice.body, notice.severity)

@@ -133,7 +133,7 @@ class MorningPageBuilder:
                 yield PersonRequest(f"{loop.id}: open since {loop.added}: {loop.text}", command)
 
     def _open_loops(self, projection: Projection) -> tuple[str, ...]:
-        """Return the open loops that need no answer from the operator, oldest first."""
+        """Return the open loops that do not need an answer from the operator, oldest first."""
         loops = [
             f"{loop.id}: {loop.text}"
             for loop in open_loops.list_open_loops(projection.loops, self._now, self._runtime.loops)

@@ -141,7 +141,7 @@ def _measure_turn(turn: Turn) -> int:
 
 
 def _merge_by_time(parts: Iterable[Iterable[Turn]]) -> list[Turn]:
-    """Return all turns sorted by time. A turn without a time stays right after the previous one."""
+    """Return all turns sorted by time. A turn without a time stays after the previous turn."""
     placed: list[tuple[str, int, Turn]] = []
     for turns in parts:
         at = ""

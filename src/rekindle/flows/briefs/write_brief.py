@@ -1,12 +1,12 @@
 """Write an agent's brief from the turns and changes since the last one.
 
 Only the new parts of the archived transcripts are read. A model summarizes them, and its answer is
-checked against the turns. The brief, the loops, the numbers, the positions and the cost are then
-appended to the log in a single write, so a crash leaves either all of them or none.
+checked against the turns. The brief and everything that belongs to it are then appended to the log
+in a single write, so a crash leaves either all of it or nothing.
 
 If no model is available, or its answer is unusable, the brief is written without a model and the
-loops stay unchanged. The next brief then covers the same turns again: without limit if no model
-answers, but only a few times if the answers are unusable.
+loops stay unchanged. The next brief then covers the same turns again. This is repeated until a
+model answers, but only a few times if its answers are unusable.
 
 The model is asked only after a check that the log is writable. Its cost is recorded even if the
 brief fails, and a failed brief is retried after a growing delay.
@@ -130,7 +130,7 @@ class BriefWriter:
                 writer.append(_make_spend_event(material))
 
     def _require_content(self, material: BriefMaterial) -> None:
-        """Raise NotFoundError if the brief would be empty: every new session would read it."""
+        """Raise NotFoundError if the brief would be empty. Every new session would read it."""
         projection = material.projection
         content = (
             projection.documents

@@ -49,7 +49,7 @@ class CycleEndPorts(msgspec.Struct, frozen=True, kw_only=True):
 
     summarizer: Callable[[], Summarizer]
     checkpointer: Callable[[], Summarizer]
-    """Returns the summarizer for checkpoints, which may belong to another persona."""
+    """Returns the summarizer for checkpoints, which may use another persona."""
     known: Callable[[str], KnownWork]
     """Returns the work done since a commit, without reading any transcript."""
     until: Callable[[], CommandResult]
@@ -115,8 +115,8 @@ class CycleCloser:
             try:
                 relay = relays.parse(draft)
                 if committed and is_new and committed.is_said:
-                    # The operator has set the next action in the meantime, so the agent's draft
-                    # does not have it yet.
+                    # The operator set the next action in the meantime, so the agent's draft does
+                    # not include it.
                     relay = _with_directive(relay, self._judge.relay(committed.path))
                 writer.commit_relay(relay, by="agent")
             except (DocumentError, CheckFailedError) as error:

@@ -177,7 +177,7 @@ class CycleRunner:
             self._background.end(origin)
             # Record an exit even if nothing was started. An open launch would look like a session
             # to resume.
-            with suppress(StoreError):  # the next run will find the launch open and settle it
+            with suppress(StoreError):  # the next run will settle the open launch
                 self._exits.record(
                     number, launch, LaunchExit("crash", str(error)), SweptProcesses(), started=False
                 )

@@ -47,8 +47,8 @@ class CycleJudge:
     ) -> CycleEnded:
         """Return the event that ends a cycle.
 
-        `how` is the relay's origin, `until` is the result of the `until:` command, and `claimed` is
-        whether the relay reports that the work is done.
+        `how` is the relay's origin, and `until` is the result of the `until:` command. `claimed` is
+        True if the relay reports that the work is done.
         """
         committed = now.documents.get("relay")
         before, after = self.relay(now.began.relay), self.read_current_relay(now)
@@ -176,7 +176,7 @@ class CycleJudge:
         *,
         constant: set[str],
     ) -> str:
-        """Return the requirement of the topic's stage that the cycle does not meet, or ""."""
+        """Return the requirement of the topic's stage that the cycle did not meet, or ""."""
         if not self._agent.converges or after is None:
             return ""
         stage = convergence.choose_next_stage(now.ended, topic)

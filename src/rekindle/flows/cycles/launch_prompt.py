@@ -21,7 +21,7 @@ class LaunchPrompts:
         self._agent, self._ports = agent, world
 
     def render_resume(self, tried: list[LaunchRecord]) -> str:
-        """Return the prompt for a resumed session, listing the processes that were ended."""
+        """Return the prompt for a resumed session. It lists the processes that were killed."""
         notice = render_ended_notice(tried[-1].swept) if tried else ""
         return f"{primer.RESUME_PROMPT}\n{notice}\n" if notice else primer.RESUME_PROMPT
 
@@ -60,7 +60,7 @@ class LaunchPrompts:
     def make_launch_spec(
         self, step: StartFresh | ResumeSession, cap: Budget | None, spent: float, prompt: str
     ) -> LaunchSpec:
-        """Return the launch specification. `spent` is what the run has cost so far, in dollars."""
+        """Return the launch specification. `spent` is the run's cost so far, in dollars."""
         own = str(uuid.uuid4()) if self._agent.harness.CAN.names_sessions else ""
         usd = cap.usd if cap else None
         return LaunchSpec(

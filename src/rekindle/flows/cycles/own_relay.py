@@ -57,8 +57,8 @@ class OwnRelay:
     def _is_known(self, data: bytes) -> bool:
         """Return whether the archive contains this text, as written or in its committed form.
 
-        Archived relays are recognized by the hash at the end of their names. An agent may have
-        added other files to the archive.
+        Archived relays are recognized by the hash at the end of their names. Other files, which an
+        agent may have added, are ignored.
         """
         texts = [data]
         try:

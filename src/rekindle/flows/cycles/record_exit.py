@@ -51,7 +51,7 @@ class ExitRecorder:
         *,
         started: bool = True,
     ) -> LaunchExit:
-        """Record a launch's exit, or a no-permission exit in its place, and return it."""
+        """Record a launch's exit and return it. It may be replaced by a no-permission exit."""
         watched, start = launch.watched, launch.start
         usage = launch.usage()
         final_windows = dict(watched.finished.windows) if watched.finished is not None else {}
@@ -181,7 +181,7 @@ class ExitRecorder:
 
 
 def _find_reset_time(exited: LaunchExit, now: datetime) -> int | None:
-    """Return when a usage limit resets. Call this only once: the result depends on the clock."""
+    """Return the reset time of a usage limit. Call only once: the result depends on the clock."""
     if exited.resets_at is not None or exited.kind != "limit":
         return exited.resets_at
     zone = now.astimezone().tzinfo
@@ -190,7 +190,7 @@ def _find_reset_time(exited: LaunchExit, now: datetime) -> int | None:
 
 
 def _measure_work(launch: LaunchRecord, last: LastActivity) -> float:
-    """Return how long a launch with no recorded end worked, up to its last activity."""
+    """Return how long a launch without a recorded exit worked, up to its last activity."""
     if launch.began is None or last.seq < launch.seq:
         return 0.0
     return max(0.0, last.at - launch.began.timestamp())

@@ -37,7 +37,7 @@ class EndReviewer:
         self._reviewer, self._ports = reviewer, world
 
     def make(self, number: int, relay: str, spent: RunSpending) -> events.ReviewMade:
-        """Return the review of a cycle. `spent` is what the run has spent so far.
+        """Return the review of a cycle. `spent` is the run's spending so far.
 
         Raises:
             StoppedError: The operator stopped the agent. The review is repeated later.

@@ -48,7 +48,7 @@ def count_resolved(known: Projection, since: float) -> int:
 
 
 def add_resolved(signs: WorkSigns | None, known: Projection, since: float) -> WorkSigns | None:
-    """Add to the signs the number of loops resolved since a Unix time."""
+    """Return the signs with the number of loops resolved since a Unix time."""
     resolved = count_resolved(known, since)
     if not resolved:
         return signs

@@ -60,7 +60,7 @@ class WindowGauge:
 
     @property
     def needs_transcript(self) -> bool:
-        """Whether a transcript is needed to measure the window, but its path is still unknown."""
+        """Whether measuring the window needs a transcript whose path is still unknown."""
         is_wanted = self._brake is not None and self._agent.threshold is not None
         return is_wanted and not self._transcript and self._agent.harness.CAN.hooks
 
@@ -225,7 +225,7 @@ class WindowGauge:
             self._agent.threshold,
             self.windows,
             window=self._window,
-            # This distinguishes the session's transcript from those of its subagents.
+            # The hook uses the path to ignore the transcripts of subagents.
             transcript=self._transcript,
             at_once=self._is_asked,
         )

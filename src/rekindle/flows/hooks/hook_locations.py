@@ -33,8 +33,8 @@ class HookLocation(msgspec.Struct, frozen=True):
 
     @property
     def record(self) -> Path:
-        # Include both in the name: a user can have several configuration folders, and a project can
-        # have several agents.
+        # The name must be unique: a user can have several configuration folders, and a project
+        # several agents.
         if self.level == "user":
             name = json_codec.hash_bytes(os.fsencode(self.settings))[:12]
         else:
@@ -64,7 +64,8 @@ class HookLocation(msgspec.Struct, frozen=True):
         """Return the project or agent folder that contains the settings file, or None.
 
         A link created by an agent or a cloned repository may point anywhere. None means that the
-        file is outside these folders, or is the user's own settings file, which may be any link.
+        file is outside these folders. The user's own settings file may link anywhere, so the result
+        for it is always None.
         """
         if self.level == "user":
             return None

@@ -52,7 +52,7 @@ def install_hooks(
     """Install the hooks, replacing any that Rekindle installed before.
 
     Raises:
-        UsageError: The installed hooks report for another agent, whose folder is in `others`.
+        UsageError: The hooks are already installed for another agent, whose folder is in `others`.
     """
     hooks = _build_hooks(place, folder)
     with settings_file.hold_lock(place):
@@ -220,4 +220,4 @@ def _decode_record(data: bytes | None, name: str) -> _InstallRecord | None:
         json_codec.decode_object(data, name, schema=_SCHEMA)
         return msgspec.json.decode(data, type=_InstallRecord)
     except (DocumentError, msgspec.MsgspecError):
-        return None  # Rekindle's entries are recognizable even without a record
+        return None  # Rekindle's hooks can be recognized without a record

@@ -65,7 +65,8 @@ def write_settings(place: HookLocation, data: bytes) -> None:
     with translate_os_errors(target):
         mode = target.stat().st_mode & 0o777 if target.exists() else new
         if target.exists() and not os.access(target, os.W_OK):
-            # The folder would allow replacing the file, but the owner made the file read-only.
+            # The folder's permissions allow replacing the file, but its owner made the file
+            # read-only.
             raise StoreError(
                 str(target), "is read-only", hint=f"chmod u+w {shlex.quote(str(target))}"
             )
@@ -92,12 +93,12 @@ def remove_settings(place: HookLocation, *, made_folder: bool) -> None:
     durable_files.remove_file(target, root=root)
     durable_files.sync_folder(target.parent)
     if made_folder:
-        with suppress(OSError):  # the folder contains other files by now
+        with suppress(OSError):  # keep the folder if it has other files
             place.settings.parent.rmdir()
 
 
 def _find_target(place: HookLocation) -> tuple[Path, Path | None]:
-    """Return the file to write, and the folder in which links are not allowed."""
+    """Return the file to write, and the folder in which links must not be followed."""
     target = place.target
     root = place.root_of(target)
     if root is None and place.level != "user":

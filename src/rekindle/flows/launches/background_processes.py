@@ -23,7 +23,7 @@ from rekindle.thresholds.supervision import BACKGROUND_COMMAND_CHARACTERS, BACKG
 def end_all_processes(
     project: Path, agent: str, processes: Processes, attempts: LaunchRecords, *, patience: float
 ) -> None:
-    """End all processes left running or kept by an agent that has no supervisor."""
+    """End all processes that an agent without a supervisor left running or kept."""
     record = background_file.read_background(project, agent)
     for mark, launch in attempts.items():
         if not launch.exit:
@@ -124,7 +124,7 @@ class BackgroundProcesses:
     def _record_current(
         self, mark: str, boot: str, uptime: float, before: tuple[RecordedProcess, ...] = ()
     ) -> None:
-        """Record the background processes that are running now, plus `before` and the kept ones."""
+        """Record the running background processes, in addition to `before` and the kept ones."""
         program = self._record.program if self._record.launch == mark else ""
         running = self._ports.processes.background(mark, boot=boot, uptime=uptime, program=program)
         since = {process.process: process.since for process in self._record.processes}
@@ -162,7 +162,7 @@ class BackgroundProcesses:
         try:
             self._ports.store.write_background_record(self._agent, record)
         except RekindleError as error:
-            # Keep going: the record is needed only if the supervisor is killed.
+            # Continue, because the record is needed only if the supervisor is killed.
             if not self._has_reported:
                 self._has_reported = True
                 self._ports.tell(TroubleReport(str(error)))

@@ -17,7 +17,7 @@ from rekindle.thresholds.supervision import TICK_SECONDS
 from rekindle.thresholds.texts import MARGIN_CHARACTERS, UNTIL_CHARACTERS, UNTIL_LINES
 
 STOPPED = "stopped"
-"""Verdict if the supervisor was stopped before the command ended."""
+"""Verdict if the supervisor was stopped before the command exited."""
 
 
 class CommandResult(msgspec.Struct, frozen=True):
@@ -39,9 +39,9 @@ class CheckedCommand:
         seconds: float,
         has_network: bool = False,
     ) -> None:
-        """Set up a command that is ended after `seconds`.
+        """Set up a command with a timeout in seconds.
 
-        With `has_network`, a sandbox does not limit the hosts that it reaches.
+        With `has_network`, the command may reach every host even in a sandbox.
         """
         self._command, self._agent, self._ports = command, agent, world
         self._seconds, self._has_network = seconds, has_network

@@ -74,7 +74,7 @@ class Launch:
         self.seconds = 0.0
         self._idle, self._is_bounded = IdleWork(), False
         self.stretch = ("", 0.0)
-        """Commit and Unix time of the last progress or, without any, of the launch's start."""
+        """Commit and Unix time of the last progress, or of the launch's start if there was none."""
         self.fruitless: float | None = None
         """Seconds from the last progress to the end of the launch; None if there was none."""
 

@@ -84,7 +84,7 @@ class OutputTranscriber:
         turns = tuple(self._turns)
         if self._lines and not self._is_inside_key():
             turns += (self._make_turn("agent", "\n".join(self._lines), self._number + 1),)
-        with suppress(RekindleError):  # write() reports a full disk
+        with suppress(RekindleError):  # a later write() reports a full disk
             self._begin_part()
             shown = msgspec.structs.replace(self._kept, rest=turns)
             self._archive.note(shown, is_durable=False)

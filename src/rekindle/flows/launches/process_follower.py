@@ -236,7 +236,7 @@ class ProcessFollower:
             self._end_process(LaunchExit("interrupted", words))
 
     def _fold_interval(self) -> float:
-        """Return the seconds between two folds: fewer until the transcript's path is known."""
+        """Return the seconds between folds; fewer while the transcript's path is unknown."""
         is_blind = self._agent.budget is not None and self._agent.harness.CAN.hooks
         is_blind = is_blind or self._gauge.needs_transcript
         return TICK_SECONDS if is_blind and not self._transcript else self._ports.fold_every

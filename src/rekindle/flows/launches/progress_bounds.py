@@ -20,7 +20,7 @@ class ProgressGuard:
         self._since, self._usd = world.elapsed(), 0.0
         self.has_progressed = False
         self.stretch = stretch
-        """Commit and Unix time of the last progress or, without any, of the launch's start."""
+        """Commit and Unix time of the last progress, or of the launch's start if there was none."""
 
     def seconds(self) -> float | None:
         """Return the seconds since the last progress, or None if there was no progress."""
@@ -29,7 +29,7 @@ class ProgressGuard:
     def reached(self, usd: float, *, billed: bool | None) -> str:
         """Return a description of the limit that was exceeded without progress, or "".
 
-        `usd` is what the launch has cost so far, in dollars.
+        `usd` is the launch's cost so far, in dollars.
         """
         bounds = self._ports.settings.runtime.progress
         idle_work = self._idle

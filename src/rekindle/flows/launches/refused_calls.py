@@ -78,7 +78,7 @@ def _is_denied(agent: AgentSpec, call: RefusedCall) -> bool:
     if is_denied(rules, call, agent.folder, agent.environment.get("HOME", "")):
         return True
     given = [value for value in call.arguments.values() if isinstance(value, str)]
-    paths = [os.path.normpath(os.path.join(agent.folder, value)) for value in given]  # noqa: PTH118 - text, not a file
+    paths = [os.path.normpath(os.path.join(agent.folder, value)) for value in given]  # noqa: PTH118 - paths are strings
     return any(_is_in(path, protected) for path in paths for protected in agent.protected)
 
 

@@ -1,7 +1,7 @@
 """Start an agent's program, inside its sandbox if it has one.
 
 This module starts the CLI, and everything else that runs code from the agent's folder: the
-reviewer, the `until:` command, and the query for window sizes, for which a CLI reads project
+reviewer, the `until:` command, and the query for window sizes, which makes a CLI read the project's
 settings.
 """
 
@@ -27,7 +27,7 @@ from rekindle.system.sandbox import host_paths, limit_group, probe, sandbox_entr
 from rekindle.system.sandbox.egress import EgressProxy
 
 MARKS_VARIABLE = "REKINDLE_MARKS"
-"""Variable with the folder for the hooks' marks, if not next to the rules; `hook` has a copy."""
+"""Variable that names the folder for the hooks' marker files. `hook` defines the same name."""
 _TEMPORARY_VARIABLES = ("TMPDIR", "TMP", "TEMP")
 
 
@@ -145,7 +145,8 @@ def _enclose(
     `proxy` is the address of its proxy, with an empty name if there is none.
 
     Raises:
-        SandboxError: The agent's folder, or another writable one, leads through a link.
+        SandboxError: The agent's folder or another writable folder is missing, or its path contains
+            a link.
     """
     program = probe.require_sandbox()
     system, links = host_paths.find_system()
@@ -168,7 +169,7 @@ def _enclose(
     planned = mounts.make_mounts(paths, sandbox.profile)
     roots = {paths.folder, *sandbox.profile.write}
     outside = {*paths.runtime, *paths.programs}
-    # Programs are outside the workspace, so links to them belong to the operator.
+    # Programs are outside the workspace, so only the operator can have created links to them.
     optional = {mount.path for mount in planned if mount.is_optional}
     real = host_paths.identify_real((optional - outside) | roots)
     for root in roots - real.keys():

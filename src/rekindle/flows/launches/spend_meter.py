@@ -56,8 +56,8 @@ class SpendMeter:
 
         Some CLIs report their cost only when they exit, and may be killed before that. Until then
         the cost is estimated from the tokens, up to the remaining budget, so that such a launch
-        still counts towards the cap. A launch that has `ended` without a known price counts as
-        unpriced.
+        still counts towards the cap. If the launch has `ended` and its price is unknown, it counts
+        as unpriced.
         """
         # Before the first turn, only the prompt counts.
         turns = list(self._turns.values()) or ([self._given] if self._given else [])
@@ -73,7 +73,7 @@ class SpendMeter:
         return _sum_list_prices(turns) if usd is None else usd
 
     def certain(self) -> RunSpending:
-        """Return the spending without estimates. Only this may end a running launch."""
+        """Return the spending without estimates. Estimates must not end a running launch."""
         turns = list(self._turns.values())
         return self._make_spending(turns, self._find_cost(turns) or 0.0, self._before.unpriced)
 

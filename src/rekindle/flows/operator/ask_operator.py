@@ -28,7 +28,7 @@ class QuestionAsker:
     def with_questions(
         self, projection: Projection, new: Sequence[events.AnyEvent]
     ) -> list[events.AnyEvent]:
-        """Return the events, with a question after each event that needs a person."""
+        """Return the events, with a question after each event that needs the operator."""
         return questions.add_questions(projection, new, self._make_question_terms())
 
     def ask_about_refused_calls(

@@ -55,8 +55,8 @@ class RowReader:
             return RowReading(build_new_row(agent, harness))
         try:
             is_supervised, now = self._store.is_supervised(agent), self._clock()
-            # Two changes do not appear in the files: a loop becomes stale with time, and a process
-            # that the user started may be killed.
+            # The files do not show that a loop has become stale, or that a process that the user
+            # started was killed.
             key = (self._store.stamp(agent), is_supervised, now.date())
             made_for, before = self._made.get(agent, (None, None))
             is_by_hand = before and before.row.state == "running" and not is_supervised
@@ -85,7 +85,7 @@ class RowReader:
         owner = ownership.read_owner(self._store.folder(agent))
         row, deadline = build_row(view.projection, inputs, harness), None
         if view.projection.questions:
-            from rekindle.policy.operator import questions  # noqa: PLC0415 - few agents have any
+            from rekindle.policy.operator import questions  # noqa: PLC0415 - few agents have questions
 
             deadline = questions.find_next_deadline(view.projection, now)
         return RowReading(row, view, owner, is_supervised, deadline)

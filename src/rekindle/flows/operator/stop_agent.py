@@ -86,11 +86,11 @@ class AgentStopper:
         return False
 
     def kill(self) -> None:
-        """Kill a supervisor that has not exited in time, provided that it can be identified."""
+        """Kill a supervisor that has not exited in time, if it can be identified."""
         self.was_killed = self._store.kill_supervisor(self._agent)
 
     def require_stop_record(self) -> None:
-        """Once the agent has ended, check that the stop is recorded.
+        """Check that the stop is recorded. Call this after the agent has ended.
 
         Raises:
           OwnershipError: The agent belongs to another host, which has to stop it.

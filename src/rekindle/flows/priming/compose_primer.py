@@ -44,7 +44,7 @@ def compose_primer(
     If the last session was interrupted, a notice describes what it was doing: the relay's Next
     Action, the last request, or the agent's task. With `draft`, the primer asks for the next relay
     to be written to that path. A checkpoint made for a single session is included only if `session`
-    is that session. `branch` is that of the agent's own clone or work tree.
+    is that session. `branch` is the branch of the agent's own clone or work tree.
     """
     relay_path = str(store.folder(agent).document("relay"))
     relay = read_relay(store, agent)
@@ -107,7 +107,7 @@ def _render_rewind(known: Projection) -> str:
 
 
 def _render_ended(projection: Projection, checkpoint: str) -> str:
-    """Return a notice about processes that were ended with the last launch, or ""."""
+    """Return a notice about processes that were killed when the last launch ended, or ""."""
     last = sessions.find_newest_launch(projection.attempts)
     swept = last.swept if last is not None else ()
     return "" if render_ended_list(swept) in checkpoint else render_ended_notice(swept)

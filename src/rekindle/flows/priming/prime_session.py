@@ -33,7 +33,7 @@ class SessionPrimer(msgspec.Struct, frozen=True):
 
         If two hooks report the same start, the agent's lock lets only the first one print. The
         primer is recorded after it is printed. If the log is not writable, the primer is printed
-        anyway: twice is better than never.
+        anyway, because printing it twice is better than not at all.
         """
         is_printed = False
         try:

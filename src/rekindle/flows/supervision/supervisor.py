@@ -40,7 +40,7 @@ class RunResult(msgspec.Struct, frozen=True):
 
     cycle: int
     outcome: Outcome | None
-    """How the run ended; None if nothing was started because the agent should be stopped."""
+    """How the run ended; None if it did not start because the agent is meant to be stopped."""
     why: StopReason = "stopped"
     last: LaunchExit | None = None
     words: str = ""
@@ -64,11 +64,11 @@ class Supervisor:
     ) -> None:
         """Supervise `agent`.
 
-        `once` ends the run instead of waiting. `by_watchdog` obeys the last recorded command
-        without recording a new one. `is_recorded` says that the caller has just recorded the
-        operator's command; recording it again would override commands given during startup.
-        `unbounded` disables the pause for lack of progress. Without `ending`, cycles end without a
-        relay.
+        With `once`, the run ends instead of waiting. With `by_watchdog`, the supervisor obeys the
+        last recorded command without recording a new one. `is_recorded` means that the caller has
+        already recorded the operator's command. Recording it again would override commands given
+        during startup. With `unbounded`, the run does not pause for lack of progress. Without
+        `ending`, cycles end without a relay.
         """
         self._ports, self._ends = world, ending
         self._once, self._by_watchdog = once, by_watchdog
@@ -113,8 +113,8 @@ class Supervisor:
     def _step_or_wait_for_disk(self) -> RunResult | None:
         """Run one step. If the disk is full, wait and retry, unless this is the first launch.
 
-        Nothing else would restart the agent. If a launch ended without a record in the meantime, it
-        is settled like a dead supervisor's launch.
+        If the supervisor exited instead, nothing would restart the agent. A launch whose exit could
+        not be recorded is settled like one from a supervisor that died.
         """
         try:
             self._ports.store.check_supervision(self._agent.name)
@@ -174,7 +174,7 @@ class Supervisor:
         if new_events:
             self._log.append(*new_events)
 
-    def _run_step(self) -> RunResult | None:  # noqa: C901, PLR0911, PLR0912 - one for each kind of move
+    def _run_step(self) -> RunResult | None:  # noqa: C901, PLR0911, PLR0912 - one branch per kind of move
         """Take the next step. Return a result if the step ends the run, or None."""
         self._log.person.apply_defaults()
         projection = self._log.known()
@@ -327,7 +327,7 @@ class Supervisor:
         command = policy.make_desired_event(run, "stopped", self._ports.clock())
         try:
             recorded = self._log.append(command)
-        except RekindleError as error:  # including a log that another program has changed
+        except RekindleError as error:  # also if another program changed the log
             self._ports.tell(TroubleReport(f"the stop could not be recorded in the log: {error}"))
             with suppress(StoreError):
                 self._ports.store.note_stop(self._agent.name, command)

@@ -63,7 +63,7 @@ class SupervisorWaits:
         self._ports.store.folder(self._agent).remove_start_record()
 
     def _is_command_unchanged(self, log: AgentLog, run: RunState) -> bool:
-        """Return whether neither a signal nor a command has arrived since `run` was read."""
+        """Return False if a signal or a command has arrived since `run` was read."""
         if self._ports.interrupted():
             return False
         now = log.known().run

@@ -53,10 +53,10 @@ class WatchPorts(msgspec.Struct, frozen=True):
 
 
 class BriefStarter(msgspec.Struct, frozen=True):
-    """Function that starts writing briefs, and its settings."""
+    """Function that starts the brief writer, and its settings."""
 
     start: Callable[[], None]
-    """Starts a separate process for the briefs that are due, because models are slow."""
+    """Starts a separate process that writes the due briefs, because models are slow."""
     zone: tzinfo
     limits: BriefSettings = BriefSettings()
 
@@ -74,7 +74,7 @@ class Watchdog:
         """The last brief started for each agent, with its log position and start time."""
 
     def look(self, agents: Sequence[str]) -> list[WatchReport]:
-        """Check each agent once. If one agent cannot be read, the others are still checked."""
+        """Check each agent once. If an agent cannot be read, still check the others."""
         self._seen.clear()
         reports = [self._look_at(agent) for agent in agents]
         return self._start_due_briefs(reports) if self._ports.briefs else reports

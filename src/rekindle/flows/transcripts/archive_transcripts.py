@@ -150,14 +150,14 @@ class TranscriptArchiver:
 def list_subagent_files(asides: SubagentTranscripts) -> Iterator[str]:
     """Yield the files that may belong to subagents, without following links.
 
-    A link could point to a parent folder or outside the CLI's folder. This also applies to the top
-    folder.
+    A link could point to a parent folder or outside the CLI's folder, so even the top folder must
+    not be a link.
     """
     if os.path.realpath(asides.folder) != asides.folder:
         return iter(())
     folders = islice(os.walk(asides.folder), ARCHIVE_FILES if asides.deep else 1)
     files = (
-        os.path.join(folder, name)  # noqa: PTH118 - a path of the CLI's own
+        os.path.join(folder, name)  # noqa: PTH118 - paths are strings
         for folder, _, names in folders
         for name in sorted(names)
         if fnmatch(name, asides.name)

@@ -1,4 +1,4 @@
-"""Read a session's turns from the archive or, if not archived, from the CLI's transcript.
+"""Read a session's turns from the archive, or from the CLI's transcript if it is not archived.
 
 In a supervised session, Rekindle wrote the first prompt, although the transcript attributes it to
 the user. Only the task inside that prompt is the user's.
@@ -48,8 +48,8 @@ def strip_primers(
 ) -> Iterator[Turn]:
     """Yield a session's turns without Rekindle's prompts.
 
-    The first prompt of a supervised session is a primer, unless `is_begun` says that the turns
-    start later. Other primers are recognized by their text.
+    The first prompt of a supervised session is a primer, unless the turns start later in the
+    session (`is_begun`). Other primers are recognized by their text.
     """
     for turn in turns:
         if turn.who != "person":

@@ -1,4 +1,4 @@
-"""Summarize turns with a model or, if it gives no usable answer, without one.
+"""Summarize turns with a model, or without one if its answer is unusable.
 
 A summary is only ever stored as a document. It cannot start programs or change budgets.
 """
@@ -115,7 +115,7 @@ class ModelReply(msgspec.Struct, Generic[T]):
     tokens: int
     """Tokens used, including those for unusable answers."""
     is_unusable: bool = False
-    """Whether the model answered, or at least charged for an answer, but gave no usable result."""
+    """Whether the model gave an answer, or charged for one, that could not be used."""
 
 
 def ask_twice(
@@ -143,7 +143,7 @@ def ask_twice(
 def make_summary_event(
     result: SummaryResult, *, ts: datetime, spent: RunSpending | None = None, seconds: float = 0.0
 ) -> events.SummaryMade:
-    """Return the event for a summary. `spent` is what the run had spent before it."""
+    """Return the event for a summary. `spent` is the run's spending before the summary."""
     return events.SummaryMade(
         ts=ts,
         document=result.summary.kind,

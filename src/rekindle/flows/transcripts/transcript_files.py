@@ -109,14 +109,14 @@ def read_lines(path: str) -> Iterator[bytes]:
 
 def read_size(path: str) -> int:
     try:
-        return os.stat(path).st_size  # noqa: PTH116 - a path of the CLI's own
+        return os.stat(path).st_size  # noqa: PTH116 - paths are strings
     except OSError:
         return 0
 
 
 def read_changed_at(path: str) -> float:
     try:
-        return os.stat(path).st_mtime  # noqa: PTH116 - a path of the CLI's own
+        return os.stat(path).st_mtime  # noqa: PTH116 - paths are strings
     except OSError:
         return 0.0
 
@@ -124,7 +124,7 @@ def read_changed_at(path: str) -> float:
 def make_stamp(path: str) -> str:
     """Return a value that changes with the file, or "" if the file is empty."""
     try:
-        status = os.stat(path)  # noqa: PTH116 - a path of the CLI's own
+        status = os.stat(path)  # noqa: PTH116 - paths are strings
     except OSError:
         return ""
     return f"{status.st_size}:{status.st_mtime_ns}:{status.st_ino}" if status.st_size else ""

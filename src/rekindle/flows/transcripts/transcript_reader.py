@@ -24,7 +24,7 @@ class TranscriptReader:
         self,
         path: str,
         harness: Harness,
-        cursor: TranscriptCursor = TranscriptCursor(),  # noqa: B008 - it is frozen
+        cursor: TranscriptCursor = TranscriptCursor(),  # noqa: B008 - immutable
         *,
         thread: str = "",
         begins: Callable[[bytes], bytes] | None = None,

@@ -111,7 +111,7 @@ class DocumentWriter(LogWriter):
         rejected_files.remove_older(path, to)
 
     def _archive_bytes(self, prefix: str, data: bytes, last: str = "") -> str:
-        """Archive data and return the path of the copy, or `last` if it has the same text."""
+        """Archive data and return the copy's path. If `last` has the same text, return `last`."""
         if last and _holds_same_text(
             durable_files.read_bytes(self.folder.path / last), data, prefix
         ):
@@ -164,7 +164,7 @@ class DocumentWriter(LogWriter):
 
 
 def find_archived_digest(data: bytes) -> str:
-    """Return the part of a document's hash that is in its archived copy's name."""
+    """Return the part of a document's hash that the name of its archived copy contains."""
     return json_codec.hash_bytes(data)[:12]
 
 

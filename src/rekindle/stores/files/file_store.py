@@ -60,9 +60,9 @@ class FileStore(StoreReader):
     ) -> None:
         """Open a project's store.
 
-        `private` holds the project's files outside its folder; by default, they are found by the
-        project's path. A store with a `register` has no private files, because its commands arrive
-        with the lease.
+        `private` is for the project's files outside its folder. By default, their location depends
+        on the project's path. A store with a `register` has no private files, because its commands
+        arrive with the lease.
         """
         if private is None and register is None:
             private = private_files.find_private_project(project)
@@ -194,9 +194,9 @@ class FileStore(StoreReader):
     def accept_log(self, agent: str) -> str:
         """Seal the log as it is now. Return what was wrong with it, or "".
 
-        Called only for an explicit command from the operator. Lines that no record outside the
-        workspace confirms are set aside. If there are no such records at all, only the operator's
-        decisions are set aside.
+        Call this only for an explicit command from the operator. Lines are checked against records
+        outside the workspace, and unconfirmed lines are set aside. If there are no such records,
+        only the operator's decisions are set aside.
         """
         from rekindle.stores.log import log_acceptance  # noqa: PLC0415 - few commands need it
 
@@ -213,8 +213,8 @@ class FileStore(StoreReader):
             current = self._read_current(folder)
             if not current.is_tampered:
                 return ""
-            # If the process is killed after sealing, the next writer restores the spending from
-            # this.
+            # Save the spending first. If the process is killed after sealing, the next writer
+            # restores it.
             spending_file.claim(folder, log_acceptance.read_known_spending(folder))
             aside = log_acceptance.accept_log(folder, current, self._clock())
             self._seen.pop(agent, None)
@@ -229,7 +229,7 @@ class FileStore(StoreReader):
 
     def keep_question_number(self, agent: str, number: int) -> None:
         """Record that the operator may already have seen a question with this number."""
-        from rekindle.stores.log import question_numbers  # noqa: PLC0415 - as above
+        from rekindle.stores.log import question_numbers  # noqa: PLC0415 - few commands need it
 
         question_numbers.keep(self.folder(agent), number)
 
@@ -243,7 +243,7 @@ class FileStore(StoreReader):
             before = remaining
             remaining = self._audit.follow(self.folder(agent), committed.seq, is_asked_for=True)
             if before is not None and remaining >= before:
-                return  # git makes no progress
+                return  # git is not making progress
 
     def _restore_spending(self, folder: AgentFolder, writer: "Writer") -> None:
         """Record spending that is missing from an accepted log."""

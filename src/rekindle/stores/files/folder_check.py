@@ -217,7 +217,7 @@ def _explain_loss(folder: AgentFolder, agent_view: AgentView) -> str:
 
 
 def _find_defect(record: InboxRecord, harnesses: HookParsers) -> str:
-    """Return "forged", "newer" if the command needs a newer Rekindle, or ""."""
+    """Return "forged", "newer" (if the command needs a newer Rekindle) or ""."""
     try:
         event = record.event(harnesses)
     except ForgedCommandError:
@@ -253,14 +253,14 @@ def _check_documents(folder: AgentFolder, agent_view: AgentView) -> Iterator[Fol
 
 
 def compare_document(folder: AgentFolder, name: str, last_commit: CommittedDocument | None) -> str:
-    """Compare a document with its last commit: none, clean, behind, missing or edited."""
+    """Compare a document with its last commit. Return none, clean, behind, missing or edited."""
     data = durable_files.read_bytes(folder.document(name))
     if data is None:
         return "missing" if last_commit else "none"
     if last_commit is None:
         return "edited"
     digest = json_codec.hash_bytes(data)
-    # check this first: a relay that was set twice equals the previous one
+    # check this first: a relay that was set twice also equals the previous commit
     if digest == last_commit.sha256:
         return "clean"
     return "behind" if digest == last_commit.previous else "edited"

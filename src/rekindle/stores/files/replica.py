@@ -27,8 +27,8 @@ def receive_agent(
 ) -> None:
     """Replace the folder's content with a received agent.
 
-    The earlier copy's log is moved to the archive. Its edits are dropped, because this host was
-    told that it had lost the agent. If the process is killed halfway, the copy matches no known
+    The earlier copy's log is moved to the archive. Its edits are dropped, because this host had
+    already lost the agent. If the process is killed halfway, the copy does not match any known
     state and is received again.
     """
     folder.make()

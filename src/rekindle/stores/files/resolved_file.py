@@ -74,7 +74,7 @@ def read_foreign_lines(folder: AgentFolder, since: int) -> tuple[list[ResolvedLi
     """Return the resolutions that other tools wrote to files rotated since an event.
 
     The last file before the event is read again, because a tool may have had it open. The second
-    value is whether any newer file has such lines.
+    value is True if any newer file has such lines.
     """
     files = _list_rotated(folder)
     reread = _read_rotated(folder, [file for file in files if file[0] <= since][-1:])

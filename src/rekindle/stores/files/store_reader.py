@@ -174,7 +174,7 @@ class StoreReader(SupervisedFolders):
         before, noted = self._seen.get(folder.name), self._read_stop(folder)
         current = view.read_view(folder, self._harnesses, self.redaction, before, noted)
         if held is not None:
-            held.check()  # make sure that the view belongs to this log, not to a replaced one
+            held.check()  # the log may have been replaced since this view was read
             held.remember_log(current.end)
         self._seen[folder.name] = current
         if current.end - current.snapshot_end >= COLD_LOG_BYTES and not current.is_tampered:
@@ -189,7 +189,7 @@ class StoreReader(SupervisedFolders):
                 return
             # Write these now, because the next writer starts at the snapshot and would miss them.
             resolving = [*current.resolving, *open_loops.select_resolving_events(current.tail)]
-            from rekindle.stores.files import resolved_file  # noqa: PLC0415 - few readers need it
+            from rekindle.stores.files import resolved_file  # noqa: PLC0415 - most readers do not need it
 
             resolved_file.append_resolutions(folder, resolving, current.committed.seq)
             snapshot.save_snapshot(folder, current.committed, current.end, current.chain)

@@ -52,7 +52,7 @@ class SupervisedFolders:
             return
         try:
             self.root.private.make_agent(folder.name)
-            # Open the file to find out, because file modes do not show what a sandbox forbids.
+            # Try to open the file, because file modes do not show what a sandbox forbids.
             with translate_os_errors(folder.private.seal):
                 os.close(durable_files.open_plain(folder.private.seal, os.O_WRONLY | os.O_CREAT))
         except StoreError as error:
@@ -96,7 +96,7 @@ class SupervisedFolders:
         return outside is not None and outside.is_held()
 
     def check_supervision(self, agent: str) -> None:
-        """Check that the locks and log that this supervisor holds open are still the ones on disk.
+        """Check that the files of this supervisor's locks and log were not replaced.
 
         Raises:
             FolderLostError: The folder was removed or replaced.
@@ -151,7 +151,7 @@ class SupervisedFolders:
         background_file.write_background(self.root.project, agent, record)
 
     def prepare_start(self, agent: str, *, fresh: bool = False) -> None:
-        """Remove whatever prevents a start. With `fresh`, also request a fresh session."""
+        """Remove the marker that prevents restarts. With `fresh`, also request a fresh session."""
         folder = self.folder(agent)
         if fresh:
             folder.request_fresh_session()

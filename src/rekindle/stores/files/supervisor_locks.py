@@ -44,7 +44,7 @@ class OuterLock(msgspec.Struct, frozen=True):
     @contextmanager
     def hold(self, wait: float) -> Iterator[file_locks.FileLock | None]:
         """Hold the lock and record its holder. Yield None if the lock is not free in time."""
-        from rekindle.system.processes import launch_processes  # noqa: PLC0415 - most commands never hold it
+        from rekindle.system.processes import launch_processes  # noqa: PLC0415 - most commands never hold this lock
 
         user_folder.make_user_folder(_LOCKS)
         with file_locks.hold_lock(self.path, wait) as lock:
@@ -190,10 +190,10 @@ class SupervisorLocks:
             self._log.close()
 
     def check(self) -> None:
-        """Check that the locks and log on disk are the ones that this supervisor started with.
+        """Check that the files of this supervisor's locks and log were not replaced.
 
         Raises:
-            FolderLostError: They were replaced; if the agent continued, a second one could start.
+            FolderLostError: They were replaced, so another supervisor could start the same agent.
         """
         if not self._inner.is_still_at_path():
             raise self._make_lost_error("its lock run/supervisor was removed or replaced")

@@ -144,7 +144,7 @@ class TranscriptArchive:
     ) -> ArchivedTranscript:
         """Append turns. `then` receives the updated note and returns the one to save."""
         if not durable_files.path_exists(self._make_path(transcript, _NOTE)):
-            self.note(transcript)  # after a crash, turns without a note would look like a lost note
+            self.note(transcript)  # otherwise, a crash would look like a lost note
         size = durable_files.write_from(
             self._make_path(transcript, _LINES), transcript.size, _compress_turns(turns)
         )
@@ -166,7 +166,7 @@ class TranscriptArchive:
             return durable_files.path_exists(path) and path.stat().st_size >= transcript.size
 
     def turns(self, transcript: ArchivedTranscript, start: int = 0) -> Iterator[Turn]:
-        """Yield the turns. With `start`, an earlier end of the file, yield only those after it.
+        """Yield the turns. If `start` is an earlier end of the file, yield only later turns.
 
         Raises:
             StoreError: The file is damaged; the turns before the damage were yielded.

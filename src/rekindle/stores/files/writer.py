@@ -70,7 +70,7 @@ class Writer(DocumentWriter):
         register: EventRegister | None = None,
         noted: events.DesiredSet | None = None,
     ) -> None:
-        """Create the writer. `noted` is a stop stored outside the folder that the log may lack."""
+        """Create the writer. `noted` is a stop stored outside the folder. The log may lack it."""
         super().__init__(
             folder,
             lock=lock,
@@ -113,9 +113,8 @@ class Writer(DocumentWriter):
     def rotate_resolutions(self) -> tuple[list[ResolvedLine], bool]:
         """Rotate resolved.jsonl, and return the resolutions that other tools added to it.
 
-        The second value is whether any of them is new, that is, not yet in a brief. The file is
-        renamed first, so lines added later either go to the new file or are returned by the next
-        call.
+        The second value is True if any of them is not in a brief yet. The file is renamed first, so
+        lines added later either go to the new file or are returned by the next call.
         """
         self.project()
         resolved_file.rotate_resolved(self.folder, self.projection.seq)

@@ -178,7 +178,7 @@ class AgentFolder(msgspec.Struct, frozen=True):
     def brakes(self, scratch: str, marks: str = "") -> BrakeFiles:
         """Return the files through which a hook stops a launch whose folder is `scratch`.
 
-        `marks` is the folder in which the hook leaves its marks, if different.
+        `marks` is the folder for the hook's marker files, if it is a different one.
         """
         rules = Path(scratch) if scratch else self.run
         return BrakeFiles(rules, Path(marks) if marks else rules)
@@ -200,7 +200,7 @@ class AgentFolder(msgspec.Struct, frozen=True):
 
     @property
     def rejected_records(self) -> Path:
-        """File for records of a kind that this version of Rekindle does not know."""
+        """File for records that this version of Rekindle does not support."""
         return self.run / "inbox.rejected"
 
     @property
@@ -283,7 +283,7 @@ class RekindleFolder(msgspec.Struct, frozen=True):
 
     @property
     def summarizer(self) -> Path:
-        """Default instructions for summarizers whose persona names no file."""
+        """Default instructions for summarizers whose persona does not name a file."""
         return self.path / "personas" / "summarizer.md"
 
     @property

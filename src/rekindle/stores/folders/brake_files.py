@@ -1,7 +1,7 @@
 """The files that a hook uses to stop a launch between two turns.
 
 They are outside the workspace because the CLI obeys the answer in the rule file, and because the
-mark contains the user's last request.
+marker file contains the user's last request.
 """
 
 from itertools import product
@@ -16,18 +16,18 @@ from rekindle.system.files import durable_files
 class BrakeFiles(msgspec.Struct, frozen=True):
     folder: Path
     marks: Path
-    """Folder for the hook's marks. A sandbox lets the hook write there, but not in `folder`."""
+    """Folder for marker files. A sandbox lets the hook write there, but not in `folder`."""
 
     def rule(self, launch: str) -> Path:
         """Return the file with the stop condition and the hook's answer to the CLI."""
         return self.folder / f"brake-{launch}"
 
     def braked(self, launch: str) -> Path:
-        """Return the mark that a hook leaves when it stops the launch."""
+        """Return the marker file that a hook writes when it stops the launch."""
         return self.marks / f"braked-{launch}"
 
     def taken(self, launch: str) -> Path:
-        """Return the path to which the supervisor renames the mark after reading it."""
+        """Return the path to which the supervisor renames the marker file after reading it."""
         return self.marks / f"taken-{launch}"
 
     def forget(self) -> None:

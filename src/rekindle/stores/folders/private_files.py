@@ -8,7 +8,7 @@ instead:
     projects/NAME-HASH/fleet.json        the `fleet:` that commands may connect to
     projects/NAME-HASH/agents/NAME/      the operator's commands to one agent, and related records
     projects/NAME-HASH/pipelines/NAME/   the accepted settings and the runs of one pipeline
-    projects/NAME-HASH/schedules/        which runs of `every:` were started, skipped or missed
+    projects/NAME-HASH/schedules/        the scheduled runs that were started, skipped or missed
 
 HASH is a prefix of the SHA-256 of the project's path, so two projects with the same name have
 different folders.
@@ -80,12 +80,12 @@ class PrivateAgent(msgspec.Struct, frozen=True):
 
     @property
     def marks(self) -> Path:
-        """Return the folder in which hooks in a sandbox leave marks and records."""
+        """Folder in which hooks in a sandbox write marker files and records."""
         return self.path / "marks"
 
     @property
     def asked(self) -> Path:
-        """Folder for the working folders of one-off questions to a CLI."""
+        """Folder in which CLIs run to answer one-off questions."""
         return self.path / "asked"
 
     @property
@@ -159,7 +159,7 @@ class PrivateProject(msgspec.Struct, frozen=True):
 
     @property
     def schedules(self) -> Path:
-        """Folder with the records of the schedules of agents and pipelines."""
+        """Folder with the schedule records of agents and pipelines."""
         return self.path / "schedules"
 
     def agent(self, name: str) -> PrivateAgent:
@@ -205,7 +205,7 @@ def list_records() -> list[Path]:
 
 
 def _remove_tree(path: Path) -> None:
-    from shutil import rmtree  # noqa: PLC0415 - slows every start
+    from shutil import rmtree  # noqa: PLC0415 - would slow down every command
 
     with translate_os_errors(path):
         rmtree(path)

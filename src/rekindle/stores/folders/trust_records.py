@@ -56,7 +56,7 @@ class AcceptedSettings(msgspec.Struct, frozen=True):
 
 def identify_folder(folder: Path, now: datetime) -> TrustRecord:
     """Return the identity of the folder as it is now."""
-    from rekindle.system.processes import launch_processes  # noqa: PLC0415 - slows every start
+    from rekindle.system.processes import launch_processes  # noqa: PLC0415 - would slow down every command
 
     with translate_os_errors(folder):
         status = os.stat(folder)  # noqa: PTH116 - follows links
@@ -104,7 +104,7 @@ def list_former_paths(project: PrivateProject, now: datetime) -> list[Path]:
 
 
 def read_recorded_identity(project: PrivateProject) -> tuple[int, int] | None:
-    """Return the folder's device and inode at the time the user trusted it."""
+    """Return the device and inode that the folder had when the user trusted it."""
     record: TrustRecord | None = _read_record(project.record, TrustRecord)
     return (record.device, record.inode) if record else None
 

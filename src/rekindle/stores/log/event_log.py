@@ -35,7 +35,7 @@ class BadLine(msgspec.Struct, frozen=True):
     offset: int
     reason: str
     is_damaged: bool = False
-    """Whether the line was once a valid event, unlike torn and fenced lines."""
+    """Whether the line was a valid event before it was damaged; False for torn and fenced lines."""
 
 
 class LogEntry(msgspec.Struct, frozen=True):
@@ -73,7 +73,7 @@ def read_log(path: Path, start: int = 0, gen: int = 0) -> LogTail:
     )
 
 
-def read_batches(  # noqa: C901, PLR0917 - one argument per known value
+def read_batches(  # noqa: C901, PLR0917 - one branch per kind of line
     path: Path,
     start: int = 0,
     gen: int = 0,

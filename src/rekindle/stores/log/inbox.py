@@ -116,7 +116,7 @@ class InboxSegment(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """Name of the segment in the log. Files in the workspace cannot have its prefix."""
+        """Name of the segment in the log. No workspace file can have the operator's prefix."""
         return f"operator/{self.path.name}" if self.is_from_operator else self.path.name
 
 

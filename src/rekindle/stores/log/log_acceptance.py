@@ -38,16 +38,16 @@ from rekindle.system.files import durable_files
 
 _DECISIONS = (
     *events.OPERATOR_COMMANDS,
-    events.QuestionAsked,  # its default answer takes effect later
-    events.AgentReceived,  # contains events of all these kinds
-    events.UnknownEvent,  # may be one of these in a later version
+    events.QuestionAsked,  # its default answer could take effect later
+    events.AgentReceived,  # can contain any of these events
+    events.UnknownEvent,  # could be one of these in a newer version
 )
 _OPERATORS = "operator/"
 """Prefix of the operator's segments. A forged cursor for one could hide a real command."""
 
 
 def accept_log(folder: AgentFolder, current: AgentView, now: datetime) -> str:
-    """Set aside the lines that must not count, and seal the log.
+    """Set aside the lines that cannot be trusted, and seal the log.
 
     Return the name of the file with these lines, or of the log if there are none. Other files in
     the workspace are ignored. The caller holds the agent's lock.
@@ -98,7 +98,7 @@ def find_lost_spending(
 def _find_confirmed(
     folder: AgentFolder, current: AgentView, last_snapshot: LogSnapshot
 ) -> ChainPosition:
-    """Return the last position in the log that the user's folder confirms, or 0."""
+    """Return the last position in the log that records in the user's folder confirm, or 0."""
     private = folder.private
     if private is None:
         return ChainPosition()
@@ -133,7 +133,7 @@ def _cut_off(folder: AgentFolder, confirmed: ChainPosition) -> str:
 
 
 def _continue_from_snapshot(folder: AgentFolder, last_snapshot: LogSnapshot, now: datetime) -> None:
-    """Continue the log from the snapshot, which covers more events than the lines that remain."""
+    """Continue the log from the snapshot, which covers more events than the remaining lines."""
     plain = msgspec.to_builtins(last_snapshot.projection, str_keys=True)
     seq, gen = last_snapshot.projection.seq, last_snapshot.projection.gen
     received = events.AgentReceived(ts=now, seq=seq, gen=gen, known=plain)
@@ -165,7 +165,7 @@ def _drop_decisions(folder: AgentFolder) -> Iterator[bytes]:
 
 
 def _render_rejection(line: bytes) -> bytes:
-    """Return a replacement for a line that must not count, or b"" to keep the line."""
+    """Return a replacement for a line that cannot be trusted, or b"" to keep the line."""
     try:
         event = events.parse(line)
     except NewerSchemaError:

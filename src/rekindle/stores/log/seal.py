@@ -36,7 +36,7 @@ LogCondition = Literal["new", "sealed", "unsealed", "appended", "rewritten", "mi
 TAMPERED_CONDITIONS: frozenset[LogCondition] = frozenset(
     {"unsealed", "appended", "rewritten", "missing"}
 )
-"""Conditions in which the log is not the one that Rekindle wrote on this host."""
+"""Conditions in which the log differs from the one that Rekindle wrote on this host."""
 
 
 class ChainPosition(msgspec.Struct, frozen=True):
@@ -59,7 +59,7 @@ class Seal(msgspec.Struct, frozen=True):
 
 
 def extend_chain(chain: str, lines: Iterable[bytes]) -> str:
-    """Extend the hash chain by more lines, each with its newline."""
+    """Extend the hash chain with more lines, including their newlines."""
     for line in lines:
         chain = sha256(chain.encode() + line).hexdigest()
     return chain

@@ -177,7 +177,7 @@ def _compare_to_seal(folder: AgentFolder, before: AgentView, sealed: Seal) -> Ag
 
 
 def _is_fenced(folder: AgentFolder, view: AgentView, size: int) -> bool:
-    """Return whether all lines after `view` come from a host that had lost the agent.
+    """Return whether all lines after `view` were written by a host that had lost the agent.
 
     Such lines never count, and the next writer removes them.
     """

@@ -43,7 +43,7 @@ class GuardedPath(msgspec.Struct, frozen=True):
 
 
 def guard_path(path: str, folder: Path, can: Capabilities, *, stays: bool) -> GuardedPath:
-    """Return the PATH for a CLI whose agent works in `folder`; in a terminal if `stays`."""
+    """Return the PATH for a CLI. Its agent works in `folder`, and in a terminal if it `stays`."""
     entries = [entry for entry in path.split(os.pathsep) if Path(entry).is_absolute()]
     inside = tuple(entry for entry in entries if program_search.is_in_workspace(entry))
     if can.denies_paths:

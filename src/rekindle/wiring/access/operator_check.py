@@ -39,7 +39,7 @@ def refuse_agent(project: Project, command: str) -> None:
     """Refuse an operator command if one of this project's agents runs it.
 
     Raises:
-      CalledByAgentError: An agent calls it, and the manifest does not say `may_control: true`.
+      CalledByAgentError: An agent runs it and does not have `may_control: true`.
     """
     agents = project.manifest.agents
     refuse_agent_of(project.path, agents, command, has_fleet=project.settings.fleet is not None)
@@ -48,14 +48,14 @@ def refuse_agent(project: Project, command: str) -> None:
 def refuse_agent_of(
     project: Path, agents: Collection[str], command: str, *, has_fleet: bool = False
 ) -> None:
-    """Like `refuse_agent`, but for a folder whose manifest may be missing."""
+    """Refuse an operator command like `refuse_agent`, even without a manifest."""
     for folder in _find_callers(project, agents, has_fleet=has_fleet):
         if not background_file.read_background(folder.parents[2], folder.name).may_control:
             raise CalledByAgentError(command, folder.name)
 
 
 def _find_callers(project: Path, agents: Collection[str], *, has_fleet: bool) -> Iterator[Path]:
-    """Yield the folders of this project's agents among the ancestors of this process."""
+    """Yield the folder of each of this project's agents that started this process."""
     lineage = launch_processes.list_ancestors()
     folders = [*map(_find_launched, lineage)]
     # Skip this process itself, because a supervisor is not an agent.

@@ -329,7 +329,7 @@ def _find_paths_outside(project: Project, name: str) -> dict[str, str]:
 def _find_pipeline_paths_outside(project: Project, name: str) -> dict[str, str]:
     """Return the paths outside the project that the manifest names for a pipeline, by key.
 
-    The checks at load refuse such a path, but a path in the project may be a symbolic link.
+    Loading the manifest refuses such paths, but a path in the project may be a symbolic link.
     """
     pipeline, start = project.manifest.pipelines[name], f"pipelines.{name}"
     named: dict[str, str | None] = {f"{start}.copy: {file}": file for file in pipeline.copy or ()}
@@ -350,7 +350,7 @@ def _name_persona_files(project: Project) -> dict[str, str | None]:
 
 
 def _select_outside(root: Path, named: Mapping[str, str | None]) -> dict[str, str]:
-    """Return the paths that are outside the folder, without links, by key."""
+    """Return the paths that are outside the folder after resolving links, by key."""
     resolved = {key: (root / path).resolve() for key, path in named.items() if path}
     return {
         key: private_files.render_path(path)

@@ -223,10 +223,10 @@ def watch_once(project: Project, store: FileStore) -> list[WatchReport]:
 
 
 def _watch_trusted(project: Project, store: FileStore, watching: Watchdog) -> list[WatchReport]:
-    """Start what is due and have the watchdog check the agents, if the folder is trusted."""
+    """Start the due runs and have the watchdog check the agents, if the folder is trusted."""
     names = project.declared_agents
     if trust_checks.is_trusted(project.path):
-        # An agent that is due has no supervisor yet. The watchdog starts it like a missing one.
+        # A due agent has no supervisor yet. The watchdog starts it like any missing supervisor.
         due = _start_due_runs(project, store)
         return [*due, *watching.look(names), *_watch_runs(project)]
     words = "this folder is not trusted: `rekindle run` shows what it would start, and asks you"
@@ -234,7 +234,7 @@ def _watch_trusted(project: Project, store: FileStore, watching: Watchdog) -> li
 
 
 def _start_due_runs(project: Project, store: FileStore) -> list[WatchReport]:
-    from rekindle.wiring.schedules import project_schedules  # noqa: PLC0415 - imports this module
+    from rekindle.wiring.schedules import project_schedules  # noqa: PLC0415 - circular import
 
     try:
         return project_schedules.start_due_runs(project, store)
@@ -246,13 +246,13 @@ def _watch_runs(project: Project) -> list[WatchReport]:
     """Start the missing coordinators of pipelines, which watch their own workers."""
     if not private_files.find_private_project(project.path).pipelines.exists():
         return []
-    from rekindle.wiring.pipelines import start_run  # noqa: PLC0415 - imports this module
+    from rekindle.wiring.pipelines import start_run  # noqa: PLC0415 - circular import
 
     return start_run.start_missing_coordinators(project)
 
 
 def watch_workers(project: Project, store: FileStore, names: Sequence[str]) -> None:
-    """Start the missing supervisors of a run's workers, which write no briefs."""
+    """Start the missing supervisors of a run's workers. Workers do not get briefs."""
     if trust_checks.is_trusted(project.path):
         _make_watchdog(project, store, writes_briefs=False).look(names)
 

@@ -119,7 +119,7 @@ class AgentStarter:
         return before, background_start.start_supervisor(project, store, name), said_before
 
     def _wait_for_state(self, name: str, before: int, pid: int, said_before: int) -> _Waiting:
-        """Wait until the agent is running or held back, or its run is over.
+        """Wait until the agent is running, waiting or stopped, or until its run is over.
 
         After a launch ends, the state is unknown until the next step is recorded.
         """
@@ -183,7 +183,7 @@ def _explain_end(run: policy.RunState) -> str:
 
 
 def _list_launches(reading: RowReading, before: int) -> list[str]:
-    """Return each launch's failure since `before`, or "" if it is running or succeeded."""
+    """Return the failure of each launch since `before`, or "" if it is running or succeeded."""
     attempts = reading.view.projection.attempts.values() if reading.view else ()
     ends = [
         (attempt.seq, "" if attempt.exit in {"", "clean"} else attempt.words)

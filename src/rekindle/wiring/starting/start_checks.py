@@ -239,7 +239,7 @@ def _check_relay(project: Project, name: str, _: Program) -> None:
 
 
 def with_reviewer(project: Project, name: str) -> Project | None:
-    """Return the project with the agent as its reviewer, or None if `review:` is not set.
+    """Return the project with the reviewer in the agent's place, or None without `review:`.
 
     Raises:
         ManifestError: `review:` names a persona that does not exist.
@@ -279,7 +279,7 @@ def _check_reviewer_program(project: Project, name: str, _: Program) -> None:
 
 
 def _find_program_folder(project: Project, name: str) -> Path:
-    """Return the agent's folder or, if its own checkout does not exist yet, the one in yours."""
+    """Return the agent's folder, in the user's checkout if its own does not exist yet."""
     folder = find_agent_dir(project, name)
     if folder.is_dir() or find_workspace(project, name) is None:
         return folder
