@@ -61,7 +61,7 @@ class BriefContent(msgspec.Struct, frozen=True, kw_only=True):
     risk: tuple[str, ...] = ()
     open: tuple[OpenLoop, ...] = ()
     claimed: Mapping[str, str] = {}
-    """Reasons given for loops that were reported as resolved without evidence, by loop id."""
+    """Reasons for loops that the summarizer called resolved without evidence, by loop id."""
     numbers: Mapping[str, str] = {}
 
 
@@ -84,7 +84,7 @@ def select_numbers(
     turns: Iterable[Turn],
     sources: SourceTexts,
 ) -> dict[str, str]:
-    """Return changed values of known numbers, plus new numbers up to the limit.
+    """Return new values for known numbers, and new numbers up to the limit.
 
     A number counts only if the person or the agent stated it in a sentence that does not repeat
     tool output.
@@ -110,7 +110,7 @@ _DIGITS = re.compile(r"\d+(?:[.,:]\d+)*")
 def _is_number_stated(
     name: str, value: str, stated: Iterable[tuple[frozenset[str], frozenset[str]]]
 ) -> bool:
-    """Return whether a sentence contains a word from the name and all numbers from the value."""
+    """Return whether a sentence has a word from the name and all numbers from the value."""
     digits, words = frozenset(_DIGITS.findall(value)), find_significant_words(name.casefold())
     if not digits or max(len(name), len(value)) > BRIEF_NUMBER_CHARACTERS:
         return False

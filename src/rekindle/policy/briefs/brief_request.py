@@ -1,8 +1,8 @@
 """Build the summarizer requests for a brief, and merge the answers.
 
-A day that fits into one request needs only one. A longer day is split into pieces with one request
-each, and the answers are merged without summarizing them again. The number of pieces is limited. If
-a day has too many turns, the oldest ones are left out and counted.
+A short day needs only one request. A longer day is split into pieces with one request each, and the
+answers are merged without summarizing them again. The number of pieces is limited. If a day has too
+many turns, the oldest ones are left out and counted.
 """
 
 from collections import deque
@@ -69,7 +69,7 @@ _WHAT = {
 
 
 class KnownState(msgspec.Struct, frozen=True):
-    """Loops and numbers that were recorded before the day being summarized."""
+    """Loops and numbers that were recorded before the summarized day."""
 
     open: tuple[OpenLoop, ...] = ()
     resolved: tuple[Resolution, ...] = ()
@@ -130,7 +130,7 @@ def build_brief_requests(
 
 
 def _render_records(before: KnownState, room: float) -> list[str]:
-    """Return the records that fit, one per line. Records that do not fit stay unchanged."""
+    """Render the records that fit, one per line. Records that are left out stay unchanged."""
     lines = [f"open: {record.id}: {record.text} (since {record.added})" for record in before.open]
     lines += [f"resolved: {record.id}: {record.reason}" for record in before.resolved]
     lines += [f"number: {name}: {value}" for name, value in before.numbers.items()]
@@ -139,7 +139,7 @@ def _render_records(before: KnownState, room: float) -> list[str]:
 
 
 def _select_newest(turns: Iterable[Turn], room: float, most: int) -> tuple[list[Turn], int]:
-    """Return the newest turns that fit with minimal tool output, and the number left out."""
+    """Return the newest turns that fit with little tool output, and the number left out."""
     sized_turns: deque[tuple[Turn, float]] = deque()
     size, left_out = 0.0, 0
     for turn in turns:

@@ -33,7 +33,7 @@ _NEVER = datetime.min.replace(tzinfo=UTC)
 
 
 class TranscriptPosition(msgspec.Struct, frozen=True):
-    """How far briefs cover a transcript, and the event that recorded this position."""
+    """Position up to which briefs cover a transcript, and the event that recorded it."""
 
     seq: int
     ts: datetime
@@ -41,14 +41,14 @@ class TranscriptPosition(msgspec.Struct, frozen=True):
 
 
 class ClosedMorning(msgspec.Struct, frozen=True, order=True):
-    """The last morning whose due brief was written, and the log position of that brief."""
+    """The last morning whose brief was written, and that brief's log position."""
 
     seq: int = 0
     morning: str = ""
 
 
 class BriefState(msgspec.Struct, frozen=True):
-    """The state of an agent's briefs, computed from the agent's log."""
+    """The state of an agent's briefs, computed from its log."""
 
     seq: int = 0
     ts: datetime | None = None
@@ -56,9 +56,9 @@ class BriefState(msgspec.Struct, frozen=True):
     morning: str = ""
     closed: ClosedMorning = ClosedMorning()
     failed: int = 0
-    """Number of consecutive recent briefs for which no model was available."""
+    """Number of recent briefs in a row for which no model was available."""
     unusable: int = 0
-    """Number of consecutive recent briefs with an unusable answer from the model."""
+    """Number of recent briefs in a row for which the model's answer was unusable."""
     until: datetime | None = None
     """Timestamp (`ts`) of the last brief for which a model was available or not needed."""
     until_seq: int = 0

@@ -158,7 +158,7 @@ class _LoopSettler:
         return find_mention(self._given.turns[number], name, rivals, self._given.sources)
 
     def _is_after(self, number: int, then: datetime) -> bool:
-        """Return whether a turn is later than `then`; False if the turn has no time."""
+        """Return whether a turn is later than `then`, or False if the turn has no time."""
         time = parse_time(self._given.turns[number].at)
         return time is not None and time > then
 
@@ -233,7 +233,7 @@ class _LoopSettler:
         return policy.propose_loop(self._loops, identity, text, self._now)
 
     def _make_new_id(self, statement: LoopStatement) -> str:
-        """Return the answer's id, or derive a new one if it is taken or copied from a tool."""
+        """Return the answer's id, or a new one if it is taken or copied from tool output."""
         sources, is_own = self._given.sources, self._is_own_wording(statement)
         is_free = statement.id not in self._loops and statement.id not in self._new and is_own
         if (
@@ -260,7 +260,7 @@ class _LoopSettler:
         return None if plain and (is_alien or is_kin) else same_id
 
     def _find_most_similar(self, plain: str) -> str:
-        """Return the id of the loop with the most similar text, or ""; open loops are preferred."""
+        """Return the id of the loop with the most similar text, or "". Open loops are preferred."""
         similar = [
             (loop.is_open, measure_likeness(plain, self._plain[identity]), identity)
             for identity, loop in self._loops.items()

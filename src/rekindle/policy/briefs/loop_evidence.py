@@ -86,7 +86,7 @@ _FILLER = re.compile(
 
 
 _APOSTROPHES = str.maketrans(dict.fromkeys("\u2018\u2019\u02bc\u02b9\u2032\u00b4\u0060", "'"))
-"""Characters that are often typed instead of an apostrophe, each mapped to the apostrophe."""
+"""Maps characters that are often typed instead of an apostrophe to the apostrophe."""
 _WISH = re.compile(
     r"\W*(?:(?:and|now|then|ok|okay|so|just|also|first)\W+)*(?:have|mark|call|close|see|keep|go|do"
     r"|finish|fix|resolve|solve|settle|answer|confirm|merge|ship|release|deploy|complete"
@@ -97,7 +97,7 @@ _WISH = re.compile(
 
 
 class LoopName(msgspec.Struct, frozen=True):
-    """The id and the text of a loop that a sentence may mention."""
+    """Id and text of a loop that a sentence may mention."""
 
     id: str
     text: str
@@ -106,7 +106,7 @@ class LoopName(msgspec.Struct, frozen=True):
 def find_mention(
     turn: Turn, name: LoopName, rivals: Iterable[LoopName], sources: SourceTexts
 ) -> Mention:
-    """Return "done" or "open" if a turn says so about a loop, or "" if it says neither.
+    """Return "done" or "open" if a turn says that about a loop, or "" if it says neither.
 
     Only sentences by the person and the agent count. A sentence that matches another loop
     (`rivals`) at least as well is ignored.
@@ -132,7 +132,7 @@ def split_sentences(text: str) -> Iterator[str]:
 
 
 def measure_mention(sentence: str, name: LoopName) -> float:
-    """Return the share of a loop's words in a sentence, from 0 to 1, or 2 if it has the id."""
+    """Return the share of a loop's words that a sentence contains, or 2 if it contains the id."""
     plain = sentence.casefold()
     identity = name.id.casefold()
     if identity in plain and re.search(rf"(?<![\w-]){re.escape(identity)}(?![\w-])", plain):
@@ -154,7 +154,7 @@ def find_naming_words(name: LoopName) -> frozenset[str]:
     return shared if len(shared) > 1 else text_words
 
 
-@lru_cache(maxsize=16_384)  # cached, because each loop is compared with all others
+@lru_cache(maxsize=16_384)  # each loop is compared with all others
 def find_core_words(text: str) -> frozenset[str]:
     """Return the words that identify a loop's subject, or all words if all are common."""
     words = find_significant_words(strip_quotation(text).casefold())

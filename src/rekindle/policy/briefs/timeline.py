@@ -58,7 +58,7 @@ class TimelineMoment(msgspec.Struct, frozen=True):
 def make_timeline(
     happened: Sequence[AnyEvent | UnknownEvent], now: datetime, zone: tzinfo | None = None
 ) -> list[TimelineMoment]:
-    """Return the timeline for events given in log order.
+    """Return the timeline for events in log order.
 
     Repeated moments are merged into one, even if the agent was resumed after each of them.
     """

@@ -1,4 +1,4 @@
-"""Exponential backoff, with one formula for all kinds of retry."""
+"""Exponential backoff, with the same formula for every kind of retry."""
 
 from rekindle.policy.settings.runtime_settings import (
     LIMIT_PROBE_SECONDS,

@@ -15,7 +15,7 @@ TEXT_ARGUMENT = '"TEXT"'
 
 
 def explain_reason(why: str, words: str = "") -> str:
-    """Describe the reason with its recorded words, or else with the text from the table."""
+    """Describe a stop reason in its recorded words, or in the table's if there are none."""
     return words or (STOP_REASONS[parse_reason(why)].text if why else "")
 
 
@@ -43,14 +43,14 @@ def render_until(until: datetime, now: datetime, zone: tzinfo | None = None) -> 
 
 
 def render_answer(name: str, choice: str = "") -> str:
-    """Return the command that answers an agent or a question, with a choice or a placeholder."""
+    """Return the `rekindle answer` command, with a choice or a placeholder for free text."""
     return f"rekindle answer {name} {choice or TEXT_ARGUMENT}"
 
 
 def render_continue_command(
     why: str, name: str, *, is_safe: bool = False, is_supervised: bool = True
 ) -> str:
-    """Return the command that continues an agent. `is_safe` means that the agent is in safe mode.
+    """Return the command that continues an agent; `is_safe` means that it is in safe mode.
 
     `rekindle restart` ends safe mode, or permits another start after a finished run, but only a
     supervisor can start the agent.
@@ -74,7 +74,7 @@ def render_hint(
     answer: str = "",
     takes_enter: bool = False,
 ) -> str:
-    """Return the operator's next step, with the command that continues the agent.
+    """Tell the operator what to do next, with the command that continues the agent.
 
     `answer` is the command that answers the agent's question, or "" if there is no question.
     `takes_enter` means that pressing Enter at the terminal gives the same answer.

@@ -34,7 +34,7 @@ def explain_failure(words: str) -> str:
 
 
 def explain_refusal(ended: CycleEnded) -> str:
-    """Return why `until:` or the review keeps the run from ending, or "" if neither failed."""
+    """Explain why `until:` or the review keeps the run going, or return "" if neither failed."""
     if ended.until == "failed":
         return explain_failure(ended.until_words)
     if ended.review == "failed":

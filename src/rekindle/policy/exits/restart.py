@@ -39,7 +39,7 @@ class WaitUntil(msgspec.Struct, frozen=True):
     after: int
     """Log position of the launch that caused the wait."""
     probe: bool = False
-    """Whether the next launch is a probe, because earlier launches failed for an unknown reason."""
+    """Whether the next launch is a probe, because launches keep failing for an unknown reason."""
 
 
 class EnterSafeMode(msgspec.Struct, frozen=True):
@@ -67,7 +67,7 @@ def decide_restart(
 ) -> WaitUntil | EnterSafeMode | StopRun | None:
     """Return the decision that prevents a restart now, or None to restart immediately.
 
-    `stopped` is the log position of the operator's last stop; only later launches count towards
+    Only launches after `stopped`, the log position of the operator's last stop, count towards
     pauses. If `resumes_count` is set, refused resumes count as crashes, as in earlier versions.
     """
     is_refused = bool(launches) and _is_refused_resume(launches[-1]) and not resumes_count
@@ -109,7 +109,7 @@ def _is_refused_resume(launch: LaunchRecord) -> bool:
 
 
 def count_crashes(launches: Sequence[LaunchRecord], now: datetime, limits: RestartSettings) -> int:
-    """Return the number of crashes in the time window since the last healthy launch."""
+    """Count the crashes in the time window since the last healthy launch."""
     return sum(
         REACTIONS[stop_reasons.find_reaction(launch.exit)].counts
         and launch.ended is not None
@@ -119,7 +119,7 @@ def count_crashes(launches: Sequence[LaunchRecord], now: datetime, limits: Resta
 
 
 def count_instant_failures(launches: Sequence[LaunchRecord]) -> int:
-    """Return the number of consecutive launches, up to the last, that crashed soon after starting.
+    """Count the most recent launches in a row that crashed soon after starting.
 
     Launches that ended because the supervisor died are skipped, because the agent did not cause
     them.
@@ -136,7 +136,7 @@ def count_instant_failures(launches: Sequence[LaunchRecord]) -> int:
 
 
 def _count_refreshes(launches: Sequence[LaunchRecord]) -> int:
-    """Return the number of launches that ended with a full window, ignoring other exits."""
+    """Count the launches that ended with a full window."""
     return sum(stop_reasons.find_reaction(launch.exit) == "refresh" for launch in launches)
 
 
@@ -156,8 +156,8 @@ def _find_pause_end(
     if not REACTIONS[reaction].pauses:
         return ended
     failed = _count_in_a_row(_select_since_healthy(counted, limits), reaction)
-    # Number of retries without a pause: one after a crash; none during an outage, which usually
-    # lasts longer; several after a lost supervisor, which the agent did not cause.
+    # Number of retries without a pause: one after a crash, none during an outage, which usually
+    # lasts longer, and several after a lost supervisor, which is not the agent's fault.
     free = {"retry": 0, "resume": limits.max_crashes or PROBED_CRASHES}.get(reaction, 1)
     if failed <= free:
         return ended
@@ -200,10 +200,10 @@ def _select_since_healthy(
 
 
 def _count_in_a_row(launches: Sequence[LaunchRecord], reaction: Reaction) -> int:
-    """Return the number of consecutive launches, up to the last, whose exits require a pause.
+    """Count the most recent launches in a row whose exits require a pause.
 
-    Exits caused by a lost supervisor are counted only among themselves. Among other exits they are
-    skipped, because the agent did not cause them.
+    If the last exit was a lost supervisor, only such exits are counted. Otherwise they are skipped,
+    because the agent did not cause them.
     """
     count = 0
     for launch in reversed(launches):

@@ -34,7 +34,7 @@ class ResumeSession(msgspec.Struct, frozen=True):
 
 
 def choose_session(launches: Sequence[LaunchRecord]) -> StartFresh | ResumeSession:
-    """Decide whether an open cycle continues in a fresh session or resumes the last one."""
+    """Decide whether an open cycle resumes its last session or continues in a fresh one."""
     if not launches:
         return StartFresh(recovery=False)
     last = launches[-1]
@@ -55,7 +55,7 @@ def choose_session(launches: Sequence[LaunchRecord]) -> StartFresh | ResumeSessi
 
 
 def _count_failed_resumes(launches: Sequence[LaunchRecord]) -> int:
-    """Return how many attempts in a row, up to the last one, failed to resume the session."""
+    """Count the most recent attempts in a row that failed to resume the session."""
     count = 0
     for launch in reversed(launches):
         if not launch.resumes or launch.session != launches[-1].session:
@@ -71,5 +71,5 @@ def _count_failed_resumes(launches: Sequence[LaunchRecord]) -> int:
 
 
 def _has_opened_session(launches: Sequence[LaunchRecord], session: str) -> bool:
-    """Return whether any launch has opened this session. Only then can it be resumed."""
+    """Return whether a launch has opened this session, which a resume requires."""
     return any(launch.session == session and launch.opened for launch in launches)

@@ -77,7 +77,7 @@ class ReactionRow(msgspec.Struct, frozen=True, kw_only=True):
     pauses: bool = False
     """Whether repeated exits of this kind are followed by a pause."""
     is_intended: bool = False
-    """Whether the exit is intended and not a failure."""
+    """Whether the exit is intended, and not a failure."""
     is_outside: bool = False
     """Whether the cause is external, in which case a restart alone cannot fix it."""
 

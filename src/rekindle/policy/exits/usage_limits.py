@@ -53,7 +53,7 @@ _FINE = {"s", "ms"}
 _ESCAPES = re.compile(r"\\+(?:[nrt]|u[0-9a-f]{4})?")
 _EDGES = " \t│┃⎿■✕✗⚡⏺*"
 _NEVER = re.compile(r"\blimit\W{1,4}0(?![.,]?\d)", re.IGNORECASE)
-"""A limit of 0. The plan does not include the model, so any reported delay is meaningless."""
+"""Matches a limit of 0: the plan excludes the model, so any reported delay is meaningless."""
 _LONG_WINDOW = re.compile(r"weekly|daily|monthly|per[ _-]?(?:day|week|month)", re.IGNORECASE)
 
 _EPOCH = re.compile(r"(?:\bresets_?at\W{1,6}|\|) ?(\d{10})\b", re.IGNORECASE)
@@ -113,7 +113,7 @@ def parse_reset_time(hint: str, *, now: datetime, zone: tzinfo) -> datetime | No
 
 
 def _unwrap_lines(hint: str) -> set[str]:
-    """Return the text with its lines joined by spaces, and again joined without spaces.
+    """Return the text with its lines joined with spaces, and joined without spaces.
 
     Both variants are parsed, because a terminal may wrap a line between words or inside one.
     """
@@ -199,7 +199,7 @@ def _make_date(year: int, month: int, day: int) -> date | None:
 
 
 def _make_moment(day: date, at: time, zone: tzinfo) -> datetime:
-    """Convert a wall-clock time to UTC; if it is ambiguous, use the later of its two meanings."""
+    """Convert a wall-clock time to UTC. If it is ambiguous, use the later meaning."""
     wall = datetime.combine(day, at, zone)
     return max(wall.replace(fold=fold).astimezone(UTC) for fold in (0, 1))
 

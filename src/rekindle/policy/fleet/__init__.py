@@ -1,1 +1,1 @@
-"""An agent's state in a fleet: leases, commits, and checks for the connection settings."""
+"""An agent's state in a fleet: leases, commits, and checks of the connection settings."""

@@ -75,7 +75,7 @@ class AgentDefinition(msgspec.Struct, frozen=True, kw_only=True):
     project: str = ""
     """Project folder name to show in notifications; empty if an older version set up the agent."""
     worker: PipelineWorker | None = None
-    """Run of a pipeline that the agent works for; None if it works for none."""
+    """Run of a pipeline that the agent works for; None if there is none."""
 
 
 class RegisteredAgent(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,7 +89,7 @@ class RegisteredAgent(msgspec.Struct, frozen=True, kw_only=True):
     generation: int = 0
     is_leased: bool = False
     host: str = ""
-    """Host that holds the lease or was the last to hold it; empty if any host may take it."""
+    """Host that holds the lease or held it last; empty if any host may take it."""
     answered: dict[str, "CommitResult"] = {}
     """Results of the most recent commits, by commit id."""
     most_events: int = FLEET_HISTORY_EVENTS
@@ -141,7 +141,7 @@ class CommitResult(msgspec.Struct, frozen=True):
 
 
 def hash_projection(projection: Projection) -> str:
-    """Return a hash that is the same for equal projections.
+    """Return the same hash for equal projections.
 
     Inbox offsets and recent hook reports are excluded, because only the host that recorded them
     uses them.
@@ -155,13 +155,13 @@ def hash_definition(definition: AgentDefinition) -> str:
 
 
 def _hash_value(value: object) -> str:
-    """Return a hash that does not depend on the order of keys; keys may be numbers."""
+    """Hash a value, regardless of the order of its keys. Keys may be numbers."""
     plain = msgspec.json.decode(validation.encode_json(value))
     return hash_bytes(msgspec.json.encode(plain, order="deterministic"))
 
 
 def grant_lease(agent: RegisteredAgent) -> RegisteredAgent:
-    """Return the agent with a new, unopened lease; the previous lease becomes void."""
+    """Return the agent with a new lease, which is not open yet and replaces the previous one."""
     return msgspec.structs.replace(agent, generation=agent.generation + 1, is_leased=True)
 
 
@@ -171,7 +171,7 @@ def release_lease(agent: RegisteredAgent, *, is_gone: bool) -> RegisteredAgent:
 
 
 def explain_refused_lease(agent: RegisteredAgent, generation: int) -> str:
-    """Return why the lease with this generation is void, or "" if it is valid."""
+    """Explain why the lease with this generation is void, or return "" if it is valid."""
     if generation != agent.generation:
         return f"generation {generation} was replaced by {agent.generation}"
     return "" if agent.is_leased else f"the lease of generation {generation} has ended"
@@ -180,7 +180,7 @@ def explain_refused_lease(agent: RegisteredAgent, generation: int) -> str:
 def open_lease(
     agent: RegisteredAgent, request: LeaseRequest, now: datetime
 ) -> tuple[RegisteredAgent, OpenLease]:
-    """Open the lease for a host, and record a change of host in the log."""
+    """Open the lease for a host. If the agent moved to another host, record that in the log."""
     previous = agent.host or agent.projection.moved.host
     if previous and previous != request.host:
         unpushed = agent.projection.unpushed
@@ -203,7 +203,7 @@ def open_lease(
 
 
 def explain_unfit_commit(agent: RegisteredAgent, commit: CommitRequest) -> str:
-    """Return why a commit is invalid, regardless of its lease, or "" if it is valid."""
+    """Explain why a commit is invalid, whatever its lease, or return "" if it is valid."""
     missing = agent.projection.seq - commit.known
     if missing < 0:
         return f"is based on event {commit.known}, but the log ends at {agent.projection.seq}"
@@ -219,7 +219,7 @@ def explain_unfit_commit(agent: RegisteredAgent, commit: CommitRequest) -> str:
         commit_events(agent, commit)
     except DocumentError as error:
         return str(error)
-    except Exception as error:  # noqa: BLE001 - what raises when it is counted stops the agent
+    except Exception as error:  # noqa: BLE001 - an event that cannot be folded would stop the agent
         return f"cannot be applied ({type(error).__name__})"
     return ""
 
@@ -240,7 +240,7 @@ def _require_event(line: str) -> None:
 
 
 def explain_refused_command(lines: Iterable[str]) -> str:
-    """Return why an operator may not send these events, or "" if all are permitted."""
+    """Explain why an operator may not send these events, or return "" if all are allowed."""
     try:
         for line in lines:
             _parse_command(line)
@@ -265,7 +265,7 @@ def commit_events(
 
 
 def record_commands(agent: RegisteredAgent, lines: Sequence[str]) -> RegisteredAgent:
-    """Return the agent with the operator's commands recorded at the next log positions."""
+    """Record the operator's commands at the next positions in the agent's log."""
     for line in lines:
         event = _parse_command(line)
         if isinstance(event, events.QuestionAnswered):
@@ -282,12 +282,12 @@ def append_events(agent: RegisteredAgent, *new: AnyEvent) -> RegisteredAgent:
 
 
 def drop_answers(agent: RegisteredAgent) -> RegisteredAgent:
-    """Drop past commit results before a new history starts."""
+    """Drop the results of past commits before the engine starts a new history."""
     return msgspec.structs.replace(agent, answered={})
 
 
 def compact_agent(agent: RegisteredAgent) -> RegisteredAgent:
-    """Drop old entries before a new history starts."""
+    """Drop old entries before the engine starts a new history."""
     small = prune_projection(agent.projection)
     cursors = dict([*small.cursors.items()][-FLEET_CURSORS_KEPT:])
     reports = keep_newest_reports(small.seen, FLEET_CURSORS_KEPT)
@@ -305,7 +305,7 @@ def _parse_command(line: str) -> events.Event:
 def _number_events(
     agent: RegisteredAgent, lines: Sequence[str], generation: int
 ) -> tuple[RegisteredAgent, tuple[str, ...]]:
-    """Return the agent with the new events applied, and the event lines with log positions."""
+    """Apply new events to the agent, and return it with the events as numbered log lines."""
     first = agent.projection.seq + 1
     stamped = [_stamp_event(line, first + place, generation) for place, line in enumerate(lines)]
     projection = fold_events(agent.projection, [event for _, event in stamped])
@@ -320,7 +320,7 @@ def _number_events(
 
 
 def _select_newest_lines(lines: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the newest lines, limited so that an agent's state fits into one message."""
+    """Return the newest lines that fit, so that an agent's state fits into one message."""
     room, count = FLEET_TAIL_BYTES, 0
     for line in reversed(lines[-FLEET_EVENTS_KEPT:]):
         room -= len(line)
@@ -331,7 +331,7 @@ def _select_newest_lines(lines: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _stamp_event(line: str, seq: int, gen: int) -> tuple[str, AnyEvent | UnknownEvent]:
-    """Return an event with its log position. An event of unknown kind keeps all its fields."""
+    """Add the log position to an event. An event of unknown kind keeps all its fields."""
     fields = msgspec.json.decode(line) | {"seq": seq, "gen": gen}
     if fields["kind"] == _PROMPT:
         fields["text"] = fields.get("text", "")[:FLEET_PROMPT_CHARACTERS]

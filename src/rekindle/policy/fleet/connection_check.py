@@ -60,7 +60,7 @@ def require_valid_fleet(fleet: FleetSettings, marked: MarkedData) -> None:
 
 
 def find_fleet_warnings(fleet: FleetSettings) -> list[FleetWarning]:
-    """Return the warnings that `rekindle doctor` shows about valid but unsafe settings."""
+    """Return the warnings of `rekindle doctor` about settings that are valid but unsafe."""
     warnings = []
     if not (fleet.codec.keys or fleet.codec.key_files):
         warnings.append(
@@ -114,7 +114,7 @@ def _require_tls(fleet: FleetSettings, marked: MarkedData) -> None:
 
 
 def _require_variables(fleet: FleetSettings, marked: MarkedData) -> None:
-    """Raise ManifestError if a key is not a variable.
+    """Raise ManifestError if a key is written out instead of a variable.
 
     The message omits the value, which may be a secret.
     """

@@ -9,7 +9,7 @@ from rekindle.policy.projection.projection import Projection
 
 
 class PipelineWorker(msgspec.Struct, frozen=True, kw_only=True):
-    """The run that an agent works for."""
+    """The run of a pipeline that an agent works for."""
 
     workflow: str
     """Id of the run's workflow."""
@@ -18,11 +18,11 @@ class PipelineWorker(msgspec.Struct, frozen=True, kw_only=True):
     seq: int = 0
     """Position in the agent's log before the attempt."""
     inputs: str = ""
-    """Ref of the git remote with the outputs of earlier steps; empty if there are none."""
+    """Git ref on the remote with the outputs of earlier steps; empty if there are none."""
 
 
 class WorkerReport(msgspec.Struct, frozen=True, kw_only=True):
-    """How far an agent is with an attempt."""
+    """An agent's progress in one attempt."""
 
     agent: str
     attempt: int
@@ -31,11 +31,11 @@ class WorkerReport(msgspec.Struct, frozen=True, kw_only=True):
     """Cost of the attempt so far, in dollars."""
     tokens: int = 0
     until: datetime | None = None
-    """Time at which a usage limit ends; None if the agent does not wait for one."""
+    """Time at which the usage limit ends; None if the agent is not waiting for one."""
 
 
 def make_report(agent: str, worker: PipelineWorker, projection: Projection) -> WorkerReport | None:
-    """Return the report of an agent that no host is running; None before the attempt begins."""
+    """Return a report on an agent that no host is running, or None before the attempt begins."""
     run = projection.run
     if run.wanted <= worker.seq:
         return None

@@ -25,7 +25,7 @@ class RegisteredPipeline(msgspec.Struct, frozen=True, kw_only=True):
     lines: tuple[str, ...]
     """The run's log."""
     begun: tuple[tuple[str, int], ...] = ()
-    """Agents and attempts that were created and started."""
+    """Agents that were created, with the attempts that were started."""
     reports: dict[str, WorkerReport] = {}
     """The last report of each agent."""
     most_events: int = FLEET_HISTORY_EVENTS
@@ -44,7 +44,7 @@ class RegisteredPipeline(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def explain_refused_line(line: str, state: PipelineState) -> str:
-    """Return why the operator's command cannot be accepted, or ""."""
+    """Explain why the operator's command is refused, or return "" if it is accepted."""
     try:
         event = parse_pipeline_event(line.encode())
     except DocumentError as error:

@@ -1,4 +1,4 @@
-"""Decide when a session's window is so full that a fresh session continues from a checkpoint.
+"""Decide when a full context window requires a fresh session that continues from a checkpoint.
 
 If the window size is unknown, there is no handoff. A session is handed off only once, and its fill
 level does not apply to the next session. Handoffs are halted if they would repeat endlessly: if a
@@ -32,7 +32,7 @@ from rekindle.policy.settings.runtime_settings import (
 )
 
 HANDOFF_REASON: Final = "handoff"
-"""Reason for safe mode when handoffs are halted."""
+"""Reason for entering safe mode when handoffs are halted."""
 _AT_ONCE = "0"
 _OFF = "(to disable handoffs: `handover: {compaction: off}`)"
 
@@ -42,8 +42,8 @@ class BrakeRule(msgspec.Struct, frozen=True):
 
     brake: Brake
     limit: str
-    """Number of tokens at which the CLI is stopped, or with `%` the percentage of the window size
-    in the transcript; 0 to stop immediately.
+    """Number of tokens at which the CLI is stopped, or a percentage of the window size given in the
+    transcript, such as `80%`; 0 to stop immediately.
     """
     transcript: str = ""
     """The main session's transcript, used to ignore subagent transcripts; empty if unknown."""
@@ -53,7 +53,7 @@ class BrakeRule(msgspec.Struct, frozen=True):
     """
 
     def render(self) -> bytes:
-        """Return the rule as lines of keyword and value, in the same format for all CLIs."""
+        """Render the rule as lines of keyword and value, in the same format for all CLIs."""
         brake = self.brake
         values_by_word = {
             "event": [brake.event],
@@ -132,7 +132,7 @@ def is_handoff_due(reading: WindowUsage | None, at: int | None) -> bool:
 def decide_halt(
     launches: Sequence[LaunchRecord], at: int | None, *, stays: bool = False
 ) -> EnterSafeMode | None:
-    """Return the decision to enter safe mode if another handoff would be useless, or None.
+    """Enter safe mode if another handoff would be useless; otherwise return None.
 
     `launches` are those of the cycle since the operator's last command; the last one was handed
     off. If `stays` is set, a person at the terminal can see the progress, so some checks are
@@ -148,7 +148,7 @@ def decide_halt(
 
 
 def _describe_crowding(launches: Sequence[LaunchRecord], at: int) -> str:
-    """Return why a fresh window has no room for work, or "" if it may have room."""
+    """Explain why a fresh window has no room for work, or return "" if it may have room."""
     first = launches[-1].first_percent
     if first is None:
         return ""
@@ -167,7 +167,7 @@ def _describe_crowding(launches: Sequence[LaunchRecord], at: int) -> str:
 
 
 def _describe_spiral(launches: Sequence[LaunchRecord]) -> str:
-    """Return why handoffs should not continue without a person, or "" if they may."""
+    """Explain why handoffs need a person to continue, or return "" if they do not."""
     handed = [launch for launch in launches if launch.handed_by == "threshold"]
     idle = 0
     for before, after in pairwise(reversed(handed)):
@@ -189,7 +189,7 @@ def _describe_spiral(launches: Sequence[LaunchRecord]) -> str:
 
 
 def _count_vain_handoffs(launches: Sequence[LaunchRecord], at: int) -> int:
-    """Return the number of consecutive handoffs, up to the last, that freed hardly any room."""
+    """Count the most recent handoffs in a row that freed hardly any room."""
     handed = [launch for launch in launches if launch.exit == HANDOFF_EXIT]
     count = 0
     for after in reversed(handed[1:]):
@@ -200,7 +200,7 @@ def _count_vain_handoffs(launches: Sequence[LaunchRecord], at: int) -> int:
 
 
 def count_handoffs(launches: Iterable[LaunchRecord]) -> int:
-    """Return the number of launches that continued from a handoff's checkpoint."""
+    """Count the launches that continued from a handoff's checkpoint."""
     return sum(launch.continued for launch in launches)
 
 
@@ -210,7 +210,7 @@ def is_too_many(count: int) -> bool:
 
 
 def describe_too_many(before: int) -> str:
-    """Return a notification if the next handoff is the first above the limit, or ""."""
+    """Return a notification if the next handoff is the first above the limit, otherwise ""."""
     if not is_too_many(before + 1) or is_too_many(before):
         return ""
     return (

@@ -39,7 +39,7 @@ RAISE_ANSWER = "raise AMOUNT"
 
 
 class AnswerRow(msgspec.Struct, frozen=True):
-    """The effect of an answer, and its meaning for the operator."""
+    """The effect of an answer, and its description for the operator."""
 
     effect: AnswerEffect
     meaning: str
@@ -63,7 +63,8 @@ DISPUTED = "disputed"
 ANSWERS_ABOUT: dict[tuple[str, str], AnswerRow] = {
     (DISPUTED, ACCEPT): AnswerRow("finish", "ends the run as done, as the agent reported"),
 }
-"""Effects that differ from `ANSWERS` for questions with a certain reason, by reason and answer."""
+"""Effects that differ from `ANSWERS` for some questions, by the question's reason and the answer.
+"""
 APPROVALS = ("allow", "accept", "retry")
 DENIALS = ("deny", "stop")
 require_same(
@@ -130,7 +131,7 @@ def make_answer(
 
 
 def require_own_words(text: str) -> None:
-    """Raise UsageError if a command was pasted without replacing its placeholder."""
+    """Raise UsageError if the user pasted a command without replacing its placeholder."""
     if text == TEXT_ANSWER:
         raise UsageError("TEXT is a placeholder", hint="replace it with your own words")
 
@@ -165,7 +166,7 @@ def judge_answer(
 
 
 def explain_closed(projection: Projection, question: QuestionAsked, now: datetime) -> str:
-    """Return why a question no longer accepts an answer, or "" if it still does."""
+    """Explain why a question no longer accepts an answer, or return "" if it still does."""
     answer = projection.answers.get(question.question)
     match find_question_state(projection, question, now):
         case "answered" if answer is not None:
@@ -187,14 +188,14 @@ def accepts_enter(question: QuestionAsked) -> bool:
 
 
 def render_answer_command(question: QuestionAsked) -> str:
-    """Return the command that answers a question, with a choice or a placeholder for a text."""
+    """Return the command that answers a question, with a choice or a placeholder for text."""
     if question.about == PERMISSION:
         return f"rekindle approve {question.question}"
     return explain_reasons.render_answer(question.question, _find_first_answer(question))
 
 
 def list_other_answers(question: QuestionAsked) -> tuple[str, ...]:
-    """Return the answers that `render_answer_command` does not show."""
+    """Return the possible answers that `render_answer_command` leaves out."""
     if question.about == PERMISSION:
         return (f"rekindle deny {question.question}",)
     first = _find_first_answer(question) or TEXT_ANSWER
@@ -202,7 +203,7 @@ def list_other_answers(question: QuestionAsked) -> tuple[str, ...]:
 
 
 def _find_first_answer(question: QuestionAsked) -> str:
-    """Return the first choice that is neither the default nor free text, or ""."""
+    """Return the first choice that is neither the default nor free text, or "" if there is none."""
     for choice in question.choices[:-1]:
         if choice == RAISE_ANSWER:
             return f"raise {max(1, math.ceil(2 * _find_least_cap(question)))}"
@@ -212,7 +213,7 @@ def _find_first_answer(question: QuestionAsked) -> str:
 
 
 def find_permission_rule(question: QuestionAsked, allowed: Sequence[str]) -> str:
-    """Return the rule to add to `allowed_tools` so that a refused call is permitted."""
+    """Return the rule that permits a refused call when it is added to `allowed_tools`."""
     request = question.request
     tool = str(request.get("permission") or request.get("tool", ""))
     return find_rule(tool, request.get("arguments", {}), allowed)

@@ -38,14 +38,14 @@ _SOURCES: dict[str, FigureSource] = {
 
 
 class RowInputs(msgspec.Struct, frozen=True):
-    """The facts about an agent that its log does not contain."""
+    """Facts about an agent that are not in its log."""
 
     now: datetime
     is_supervised: bool = False
     is_alive: Callable[[str], bool] = lambda _: False
-    """Function that returns whether a session started by a person still has a running process."""
+    """Returns whether a session that a person started still has a running process."""
     zone: tzinfo | None = None
-    """The operator's time zone; None to use the time zone of this process."""
+    """The operator's time zone; None for this process's time zone."""
     budget: Budget | None = None
     loops: LoopSettings = LoopSettings()
 
@@ -124,7 +124,7 @@ _LISTED: dict[str, tuple[AgentState, str]] = {
 def build_listed_row(agent: str, harness: str, listed: str, cycle: int, why: str = "") -> AgentRow:
     """Return the row for an agent that is known only from the engine's list.
 
-    `why` is the reason the run ended or entered safe mode, or "" if the list does not have one.
+    `why` is the reason why the run ended or entered safe mode, or "" if the list has none.
     """
     state, reason = _LISTED.get(listed, ("broken", f"the engine lists it as {listed}"))
     outcome: Outcome | None = None
@@ -147,7 +147,7 @@ def build_listed_row(agent: str, harness: str, listed: str, cycle: int, why: str
 
 
 def _find_last_activity(projection: Projection) -> datetime | None:
-    """Return the time of the last report or the start of the last launch, whichever is later."""
+    """Return the time of the last report or of the last launch's start, whichever is later."""
     began = (launch.began for launch in projection.attempts.values())
     return max(filter(None, (projection.last_active, *began)), default=None)
 
@@ -167,7 +167,7 @@ def _find_standing(projection: Projection, around: RowInputs) -> _AgentStanding:
 
 
 def _describe_safe_mode(projection: Projection, around: RowInputs) -> _AgentStanding:
-    """Return the state of an agent in safe mode."""
+    """Describe the state of an agent in safe mode."""
     run = projection.run
     reason = explain_safe_mode(projection)
     if state := STOP_REASONS[stop_reasons.parse_reason(run.safe.why)].state:
@@ -182,7 +182,7 @@ def _describe_safe_mode(projection: Projection, around: RowInputs) -> _AgentStan
 
 
 def explain_safe_mode(projection: Projection) -> str:
-    """Return why an agent is in safe mode. For crashes, include their number in this cycle."""
+    """Explain why an agent is in safe mode. For crashes, include their number in this cycle."""
     safe = projection.run.safe
     if safe.why != "crash":
         return explain_reasons.explain_reason(safe.why, safe.words)
@@ -200,7 +200,7 @@ def explain_safe_mode(projection: Projection) -> str:
 
 
 def _describe_manual_session(projection: Projection, around: RowInputs) -> _AgentStanding:
-    """Describe an agent whose sessions are started by a person, without a supervisor."""
+    """Describe an agent whose sessions a person starts, without a supervisor."""
     lives = [life for life in projection.lives.values() if life.started]
     if not lives:
         return _AgentStanding("stopped", "not started yet", f"rekindle run {projection.agent}")
@@ -228,7 +228,7 @@ def _describe_supervised(
 def _describe_unsupervised(
     projection: Projection, launch: LaunchRecord | None, around: RowInputs
 ) -> _AgentStanding:
-    """Return the state of an agent without a supervisor."""
+    """Describe the state of an agent without a supervisor."""
     run, name = projection.run, projection.agent
     if run.is_over:
         why = run.ended.why
@@ -237,8 +237,8 @@ def _describe_unsupervised(
             explain_reasons.explain_reason(why, run.ended.words),
         )
         state = OUTCOMES[outcome].state
-        # If the operator stopped the agent later, for example with an answer, its question is
-        # settled.
+        # If the operator has stopped the agent since then, for example with an answer, its question
+        # is settled.
         if state in {"done", "stopped"} or run.desired != "stopped":
             command, others = (
                 ("", ()) if state == "done" else find_next_command(projection, around.now, why)
@@ -257,12 +257,12 @@ def _describe_unsupervised(
 def find_next_command(
     projection: Projection, now: datetime, why: str, *, is_supervised: bool = False
 ) -> tuple[str, tuple[str, ...]]:
-    """Return the command that answers the open question or, if there is none, continues the agent.
+    """Return the command that answers the open question, or that continues the agent.
 
     The second value lists the other possible answers to the question.
     """
     if projection.questions:
-        from rekindle.policy.operator import answers, questions  # noqa: PLC0415 - few agents have any
+        from rekindle.policy.operator import answers, questions  # noqa: PLC0415 - rarely needed
 
         if question := questions.find_blocking_question(projection, now):
             return answers.render_answer_command(question), answers.list_other_answers(question)
@@ -275,7 +275,7 @@ def find_next_command(
 def _count_questions(projection: Projection, now: datetime) -> int:
     if not projection.questions:
         return 0
-    from rekindle.policy.operator import questions  # noqa: PLC0415 - as above
+    from rekindle.policy.operator import questions  # noqa: PLC0415 - see above
 
     return len(questions.list_open_questions(projection, now))
 
@@ -294,7 +294,7 @@ def _build_window(projection: Projection) -> WindowFigures:
 
 
 def _find_token_source(projection: Projection) -> FigureSource:
-    """Return whether token counts are reported by the CLI or estimated.
+    """Return whether the CLI reports its token counts or Rekindle estimates them.
 
     A CLI may report its tokens without its window size.
     """

@@ -47,22 +47,22 @@ PERMISSION_CHOICES = ("allow", "deny")
 
 
 class QuestionTerms(msgspec.Struct, frozen=True):
-    """What is needed to ask a question, in addition to the agent's state."""
+    """The input for a question, in addition to the agent's state."""
 
     now: datetime
     seconds: float
     """Seconds until the deadline; infinity if there is no deadline."""
     cap: Budget | None = None
     last_number: Callable[[], int] = lambda: 0
-    """Function that returns the number of the last question, even if that question is missing from
-    the log. It is called only if a question is about to be asked.
+    """Returns the number of the last question, even if that question is missing from the log. It is
+    called only if a question is about to be asked.
     """
 
     @property
     def deadline(self) -> datetime | None:
         try:
             return self.now + timedelta(seconds=self.seconds)
-        except OverflowError:  # raised for infinity too
+        except OverflowError:  # infinity raises this too
             return None
 
 
@@ -85,7 +85,7 @@ def add_questions(
 
 
 def ask_about_safe_mode(projection: Projection, asking: QuestionTerms) -> QuestionAsked | None:
-    """Return a question for an agent in safe mode, or None if it is not needed or already asked."""
+    """Return a question for an agent in safe mode, or None if none is needed or one is open."""
     if not projection.run.is_safe or find_blocking_question(projection, asking.now) is not None:
         return None
     safe = projection.run.safe
@@ -97,7 +97,7 @@ def ask_about_safe_mode(projection: Projection, asking: QuestionTerms) -> Questi
 def ask_about_calls(
     projection: Projection, refused: Iterable[RefusedCall], launch: str, asking: QuestionTerms
 ) -> list[QuestionAsked]:
-    """Return a question for each newly refused call, up to the maximum for one launch."""
+    """Return a question for each newly refused call, up to the limit for one launch."""
     requests = [
         earlier.request
         for earlier in projection.questions.values()
@@ -119,7 +119,7 @@ def ask_about_calls(
 
 
 def _shorten_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments, or only the beginning and the file path if they are too long."""
+    """Return the arguments. If they are too long, keep their beginning and the file path."""
     encoded = msgspec.json.encode(arguments).decode()
     if len(encoded) <= QUESTION_CHARACTERS:
         return dict(arguments)
@@ -139,7 +139,7 @@ def _find_subject(event: events.AnyEvent) -> tuple[str, str]:
 
 
 def _find_last_number(projection: Projection, asking: QuestionTerms) -> int:
-    """Return the number of the last question; numbers are never reused."""
+    """Return the number of the last question. Numbers are never reused."""
     return max(
         (asking.last_number(), *(question.number for question in projection.questions.values()))
     )
@@ -199,7 +199,7 @@ def list_open_questions(projection: Projection, now: datetime) -> list[QuestionA
 
 
 def find_next_deadline(projection: Projection, now: datetime) -> datetime | None:
-    """Return the earliest deadline of the open questions, or None if they have none."""
+    """Return the earliest deadline of the open questions, or None if none has a deadline."""
     return min(
         (
             question.deadline
@@ -224,7 +224,7 @@ def find_question_state(
 
 
 def _is_still_relevant(run: RunState, question: QuestionAsked) -> bool:
-    """Return whether the agent was not stopped and is still in the state asked about."""
+    """Return whether the agent is still in the state that the question is about."""
     if run.desired == "stopped" or run.stopped > question.seq:
         return False  # a stop that is still in the inbox has no log position yet
     return (run.is_safe and question.seq > run.safe.seq) or (

@@ -60,7 +60,7 @@ def sum_idle_launches(
     intervened: int,
     stopped: int = 0,
 ) -> IdleWork:
-    """Return the work without progress since the run started or the operator's last command.
+    """Add up the work without progress since the run started or the operator stepped in.
 
     `began` (start of the run), `intervened` (last restart or answer) and `stopped` (last stop) are
     log positions. Launches before the last stop are not counted, because the operator ended them,
@@ -108,7 +108,7 @@ def _add_launch(idle: IdleWork, launch: LaunchRecord, usd: float, *, counts: boo
 def find_reached_bound(
     idle: IdleWork, bounds: ProgressSettings, *, seconds: float = 0.0, usd: float = 0.0
 ) -> str:
-    """Return a description of the bound that was reached, or "" if none was reached.
+    """Describe the bound that was reached, or return "" if none was.
 
     `seconds` and `usd` are the duration and cost of the current launch so far.
     """
@@ -124,14 +124,14 @@ def find_reached_bound(
 
 
 def decide_pause(idle: IdleWork, bounds: ProgressSettings) -> EnterSafeMode | None:
-    """Return the decision to pause the run in safe mode if a bound was reached, or None."""
+    """Pause the run in safe mode if a bound was reached; otherwise return None."""
     words = find_reached_bound(idle, bounds)
     last = f"; the last one: {idle.last.words}" if idle.last and idle.last.words else ""
     return EnterSafeMode(NO_PROGRESS_REASON, f"{words}{last}; {LIFTED_BY}") if words else None
 
 
 def decide_pace(idle: IdleWork, bounds: ProgressSettings, now: datetime) -> WaitUntil | None:
-    """Return the wait before the next launch if there was no recent progress, or None.
+    """Delay the next launch if there was no recent progress; otherwise return None.
 
     The wait applies after every kind of exit, even if the operator has lifted the bounds.
     """
@@ -147,8 +147,8 @@ def decide_pace(idle: IdleWork, bounds: ProgressSettings, now: datetime) -> Wait
 def render_idle_notice(idle: IdleWork, now: datetime, wait: WaitUntil | None = None) -> str:
     """Return the notification to send before a wait or a launch, or "" if none is due.
 
-    For a probe, the notification is due immediately. For other retries, it is due if they will have
-    lasted an hour by the next launch. A usage limit has a separate notification.
+    For a probe, the notification is due immediately. For other retries, it is due if the next
+    launch comes an hour or more after the first failure. A usage limit has a separate notification.
     """
     if idle.failing is None or idle.last is None or (wait and wait.why == "limit"):
         return ""

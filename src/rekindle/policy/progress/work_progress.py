@@ -33,7 +33,7 @@ class ProgressRow(msgspec.Struct, frozen=True):
 
 
 def find_constant_artefacts(names: Iterable[str], before: Sequence[WorkSigns]) -> set[str]:
-    """Return the artefacts that change in every launch and therefore do not count as progress.
+    """Return the artefacts that change in every launch, so they do not count as progress.
 
     A series of numbered files counts as one artefact only after many launches: each file may be a
     new result, but an agent that writes nothing else must be stopped at some point.
@@ -49,7 +49,7 @@ def find_constant_artefacts(names: Iterable[str], before: Sequence[WorkSigns]) -
 
 
 def name_series(signs: WorkSigns, before: Sequence[WorkSigns]) -> WorkSigns:
-    """Return the signs to record. Files in a long series are replaced by the series name.
+    """Return the signs to record, with files in a long series replaced by the series name.
 
     A snapshot contains only a few launches. Without the series name, the first launch in it would
     count as progress again.
@@ -68,7 +68,7 @@ def _find_constant_series(before: Sequence[WorkSigns]) -> set[str]:
 
 
 def _find_common_names(earlier: Sequence[Iterable[str]], times: int) -> set[str]:
-    """Return the names that occur in each of the last `times` entries; empty if there are fewer."""
+    """Return the names in each of the last `times` entries, or an empty set if there are fewer."""
     return set.intersection(*map(set, earlier[-times:])) if len(earlier) >= times else set()
 
 
@@ -104,7 +104,7 @@ def find_progress(signs: WorkSigns | None, before: Sequence[WorkSigns] = ()) -> 
 
 
 def describe_work(signs: WorkSigns, before: Sequence[WorkSigns] = ()) -> str:
-    """Describe the progress outside the relay; return "" if there was none."""
+    """Describe the progress outside the relay, or return "" if there was none."""
     counts = {
         "commit": signs.commits,
         "changed file": len(_find_new_artefacts(signs, before)),
@@ -115,9 +115,9 @@ def describe_work(signs: WorkSigns, before: Sequence[WorkSigns] = ()) -> str:
 
 
 def list_artefact_names(paths: Iterable[str]) -> tuple[str, ...]:
-    """Return the names that identify the changed results, up to the maximum for the log.
+    """Return the names of the changed results, up to the maximum for the log.
 
-    The last file of each series is selected first, so that numbered files do not displace others.
+    The last file of each series is picked first, so that numbered files do not crowd out others.
     """
     series: dict[str, list[str]] = {}
     for name in {make_artefact_name(path) for path in paths if is_artefact(path)}:

@@ -58,7 +58,7 @@ def fold_events(before: Projection, happened: Iterable[AnyEvent | UnknownEvent])
 
 
 def _start_building(before: Projection) -> "_ProjectionBuilder":
-    """Return a mutable copy, so dictionaries are copied once instead of for every event."""
+    """Return a mutable copy, so that dictionaries are copied once instead of for every event."""
     values: list[Any] = [
         dict(value) if isinstance(value, dict) else value
         for value in msgspec.structs.astuple(before)
@@ -105,7 +105,7 @@ class _ProjectionBuilder(ProjectionFields):
     def _apply_question(
         self, event: events.QuestionAsked | events.QuestionAnswered | events.PersonAnswered
     ) -> None:
-        """Store the first question with each id, and the first answer to it, by log position."""
+        """Store the first question with each id and its first answer, by log position."""
         match event:
             case events.QuestionAsked():
                 question = self.questions.get(event.question)
@@ -318,5 +318,5 @@ def _keep_latest(values: dict[str, TimedValue], new: dict[str, Any], ts: datetim
 
 
 def _order_value(ts: datetime, value: Any) -> tuple[datetime, bytes]:
-    """Return a value's sort key: by time, then by content, regardless of the order of arrival."""
+    """Return a sort key by time and content, so that the order of arrival does not matter."""
     return ts, open_loops.encode_value(value)

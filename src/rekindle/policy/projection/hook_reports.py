@@ -8,8 +8,8 @@ from rekindle.documents.events import AnyEvent, UnknownEvent
 from rekindle.thresholds.hook_limits import REPORTS_KEPT, SAME_START_SECONDS
 
 
-def make_report_key(event: AnyEvent | UnknownEvent) -> str:  # noqa: PLR0911 - one for each kind of report
-    """Return the key that duplicate hook reports share, or "" if every report counts."""
+def make_report_key(event: AnyEvent | UnknownEvent) -> str:  # noqa: PLR0911 - one per kind of report
+    """Return the key that duplicate reports of an event share, or "" if every report counts."""
     match event:
         case events.Heartbeat() if event.call:
             return f"call {event.session} {event.call}"

@@ -6,7 +6,7 @@ neither lose a loop nor reopen a resolved one. The last mark decides: only an ex
 closes a loop, and a later opening reopens it and keeps its history.
 
 A writer gives its mark a later time than every mark that it has seen, even if the clock was set
-back. Otherwise an earlier mark with a future time could hide a resolution.
+back. Otherwise, an earlier mark with a time in the future could hide a resolution.
 """
 
 from bisect import bisect_left
@@ -53,16 +53,16 @@ class LoopMark(msgspec.Struct, frozen=True, omit_defaults=True):
     """Text of the loop, or the reason for closing it."""
     closes: bool = False
     corrects: datetime | None = None
-    """Time of the correction if this mark only corrects the text of the mark before it; None if it
+    """Time of the correction, if this mark only corrects the text of the previous mark; None if it
     opens or closes the loop.
     """
     added: str = ""
     extra: dict[str, Any] | None = None
-    """Unknown fields; None if the writer gave none, in which case the previous ones are kept."""
+    """Unknown fields; None to keep the previous ones."""
 
     @property
     def order(self) -> tuple[datetime, int, datetime, str, str, bytes]:
-        """Return the sort key: by time, with openings last, so that no loop is lost."""
+        """Return the sort key: by time, and openings last, so that no loop is lost."""
         extra = b"" if self.extra is None else encode_value(self.extra)
         # Corrections sort before other marks with the same time, and the newest correction is last.
         rank = 0 if self.corrects else 1 if self.closes else 2
@@ -145,7 +145,7 @@ def add_mark(loops: dict[str, Loop], identity: str, mark: LoopMark) -> None:
 
 
 def is_stale(added: str, today: date, after_days: int) -> bool:
-    """Return whether a date is more than `after_days` days ago; False if it is invalid."""
+    """Return whether a date is more than `after_days` days ago, or False if it is invalid."""
     try:
         return (today - date.fromisoformat(added)).days > after_days
     except ValueError:
@@ -232,7 +232,7 @@ def list_open_loops(
 
 
 def render_loop_line(loop: OpenLoop, *more: str) -> str:
-    """Return an open loop as one line."""
+    """Render an open loop as one line."""
     details = (f"since {loop.added}", "stale" if loop.stale else "", *more)
     return f"{loop.id}: {loop.text} ({', '.join(filter(None, details))})"
 
@@ -251,7 +251,7 @@ def list_recently_resolved(
 
 
 def encode_value(value: Any) -> bytes:
-    """Return a value as JSON for comparison, because Python treats 1, 1.0 and True as equal."""
+    """Encode a value as JSON for comparison, because Python treats 1, 1.0 and True as equal."""
     return json_codec.encode(value, "state.json")
 
 
@@ -261,7 +261,7 @@ def stamp_after(now: datetime, *times: datetime) -> datetime:
 
 
 def _keep_text(previous: Loop | None, loop: OpenLoop) -> OpenLoop:
-    """Return the edited loop. It keeps its previous text if the edit has none."""
+    """Return the edited loop, with its previous text if the edit has none."""
     return msgspec.structs.replace(loop, text=loop.text or (previous.text if previous else ""))
 
 
@@ -292,7 +292,7 @@ def _correct_resolution(previous: Loop, item: Resolution) -> LoopCorrection:
 
 
 def _find_correction_time(loop: Loop) -> datetime:
-    """Return the time just after the last opening or closing, ignoring corrections."""
+    """Return the time just after the loop was last opened or closed."""
     return next(mark.ts for mark in reversed(loop.marks) if not mark.corrects) + _TICK
 
 

@@ -27,7 +27,7 @@ class TimedValue(msgspec.Struct, frozen=True):
 
 
 class CommittedDocument(msgspec.Struct, frozen=True):
-    """A document's last commit, with enough details that readers need not open the archive."""
+    """A document's last commit, with enough details to avoid reading the archive."""
 
     seq: int
     ts: datetime
@@ -46,7 +46,7 @@ class CommittedDocument(msgspec.Struct, frozen=True):
 
 
 class LastActivity(msgspec.Struct, frozen=True, order=True):
-    """The last report from a session, by log position, regardless of the clock."""
+    """The last report from a session, by log position rather than by clock."""
 
     seq: int = 0
     at: float = 0.0
@@ -87,7 +87,7 @@ class LostEvents(msgspec.Struct, frozen=True):
 
 
 class ProjectionFields(msgspec.Struct):
-    """The fields of a projection, shared with the mutable copy that is used while folding."""
+    """Fields that a projection shares with the mutable copy used for folding."""
 
     agent: str
     seq: int = 0
@@ -123,7 +123,8 @@ class ProjectionFields(msgspec.Struct):
     moved: OwnerMove = OwnerMove()
     workspace: events.WorkspacePushed | None = None
     unpushed: events.WorkspacePushFailed | None = None
-    """The failed push, if the current work exists only on its host; None if the work was pushed."""
+    """The failed push, if the current work exists only on its host; None after a successful push.
+    """
     fresh_asked: int = 0
     """Log position of the last request for a fresh session."""
     loss: LostEvents | None = None
@@ -139,7 +140,7 @@ class ProjectionFields(msgspec.Struct):
 
     @property
     def may_miss_stop(self) -> bool:
-        """Return whether the agent should run although lost events may include a later stop."""
+        """Return whether the agent should run, though the lost events may include a later stop."""
         word = max(self.run.wanted, self.run.restarted)
         is_wanted = self.run.desired == "running"
         return is_wanted and self.loss is not None and word <= self.loss.after
@@ -160,7 +161,7 @@ class ProjectionFields(msgspec.Struct):
 
     @property
     def new_answers(self) -> list[LastAnswer]:
-        """Return the answers that a person has given since the last cycle ended."""
+        """Return the answers that people have given since the last cycle ended."""
         last = self.last_ended_cycle
         recorded = [
             LastAnswer(answer.seq, answer.text, answer.asked)
@@ -173,7 +174,7 @@ class ProjectionFields(msgspec.Struct):
 
 
 class Projection(ProjectionFields, frozen=True):  # type: ignore[misc]  # msgspec permits it
-    """The state of an agent at a position in its log."""
+    """An agent's state at one position in its log."""
 
 
 def prune_projection(projection: Projection) -> Projection:

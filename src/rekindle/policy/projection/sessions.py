@@ -41,7 +41,7 @@ class SessionRecord(msgspec.Struct, frozen=True):
 
     @property
     def is_open(self) -> bool:
-        """Return whether the session has no recorded end: it is running, or it was killed."""
+        """Return whether the session has no recorded end, because it is running or was killed."""
         if self.started is None or self.ended is None:
             return self.started is not None
         return (self.ended_seq, self.ended) < (self.started_seq, self.started)
@@ -86,7 +86,7 @@ class LaunchRecord(msgspec.Struct, frozen=True):
     billed: bool | None = None
     signs: events.WorkSigns | None = None
     fruitless: float | None = None
-    """Seconds from the last progress in the launch to its end; None if there was no progress."""
+    """Seconds between the launch's last progress and its end; None if there was no progress."""
 
 
 _START_FIELDS = ("process", "launch")
@@ -218,7 +218,7 @@ def find_newest_launch(attempts: LaunchRecords) -> LaunchRecord | None:
 
 
 def find_launched_session(lives: SessionRecords, launch: str) -> str:
-    """Return the session that a launch's hooks reported, or "" if none did."""
+    """Return the session that a launch's hooks reported, or "" if they reported none."""
     candidates = [
         (life.started_seq, str(life.started), name)
         for name, life in lives.items()

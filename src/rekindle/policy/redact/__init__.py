@@ -4,8 +4,10 @@
 writes:
 
 - `known_tokens` recognizes tokens by their own format;
-- `named_secrets` by their name, which `secret_names` rates; `named_values` judges the value;
-- `context_secrets` by the format around them: `context_patterns`, `key_blocks`, `encoded_secrets`.
+- `named_secrets` recognizes them by their name, which `secret_names` rates, and `named_values`
+  judges the value;
+- `context_secrets` recognizes them by the format around them: `context_patterns`, `key_blocks`,
+  `encoded_secrets`.
 
 `value_tests` tests a single word, and `json_strings` keeps redacted JSON valid.
 """

@@ -12,7 +12,7 @@ from rekindle.policy.redact.known_tokens import SecretSpan
 
 _LINE = re.compile(r"[^\n]*\n?")
 _COMMAND_REACH = 400
-"""Number of characters before a heredoc to search for its command."""
+"""Number of characters to search before a heredoc for its command."""
 _COOKIES = re.compile(r"cookie\x01{0,7}[\"']?[ \t]{0,4}[:=][ \t]{0,4}(?P<v>[^\n\"'\x01]{8,8000})")
 _COOKIE = re.compile(r"(?<![^\s;,:=])[\w.\-]{1,80}=(?P<v>[^\s;,]{8,4000})")
 _HEREDOC = re.compile(r"<<[-~]?[ \t]{0,2}\\?[\"']?(?P<end>\w{2,20})[\"']?[^\n]{0,80}\n")
@@ -36,7 +36,7 @@ _ONE_WORD = re.compile(
 
 
 def find_formatted(view: str, low: str, inner: Callable[[str], bool]) -> Iterator[SecretSpan]:
-    """Yield the secrets in a text. `inner` returns whether a decoded text contains a secret."""
+    """Yield the secrets in a text. `inner` checks whether a decoded text contains a secret."""
     yield from find_by_pattern(view, low)
     yield from find_key_blocks(view, low)
     if "<<" in view:
@@ -50,7 +50,7 @@ def find_formatted(view: str, low: str, inner: Callable[[str], bool]) -> Iterato
 
 
 def _find_heredocs(view: str) -> Iterator[SecretSpan]:
-    """Yield the single-word lines of heredocs whose command mentions secrets."""
+    """Yield the lines with a single word in heredocs whose command mentions secrets."""
     for match in _HEREDOC.finditer(view):
         line = max(view.rfind("\n", 0, match.start()), match.start() - _COMMAND_REACH) + 1
         if not _MENTIONS_SECRET.search(view, line, match.start()):
@@ -90,7 +90,7 @@ def _find_manifest_values(view: str) -> Iterator[SecretSpan]:
 
 
 def _find_file_values(view: str, low: str) -> Iterator[SecretSpan]:
-    """Yield the single-word output of a command that reads a file with secrets."""
+    """Yield the output of a command that reads a file with secrets, if it is a single word."""
     if "\n" not in view or not any(mark in low for mark in ("$ ", "run(", "bash(")):
         return
     for match in _SECRET_FILE.finditer(low):

@@ -20,13 +20,13 @@ _PRINTABLE = re.compile(r"[\t\n\r\x20-\x7e]+")
 
 
 def find_encoded(view: str, inner: Callable[[str], bool]) -> Iterator[SecretSpan]:
-    """Yield encoded texts that contain a secret. `inner` is called with each decoded text."""
+    """Yield encoded texts that contain a secret. `inner` checks each decoded text."""
     yield from _find_base64(view, inner)
     yield from _find_dumped(view, inner)
 
 
 def _find_base64(view: str, inner: Callable[[str], bool]) -> Iterator[SecretSpan]:
-    """Yield base64 that contains a secret when decoded. Adjacent lines are decoded together."""
+    """Yield base64 that decodes to a secret. Adjacent lines are decoded together."""
     group: list[tuple[int, int]] = []
     text = ""
 
@@ -39,7 +39,7 @@ def _find_base64(view: str, inner: Callable[[str], bool]) -> Iterator[SecretSpan
                 yield (*rest.span("v"), "encoded-secret")
 
     for match in _BASE64.finditer(view):
-        # The base64 form of printable text never starts with "+", so the sign marks a diff line.
+        # Printable text in base64 never starts with "+", so a "+" is the marker of a diff line.
         start = match.start() + match[0].startswith("+")
         decoded = _decode_run(view[start : match.end()])
         if decoded is None:

@@ -56,7 +56,7 @@ _MARGIN = re.compile(
     r"(?P<v>[A-Za-z0-9+/=_\-.%~]{4,4000})(?P<then>[^\n]{0,2})"
 )
 _LONG = 190
-"""Length, in characters, above which a secret may extend beyond what its rule matches."""
+"""Length in characters from which a secret may be longer than its rule can match."""
 _LONGER = re.compile(r"[^\s\x01\x02\"'`<>,;&\\]*+")
 _IN_ONE_LINE = re.compile(r"(?:\\+[nrt]|[ \t+>|])*")
 
@@ -75,7 +75,7 @@ def redact_text(text: str, allow: Sequence[str] = ()) -> str:
 
 
 def find_secrets(text: str, allow: Sequence[str] = ()) -> list[SecretFinding]:
-    """Return the secrets in a text, in order. They do not overlap or contain line breaks.
+    """Return the secrets in a text, in order, without overlaps or line breaks.
 
     Replacing a secret may reveal another one, so the search repeats until it finds nothing more.
     """
@@ -91,7 +91,7 @@ def find_secrets(text: str, allow: Sequence[str] = ()) -> list[SecretFinding]:
 def _map_to_original(
     new: list[SecretFinding], earlier: list[SecretFinding]
 ) -> Iterator[SecretFinding]:
-    """Map findings in a text with placeholders back to offsets in the original text."""
+    """Convert offsets in a text with placeholders to offsets in the original text."""
     ends, shifts, grown = [], [0], 0
     for finding in earlier:
         grown += (
@@ -157,7 +157,7 @@ def _find_in_view(text: str) -> list[SecretSpan]:
 
 
 def _find_without_colours(text: str) -> list[SecretSpan]:
-    """Return the secrets found after removing colour codes, which may be inside a secret."""
+    """Find secrets after removing colour codes, which may be inside a secret."""
     starts, removed_before, squeezed, position, removed = [0], [0], [], 0, 0
     for match in _COLOUR.finditer(text):
         squeezed.append(text[position : match.start()])
@@ -192,7 +192,7 @@ def _extend_to_end(view: str, spans: list[SecretSpan]) -> list[SecretSpan]:
 
 
 def _undo_escapes(text: str) -> str:
-    """Resolve the escapes in a text without moving any other character.
+    """Resolve the escapes in a text without changing its length.
 
     Colour codes become blanks. Placeholders become a character that no pattern matches.
     """
@@ -221,7 +221,7 @@ def _decode_escape(code: int) -> str:
 
 
 def _lower_in_place(view: str) -> str:
-    """Convert a text to lower case without changing its length. `lower` would lengthen İ."""
+    """Convert a text to lower case without changing its length. `lower` alone lengthens "İ"."""
     return view.replace("\u0130", "I").lower()
 
 
@@ -262,7 +262,7 @@ def _join_next_line(view: str, spans: list[SecretSpan]) -> list[SecretSpan]:
 
 
 def _join_line_breaks(text: str, spans: list[SecretSpan]) -> list[SecretSpan]:
-    """Return the escaped line breaks in key blocks that are written on one line, as in JSON."""
+    """Return the escaped line breaks in key blocks written on one line, as in JSON."""
     blocks = sorted(span for span in spans if span[2] == "private-key")
     return [
         (before[1], after[0], before[2])
@@ -274,7 +274,7 @@ def _join_line_breaks(text: str, spans: list[SecretSpan]) -> list[SecretSpan]:
 def _subtract_spans(
     spans: list[SecretSpan], placeholders: list[tuple[int, int]]
 ) -> list[SecretSpan]:
-    """Return the parts of the spans that are outside `placeholders`, given in ascending order."""
+    """Return the parts of the spans outside `placeholders`, which must be in ascending order."""
     if not placeholders:
         return spans
     visible = []
@@ -295,7 +295,7 @@ def _subtract_spans(
 
 
 def _align_to_escapes(text: str, span: SecretSpan) -> SecretSpan:
-    """Return the span, adjusted so that neither end splits an escape."""
+    """Move the ends of a span so that they do not split an escape."""
     start, end, rule = span
     if _count_slashes_before(text, start) % 2:
         start -= 1
@@ -312,7 +312,7 @@ def _count_slashes_before(text: str, at: int) -> int:
 
 
 def _merge_spans(spans: Iterable[SecretSpan]) -> list[SecretSpan]:
-    """Sort the spans and merge overlapping ones. A merged span gets the first one's rule."""
+    """Sort the spans and merge those that overlap, keeping the first one's rule."""
     merged: list[SecretSpan] = []
     for start, end, rule in sorted(spans, key=lambda span: (span[0], -span[1])):
         if merged and start < merged[-1][1]:

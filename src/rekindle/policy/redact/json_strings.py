@@ -51,13 +51,13 @@ def _clip_to_strings(
 
 
 def _escape_start(escapes: list[tuple[int, int]], at: int) -> int:
-    """Return a position in a string, moved to the start of the escape that it would split."""
+    """Move a position to the start of the escape that it would otherwise split."""
     place = bisect_right(escapes, (at,)) - 1
     return escapes[place][0] if place >= 0 and escapes[place][1] > at else at
 
 
 def _find_json_parts(text: str, spans: list[SecretSpan]) -> Iterator[tuple[int, int]]:
-    """Yield the parts of a text that are JSON: the whole text, or lines that contain a span."""
+    """Yield the parts that are JSON: the whole text, or single lines that contain a span."""
     if not spans:
         return
     if _is_json(text):

@@ -28,14 +28,14 @@ _KEY_BODY = re.compile(
 
 
 def find_key_blocks(view: str, low: str) -> Iterator[SecretSpan]:
-    """Yield the lines of private keys; `low` is `view` in lower case."""
+    """Yield the lines of private keys. `low` is `view` in lower case."""
     if "private" in low or "$ansible_vault" in low:
         yield from _find_blocks(view)
     yield from _find_bodies(view)
 
 
 def _find_bodies(view: str) -> Iterator[SecretSpan]:
-    """Yield keys without a BEGIN line, recognized by their constant first bytes."""
+    """Yield private keys without a BEGIN line, recognized by their first bytes."""
     done = 0
     for match in _KEY_BODY.finditer(view):
         if match.start() < done:
@@ -47,10 +47,7 @@ def _find_bodies(view: str) -> Iterator[SecretSpan]:
 
 
 def _find_blocks(view: str) -> Iterator[SecretSpan]:
-    """Yield the lines between BEGIN and END.
-
-    If END is missing, yield lines that look like a key.
-    """
+    """Yield the lines between BEGIN and END, or lines that look like a key if END is missing."""
     done = 0
     for begin in _BLOCK.finditer(view):
         if begin.start() < done:
@@ -64,7 +61,7 @@ def _find_blocks(view: str) -> Iterator[SecretSpan]:
 
 
 def _end_of_string(view: str, at: int) -> int:
-    """Return the last possible end of an unclosed block."""
+    """Return the position where a block without an END line must end at the latest."""
     first = view.find("\n", at)
     if first < 1 or view[first - 1] != "\x01":
         return len(view)

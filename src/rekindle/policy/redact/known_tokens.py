@@ -90,7 +90,7 @@ _PUBLIC_IDS = frozenset(
 
 
 def _join_alternatives(prefixes: list[str]) -> str:
-    """Join prefixes into a pattern, longest first, because longer ones have more specific rules."""
+    """Join prefixes into a pattern, longest first, so that the most specific rule applies."""
     return "|".join(re.escape(prefix) for prefix in sorted(prefixes, key=len, reverse=True))
 
 
@@ -114,7 +114,7 @@ _PLAIN_WORDS = frozenset(
 )
 _NO_WORDS = re.compile(r"(?=(?:[^0-9]*[0-9]){4})[A-Za-z0-9-]{16,}")
 _DISTINCTIVE = 4
-"""Minimum length at which a prefix with a final separator is recognized at any position."""
+"""Length from which a prefix that ends with a separator is recognized at any position."""
 _ENOUGH = 96
 _BODY = re.compile(r"[A-Za-z0-9_\-./+=~!%]{1,4000}")
 _CAPITALS = re.compile(r"[A-Z0-9]{16}(?![A-Za-z0-9])")
@@ -179,7 +179,7 @@ TOKEN_RUN = re.compile(r"(?<![A-Za-z0-9_\-+/=.~%!:])[A-Za-z0-9_\-+/=.~%!:]{16,}+
 
 
 def is_public_id(word: str) -> bool:
-    """Return whether a word has a public id's prefix and is therefore not secret."""
+    """Return whether a word starts like a public id, which is not secret."""
     return not _PUBLIC_IDS.isdisjoint(re.split("[_-]", word[:40].lower())[:2])
 
 
@@ -217,7 +217,7 @@ def _find_known(run: str) -> list[SecretSpan]:
 
 
 def _is_glued(run: str, at: int) -> bool:
-    """Return whether a digit, except in a percent escape, comes right before the position."""
+    """Return whether there is a digit before a position, other than in a percent escape."""
     return run[at - 1 : at].isdigit() and run[max(0, at - 3) : max(0, at - 2)] != "%"
 
 
@@ -256,7 +256,7 @@ def _find_shaped(run: str) -> list[SecretSpan]:
 
 
 def _is_mixed(piece: str) -> bool:
-    """Return whether a piece is random and contains digits, lowercase and uppercase letters."""
+    """Return whether a piece looks random and contains digits and letters of both cases."""
     return (
         value_tests.is_random(piece, 16)
         and value_tests.has_digit(piece)

@@ -81,7 +81,7 @@ _SEPARATORS = (
     ("tagged", re.compile(r"</\w{1,20}>[\s\x01]{0,40}<\w{1,20}>(?=[^<\s])")),
     # The table cell after the name.
     ("celled", re.compile(r"`?\*{0,2}[ \t]{0,24}\|[ \t]{1,24}")),
-    # The next argument of a call, or the only one.
+    # The next argument of a call, or its only one.
     ("called", re.compile(rf"(?:{_Q}{_GAP},|\(){_GAP}(?=[brfu]{{0,2}}{_Q})")),
     # A sentence: "the password for staging is …".
     ("prose", re.compile(r"s?[ \t][\w \t'\"/\-]{0,40}?\b(?:is|was|to|=|:)[: \t]{1,3}")),
@@ -142,7 +142,7 @@ _EDGE = ",;)]}>"
 
 
 def find_named(view: str, low: str) -> list[NamedSecret]:
-    """Return the secrets in `view`, a text without escapes. `low` is `view` in lower case."""
+    """Find named secrets in `view`, a text without escapes. `low` is `view` in lower case."""
     secrets: list[NamedSecret] = []
     done = 0
     has_arn = "arn:" in view
@@ -179,12 +179,12 @@ def _is_in_arn(view: str, start: int) -> bool:
 
 
 def _name_before(view: str, at: int) -> int:
-    """Return the number of characters in a name before a position inside it."""
+    """Count the characters of a name before a position in it."""
     before = view[max(0, at - 60) : at]
     return len(before) - len(before.rstrip(_NAME_CHARACTERS))
 
 
-def _find_assigned(  # noqa: C901, PLR0917 - the ways of writing, one after the other
+def _find_assigned(  # noqa: C901, PLR0917 - one branch per notation
     view: str,
     name: str,
     start: int,
@@ -239,7 +239,7 @@ def _find_assigned(  # noqa: C901, PLR0917 - the ways of writing, one after the 
 
 
 def _is_set(view: str, start: int) -> bool:
-    """Return whether a command such as `setenv` or `#define` before a name sets it."""
+    """Return whether a command such as `setenv` or `#define` precedes a name."""
     return _SETTER.search(view, max(0, start - _SETTER_REACH), start) is not None
 
 
@@ -251,7 +251,7 @@ def _is_in_tag(view: str, start: int) -> bool:
 def _find_in_block(
     view: str, start: int, block: re.Match[str], rule: str, strength: NameStrength
 ) -> list[NamedSecret]:
-    """Return the single-word lines of a multi-line value that look like a secret."""
+    """Return the lines of a multi-line value that are a single, secret-looking word."""
     column = start - view.rfind("\n", 0, start) - 1
     secrets: list[NamedSecret] = []
     at = view.find("\n", block.end())
@@ -275,7 +275,7 @@ def _find_in_block(
 
 
 def _skip_scheme(view: str, at: int, strength: NameStrength) -> tuple[int, NameStrength]:
-    """Return the position after a scheme such as `Bearer`, and the strength of the name with it."""
+    """Return the position after a scheme such as `Bearer`, and the name's strength with it."""
     quote = _QUOTE.match(view, at)
     scheme = _SCHEME.match(view, at) or (_SCHEME.match(view, quote.end()) if quote else None)
     if scheme is None or _BARE.match(view, scheme.end()) is None:
@@ -284,7 +284,7 @@ def _skip_scheme(view: str, at: int, strength: NameStrength) -> tuple[int, NameS
 
 
 def _find_nearby(view: str, stop: int) -> list[NamedSecret]:
-    """Return a word later on the line that looks too random to be anything but a token."""
+    """Return a later word on the line if it looks too random to be anything but a token."""
     limit = stop + _NEAR + _LONGEST_WORD
     end = view.find("\n", stop, limit)
     for word in _RANDOM.finditer(view, stop, end if end >= 0 else min(len(view), limit)):

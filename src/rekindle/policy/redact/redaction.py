@@ -14,7 +14,8 @@ from rekindle.policy.settings.runtime_settings import REDACT_SHORTEST
 E = TypeVar("E", bound=Event)
 _PLACEHOLDER = "[redacted:"
 
-# Fields that identify events, sessions, files and hosts. Redacted values could not be looked up.
+# Fields that identify events, sessions, files and hosts. After redaction, they could not be looked
+# up.
 _NAMES = frozenset(
     "at sha256 previous path session call harness launch agent host by document added"
     " transcript process boot exit source tool covered morning question origin effect".split()
@@ -43,12 +44,12 @@ class Redaction(msgspec.Struct, frozen=True):
         return data if cleaned == text else cleaned.encode("utf-8", "surrogateescape")
 
     def count(self, before: bytes, after: bytes) -> int:
-        """Return the number of placeholders that redacting a text adds."""
+        """Count the placeholders that redacting a text adds."""
         mark = _PLACEHOLDER.encode()
         return max(0, after.count(mark) - before.count(mark))
 
     def identity(self, identity: str) -> str:
-        """Redact an id and return it in a form that can be used on a command line."""
+        """Redact an id, and return it in a form that is safe on a command line."""
         cleaned = self.text(identity)
         return identity if cleaned == identity else _NOT_IN_AN_ID.sub("-", cleaned).strip("-.")
 

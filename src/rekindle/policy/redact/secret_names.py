@@ -76,7 +76,7 @@ def _is_random_name(name: str) -> bool:
 
 
 def _join_name_words(match: re.Match[str]) -> str:
-    """Return a name with variants such as passWord and PASS_WORD joined into one word."""
+    """Return a name with spellings such as passWord and PASS_WORD joined into one word."""
     letters = re.sub("[_-]", "", match[0])
     return letters.upper() if letters.isupper() else letters.capitalize()
 

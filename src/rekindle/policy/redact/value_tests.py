@@ -139,7 +139,7 @@ def is_tag(value: str) -> bool:
 
 
 def is_random_letters(value: str, least: int = 12) -> bool:
-    """Return whether a value is random letters, base32, or a run of at least 16 hex digits."""
+    """Return whether a value is random letters, base32, or at least 16 hex digits."""
     value = value[:_ENOUGH].rstrip("=")
     if is_hex(value) and len(value) >= _SHORTEST_HEX:
         return has_digit(value) and not value.isdigit() and len(set(value)) >= _SHORTEST_HEX // 3
@@ -178,12 +178,12 @@ def is_random(value: str, least: int = 16) -> bool:
 
 
 def _count_case_changes(body: str) -> int:
-    """Count the case changes; in random text, the case changes at about every second letter."""
+    """Count the case changes. In random text, the case changes at about every second letter."""
     return sum(a.isupper() != b.isupper() for a, b in pairwise(body) if a.isalpha() and b.isalpha())
 
 
 def has_mixed_characters(value: str) -> bool:
-    """Return whether a value mixes kinds of characters as a password does, unlike a plain word."""
+    """Return whether a value mixes kinds of characters like a password, unlike a plain word."""
     value = value[:_ENOUGH]
     kinds = (
         any(map(str.islower, value))

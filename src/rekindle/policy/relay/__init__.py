@@ -1,1 +1,1 @@
-"""Check relays: their kind, size, decisions, and convergence on a topic."""
+"""Check a relay's kind, size and decisions, and whether its topic converges."""

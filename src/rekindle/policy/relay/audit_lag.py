@@ -16,7 +16,7 @@ class AuditLag(msgspec.Struct, frozen=True):
     """The difference between the audit trail and the log."""
 
     is_ours: bool
-    """Whether the trail belongs to this log; False if the trail's last commit is not in the log."""
+    """Whether the trail belongs to this log. If not, the trail's last commit is not in the log."""
     missing: tuple[RelayCommitted, ...] = ()
     """Relays that are missing from the trail, oldest first."""
 
@@ -24,10 +24,10 @@ class AuditLag(msgspec.Struct, frozen=True):
 def find_audit_lag(
     tip: AuditRevision | None, newest_first: Iterable[AnyEvent | UnknownEvent], confirmed: int
 ) -> AuditLag:
-    """Return the relays that are missing from the trail, up to the last event confirmed on disk.
+    """Return the relays missing from the trail, up to the last event confirmed on disk.
 
-    The log is read backwards, up to the trail's last commit. After that commit, an event with an
-    older generation was written by a host that had already lost the agent, so the event is ignored.
+    The log is read backwards, up to the trail's last commit. After that commit, events with an
+    older generation are ignored, because they come from a host that had already lost the agent.
     """
     since: list[AnyEvent | UnknownEvent] = []
     is_ours = tip is None

@@ -120,8 +120,8 @@ def _find_end(clause: str) -> re.Match[str] | None:
 def _split_clauses(text: str) -> Iterator[str]:
     """Yield the clauses of a text without markdown.
 
-    Ticked items are left out, and so are items below a line that calls them optional or introduces
-    a list of facts.
+    Ticked items are left out. So are items below a line that calls them optional or introduces
+    facts.
     """
     is_aside = False
     for line in _WRAP.sub(" ", _FENCE.sub("", text)).splitlines():

@@ -115,7 +115,7 @@ def choose_next_stage(ended: Mapping[int, CycleEnded], topic: str) -> TopicStage
 def render_stage_notice(
     ended: Mapping[int, CycleEnded], last: CycleEnded | None, relay: Relay | None
 ) -> str:
-    """Return a notice with the next cycle's required result, and the last cycle's missing one."""
+    """Return a notice about the next cycle's required result and the last cycle's missing one."""
     missed = f"The last cycle {last.owed}.\n" if last and last.owed else ""
     return missed + describe_stage(choose_next_stage(ended, find_topic(relay) if relay else ""))
 
@@ -153,7 +153,7 @@ def check_stage(
 ) -> StageResult:
     """Return whether a cycle produced the result that its stage requires.
 
-    `files` are the changed files, and `constant` the names of artefacts that every cycle changes.
+    `files` are the changed files, and `constant` names the artefacts that every cycle changes.
     `before` is the previous relay, used to tell new lines from old ones.
     """
     match stage:

@@ -39,9 +39,9 @@ class LedgerDecision(msgspec.Struct, frozen=True):
     """The decision's original text, on one line."""
     made: date | None
     key: str
-    """Normalized subject; decisions with equal keys answer the same question."""
+    """Normalized subject; decisions with the same subject answer the same question."""
     plain: str
-    """Normalized text; decisions with equal texts are the same decision."""
+    """Normalized text; decisions with the same text are the same decision."""
 
 
 class DecisionChanges(msgspec.Struct, frozen=True):
@@ -93,7 +93,7 @@ def read_decisions(relay: Relay) -> tuple[LedgerDecision, ...]:
 
 
 def compare_decisions(before: Relay, after: Relay) -> DecisionChanges:
-    """Return the changes to the decisions, and the decisions that are being debated again."""
+    """Return the changes to the decisions, and the decisions that are debated again."""
     was = read_decisions(before)
     changes = diff_decisions(was, read_decisions(after))
     replaced = {old.plain for old, _ in changes.superseded} | {new.key for new in changes.added}

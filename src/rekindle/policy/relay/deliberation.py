@@ -117,7 +117,7 @@ _NOTHING = ProseLine("", None, "")
 
 
 def find_options(relay: Relay, before: Relay | None = None) -> tuple[str, ...]:
-    """Return the longest numbered list of options, or (); lists of steps and reports do not count.
+    """Return the longest numbered list of options, ignoring lists of steps and reports.
 
     A list without a label counts only if it is not in the previous relay, because rules and plans
     are carried over from cycle to cycle.
@@ -134,7 +134,7 @@ def find_option_lists(relay: Relay) -> tuple[tuple[str, ...], ...]:
 
 
 def find_winners(relay: Relay, before: Relay | None = None) -> tuple[str, ...]:
-    """Return the chosen options, without duplicates; "A or B" counts as two.
+    """Return the chosen options, without duplicates. "A or B" counts as two options.
 
     If a line is labelled as the winner, only labelled lines count. Decisions accumulate in a relay,
     so if there are several winners, only those that are not in the previous relay count.

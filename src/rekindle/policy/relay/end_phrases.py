@@ -54,7 +54,7 @@ _AS_GIVEN = (
     r"| (?:in|from|of) (?:the )?(?:prompt|plan|tasks?|to-?do|spec)(?:\.\w+| list)?"
     rf"| (?:for|of|in) (?:this|the) {_CORE})?"
 )
-"""Text after a noun that refers to the place where all of the work is listed."""
+"""Text after a noun that names the place where all of the work is listed."""
 _WHOLE = (
     r"(?!(?:work|tasks) (?:done|completed)$)"
     r"(?:(?:the|this|our|my|your|entire|whole|overall|the prompt's) )?"
@@ -168,7 +168,7 @@ CLOSING = _compile_any(
     r"[已并再]?[无没不]",
     rf"(?:[本该此]|整个)?{_ZH_CORE}",
 )
-"""Start of a reported end that may follow results. "All 5 features are done" does not match,
+"""Words that start a reported end and may follow results. "All 5 features are done" does not match,
 because it may be about the features alone.
 """
 LABEL = re.compile(
@@ -186,7 +186,7 @@ UNSCOPED = re.compile(
     rf"\b(?:(?:every|each|no(?: {_MORE})+) (?:phase|stage|step|milestone|cycle|session|iteration)"
     rf"|{_WHEN})\b"
 )
-"""Words in `SCOPE` that do not narrow a reported end."""
+"""Words in `SCOPE` that do not limit a reported end to a part of the work."""
 NOTHING = _compile_any(
     r"no (?:action|tasks?|steps?)$",
     rf"(?:none|nothing|n/?a|not applicable|nil)(?: (?:is|are|{_LEFT}|scheduled|queued|due|blocking"
@@ -351,7 +351,7 @@ RESULTS = _compile_any(
 )
 """A good result, or a description of the product."""
 FRAGMENT = re.compile(rf"(?:{_WORD}(?: |$)){{1,5}}$")
-"""A part of a list before its verb, such as "the lexer" in "the lexer and the parser pass"."""
+"""Part of a list before its verb, such as "the lexer" in "the lexer and the parser pass"."""
 CONJUNCTION = re.compile(r" (?:and|&|as well as) ")
 STILL = re.compile(r"\bstill (?=pass|green|work)")
 LABELLED = re.compile(

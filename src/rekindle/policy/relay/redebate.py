@@ -59,12 +59,12 @@ _VERB = re.compile(
     r"^(?:we )?(?:use|using|chose|choose|go with|keep)\s+|^(?:选用|采用|使用|选择|决定|用)"
 )
 _ASKING = frozenset(("do", "want", "keep", "shoul", "would", "shall", "use", "have", "still"))
-"""Words that introduce an alternative in a question, but are not part of the alternative."""
+"""Words that introduce an alternative in a question, but do not belong to it."""
 _FEWEST = 2
 """Minimum number of words in a subject; a single word is too general."""
 
 SettledDecision = tuple[str, date | None, str]
-"""A decision's text, date and subject."""
+"""Text, date and subject of a decision."""
 
 
 class Redebate(msgspec.Struct, frozen=True):
@@ -155,7 +155,7 @@ def _reopens_decision(line: _ReopeningLine, subject: str) -> bool:
 
 
 def _are_apart(sides: list[frozenset[str]], options: list[frozenset[str]]) -> bool:
-    """Return whether the chosen and the rejected option are two different options of the line."""
+    """Return whether the line offers the chosen and the rejected option as alternatives."""
     chosen, other = (
         {i for i, option in enumerate(options) if _measure_share(side, option) >= DECISION_NAMED}
         for side in sides[:2]

@@ -89,7 +89,7 @@ def trim_relay(relay: Relay, cap: int) -> TrimResult:
 
 
 def _trim_blocks(before: TrimResult, cap: int) -> TrimResult:
-    """Trim again by blocks, leaving out the sections that made this impossible."""
+    """Trim the relay again by blocks, now that the sections that prevented it are gone."""
     rest = trim_relay(before.relay, cap)
     return msgspec.structs.replace(
         rest, removed=before.removed + rest.removed, tokens_before=before.tokens_before
@@ -97,7 +97,7 @@ def _trim_blocks(before: TrimResult, cap: int) -> TrimResult:
 
 
 def cut_for_primer(relay: Relay, cap: int, path: str) -> Relay:
-    """Return the relay for a primer, shortened if it exceeds the cap even after trimming.
+    """Return the relay for a primer, shortened if trimming was not enough to meet the cap.
 
     A shortened relay contains its phase on one line and the beginning of its directive, with a
     pointer to the whole relay.
@@ -198,7 +198,7 @@ class _RelayPage:
         )
 
     def keeps_sections(self, parsed: Relay) -> bool:
-        """Return whether the remaining lines are still parsed into the same sections."""
+        """Return whether the remaining lines still parse into the same sections."""
         expected: list[tuple[str, str]] = [("", self._read_left(-1))]
         for index, section in enumerate(self.sections):
             if not self.own[index][0].reason:
@@ -208,7 +208,7 @@ class _RelayPage:
         return actual == expected
 
     def blocks(self, section: int) -> list[list[_PageLine]]:
-        """Return the remaining lines in a section's own text, by block."""
+        """Return the remaining lines of a section's own text, by block."""
         blocks_by_number: dict[int, list[_PageLine]] = {}
         for line in self.own.get(section, ()):
             if not line.is_heading and not line.reason:
@@ -254,7 +254,7 @@ class _RelayPage:
             fixed = fixed and not block.strip()
 
     def _tie_gap(self, section: int) -> None:
-        """Make the blank line that an underlined heading needs above it part of the heading."""
+        """Treat the blank line above an underlined heading as part of the heading."""
         if self.lines and not self.lines[-1].text.strip():
             gap = self.lines[-1]
             if gap.section < 0 or self.owners[gap.section] is not RelayField.NEXT_ACTION:
@@ -275,7 +275,7 @@ class _RelayPage:
 
 
 def _list_candidates(page: _RelayPage) -> Iterator[tuple[str, list[_PageLine]]]:
-    """Yield groups of lines in the order in which they are removed, with the reason."""
+    """Yield groups of lines in the order of their removal, with the reason."""
     if page.finely:
         yield from (("done", group) for group in _list_done_items(page))
     for section in page.owned_by(RelayField.WHAT_WE_DID):
@@ -380,7 +380,7 @@ def _find_latest_date(text: str) -> date | None:
 
 
 def _list_other_sections(page: _RelayPage) -> Iterator[list[_PageLine]]:
-    """Yield sections that are not fields of the relay, from the bottom, then the minor fields."""
+    """Yield the sections that are not relay fields, from the bottom, then the minor fields."""
     unknown = [index for index, owner in enumerate(page.owners) if owner is None]
     for section in (*reversed(unknown), -1):
         yield from reversed(page.blocks(section))

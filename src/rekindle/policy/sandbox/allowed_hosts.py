@@ -7,10 +7,10 @@ from rekindle.documents.launches.sandbox_needs import SandboxNeeds
 
 _PORTS = {"https": 443, "http": 80}
 PROXY_PORT = 3128
-"""The proxy's port inside a sandbox. The sandbox network has no other server."""
+"""Port of the proxy inside a sandbox, the only server on the sandbox's network."""
 _VARIABLES = ("HTTPS_PROXY", "HTTP_PROXY", "https_proxy", "http_proxy")
 _BYPASSES = ("NO_PROXY", "no_proxy", "ALL_PROXY", "all_proxy")
-"""Variables that would make a program bypass the proxy. No host can be reached without it."""
+"""Variables that would make a program bypass the proxy, its only way to reach a host."""
 
 
 def list_hosts(
@@ -18,8 +18,8 @@ def list_hosts(
 ) -> tuple[str, ...]:
     """Return the hosts that an agent may reach, each as `name:port`.
 
-    A name without a port stands for ports 443 and 80. The CLI's variables can name another model
-    host.
+    A name without a port allows ports 443 and 80. The CLI's environment variables may add another
+    host for the model.
     """
     named = (environment.get(variable, "") for variable in needs.host_variables)
     models = (host for url in named if (host := _parse_host(url)))

@@ -11,17 +11,18 @@ _OPTIONS = {"read": "--ro-bind", "write": "--bind", "mask": "--tmpfs", "close": 
 _SEPARATION = (
     "--die-with-parent",
     *("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"),
-    # bubblewrap lets root keep its capabilities inside, which suffice to undo every mount.
+    # bubblewrap lets root keep its capabilities in the sandbox, which are enough to undo every
+    # mount.
     *("--cap-drop", "ALL"),
 )
 _PROC = ("--proc", "/proc")
 _KERNEL_SETTINGS = ("/proc/sys", "/proc/irq", "/proc/bus", "/proc/sysrq-trigger")
-"""Files that root may write even without capabilities, and that affect the whole host."""
+"""Files that affect the whole host, and that root can write even without capabilities."""
 
 
 class SandboxCommand(msgspec.Struct, frozen=True, kw_only=True):
     program: str
-    """Path of bubblewrap."""
+    """Path of the bubblewrap program."""
     mounts: tuple[Mount, ...]
     links: Mapping[str, str] = {}
     """System links, such as `/bin`, with their targets."""
@@ -32,8 +33,7 @@ class SandboxCommand(msgspec.Struct, frozen=True, kw_only=True):
     limits: tuple[str, ...] = ()
     """Command that limits the program inside the sandbox; empty if there are no limits."""
     is_terminal: bool = False
-    """Whether a person uses the program in a terminal. It must not leave that terminal's session.
-    """
+    """Whether a person uses the program in a terminal, whose session it must not leave."""
 
 
 def render_command(sandbox: SandboxCommand, argv: Sequence[str]) -> list[str]:
@@ -65,8 +65,8 @@ def _render_mounts(mounts: Iterable[Mount]) -> list[str]:
 def render_limits(program: str, memory: int | None, processes: int | None) -> tuple[str, ...]:
     """Return the `prlimit` command that sets these limits; empty if there are none.
 
-    The memory limit counts what a process has allocated. An address space limit would also count
-    memory that JavaScript engines only reserve.
+    The memory limit covers what a process has allocated. A limit on the address space would also
+    count memory that JavaScript engines only reserve.
     """
     sizes = {"data": memory, "nproc": processes}
     options = [f"--{name}={limit}" for name, limit in sizes.items() if limit is not None]

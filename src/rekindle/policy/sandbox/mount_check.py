@@ -1,8 +1,8 @@
-"""Describe the mounts that a sandbox must have, so that it can check them before the program runs.
+"""Describe the mounts that a sandbox must have, to check them before the program runs.
 
 bubblewrap follows links. A process that may write to the agent's folder, such as another agent,
-could replace a folder with a link while the sandbox is being created, and so show a file from
-anywhere on the host. The sandbox therefore compares its mounts with this description.
+could replace a folder with a link while the sandbox is being created, and so expose any file on the
+host. The sandbox therefore compares its mounts with this description.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,10 +15,10 @@ _DEVICE, _ROOT, _POINT = 2, 3, 4
 
 
 def describe_mounts(identities: Mapping[str, str], mountinfo: str) -> str:
-    """Return a line for each path: its device, place on the device, path and identity.
+    """Return a line for each path: its device, its location there, the path and its identity.
 
     `identities` maps each path to its inode's identity, and `mountinfo` is the supervisor's own.
-    The words are escaped like those in mountinfo.
+    Fields are escaped as in mountinfo.
     """
     mounts = [line.split(" ") for line in mountinfo.splitlines()]
     points = [(unescape(fields[_POINT]), fields) for fields in mounts if len(fields) > _POINT]
@@ -29,7 +29,7 @@ def describe_mounts(identities: Mapping[str, str], mountinfo: str) -> str:
 
 
 def _locate(path: str, points: Iterable[tuple[str, list[str]]]) -> str:
-    """Return the device that a path is on, and the path's place on it."""
+    """Return the device that a path is on, and its location on that device."""
     # A later mount covers earlier ones.
     around = [(point, fields) for point, fields in points if is_inside(path, point)]
     if not around:

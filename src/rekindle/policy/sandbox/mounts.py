@@ -13,13 +13,13 @@ import msgspec
 from rekindle.policy.sandbox.profile import SandboxProfile
 
 MountKind = Literal["read", "write", "mask", "close"]
-"""How a path appears. `read` and `write` show the host's files, `mask` shows an empty folder, and
-`close` makes an earlier mask read-only, so writes to it fail instead of vanishing.
+"""How a path appears in the sandbox. `read` and `write` show the host's files, `mask` shows an
+empty folder, and `close` makes an earlier mask read-only, so that writes fail instead of vanishing.
 """
 ROOT = "/"
-TEMPORARY = "/tmp"  # noqa: S108 - a private one, inside the sandbox
+TEMPORARY = "/tmp"  # noqa: S108 - private to the sandbox
 GIT_FOLDER = ".git"
-"""Name by which a sandbox recognizes a repository whose settings it must protect."""
+"""Name that marks a repository, whose settings the sandbox must protect."""
 _GIT_PROGRAMS = ("config", "config.worktree", "hooks", "modules")
 """Entries in a repository's git folder that can make git start programs."""
 
@@ -105,7 +105,7 @@ def make_mounts(paths: SandboxPaths, profile: SandboxProfile) -> list[Mount]:
 def _list_project(kind: MountKind, paths: SandboxPaths) -> Iterator[Mount]:
     """Yield a mount for the project, unless it is in the agent's folder.
 
-    Otherwise, in a project below /tmp, a write next to the agent's folder would vanish.
+    Without it, writes next to the agent's folder would vanish in a project below /tmp.
     """
     project = paths.manifest.rpartition(ROOT)[0]
     if not is_inside(project, paths.folder):
@@ -123,7 +123,7 @@ def _list_state(state: StatePaths | None) -> Iterator[Mount]:
 
 
 def _list_protected(paths: SandboxPaths, roots: Sequence[str]) -> Iterator[Mount]:
-    """Yield the mounts that stay read-only inside the writable folders."""
+    """Yield the mounts that stay read-only inside writable folders."""
     for path in (*paths.runtime, *paths.protected, paths.manifest, *paths.neighbours):
         is_git = path.rpartition(ROOT)[2] == GIT_FOLDER
         is_in_root = any(is_inside(path, root) for root in roots)
@@ -133,7 +133,7 @@ def _list_protected(paths: SandboxPaths, roots: Sequence[str]) -> Iterator[Mount
         git = (
             root if root.rpartition(ROOT)[2] == GIT_FOLDER else f"{root.rstrip(ROOT)}/{GIT_FOLDER}"
         )
-        # Mount it separately, because a folder that only contains mounts can be renamed.
+        # Mount it separately, because a folder that only contains mounts could be renamed.
         yield Mount("write", git, is_optional=True)
         for name in _GIT_PROGRAMS:
             yield Mount("read", f"{git}/{name}", is_optional=True)
@@ -155,7 +155,7 @@ def _list_own(paths: SandboxPaths) -> Iterator[Mount]:
 
 
 def is_inside(path: str, folder: str) -> bool:
-    """Return whether a path is `folder` or below it."""
+    """Return whether a path is `folder` or inside it."""
     return path == folder or path.startswith(f"{folder.rstrip(ROOT)}/")
 
 
@@ -164,6 +164,6 @@ def _depth(path: str) -> int:
 
 
 def drop_absent(mounts: Iterable[Mount], present: Iterable[str]) -> list[Mount]:
-    """Return the mounts, except optional ones whose path is not present."""
+    """Return the mounts, without optional ones whose path does not exist."""
     found = frozenset(present)
     return [mount for mount in mounts if not mount.is_optional or mount.path in found]

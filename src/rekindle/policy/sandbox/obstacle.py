@@ -10,12 +10,12 @@ class HostFacts(msgspec.Struct, frozen=True, kw_only=True):
     is_linux: bool = True
     is_installed: bool = True
     error: str = ""
-    """The probe's error; empty if it succeeded."""
+    """The error from the probe; empty if it succeeded."""
     apparmor_restricts: bool = False
     """Whether AppArmor denies user namespaces to ordinary programs (Ubuntu 24.04 and later)."""
     namespaces_off: str = ""
-    """Kernel setting that forbids user namespaces, with the value that permits them; empty if none
-    does.
+    """Kernel setting that forbids user namespaces, with the value that would permit them; empty if
+    they are permitted.
     """
 
 
@@ -25,7 +25,7 @@ class SandboxObstacle(msgspec.Struct, frozen=True):
 
 
 def explain_obstacle(facts: HostFacts) -> SandboxObstacle | None:
-    """Return why no sandbox can be created, or None if one can."""
+    """Explain why no sandbox can be created, or return None if one can."""
     if not facts.is_linux:
         return SandboxObstacle(
             "`sandbox: on` needs bubblewrap, which exists for Linux only",

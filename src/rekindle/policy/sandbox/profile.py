@@ -23,9 +23,9 @@ class SandboxProfile(msgspec.Struct, frozen=True):
 
 
 def choose_profile(*keys: SandboxEntry | bool | None) -> SandboxProfile | None:
-    """Return the strictest combination of these keys, or None if none of them is `on`.
+    """Combine these keys into the strictest profile, or return None if none is `on`.
 
-    An addition counts only if every key that is `on` has it. The lowest limit applies.
+    An addition counts only if every key that is `on` contains it. The lowest limit applies.
     """
     entries = []
     for key in keys:
@@ -49,7 +49,7 @@ def choose_profile(*keys: SandboxEntry | bool | None) -> SandboxProfile | None:
 
 
 def parse_size(text: str) -> int:
-    """Return the number of bytes in a size such as `8G`."""
+    """Convert a size such as `8G` to bytes."""
     return int(float(text[:-1]) * _UNITS[text[-1]])
 
 

@@ -1,7 +1,7 @@
 """Decide how the host enforces a sandbox's limits.
 
 A control group (cgroup v2) limits all processes of a launch together. Without one, `prlimit` limits
-the memory of each process and the number of processes; nothing limits the CPU time.
+each process's memory and the number of processes, but CPU time is not limited.
 """
 
 from collections.abc import Collection, Mapping
@@ -13,26 +13,26 @@ from rekindle.thresholds.sandbox_limits import CPU_PERIOD_SECONDS
 
 _MICROSECONDS = 1_000_000
 MEMORY, PROCESSES, CPU = "memory", "pids", "cpu"
-"""Names of the kernel's controllers."""
+"""Names of the kernel's cgroup controllers."""
 
 
 class LimitPlan(msgspec.Struct, frozen=True, kw_only=True):
     files: Mapping[str, str] = {}
-    """Files in the launch's control group, with the values to write."""
+    """Files in the launch's control group, and the values to write to them."""
     memory: int | None = None
-    """Maximum memory in bytes that `prlimit` must enforce; None if it need not."""
+    """Memory limit in bytes for `prlimit` to enforce; None if not needed."""
     processes: int | None = None
-    """Maximum number of processes that `prlimit` must enforce; None if it need not."""
+    """Limit on the number of processes for `prlimit` to enforce; None if not needed."""
     ignores_cpu: bool = False
-    """Whether the manifest limits the CPU time, but this host cannot enforce it."""
+    """Whether the manifest limits CPU time, but this host cannot enforce it."""
 
 
 def plan_limits(profile: SandboxProfile, controllers: Collection[str]) -> LimitPlan:
-    """Return how to enforce the limits on a host that delegates these controllers."""
+    """Decide how to enforce the limits on a host that delegates these controllers."""
     files: dict[str, str] = {}
     if profile.memory is not None and MEMORY in controllers:
         files["memory.max"] = str(profile.memory)
-        # Otherwise, the processes could swap instead.
+        # Without this limit, the processes could use swap instead.
         files["memory.swap.max"] = "0"
     if profile.processes is not None and PROCESSES in controllers:
         files["pids.max"] = str(profile.processes)
@@ -47,6 +47,6 @@ def plan_limits(profile: SandboxProfile, controllers: Collection[str]) -> LimitP
 
 
 def render_quota(cores: float) -> str:
-    """Return the value of `cpu.max` for a number of cores."""
+    """Return the value for `cpu.max` that allows this number of cores."""
     period = round(CPU_PERIOD_SECONDS * _MICROSECONDS)
     return f"{round(cores * period)} {period}"

@@ -2,7 +2,7 @@
 
 An agent can write to `rekindle.yaml`, but must not decide what the next supervisor starts, pays for
 or permits. The operator's `run`, `up` and `restart` record these settings outside the workspace. A
-supervisor that finds different settings, or no record, starts nothing. The same holds for each
+supervisor that finds different settings, or no record, starts nothing. The same applies to each
 pipeline.
 
 Every key is controlled unless it is listed in `UNCONTROLLED_KEYS`, or for the steps of a pipeline
@@ -37,7 +37,7 @@ _SHARED = ("personas", "notify", "prices", "runtime", "redact", _FLEET)
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 ControlledSettings = dict[str, Any]
-"""Controlled settings as plain JSON values, by their key in the manifest."""
+"""Controlled settings as plain JSON values, by manifest key."""
 
 
 class SettingChange(msgspec.Struct, frozen=True):
@@ -50,7 +50,7 @@ class SettingChange(msgspec.Struct, frozen=True):
     """Current value on one line; empty if the setting was removed."""
 
     def render(self) -> str:
-        """Render the change on one line. For long values, only the part that differs is shown."""
+        """Render the change on one line. Long values are cut to the part that differs."""
         if not self.before:
             return f"{self.key}: added {_cut_value(self.after)}"
         if not self.after:
@@ -79,7 +79,7 @@ def select_controlled(
 def select_pipeline(
     manifest: Manifest, name: str, outside: Mapping[str, str] = _NOTHING
 ) -> ControlledSettings:
-    """Return one pipeline's controlled settings: all but its prompts' texts.
+    """Return one pipeline's controlled settings, which are all except the text of its prompts.
 
     `outside` is the same as for an agent. `manifest` must not contain agents that work for a run.
     """
@@ -102,7 +102,7 @@ def select_pipeline(
 
 
 def _uses_common_harness(manifest: Manifest, pipeline: Pipeline) -> bool:
-    """Return whether a worker's CLI is the one that all agents use."""
+    """Return whether a worker uses the CLI that all agents use."""
     names = {step.persona for step in pipeline.steps if step.run is None}
     names |= {step.merge.persona or step.persona for step in pipeline.steps if step.merge}
     personas = [manifest.personas.get(name or AgentDefaults().persona) for name in names]
@@ -144,7 +144,7 @@ def compare_settings(before: Mapping[str, Any], after: Mapping[str, Any]) -> lis
 
 
 def render_changes(changes: Sequence[SettingChange], most: int = CHANGES_SHOWN) -> str:
-    """Render the first `most` changes on one line, with the number of further changes, if any."""
+    """Render the first `most` changes on one line, and count the rest."""
     shown = "; ".join(change.render() for change in changes[:most])
     return shown + (f"; and {len(changes) - most} more" if len(changes) > most else "")
 
@@ -171,14 +171,14 @@ def _select_difference(before: str, after: str) -> tuple[str, str]:
 
 
 def _count_same(first: str, second: str) -> int:
-    """Return the length of two texts' common prefix."""
+    """Return the length of the common prefix of two texts."""
     pairs = enumerate(zip(first, second, strict=False))
     shorter = min(len(first), len(second))
     return next((place for place, (one, other) in pairs if one != other), shorter)
 
 
 def _mark_part(value: str, start: int, same: int) -> str:
-    """Return `…context[part]context…`; the last `same` characters are not part of `part`."""
+    """Return `…context[part]context…`, where `part` excludes the last `same` characters."""
     end = len(value) - same
     first, last = max(0, start - CONSENT_CONTEXT_CHARACTERS), end + CONSENT_CONTEXT_CHARACTERS
     lead = "…" if first else ""
@@ -187,7 +187,7 @@ def _mark_part(value: str, start: int, same: int) -> str:
 
 
 def _cut_value(value: str) -> str:
-    """Return a value for display. Cut a long value, and name the file that contains all of it."""
+    """Render a value for display. If it is too long, cut it and name the file that contains it."""
     if len(value) <= CONSENT_SHOWN_CHARACTERS:
         return value
     part = value[:CONSENT_VALUE_CHARACTERS]

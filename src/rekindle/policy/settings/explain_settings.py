@@ -68,12 +68,12 @@ def explain_settings(
 def explain_setting(
     key: str, manifest: Manifest | None, marked: MarkedData | None
 ) -> list[SettingExplanation]:
-    """Return the settings that match a key: a full path, its last part, or a section."""
+    """Return the settings that match a key: a full path, the last part of one, or a section."""
     settings = explain_settings(manifest, marked)
     matching = [
         setting for setting in settings if setting.key == key or setting.key.endswith(f".{key}")
     ]
-    # An example entry called NAME is noise next to real entries.
+    # Hide example entries called NAME if there are real entries.
     real = [setting for setting in matching if NAME not in setting.key.split(".")]
     matching = real or matching
     matching = matching or [setting for setting in settings if f".{key}." in f".{setting.key}"]
@@ -117,7 +117,7 @@ def _explain_agent(
 def _explain_top(
     key: str, manifest: Manifest | None, marked: MarkedData | None
 ) -> list[SettingExplanation]:
-    """Return the explanations for a top-level key and every key below it."""
+    """Explain a top-level key and every key below it."""
     annotation = validation.list_fields(Manifest)[key]
     return _explain_key((key,), annotation, getattr(manifest, key, None), marked)
 
@@ -140,7 +140,7 @@ def _explain_named(
 def _explain_key(
     path: KeyPath, annotation: Any, value: Any, marked: MarkedData | None
 ) -> list[SettingExplanation]:
-    """Return the explanations for a key without a default and every key below it."""
+    """Explain a key without a default, and every key below it."""
     explained = []
     if meta := find_meta(annotation):
         explained.append(_explain(path, meta, value, None, marked))
@@ -169,7 +169,7 @@ def _find_item(annotation: Any) -> type[msgspec.Struct] | None:
 
 
 def find_meta(annotation: Any) -> msgspec.Meta | None:
-    """Return a key's description, even from inside a union, or None if it has none."""
+    """Return a key's description, which may be inside a union, or None if it has none."""
     inner = get_args(annotation)
     if get_origin(annotation) is Annotated:
         return next((argument for argument in inner if isinstance(argument, msgspec.Meta)), None)
@@ -216,7 +216,7 @@ def _explain(
 
 
 def require_meanings(path: KeyPath, defaults: msgspec.Struct) -> None:
-    """Raise TypeError for the first of these settings that has no `_doc`."""
+    """Raise TypeError for the first setting without a `_doc`."""
     _explain_fields(path, defaults, defaults, None)
 
 

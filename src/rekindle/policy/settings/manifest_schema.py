@@ -39,7 +39,7 @@ _PLAIN: dict[Any, Schema] = {
     Any: {},
 }
 _END = r"\Z"
-"""End-of-text anchor in Python's regular expressions, which is not valid in JSON Schema."""
+"""End-of-text anchor in Python regular expressions, which JSON Schema does not support."""
 _BOUNDS = {"ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "exclusiveMaximum"}
 _ABOUT = ("description", "x-unit")
 _WORDS = {"pattern": "pattern", "min_length": "minLength", "description": "description"}
@@ -70,7 +70,7 @@ def describe_manifest() -> Schema:
 
 
 def render_schema() -> bytes:
-    """Render the JSON Schema as file content."""
+    """Render the JSON Schema as the content of a file."""
     return msgspec.json.format(msgspec.json.encode(describe_manifest()), indent=2) + b"\n"
 
 

@@ -36,15 +36,15 @@ def name_variables(address: str) -> list[str]:
 
 
 def has_only_variables(address: str) -> bool:
-    """Return whether an address consists only of variables, apart from its scheme.
+    """Return whether an address contains nothing but a scheme and variables.
 
-    Any other part may be a secret: a password, a token in the path, or the name of a topic.
+    Any other part may be secret, such as a password, a token in the path, or a topic.
     """
     return not _LITERAL.search(_VARIABLE.sub("", _SCHEME.sub("", address, count=1)))
 
 
 def hide_address_secrets(address: str) -> str:
-    """Return an address for display: in full if it has only variables, else only its scheme."""
+    """Return an address for display. Unless it contains only variables, show just its scheme."""
     if has_only_variables(address):
         return address
     scheme = _SCHEME.match(address)

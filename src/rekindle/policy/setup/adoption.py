@@ -91,7 +91,7 @@ def select_open_loops(state: State, closings: Mapping[str, ResolvedLine]) -> tup
 def collect_resolutions(
     state: State, closings: Mapping[str, ResolvedLine], loops: LoopMap, now: datetime
 ) -> tuple[list[LoopResolved], tuple[Resolution, ...]]:
-    """Return events for unknown resolved loops, and resolutions for loops that are open here."""
+    """Return events for resolved loops unknown here, and resolutions for loops open here."""
     still_open = {loop.id for loop in select_open_loops(state, closings)}
     resolved = {
         item.id: ResolvedLine(item.id, item.reason, states.parse_time(item.resolved_date))
@@ -133,7 +133,7 @@ def _read_state(data: bytes) -> State:
     try:
         raw = json_codec.decode_object(data, "state.json", schema=states.SCHEMA)
         if _measure_depth(raw) > ADOPT_DEPTH:
-            raise DocumentError("state.json", "is nested too deeply")  # noqa: TRY301 - one hint for all
+            raise DocumentError("state.json", "is nested too deeply")  # noqa: TRY301 - shared hint
         return states.parse(data)
     except NewerSchemaError:
         raise
@@ -143,7 +143,7 @@ def _read_state(data: bytes) -> State:
 
 
 def _measure_depth(value: Any) -> int:
-    """Return the nesting depth of a value, counting at most one level beyond the limit."""
+    """Return the nesting depth of a value, but at most one more than the limit."""
     level, depth = [value], 0
     while level and depth <= ADOPT_DEPTH:
         inner = (item.values() if isinstance(item, dict) else item for item in level)

@@ -18,8 +18,8 @@ def choose_agents(dirs: Iterable[AgentDir], place: str, harness: str = "") -> li
     """Return the agents that work in `place`, an absolute path without symbolic links.
 
     Only the innermost folder that contains `place` counts. If several agents work in that folder,
-    those with the given harness are returned, if there are any. `hook.session_agent` has the same
-    function without these types.
+    those with the given harness are returned, if there are any. `hook.session_agent` implements the
+    same rule without these types.
     """
     around = [entry for entry in dirs if is_inside(place, entry.path)]
     depth = max((len(entry.path.rstrip("/")) for entry in around), default=0)

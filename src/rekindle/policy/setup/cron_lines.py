@@ -1,4 +1,4 @@
-"""Find the lines in a crontab that start Rekindle, and those that start nothing else."""
+"""Find the crontab lines that start Rekindle, and those that start nothing else."""
 
 import re
 import shlex
@@ -21,7 +21,7 @@ _SUBSTITUTION = ("`", "$(", "<(", ">(")
 
 
 class CronUse(Enum):
-    """Ways in which a crontab line may use Rekindle."""
+    """Ways in which a crontab line can use Rekindle."""
 
     ALONE = "alone"
     """The line has a single Rekindle command, optionally after `cd FOLDER`."""
@@ -30,17 +30,17 @@ class CronUse(Enum):
 
 
 class _CronCommand(msgspec.Struct):
-    """One command in a line, without redirections, and the shell operator before it."""
+    """One command in a crontab line, without redirections, and the shell operator before it."""
 
     operator: str
     words: list[str]
 
 
 def find_use(line: str, folder: str = "") -> CronUse | None:
-    """Return how a line uses Rekindle, or None if it does not.
+    """Return how a crontab line uses Rekindle, or None if it does not.
 
     If `folder` is given, only uses in or below that folder count. A line's folder is the argument
-    to `cd`. Paths to the program or to a log file do not count.
+    of `cd`, not the path of the program or of a log file.
     """
     match = _COMMAND.fullmatch(line)
     if match is None:

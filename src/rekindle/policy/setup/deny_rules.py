@@ -135,7 +135,7 @@ def _normalize_path(path: str) -> str:
 
 
 def _matches_value(pattern: str, arguments: Mapping[str, Any]) -> bool:
-    """Return whether a pattern matches a URL's host or one of the call's arguments as a whole."""
+    """Return whether a pattern matches a URL's host or one of the call's complete arguments."""
     values = [value for value in arguments.values() if isinstance(value, str)]
     host = pattern.removeprefix("domain:")
     if host != pattern:

@@ -14,7 +14,7 @@ _NAMES = frozenset(
     RUSTUP_HOME NVM_DIR NVM_BIN PYENV_ROOT HTTP_PROXY HTTPS_PROXY NO_PROXY ALL_PROXY
     http_proxy https_proxy no_proxy all_proxy SSL_CERT_FILE SSL_CERT_DIR REQUESTS_CA_BUNDLE
     NODE_EXTRA_CA_CERTS CI
-    """.split()  # noqa: SIM905 - forty lines of one word each would say no more
+    """.split()  # noqa: SIM905 - a list would take forty lines
 )
 _PREFIXES = ("LC_", "XDG_")
 _SECRET = re.compile(r"KEY|TOKEN|SECRET|PASS|AUTH|CREDENTIAL|COOKIE|PROXY", re.IGNORECASE)

@@ -1,4 +1,4 @@
-"""Define the three permission levels for `init`, and how to permit a refused call.
+"""Define the three permission levels of `init`, and find the rule for a refused call.
 
 Tools are given by their Claude Code names, which other harnesses translate.
 """
@@ -25,7 +25,7 @@ _OWN_NAMES = {
 }
 """Claude Code names for Gemini CLI tools."""
 _PLAIN_COMMAND = re.compile(r"[\w./@:=+-]+(?: [\w./@:=+-]+)*")
-"""A command without quotes or operators. A rule can use its first words."""
+"""A command without quotes or operators, whose first words a rule can use."""
 
 
 _ALREADY_PERMITTED = {
@@ -55,7 +55,7 @@ DEFAULT_LEVEL: PermissionLevel = "run"
 
 
 def make_permissions(level: PermissionLevel, harness: str) -> Permissions:
-    """Return a level's permissions, for a harness whose tools a persona can permit."""
+    """Return a level's permissions for a harness that accepts tool permissions."""
     if harness == "codex":
         # Codex reads files with its shell, and its sandbox decides what the shell may write.
         return Permissions(deny=["Edit", "Write"]) if level == "read" else _allow_tools(_RUN)
@@ -96,7 +96,7 @@ def may_write(persona: Persona) -> bool:
 def explain_reach(persona: Persona, name: str, harness: str) -> tuple[str, bool]:
     """Return a warning if a headless agent cannot write, or "" if it can.
 
-    The second value is whether it has no permissions at all.
+    The second value tells whether the agent has no permissions at all.
     """
     if may_write(persona):
         return "", False
@@ -150,7 +150,7 @@ def render_permission_setting(name: str, tools: Iterable[str], deny: Sequence[st
 
 
 def render_tools(rules: Iterable[str]) -> str:
-    """Return permission rules as a YAML list."""
+    """Render permission rules as a YAML list."""
     return f"[{', '.join(map(_quote_rule, rules))}]"
 
 

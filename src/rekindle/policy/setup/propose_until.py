@@ -64,7 +64,7 @@ READ_FILES = (
 
 
 def propose_until(files: ProjectFiles) -> list[str]:
-    """Return the command that runs the project's tests, or "" if its files do not show one."""
+    """Return the command that runs the project's tests, or "" if its files do not reveal one."""
     return next((command for propose in PROPOSALS.values() if (command := propose(files))), [])
 
 

@@ -1,4 +1,4 @@
-"""Choose the snapshots to remove: all but the newest ones and the last one of each recent day."""
+"""Choose the snapshots to remove: all except the newest, and the last one of each recent day."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -8,7 +8,7 @@ from rekindle.thresholds.storage import SNAPSHOT_DAYS, SNAPSHOTS_KEPT
 
 
 def choose_expired(snapshots: Sequence[Snapshot], now: datetime) -> list[Snapshot]:
-    """Return one agent's snapshots that are no longer kept, oldest first.
+    """Return the snapshots of one agent that can be removed, oldest first.
 
     A snapshot with a future time, for example after a clock change, counts as new.
     """

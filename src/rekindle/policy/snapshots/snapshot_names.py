@@ -35,7 +35,7 @@ def find_snapshot(snapshots: Sequence[Snapshot], text: str, agent: str) -> Snaps
 
 
 def find_target(snapshots: Sequence[Snapshot], agent: str, worktree: str) -> Snapshot:
-    """Return the snapshot that a rewind without a name restores: the one from the last cycle start.
+    """Return the snapshot that a rewind uses by default: the one from the last cycle start.
 
     Raises:
         NotFoundError: There is none.

@@ -71,7 +71,7 @@ class Directive(msgspec.Struct, frozen=True):
     open: tuple[DirectiveLine, ...]
     done: tuple[DirectiveLine, ...]
     unattended: tuple[DirectiveLine, ...]
-    """Open lines that are marked as work that the agent can do alone."""
+    """Open lines marked as work that the agent can do alone."""
 
     @property
     def head(self) -> DirectiveLine:
@@ -97,7 +97,7 @@ class Directive(msgspec.Struct, frozen=True):
 
     @property
     def is_open_ended(self) -> bool:
-        """Return whether the heading asks for endless work and the directive names no task."""
+        """Return whether the heading asks for endless work and no task is named."""
         return directive_words.is_endless(self.heading) and not any(
             find_identifiers(line.text) for line in self.open
         )

@@ -1,6 +1,6 @@
 r"""English and Chinese words that show what a directive asks for.
 
-There are a few general words for waiting, endless work and done work. `directive` and
+The lists contain a few general words for waiting, endless work and finished work. `directive` and
 `relay_comparison` decide where a word must appear to count. Latin words are delimited by anything
 that is not a letter, because `\b` sees no boundary between Latin letters and Chinese characters.
 """
@@ -44,7 +44,7 @@ _SECOND = re.compile(
     r"|(?:或者?|然后|\+)\s*(?:继续)?等待?.*|等待[^，。：]{0,20}期间",
     re.IGNORECASE,
 )
-"""Pattern for a wait that is not the first request, or during which the agent keeps working."""
+"""Pattern for a wait that comes after another request, or that leaves the agent working."""
 _GOES_ON = re.compile(
     r"""
     ^ (?:(?:option|priority|step|phase) \s* \w* \W+)?
@@ -94,22 +94,22 @@ def is_wait(text: str) -> bool:
 
 
 def asks_for_more(text: str) -> bool:
-    """Return whether a request asks for an endless amount of the same work."""
+    """Return whether a request asks for endless repetition of the same work."""
     return bool(_GOES_ON.search(text))
 
 
 def is_endless(heading: str) -> bool:
-    """Return whether all work below this heading is an endless amount of the same."""
+    """Return whether this heading introduces endless repetition of the same work."""
     return asks_for_more(heading) or bool(_ENDLESS.search(heading))
 
 
 def is_status_label(label: str) -> bool:
-    """Return whether the lines below this label describe the current state instead of requests."""
+    """Return whether this label introduces a description of the current state, not requests."""
     return bool(_ASIDE.search(label))
 
 
 def is_unattended(label: str) -> bool:
-    """Return whether the lines below this label are work that the agent can do alone."""
+    """Return whether this label introduces work that the agent can do alone."""
     return bool(_UNATTENDED.search(label))
 
 
@@ -119,7 +119,7 @@ def is_ticked(text: str) -> bool:
 
 @_cached
 def says_done(text: str) -> bool:
-    """Return whether a text reports something as done, not just work that remains."""
+    """Return whether a text reports something as done, and not only work that remains."""
     return is_ticked(text) or bool(_DONE.search(text) and not _NOT_DONE.search(text))
 
 

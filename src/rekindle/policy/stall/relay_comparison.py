@@ -1,7 +1,7 @@
 """Compare two consecutive relays to decide whether the loop made progress between them.
 
-The requests in the relays are compared first. The second signal is work outside the relays, as
-counted by `policy.progress.work_progress`. The first rule that holds decides:
+The requests in the relays are compared first, and then the work outside the relays, which
+`policy.progress.work_progress` counts. The first rule that holds decides:
 
 1. one relay has no directive: progress if there was work, otherwise unusable; 2. the current relay
 waits for a person or an event, and nothing else moved: waiting; 3. an open item is done or gone, or
@@ -82,7 +82,7 @@ def read_relay(relay: Relay | str) -> RelayReading:
 
 
 def judge_readings(before: RelayReading, after: RelayReading, work: str = "") -> StallVerdict:
-    """Return the same verdict as `compare_relays`, for two relays that are already parsed."""
+    """Return the same verdict as `compare_relays` for relays that are already parsed."""
     problems = [
         f"the {which} relay {reading.problem}"
         for which, reading in (("previous", before), ("current", after))
@@ -140,7 +140,7 @@ class _Pair:
         return StallVerdict(kind, (reason,), about, self.is_equal)
 
     def _find_wait(self) -> str:
-        """Return the request to wait, or "" unless it comes first and nothing else has changed."""
+        """Return the request to wait if it comes first and nothing else changed, otherwise ""."""
         if directive_words.is_wait(self.now.head.text):
             was_waiting = directive_words.is_wait(self.was.head.text)
             return "" if was_waiting and self._has_moved_beside_wait() else self.about
@@ -192,10 +192,10 @@ class _Pair:
         return None
 
     def _find_other_names(self) -> list[str]:
-        """Return the tasks that are named first now but were not before."""
+        """Return the tasks that are named first now, but were not before."""
         was, now = self.was.names, self.now.names
         if not was and self.was.asks_to_continue and self.now.asks_to_continue:
-            return []  # the endless work only has a name now
+            return []  # the endless work only got a name
         new = [name for name in now if name not in was]
         return new or (now[:1] if was[:1] != now[:1] and was and now else [])
 
@@ -228,7 +228,7 @@ class _Pair:
 
 
 def _measure_carried_share(was: tuple[DirectiveLine, ...], now: tuple[DirectiveLine, ...]) -> float:
-    """Return the share of the first requests that were in the previous directive, in any order."""
+    """Return the share of the first requests that the previous directive had, in any order."""
     previous = {line.plain for line in was}
     lead = now[: runtime_settings.STALL_LEAD_LINES]
     return sum(
@@ -242,7 +242,7 @@ def _measure_carried_share(was: tuple[DirectiveLine, ...], now: tuple[DirectiveL
 def _select_unmatched(
     lines: tuple[DirectiveLine, ...], others: tuple[DirectiveLine, ...], same: float
 ) -> list[DirectiveLine]:
-    """Return the lines that do not occur among the others, not even in different words."""
+    """Return the lines that are not among the others, not even in different words."""
     candidates = _select_unequal(others, lines)
     return [
         line
@@ -254,7 +254,7 @@ def _select_unmatched(
 def _select_unequal(
     lines: tuple[DirectiveLine, ...], others: tuple[DirectiveLine, ...]
 ) -> list[DirectiveLine]:
-    """Return the first lines that do not occur among the others, up to a limit."""
+    """Return the first lines that are not among the others, up to a limit."""
     plain_others = {line.plain for line in others}
     unlike = (line for line in lines if line.plain not in plain_others)
     return list(islice(unlike, runtime_settings.STALL_MOST_LINES))

@@ -70,7 +70,7 @@ class LastReview(msgspec.Struct, frozen=True, order=True):
 
 
 class LastAnswer(msgspec.Struct, frozen=True, order=True):
-    """A person's last answer."""
+    """The last answer from a person."""
 
     seq: int = 0
     text: str = ""
@@ -78,7 +78,7 @@ class LastAnswer(msgspec.Struct, frozen=True, order=True):
 
 
 class StartNextCycle(msgspec.Struct, frozen=True):
-    """Start another cycle."""
+    """Decision to start another cycle."""
 
 
 def record_review(event: events.ReviewMade) -> LastReview:
@@ -103,9 +103,9 @@ def decide_after_cycle(
     cap: int,
     settings: StallSettings,
 ) -> StartNextCycle | EnterSafeMode | StopRun:
-    """Return the decision after a cycle: another cycle, a pause, or the end of the run.
+    """Decide what follows a cycle: another cycle, a pause, or the end of the run.
 
-    `done` is the number of finished cycles in the run, and `cap` the maximum; 0 means no maximum.
+    `done` is the number of finished cycles in the run, and `cap` the maximum, or 0 for no maximum.
     If the agent reports that its work is done and there is an `until:` command, only that command
     decides.
     """
@@ -129,7 +129,7 @@ def decide_after_cycle(
 
 
 def _end_run(last: CycleEnded) -> StopRun | None:
-    """Return the end of the run if `until:` or the agent reports it, unless a review failed."""
+    """End the run if `until:` or the agent reports that it is done, unless a review failed."""
     is_reported = last.until == "passed" or (last.claimed and not last.until)
     if not is_reported or last.review == "failed":
         return None
@@ -162,9 +162,9 @@ def _decide_pause(
 def is_cycle_stuck(ended: CycleEnded) -> bool:
     """Return whether a cycle made no progress.
 
-    A cycle is stuck if its relay shows no progress, or if it only talked although its stage
-    required work. A cycle that reports an end while `until:` fails made progress only if there is
-    visible work.
+    A cycle is stuck if its relay shows no progress, or if its stage required work and it only
+    talked. A cycle that reports an end while `until:` fails made progress only if there is visible
+    work.
     """
     if ended.claimed:
         return not ended.evidence
@@ -173,7 +173,7 @@ def is_cycle_stuck(ended: CycleEnded) -> bool:
 
 
 def find_rung(cycles: Sequence[CycleEnded]) -> int:
-    """Return the rung of the ladder that the last of these cycles reached."""
+    """Return the rung of the ladder that the last of these cycles has reached."""
     rung = 0
     for cycle in cycles:
         if not is_cycle_stuck(cycle):

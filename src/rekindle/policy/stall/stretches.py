@@ -1,4 +1,4 @@
-"""Find stuck stretches in a history: consecutive pairs of relays without progress."""
+"""Find the parts of a history in which consecutive relays show no progress."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -33,7 +33,7 @@ class StuckStretch(msgspec.Struct, frozen=True):
 
 
 def judge_pairs(texts: Iterable[str]) -> list[StallVerdict]:
-    """Return the verdict on each pair of consecutive relays, parsing each relay once."""
+    """Return the verdict on each pair of consecutive relays, parsing each relay only once."""
     return [judge_readings(before, after) for before, after in pairwise(map(read_relay, texts))]
 
 

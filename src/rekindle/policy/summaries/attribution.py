@@ -2,9 +2,9 @@
 
 Each line is attributed to the least trusted source that it comes from. A line that copies a source
 is a quotation. Sections that tell the next session what to do have stricter rules. There, a
-paraphrase of a tool, a file or the CLI is a quotation too; `provenance` finds it by its stems and
-names. So is a line that the person's, the agent's and the notes' words do not support, such as a
-translation. This way, an order found in a file never becomes an instruction.
+paraphrase of text from a tool, a file or the CLI is a quotation too; `provenance` finds it by its
+stems and names. A line without support in the person's, the agent's or the notes' words, such as a
+translation, is also a quotation. This way, an order found in a file never becomes an instruction.
 """
 
 import re
@@ -44,7 +44,7 @@ CLAIM_SECTIONS = frozenset(
 DIRECTIVE_SECTIONS = frozenset(
     {CheckpointSection.RESUME_INSTRUCTIONS, RelayField.NEXT_ACTION, BriefLabel.NEXT}
 )
-"""Sections that a session starts from. They must not consist only of tool quotations."""
+"""Sections that a new session starts from, which must contain more than tool quotations."""
 DEFAULT_INSTRUCTION = "Continue with the task."
 
 
@@ -61,7 +61,7 @@ def attribute_lines(summary: Summary, request: SummaryRequest) -> Summary:
 
 
 class SourceTexts:
-    """The texts that a summary is based on, and the source of each."""
+    """The texts that a summary is based on, each with its source."""
 
     def __init__(self, turns: Iterable[Turn], carried: Sequence[str] = ()) -> None:
         self._turns = tuple(turns)
@@ -86,9 +86,8 @@ class SourceTexts:
     ) -> tuple[SummaryItem, ...]:
         """Return a section's instructions with their sources; those from data become quotations.
 
-        A section that a session starts from needs an instruction from the person or the agent that
-        has at least one significant word. If it has none, a quotation of the person's last request
-        is added first.
+        A section that a session starts from needs an instruction from the person or the agent with
+        at least one significant word. If there is none, the person's last request is quoted first.
         """
         attributed = tuple(
             _replace_text(item, self.attribute_instruction(item.text, item.turns)) for item in items
@@ -106,7 +105,7 @@ class SourceTexts:
     def attribute_instruction(self, text: str, turns: Sequence[int], also: str = "") -> str:
         """Return an instruction with its source, or as a quotation if it comes from data.
 
-        `also` is additional text that counts as written by the person or the agent.
+        `also` is more text that counts as written by the person or the agent.
         """
         shown = self.attribute_copy(text)
         if self._is_source_known(text, shown):
@@ -127,7 +126,7 @@ class SourceTexts:
         return summaries.make_quotation(passage.label, text) if passage else shown
 
     def _is_source_known(self, text: str, shown: str) -> bool:
-        """Return whether the copied words identify the source of the whole line."""
+        """Return whether the copied words are enough to identify the source of the whole line."""
         whose = summaries.find_quoted_source(shown) if shown != summaries.make_line(text) else ""
         # The same words may form a different name, or be part of a sentence that forbids the
         # action.
@@ -140,8 +139,8 @@ class SourceTexts:
         """Return the source of a line that must not be an instruction, or "" if it may be one.
 
         Enough of the line must be in the person's, the agent's or the notes' words, and it must not
-        come from data. Its citations do not matter, because they may be false. `also` is additional
-        text that counts as written by the person or the agent.
+        come from data. Its citations do not matter, because they may be false. `also` is more text
+        that counts as written by the person or the agent.
         """
         passage = self._trace.find_foreign_source(text, turns, also=also)
         if passage is None:
@@ -157,7 +156,7 @@ class SourceTexts:
         return f"{source if source in _NOT_THEIRS else _SUMMARIZER}, {where}"
 
     def quote_last_request(self) -> str:
-        """Return a quotation of the person's last request, or "" if the person made no request."""
+        """Quote the person's last request, or return "" if there is none."""
         requests = (turn for turn in reversed(self._turns) if turn.who == "person" and turn.text)
         turn = next((turn for turn in requests if not turn.thread), None)
         if turn is None:
@@ -197,7 +196,7 @@ _TRUSTED = ("a tool", "the CLI", "a sub-agent", "the agent", "the notes", _PERSO
 """All possible sources, least trusted first."""
 _NOT_THEIRS = frozenset(_TRUSTED[:3])
 _SUMMARIZER = "the summarizer"
-"""Source of a line that none of the cited turns supports."""
+"""Source of a line that no cited turn supports."""
 
 
 def _list_sources(turns: Iterable[Turn], carried: Sequence[str]) -> list[tuple[str, str]]:
@@ -276,7 +275,7 @@ def _attribute_line(
 
 
 def _repeats_source(words: list[str], source: str) -> bool:
-    """Return whether a source contains QUOTED_WORDS consecutive words, or half of a short line."""
+    """Return whether a source contains QUOTED_WORDS words in a row, or half of a short line."""
     return any(run in source for run in _list_word_runs(" ".join(words)))
 
 

@@ -25,7 +25,7 @@ _NUMBERED = re.compile(
     r"|pr|process|room|section|server|step|ticket|user|version)\b[\s.:=#]*|#\s*)(\d)(?![\w.,:/-]*\w)",
     re.IGNORECASE,
 )
-"""Pattern for a single digit that identifies something, such as `process 1` or `#7`."""
+"""Pattern for a single digit that identifies something, as in `process 1` or `#7`."""
 
 _UNITS = (
     *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"),
@@ -65,7 +65,7 @@ class KnownNames:
         self._paths = tuple(word for word in self._words if "/" in word)
 
     def find_unknown(self, text: str) -> frozenset[str]:
-        """Return the names in a text that are not known in full."""
+        """Return the names in a text that the sources do not contain in full."""
         return frozenset(name for name in find_names(text) if not self._is_known(name))
 
     def _is_known(self, name: str) -> bool:
@@ -98,7 +98,7 @@ def _find_numbered(text: str) -> frozenset[str]:
 
 
 def _find_spelled(text: str) -> frozenset[str]:
-    """Return, as digits, the numbers that a text spells out in English."""
+    """Return the numbers that a text spells out in English, as digits."""
     return frozenset(str(_add_up(words)) for words in _SPELLED.findall(_normalize_text(text)))
 
 

@@ -1,4 +1,4 @@
-"""Check whether a text forbids something that its sources ask for, or the reverse."""
+"""Check whether a text forbids what its sources ask for, or the reverse."""
 
 import re
 import unicodedata
@@ -55,7 +55,7 @@ def find_forbidden_stems(
 def has_other_negations(
     clauses: Iterable[Clause], source_clauses: Iterable[Clause], forbidden: frozenset[str]
 ) -> bool:
-    """Return whether a clause forbids what its nearest sources do not, or vice versa."""
+    """Return whether a clause forbids something and its nearest sources do not, or vice versa."""
     sources = tuple(source_clauses)
     text_clauses = tuple(clauses)
     least = min(2, len(frozenset[str]().union(*(clause.stems for clause in text_clauses))))

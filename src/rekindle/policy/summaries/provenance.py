@@ -124,7 +124,7 @@ class ProvenanceIndex:
     def _repeats_data(self, sentence: SourcePassage, line: str) -> bool:
         """Return whether the agent's sentence repeats data that it had read, even reworded.
 
-        A sentence with too few stems for this repeats data if its whole line does.
+        If a sentence has too few stems to tell, its whole line is checked instead.
         """
         if sentence.whose != "the agent":
             return False
@@ -164,7 +164,7 @@ class ProvenanceIndex:
         return nearest if shared else SourcePassage("", 0, frozenset())
 
     def has_other_names_or_negations(self, text: str, *, also: str = "") -> bool:
-        """Return whether a text has a name, number or negation that is not in its own sources."""
+        """Return whether a text has a name, number or negation that its own sources lack."""
         names = self._names.find_unknown(text)
         if also:
             names &= KnownNames([also]).find_unknown(text)
@@ -198,7 +198,7 @@ class ProvenanceIndex:
     def _find_nearest(
         self, stems: frozenset[str], until: int = sys.maxsize
     ) -> tuple[SourcePassage, frozenset[str]]:
-        """Return the window up to turn `until` that shares the most stems, and the shared stems."""
+        """Return the window up to turn `until` that shares the most stems, and these stems."""
         places = Counter(
             place
             for stem in stems
@@ -220,12 +220,12 @@ def _is_number(stems: frozenset[str]) -> bool:
 
 
 def _count_stems_needed(stems: frozenset[str]) -> float:
-    """Return the number of stems that a window must share with a text to count as its source."""
+    """Return how many stems a window must share with a text to count as its source."""
     return max(TRACE_STEMS, TRACE_HEARSAY * min(len(stems), TRACE_WINDOW_WORDS // 2))
 
 
 def _measure_gap(text: str, own: frozenset[str]) -> float:
-    """Return the number of words in the longest part of a text that has no stem in `own`.
+    """Count the words in the longest part of a text without a stem in `own`.
 
     Repeated and common words do not count, and an ideograph counts as half a word.
     """
@@ -238,7 +238,7 @@ def _measure_gap(text: str, own: frozenset[str]) -> float:
 
 
 def _list_words(text: str) -> Iterator[tuple[frozenset[str], str, float]]:
-    """Yield each word in order: the stems that support it, its own stem, and its length."""
+    """Yield, for each word, the stems that support it, its own stem, and its length."""
     for word in _IDEOGRAPHS_OR_WORD.findall(_fold_text(text)):
         if _IDEOGRAPHS.match(word):
             for at, character in enumerate(word):

@@ -66,13 +66,13 @@ class SummaryRequest(msgspec.Struct, frozen=True):
     kind: SummaryKind
     prompt: str
     turns: tuple[Turn, ...]
-    """Turns in the prompt, limited to the parts that the prompt shows."""
+    """Turns in the prompt, with only the parts that the prompt shows."""
     carried: tuple[str, ...] = ()
     spent: float = 0.0
     """Cost of the attempts so far, in dollars."""
     instructions: str = SUMMARY_INSTRUCTIONS
     schema: str = ""
-    """JSON Schema for the answer; if empty, the schema for this kind of summary is used."""
+    """JSON Schema for the answer; empty for the default schema of this kind of summary."""
 
     @property
     def numbers(self) -> frozenset[int]:
@@ -90,9 +90,9 @@ def build_request(
 ) -> SummaryRequest:
     """Return the request for a summary of these turns.
 
-    `carried` contains items left over from before these turns, and `words` is additional text for
-    the model. Tool output is cut no more than necessary. The iterable may be endless, so it is read
-    only until no further turn fits.
+    `carried` contains items from before these turns, and `words` is additional text for the model.
+    Tool output is cut no more than necessary. The iterable may be endless, so it is read only until
+    no further turn fits.
 
     Raises:
         OverBudgetError: The turns do not fit even without tool output.

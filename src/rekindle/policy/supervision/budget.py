@@ -34,7 +34,7 @@ class RunSpending(msgspec.Struct, frozen=True):
     unpriced: int = 0
     """Number of launches that were killed before their CLI reported the cost."""
     is_reported: bool = False
-    """Whether the CLI reported the last amount; False if it was computed from tokens."""
+    """Whether the CLI reported the last amount, rather than Rekindle computing it from tokens."""
 
 
 class ReachedCap(msgspec.Struct, frozen=True):
@@ -50,7 +50,7 @@ class ReachedCap(msgspec.Struct, frozen=True):
 def find_reached_cap(
     spent: RunSpending, cap: Budget | None, *, began: datetime | None, now: datetime
 ) -> ReachedCap | None:
-    """Return the first cap that the run has reached, or None."""
+    """Return the first cap that the run has reached, or None if it has reached none."""
     if cap is None:
         return None
     if cap.usd is not None and spent.usd >= cap.usd:
@@ -69,7 +69,7 @@ def find_reached_cap(
 def describe_reached_cap(
     spent: RunSpending, cap: Budget | None, *, began: datetime | None, now: datetime
 ) -> str:
-    """Describe the cap that the run has reached; return "" if it has reached none."""
+    """Describe the cap that the run has reached, or return "" if it has reached none."""
     reached = find_reached_cap(spent, cap, began=began, now=now)
     return reached.words if reached else ""
 
@@ -89,7 +89,7 @@ def raise_caps(cap: Budget | None, raised: Mapping[str, float]) -> Budget | None
 
 
 def describe_budget(cap: Budget) -> str:
-    """Describe the caps to the operator; return "" if there are no caps."""
+    """Describe the caps to the operator, or return "" if there are none."""
     caps = [
         f"${cap.usd:g}" if cap.usd is not None else "",
         render_count(cap.tokens, "token") if cap.tokens is not None else "",
@@ -100,7 +100,7 @@ def describe_budget(cap: Budget) -> str:
 
 
 def is_worth_recording(before: RunSpending, now: RunSpending, cap: Budget | None) -> bool:
-    """Return whether spending grew enough to log. A turn is reported in many small parts."""
+    """Return whether spending grew enough to be logged. One turn is reported in many parts."""
     money = (before.usd, now.usd, cap.usd if cap else None)
     tokens = (before.tokens, now.tokens, cap.tokens if cap else None)
     return any(

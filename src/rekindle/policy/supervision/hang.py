@@ -28,7 +28,7 @@ ACTION_MEANINGS: dict[HangAction, str] = {
 
 
 class ProcessSigns(msgspec.Struct, frozen=True, kw_only=True):
-    """Observations of a running process, checked against `HANG_TABLE`."""
+    """Observations of a running process, which `HANG_TABLE` judges."""
 
     silent: float
     """Seconds since the last sign of life: output, a hook's report, or a longer transcript."""
@@ -47,8 +47,8 @@ class ProcessSigns(msgspec.Struct, frozen=True, kw_only=True):
     works: bool = False
     """Whether the agent's own process is using the CPU, or is reading or writing."""
     reports: bool = True
-    """Whether the CLI reports its tool calls. If not, only its process activity shows that it is
-    working.
+    """Whether the CLI reports its tool calls. If not, only the activity of its processes shows that
+    it is working.
     """
 
 
@@ -59,7 +59,7 @@ class HangRow(msgspec.Struct, frozen=True):
 
 
 def is_working(signs: ProcessSigns) -> bool:
-    """Return whether a process in the tree is working while the agent is silent.
+    """Return whether one of the agent's processes is working while the agent is silent.
 
     If a CLI reports its tool calls and is busy without running one, it is stuck in a loop.
     """
@@ -102,10 +102,7 @@ HANG_TABLE: tuple[HangRow, ...] = (
 
 
 def is_excused(signs: ProcessSigns) -> bool:
-    """Return whether the silence has a reason.
-
-    When the reason ends, silence is counted from zero.
-    """
+    """Return whether the silence has a reason. When the reason ends, the count starts at zero."""
     return signs.stopped or signs.calling is not None or is_working(signs)
 
 

@@ -81,7 +81,7 @@ def complete_prices(own: Mapping[str, ModelPrice]) -> Mapping[str, ModelPrice]:
 
 
 def find_price(prices: Mapping[str, ModelPrice], model: str) -> ModelPrice | None:
-    """Return a model's price: for its longest matching prefix, else for `default`, else None.
+    """Return the price for a model's longest matching prefix, or for `default`, or None.
 
     `gpt-5` is a prefix of `gpt-5-codex`, but not of `gpt-5.5`.
     """

@@ -13,7 +13,7 @@ from rekindle.policy.supervision import run_moves
 
 
 class AgentLimits(msgspec.Struct, frozen=True):
-    """The limits that apply to an agent."""
+    """Limits that apply to an agent."""
 
     runtime: RuntimeSettings = RuntimeSettings()
     budget: Budget | None = None
@@ -33,7 +33,7 @@ def decide_move(
     paces_handoffs: bool = True,
     resumes_count: bool = False,
 ) -> run_moves.Move:
-    """Return the agent's next move; for `resumes_count`, see `restart.decide_restart`."""
+    """Return the agent's next move. For `resumes_count`, see `restart.decide_restart`."""
     return run_moves.decide_next_move(
         projection.run,
         select_open_launches(projection),

@@ -33,7 +33,7 @@ from rekindle.policy.supervision.budget import RunSpending
 from rekindle.thresholds.sandbox_limits import REFUSED_HOSTS
 
 SETTINGS_REASON: Final = "settings"
-"""Reason for safe mode after settings changed without a command from the operator."""
+"""Reason for safe mode after the settings changed without the operator's command."""
 TAMPERED_REASON: Final = "tampered"
 """Reason for safe mode after a program other than Rekindle changed the log."""
 
@@ -46,7 +46,7 @@ class OperatorCommand(msgspec.Struct, frozen=True, order=True):
 
 
 class LogPosition(msgspec.Struct, frozen=True, order=True):
-    """Log position of the last event of a kind, and its reason."""
+    """Log position and reason of the last event of one kind."""
 
     seq: int = 0
     why: str = ""
@@ -60,7 +60,7 @@ class PendingWait(msgspec.Struct, frozen=True):
 
 
 class CycleLimit(msgspec.Struct, frozen=True, order=True):
-    """Maximum number of cycles set by the operator, and the log position of that command."""
+    """Maximum number of cycles that the operator set, and the log position of that command."""
 
     seq: int = 0
     cycles: int | None = None
@@ -112,7 +112,7 @@ class RunState(msgspec.Struct, frozen=True):
     wanted: int = 0
     """Log position of the operator's last command to run."""
     stopped: int = 0
-    """Log position of the operator's last stop. Earlier launches do not count towards pauses."""
+    """Log position of the operator's last stop. Launches before it do not count towards pauses."""
     ended: LogPosition = LogPosition()
     safe: LogPosition = LogPosition()
     waiting: PendingWait | None = None
@@ -127,12 +127,12 @@ class RunState(msgspec.Struct, frozen=True):
     """The last cap that the operator set for each unit."""
     refused: RefusedCallCount = RefusedCallCount()
     refused_hosts: tuple[RefusedHost, ...] = ()
-    """Hosts that the sandbox refused most recently, each once."""
+    """Hosts that the sandbox refused most recently, without duplicates."""
     scheduled: ScheduledStart | None = None
 
     @property
     def desired(self) -> str:
-        """Return `running` or `stopped`, or "" if the operator has not given a command."""
+        """Return `running` or `stopped`, or "" if the operator has not given a command yet."""
         return self.command.desired if self.command else ""
 
     @property
@@ -162,7 +162,7 @@ class RunState(msgspec.Struct, frozen=True):
         return self.spent if self.spent.seq > self.began else RunSpending()
 
     def refused_call_count(self) -> int:
-        """Return the number of refused tool calls in this run."""
+        """Count the refused tool calls in this run."""
         return self.refused.count if self.refused.seq > self.began else 0
 
     def list_refused_hosts(self) -> list[str]:
@@ -180,18 +180,18 @@ def is_done(run: RunState) -> bool:
 
 
 class CloseCycle(msgspec.Struct, frozen=True):
-    """Close the cycle; `stall.stall_response` decides what happens next."""
+    """Decision to close the cycle; `stall.stall_response` decides what happens next."""
 
 
 class HandOff(msgspec.Struct, frozen=True):
-    """Write a checkpoint for a fresh session to continue from."""
+    """Decision to write a checkpoint from which a fresh session continues."""
 
 
 LaunchMove = StartFresh | ResumeSession
 Move = LaunchMove | WaitUntil | EnterSafeMode | StopRun | CloseCycle | HandOff
 
 
-def decide_next_move(  # noqa: PLR0911 - one for each thing that may decide
+def decide_next_move(  # noqa: PLR0911 - one return per deciding fact
     run: RunState,
     launches: Sequence[LaunchRecord],
     *,
@@ -205,11 +205,11 @@ def decide_next_move(  # noqa: PLR0911 - one for each thing that may decide
     paces_handoffs: bool = True,
     resumes_count: bool = False,
 ) -> Move:
-    """Decide the next move from the operator's command, safe mode, results, budget and exits.
+    """Decide the next move, based on the operator's command, safe mode, results, budget and exits.
 
     `checkpoint` is the log position of the last committed checkpoint, `threshold` the percentage of
     the context window at which to hand off, and `fruitless` the work since the last progress. If
-    `paces_handoffs` is set, a launch after a handoff without progress waits like any other. For
+    `paces_handoffs` is set, launches after a handoff also wait if there was no progress. For
     `resumes_count`, see `restart.decide_restart`.
     """
     if run.desired == "stopped":
@@ -282,7 +282,7 @@ def make_desired_event(
     unbounded: bool | None = None,
     due: datetime | None = None,
 ) -> events.DesiredSet:
-    """Return the operator's command, dated after the last one even if the clock was set back.
+    """Return the operator's command with a later time than the last one, whatever the clock shows.
 
     `due` is the due time of a schedule that gives the command on the operator's behalf.
     """
@@ -342,8 +342,8 @@ def apply_answer(run: RunState, event: events.QuestionAnswered) -> RunState:
     return change(run, raised=tuple(last.values()))
 
 
-def apply_event(run: RunState, event: object) -> RunState:  # noqa: C901, PLR0911, PLR0912 - one for each kind
-    """Return the run after one more event. Log positions decide, not the order of arrival."""
+def apply_event(run: RunState, event: object) -> RunState:  # noqa: C901, PLR0911, PLR0912 - one case per kind
+    """Return the run after one more event. Log positions count, not the order of arrival."""
     change = msgspec.structs.replace
     match event:
         case events.RunStarted() if event.seq > run.began:

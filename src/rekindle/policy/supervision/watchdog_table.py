@@ -14,12 +14,10 @@ from rekindle.policy.settings.runtime_settings import RestartSettings
 
 
 class StartAttempt(msgspec.Struct, frozen=True):
-    """A supervisor that the watchdog started but that has not written to the log yet."""
+    """A supervisor that the watchdog started and that has not written to the log yet."""
 
     seq: int
-    """The log's last sequence number at the time of the start. Any supervisor activity increases
-    it.
-    """
+    """The log's last sequence number when the supervisor was started. Any activity increases it."""
     at: datetime
     times: int = 1
     """Number of consecutive attempts."""
@@ -33,7 +31,7 @@ class WatchFacts(msgspec.Struct, frozen=True, kw_only=True):
     supervised: bool
     """Whether a supervisor holds the agent's lock, which is more reliable than a process id."""
     desired: str = ""
-    """State that the operator last asked for; empty if the operator has not given a command."""
+    """State that the operator last requested; empty if there was no command yet."""
     is_over: bool = False
     """Whether the agent's run is over, because the work is done or the budget is spent."""
     marker: str | None = None
@@ -43,11 +41,11 @@ class WatchFacts(msgspec.Struct, frozen=True, kw_only=True):
     is_tampered: bool = False
     """Whether the agent's log differs from the one that Rekindle wrote on this host."""
     may_miss_stop: bool = False
-    """Whether events that were lost from the log may include a stop."""
+    """Whether a stop may be among the events that were lost from the log."""
     stays: bool = False
-    """Whether the agent needs a person's terminal and has no tmux window."""
+    """Whether the agent needs a terminal for a person but has no tmux window."""
     rests: float = 0.0
-    """Seconds until the next attempt, after failed starts."""
+    """Seconds until the next attempt after failed starts."""
 
 
 class WatchRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,7 +55,7 @@ class WatchRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _has_valid_marker(facts: WatchFacts) -> bool:
-    """Return whether `.clean-exit` exists and the operator has not asked for a run since then."""
+    """Return whether `.clean-exit` exists and the operator has not requested a run since then."""
     if facts.marker is None:
         return False
     seq = facts.marker.split(maxsplit=1)[:1]

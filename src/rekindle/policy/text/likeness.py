@@ -25,9 +25,9 @@ _cached = lru_cache(maxsize=16_384)
 def measure_likeness(text: str, other: str) -> float:
     """Return how similar two plain texts are, from 0 to 1.
 
-    The similarity is the share of common character pairs. This works for every script. If both
-    texts are ASCII and their common words give a higher value, that value is used instead, because
-    a directive is often only rephrased.
+    The similarity is the share of common character pairs, which works for every script. If both
+    texts are ASCII and the share of common words is higher, that share is used, because a directive
+    is often only rephrased.
     """
     if text == other:
         return 1.0
@@ -48,7 +48,7 @@ def find_swapped_word(text: str, other: str) -> str:
 
 @_cached
 def find_significant_words(plain: str) -> frozenset[str]:
-    """Return a text's word stems and, for words in other scripts, their character pairs."""
+    """Return a text's word stems, and character pairs for words in other scripts."""
     foreign = (_PAIRED.findall(run) for run in _FOREIGN.findall(plain))
     return frozenset(_count_stems(plain)) | frozenset(pair for run in foreign for pair in run)
 

@@ -4,8 +4,8 @@ Budgets are given in tokens, but an exact count needs a vocabulary of several me
 to one model, and trimming only needs the approximate size. So each character is mapped to a letter
 for its kind, and runs of equal letters are counted and weighted. The weights were fitted by least
 squares against o200k, on English and Chinese handover documents (for other scripts, on translated
-software messages). They were then rounded by hand, mostly up, because an estimate that is too low
-hurts a budget more.
+software messages). They were then rounded, mostly up, because an estimate that is too low does more
+harm to a budget.
 
 Runs do not cross line breaks, and empty lines cost nothing, so the lines' estimates add up to the
 estimate for the whole text, except for rounding.
@@ -20,7 +20,7 @@ _KINDS = (
     (b"A", range(0x41, 0x5B)),  # uppercase letters
     (b"0", range(0x30, 0x3A)),  # digits
     (b"!", (*range(0x21, 0x30), *range(0x3A, 0x41), *range(0x5B, 0x61), *range(0x7B, 0x7F))),
-    (b"-", b"-=_*#~."),  # the characters used for rules and separators
+    (b"-", b"-=_*#~."),  # characters used in rules and separators
     (b" ", b" \t\r\v\f"),
     (b"\n", b"\n"),
     (b"e", (*range(0xC3, 0xCA), 0xCC, 0xCD)),  # accented Latin letters and combining accents
@@ -42,8 +42,8 @@ _WEIGHTS = (
     # A word, split where lowercase changes to uppercase (camelCase is two words): usually one
     # token, more if the word is long.
     (rb"a[aev]*|e[aev]*|v[aev]*|AA*[aev]*", 0.84, 0.042),
-    # Added to the cost of the word: uppercase letters in a row, because few uppercase words are in
-    # the vocabulary, and accents, which suggest a language whose words are split into pieces.
+    # Extra cost of a word: uppercase letters in a row, because few uppercase words are in the
+    # vocabulary, and accents, which suggest a language whose words are split into pieces.
     (rb"AA+", 0.0, 0.1),
     (rb"e", 1.1, 0.0),
     (rb"v", 0.35, 0.0),
@@ -85,7 +85,7 @@ _PATTERNS = tuple((re.compile(pattern), run, char) for pattern, run, char in _WE
 
 
 def estimate_tokens(text: str) -> int:
-    """Estimate a text's tokens, to within 25 % for documents in English or Chinese.
+    """Estimate the tokens in a text, to within 25 % for English and Chinese documents.
 
     A text that is not blank counts as at least one token.
     """
@@ -94,8 +94,7 @@ def estimate_tokens(text: str) -> int:
 
 def estimate_unrounded(text: str) -> float:
     """Return the estimate before rounding. Unrounded estimates of lines add up."""
-    # A text that was decoded leniently may contain lone surrogates, which must not make trimming
-    # fail.
+    # Lenient decoding may leave lone surrogates, which must not make trimming fail.
     kinds = text.encode("utf-8", "surrogatepass").translate(_KIND_OF_BYTE, _CONTINUATION)
     tokens = 0.0
     for pattern, per_run, per_char in _PATTERNS:
