@@ -341,7 +341,7 @@ require_rows(set(EXIT_KINDS) - {"lost"}, ExitKind)
 
 
 def parse_reason(why: str) -> StopReason:
-    """Parse a recorded reason. An unknown one, such as from a newer version, counts as a crash."""
+    """Parse a recorded reason. One that this version does not know counts as a crash."""
     return why if why in STOP_REASONS else "crash"
 
 

@@ -114,7 +114,7 @@ def _require_tls(fleet: FleetSettings, marked: MarkedData) -> None:
 
 
 def _require_variables(fleet: FleetSettings, marked: MarkedData) -> None:
-    """Raise ManifestError if a key is written out instead of a variable.
+    """Raise ManifestError if a key is given as text instead of as a variable.
 
     The message omits the value, which may be a secret.
     """

@@ -12,7 +12,7 @@ from rekindle.policy.redact.known_tokens import SecretSpan
 
 _LINE = re.compile(r"[^\n]*\n?")
 _COMMAND_REACH = 400
-"""Number of characters to search before a heredoc for its command."""
+"""Number of characters before a heredoc in which to look for its command."""
 _COOKIES = re.compile(r"cookie\x01{0,7}[\"']?[ \t]{0,4}[:=][ \t]{0,4}(?P<v>[^\n\"'\x01]{8,8000})")
 _COOKIE = re.compile(r"(?<![^\s;,:=])[\w.\-]{1,80}=(?P<v>[^\s;,]{8,4000})")
 _HEREDOC = re.compile(r"<<[-~]?[ \t]{0,2}\\?[\"']?(?P<end>\w{2,20})[\"']?[^\n]{0,80}\n")
@@ -50,7 +50,7 @@ def find_formatted(view: str, low: str, inner: Callable[[str], bool]) -> Iterato
 
 
 def _find_heredocs(view: str) -> Iterator[SecretSpan]:
-    """Yield the lines with a single word in heredocs whose command mentions secrets."""
+    """Yield single-word lines from heredocs whose command mentions secrets."""
     for match in _HEREDOC.finditer(view):
         line = max(view.rfind("\n", 0, match.start()), match.start() - _COMMAND_REACH) + 1
         if not _MENTIONS_SECRET.search(view, line, match.start()):

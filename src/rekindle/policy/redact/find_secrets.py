@@ -56,7 +56,7 @@ _MARGIN = re.compile(
     r"(?P<v>[A-Za-z0-9+/=_\-.%~]{4,4000})(?P<then>[^\n]{0,2})"
 )
 _LONG = 190
-"""Length in characters from which a secret may be longer than its rule can match."""
+"""Minimum length of a match that may be only the beginning of a longer secret."""
 _LONGER = re.compile(r"[^\s\x01\x02\"'`<>,;&\\]*+")
 _IN_ONE_LINE = re.compile(r"(?:\\+[nrt]|[ \t+>|])*")
 

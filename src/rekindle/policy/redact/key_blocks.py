@@ -61,7 +61,7 @@ def _find_blocks(view: str) -> Iterator[SecretSpan]:
 
 
 def _end_of_string(view: str, at: int) -> int:
-    """Return the position where a block without an END line must end at the latest."""
+    """Return the latest possible end of a block without an END line."""
     first = view.find("\n", at)
     if first < 1 or view[first - 1] != "\x01":
         return len(view)

@@ -114,7 +114,7 @@ _PLAIN_WORDS = frozenset(
 )
 _NO_WORDS = re.compile(r"(?=(?:[^0-9]*[0-9]){4})[A-Za-z0-9-]{16,}")
 _DISTINCTIVE = 4
-"""Length from which a prefix that ends with a separator is recognized at any position."""
+"""Minimum length of a prefix that is recognized even right after a digit."""
 _ENOUGH = 96
 _BODY = re.compile(r"[A-Za-z0-9_\-./+=~!%]{1,4000}")
 _CAPITALS = re.compile(r"[A-Z0-9]{16}(?![A-Za-z0-9])")
@@ -217,7 +217,7 @@ def _find_known(run: str) -> list[SecretSpan]:
 
 
 def _is_glued(run: str, at: int) -> bool:
-    """Return whether there is a digit before a position, other than in a percent escape."""
+    """Return whether a digit precedes a position, other than one in a percent escape."""
     return run[at - 1 : at].isdigit() and run[max(0, at - 3) : max(0, at - 2)] != "%"
 
 

@@ -275,7 +275,7 @@ def _find_in_block(
 
 
 def _skip_scheme(view: str, at: int, strength: NameStrength) -> tuple[int, NameStrength]:
-    """Return the position after a scheme such as `Bearer`, and the name's strength with it."""
+    """Return the position after a scheme such as `Bearer`, and the resulting name strength."""
     quote = _QUOTE.match(view, at)
     scheme = _SCHEME.match(view, at) or (_SCHEME.match(view, quote.end()) if quote else None)
     if scheme is None or _BARE.match(view, scheme.end()) is None:

@@ -21,7 +21,7 @@ def is_harmless(value: str, form: str, *, quoted: bool) -> bool:
 def is_secret(  # noqa: PLR0911 - one return per kind of name
     value: str, strength: NameStrength, *, aside: bool, quoted: bool, form: str
 ) -> bool:
-    """Return whether a value is a secret. `aside` means that it is only near the name."""
+    """Return whether a value is a secret. `aside` means that it is near the name, not assigned."""
     random = value_tests.is_random(value, 12)
     if random and not quoted and not value_tests.has_digit(value):
         random = (

@@ -16,7 +16,7 @@ class AuditLag(msgspec.Struct, frozen=True):
     """The difference between the audit trail and the log."""
 
     is_ours: bool
-    """Whether the trail belongs to this log. If not, the trail's last commit is not in the log."""
+    """Whether the trail belongs to this log, which must contain the trail's last commit."""
     missing: tuple[RelayCommitted, ...] = ()
     """Relays that are missing from the trail, oldest first."""
 

@@ -60,9 +60,9 @@ _LISTED = re.compile(
     r"(?= (?:the|its|all|both|our) [\w.-]+(?: [\w.-]+)? and )",
     re.IGNORECASE,
 )
-"""The first noun of a list, and its comma."""
+"""Matches the first noun in a list, with its comma."""
 _COMMAND = re.compile(r"`[^`\n ]+ [^`\n]+`")
-"""A command in backquotes, which always counts as a noun."""
+"""Matches a command in backquotes, which always counts as a noun."""
 _BRACKETED = re.compile(r"[(（]([^()（）]*)[)）](?=\s*(?:[.。!！,，;；:：—–-]|$))")
 _MARKS = re.compile(r"[*_`#>~\[\]()|\"“”「」]|[^\w\s,.;:!?'/%+&，。；：！？、—–-]")
 _REASON = re.compile(r"(?:and|because|since)\s+")

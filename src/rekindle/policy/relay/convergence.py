@@ -1,4 +1,4 @@
-"""Check convergence: a topic starts with options, is settled by one choice, and is then worked on.
+"""Check that a topic converges: it starts with options, settles on one, and then leads to work.
 
 Cycles in the log are counted per topic. `find_topic` decides which cycles have the same topic.
 

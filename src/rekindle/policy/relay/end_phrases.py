@@ -54,7 +54,7 @@ _AS_GIVEN = (
     r"| (?:in|from|of) (?:the )?(?:prompt|plan|tasks?|to-?do|spec)(?:\.\w+| list)?"
     rf"| (?:for|of|in) (?:this|the) {_CORE})?"
 )
-"""Text after a noun that names the place where all of the work is listed."""
+"""Text after a noun that says where all of the work is listed."""
 _WHOLE = (
     r"(?!(?:work|tasks) (?:done|completed)$)"
     r"(?:(?:the|this|our|my|your|entire|whole|overall|the prompt's) )?"
@@ -168,7 +168,7 @@ CLOSING = _compile_any(
     r"[已并再]?[无没不]",
     rf"(?:[本该此]|整个)?{_ZH_CORE}",
 )
-"""Words that start a reported end and may follow results. "All 5 features are done" does not match,
+"""Words that may start a reported end after results. "All 5 features are done" does not match,
 because it may be about the features alone.
 """
 LABEL = re.compile(

@@ -69,7 +69,7 @@ def classify_relay(relay: Relay, cap: int) -> RelayReport:
 
 
 def find_headline(relay: Relay) -> str:
-    """Return the first line of the directive that says something."""
+    """Return the first meaningful line of the directive."""
     for line in (relay.next_action or "").splitlines():
         bare = _EMPHASIS.sub(r"\2", line.strip()).lstrip("#>*+-_ \t").strip("*_ \t")
         is_mark = bare.startswith((*_FENCE_MARKS, "<!--")) or relays.match_field(bare) is not None

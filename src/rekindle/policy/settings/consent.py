@@ -81,7 +81,7 @@ def select_pipeline(
 ) -> ControlledSettings:
     """Return one pipeline's controlled settings, which are all except the text of its prompts.
 
-    `outside` is the same as for an agent. `manifest` must not contain agents that work for a run.
+    `outside` works as in `select_controlled`. `manifest` must not contain the agents of a run.
     """
     start = f"pipelines.{name}"
     pipeline = manifest.pipelines[name]

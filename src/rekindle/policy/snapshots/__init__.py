@@ -1,1 +1,1 @@
-"""Decisions about work-tree snapshots."""
+"""Decide which snapshots of the work tree to keep, and find one by name."""

@@ -37,8 +37,7 @@ def find_snapshot(snapshots: Sequence[Snapshot], text: str, agent: str) -> Snaps
 def find_target(snapshots: Sequence[Snapshot], agent: str, worktree: str) -> Snapshot:
     """Return the snapshot that a rewind uses by default: the one from the last cycle start.
 
-    Raises:
-        NotFoundError: There is none.
+    Raises: NotFoundError: There is no such snapshot.
     """
     start = find_newest(snapshots, agent, worktree, "start")
     if start is None:

@@ -1,7 +1,7 @@
 """Compare two consecutive relays to decide whether the loop made progress between them.
 
 The requests in the relays are compared first, and then the work outside the relays, which
-`policy.progress.work_progress` counts. The first rule that holds decides:
+`policy.progress.work_progress` counts. The first rule that applies decides:
 
 1. one relay has no directive: progress if there was work, otherwise unusable; 2. the current relay
 waits for a person or an event, and nothing else moved: waiting; 3. an open item is done or gone, or
@@ -52,7 +52,7 @@ class StallThresholds(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RelayReading(msgspec.Struct, frozen=True):
-    """A parsed relay. It is compared with both of its neighbours."""
+    """A parsed relay, for comparison with the relays before and after it."""
 
     relay: Relay | None
     ask: Directive | None
@@ -155,7 +155,7 @@ class _Pair:
         return ""
 
     def _has_moved_beside_wait(self) -> bool:
-        """Return whether an item was done, or the awaited task or the agent's own part is new."""
+        """Return whether more than the wait changed: a done item, a new task or own work."""
         is_new_task = not self.was.tasks.issuperset(directive.find_tasks(self.now.head.text))
         return is_new_task or self._find_ticked() is not None or self._find_own_part() is not None
 
@@ -192,10 +192,10 @@ class _Pair:
         return None
 
     def _find_other_names(self) -> list[str]:
-        """Return the tasks that are named first now, but were not before."""
+        """Return the tasks that the directive now names first, but did not before."""
         was, now = self.was.names, self.now.names
         if not was and self.was.asks_to_continue and self.now.asks_to_continue:
-            return []  # the endless work only got a name
+            return []  # the endless work just has a name now
         new = [name for name in now if name not in was]
         return new or (now[:1] if was[:1] != now[:1] and was and now else [])
 
@@ -213,7 +213,7 @@ class _Pair:
         return self.head >= self.limits.same_head and self.lead >= self.limits.same_lead
 
     def _judge_with_work(self, kind: StallKind, words: str) -> tuple[StallKind, str]:
-        """Return the verdict on an unchanged directive, given the work, and its reason."""
+        """Return the verdict on an unchanged directive and its reason, based on the work done."""
         if self.work:
             return StallKind.PROGRESS, f"{words}, but there was work: {self.work}"
         return kind, f"{words}: {self.about}"

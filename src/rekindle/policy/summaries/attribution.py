@@ -279,7 +279,7 @@ def _repeats_source(words: list[str], source: str) -> bool:
     return any(run in source for run in _list_word_runs(" ".join(words)))
 
 
-@lru_cache(maxsize=256)  # cached, because each line is compared with every source
+@lru_cache(maxsize=256)  # each line is compared with every source
 def _list_word_runs(plain: str) -> tuple[str, ...]:
     words = plain.split()
     least = min(QUOTED_WORDS, max(2, (len(words) + 1) // 2), len(words))

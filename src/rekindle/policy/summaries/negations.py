@@ -28,7 +28,7 @@ _IDIOM = re.compile(
 
 
 class Clause(msgspec.Struct, frozen=True):
-    """A part of a sentence: its stems, whether it has a negation, and whether it forbids."""
+    """Part of a sentence: its stems, and whether it negates or forbids something."""
 
     stems: frozenset[str]
     is_negated: bool
@@ -46,7 +46,7 @@ def list_clauses(text: str, find_stems: Callable[[str], frozenset[str]]) -> Iter
 def find_forbidden_stems(
     own_clauses: Iterable[Clause], all_clauses: Iterable[Clause]
 ) -> frozenset[str]:
-    """Return stems that `own_clauses` forbid and that no other clause in `all_clauses` has."""
+    """Return stems that `own_clauses` forbid and `all_clauses` contain only in prohibitions."""
     forbidden = (clause.stems for clause in own_clauses if clause.is_prohibition)
     allowed = (clause.stems for clause in all_clauses if not clause.is_prohibition)
     return frozenset().union(*forbidden).difference(*allowed)

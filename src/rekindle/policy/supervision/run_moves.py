@@ -67,7 +67,7 @@ class CycleLimit(msgspec.Struct, frozen=True, order=True):
 
 
 class ProgressBounds(msgspec.Struct, frozen=True, order=True):
-    """Whether the operator lifted the limits on work without progress, and the log position."""
+    """Whether the operator lifted the progress limits, and the log position of that command."""
 
     seq: int = 0
     lifted: bool = False
@@ -154,7 +154,7 @@ class RunState(msgspec.Struct, frozen=True):
         return self.safe.seq > max(self.since, self.ended.seq) and not is_accepted
 
     def waits(self, last_seq: int) -> PendingWait | None:
-        """Return the wait after the last launch, which is at log position `last_seq`, or None."""
+        """Return the wait that began after the last launch (log position `last_seq`), or None."""
         wait = self.waiting
         return wait if wait is not None and wait.seq > max(self.since, last_seq) else None
 
