@@ -46,9 +46,9 @@ _LABELS = {label.casefold(): label for label in BriefLabel}
 
 class BriefPart(msgspec.Struct, frozen=True):
     label: str
-    """A BriefLabel, or the title of an unknown part, which is kept unchanged."""
+    """A BriefLabel, or the title of a part that Rekindle does not know and leaves unchanged."""
     lead: str
-    """Source text from the start of the label to the start of its content."""
+    """Text from the start of the label up to the content."""
     content: str
 
 
@@ -96,7 +96,7 @@ def render(brief: Brief) -> str:
 
 
 def compose(name: str, day: date, contents: Mapping[BriefLabel, str]) -> Brief:
-    """Return a new brief. Lists are below their labels, and single lines next to them."""
+    """Create a brief. A list goes below its label, a single line next to it."""
     text = [schema_mark.render_mark("brief", SCHEMA) + f"{name} — {day.isoformat()}\n"]
     for label in BriefLabel:
         content = contents.get(label, "").strip()

@@ -74,5 +74,5 @@ def _find_places(parsed: Outline, part: CheckpointSection) -> list[int]:
 
 
 def _find_governing(parsed: Outline, part: CheckpointSection) -> int:
-    """Return a section's index. If there are several, the first at the highest level counts."""
+    """Return the index of a section. If it occurs twice, use the first one at the highest level."""
     return min(_find_places(parsed, part), key=lambda i: (parsed.sections[i].level, i))

@@ -1,10 +1,10 @@
-"""Render the files in the git folder of an agent's clone."""
+"""Render the git files for an agent's clone."""
 
 import re
 from collections.abc import Mapping
 
 PROJECT_REMOTE = "project"
-"""Remote in a clone that stands for the user's checkout."""
+"""Name of the remote that points from a clone to the user's checkout."""
 WORK_PREFIX = "refs/heads/rekindle/"
 """Prefix of the agents' branches in the user's repository."""
 _HEADS, _SNAPSHOTS = "refs/heads/", "refs/rekindle/"
@@ -21,13 +21,13 @@ def make_work_branch(agent: str) -> str:
 
 
 def list_work_branches(refs: Mapping[str, str]) -> list[str]:
-    """Return the branches of agents with their own checkouts, from all refs of a repository."""
+    """Return the work branches of all agents that are in a repository's refs."""
     names = (name for name in refs if name.startswith(WORK_PREFIX) and name.endswith("/work"))
     return [name.removeprefix(_HEADS) for name in names]
 
 
 def select_clone_refs(refs: Mapping[str, str], agent: str) -> dict[str, str]:
-    """Return the refs of a new clone, from those in the user's repository.
+    """Return the refs for a new clone of the user's repository.
 
     The user's branches become remote-tracking branches. Other agents' branches are left out.
     """
@@ -40,7 +40,7 @@ def select_clone_refs(refs: Mapping[str, str], agent: str) -> dict[str, str]:
 
 
 def select_project_refs(refs: Mapping[str, str]) -> dict[str, str]:
-    """Return the user's branches as remote-tracking branches of the clone."""
+    """Return the user's branches as remote-tracking branches for a clone."""
     return {
         f"refs/remotes/{PROJECT_REMOTE}/{name.removeprefix(_HEADS)}": commit
         for name, commit in refs.items()
@@ -49,20 +49,20 @@ def select_project_refs(refs: Mapping[str, str]) -> dict[str, str]:
 
 
 def parse_refs(listed: str) -> dict[str, str]:
-    """Parse lines of a commit and a ref into a mapping from refs to commits."""
+    """Parse lines with a commit and a ref into a mapping from ref to commit."""
     pairs = (line.split(" ", 1) for line in listed.splitlines())
     return {name: commit for commit, name in pairs}
 
 
 def render_refs(refs: Mapping[str, str]) -> str:
-    """Render refs in the format of `packed-refs`."""
+    """Render refs in the `packed-refs` format."""
     return "".join(f"{commit} {name}\n" for name, commit in sorted(refs.items()))
 
 
 def render_config(settings: Mapping[str, list[str]], repository: str, object_format: str) -> str:
     """Render a clone's configuration.
 
-    `settings` are those of the user's repository. Only the ones that start no program are copied.
+    `settings` come from the user's repository. Those that could start a program are not copied.
     """
     is_sha1 = object_format == "sha1"
     lines = [

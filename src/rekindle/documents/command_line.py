@@ -1,7 +1,7 @@
 """Split one-line commands into words, and refuse those that need a shell.
 
-Commands in the manifest do not run in a shell. In a line such as `make && ./check`, the operators
-would become arguments to the first program, whose exit code would count for the whole line.
+Commands in the manifest do not run in a shell. In a line such as `make && ./check`, `make` would
+get the rest of the line as arguments, and only its exit code would count.
 """
 
 import re
@@ -20,12 +20,11 @@ _SHELL_WORD = re.compile(
     r"|jobs|local|popd|pushd|read|readonly|return|select|set|shift|shopt|source|trap|type|typeset"
     r"|ulimit|umask|unalias|unset|until|wait|while"
 )
-"""First words that only a shell understands. Some hosts have a `cd` program, which has no effect.
-"""
+"""Commands that only work in a shell. Some hosts also have a `cd` program, but it does nothing."""
 
 
 def find_shell_syntax(line: str) -> str:
-    """Return the first part of a line that only a shell understands, or "" if there is none."""
+    """Return the first shell syntax in a line, or "" if there is none."""
     bare = _QUOTED.sub("_", line.strip())
     if operator := _OPERATOR.search(bare):
         return operator[0].replace("\n", "several lines")
@@ -59,7 +58,7 @@ def split_line(line: str, key: str, *, file: str, number: int | None) -> list[st
     Raises:
         ManifestError: The line cannot be split, or only a shell could run it.
     """
-    import shlex  # noqa: PLC0415 - few manifests need it
+    import shlex  # noqa: PLC0415 - few manifests need this import
 
     hint = f'write the program and its arguments, as in `{key}: ["./check", "--all"]`'
     try:

@@ -1,7 +1,7 @@
 """Events as JSON for programs, printed by `events`, `run` and `pipeline logs` with `--json`.
 
-Each printed line is a line of the log, with the agent's name added and its numbers rounded. The log
-contains the exact measurements, the output only their significant digits.
+Each printed line is a line from the log, plus the agent's name. Numbers are rounded in the output,
+but not in the log.
 """
 
 from typing import Any
@@ -10,11 +10,11 @@ import msgspec
 
 _SECONDS_DIGITS = 3
 _USD_DIGITS = 4
-"""Number of decimal places in dollar amounts. A small model's turn can cost less than a cent."""
+"""Number of decimal places in dollar amounts. A turn can cost less than a cent."""
 
 
 def render_output(line: bytes, agent: str) -> bytes:
-    """Return a line from an agent's log in the form that programs read."""
+    """Convert a line from an agent's log to `--json` output."""
     fields = msgspec.json.decode(line)
     return msgspec.json.encode({"v": fields["v"], "agent": agent} | round_numbers(fields))
 
@@ -22,9 +22,9 @@ def render_output(line: bytes, agent: str) -> bytes:
 def render_pipeline_output(
     line: bytes, *, pipeline: str, run: int, step: str, worker: str, agent: str
 ) -> bytes:
-    """Return a line from the log of a run or of its worker in the form that programs read.
+    """Convert a line from a pipeline run's or a worker's log to `--json` output.
 
-    Every line has the same first keys. A key without a value is null.
+    Every line starts with the same keys. A key without a value is null.
     """
     fields = msgspec.json.decode(line)
     places = {"step": step or None, "worker": worker or None, "agent": agent or None}

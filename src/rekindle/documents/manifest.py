@@ -1,7 +1,7 @@
 """The manifest, rekindle.yaml: the agents and how to run them.
 
-A missing key is None here. Defaults are defined only in policy/settings, which also defines the
-keys of `runtime:` and `fleet:`.
+Missing keys are None. Their defaults, and the keys of `runtime:` and `fleet:`, are defined in
+policy/settings.
 """
 
 from typing import Annotated, Any, Literal
@@ -37,7 +37,7 @@ from rekindle.formats.yaml_lines import (
 MANIFEST_FILE = "rekindle.yaml"
 SCHEMA = 1
 SCHEMA_FILE = "rekindle.schema.json"
-"""JSON Schema that `init` writes to `.rekindle`, where editors find it even offline."""
+"""JSON Schema file that `init` writes to `.rekindle`, where editors find it even offline."""
 DEFAULT_PROMPT = """\
 # Task
 
@@ -117,7 +117,7 @@ class AgentEntry(msgspec.Struct, frozen=True):
         _doc("Command that exits with 0 once the work is done, which ends the run."),
     ] = None
     until_claimed: bool | None = None
-    """Whether `until:` counts only after the agent has reported that the work is done."""
+    """Whether `until:` counts only after the agent reports that the work is done."""
     review: (
         Annotated[
             str,
@@ -175,7 +175,7 @@ class Persona(msgspec.Struct, frozen=True):
         CommandLine | None,
         _doc("Program that `adapter: command` runs. With any other adapter, it replaces the CLI."),
     ] = None
-    """Program to run with `adapter: command`. With any other adapter, it replaces the CLI's own
+    """Program that `adapter: command` runs. With any other adapter, it replaces the CLI's own
     program.
     """
     system_prompt_file: Annotated[str, _doc("File with the system prompt.")] | None = None
@@ -200,7 +200,8 @@ class Persona(msgspec.Struct, frozen=True):
     def writes(self) -> bool:
         """Return whether the persona may write files, including the relay draft.
 
-        Only rules restrict a tool that is offered, and the user's own rules may permit more.
+        Without `allowed_tools`, it may, unless both Edit and Write are denied. A shell counts only
+        if it may run any command.
         """
         allowed = self.permissions.allowed_tools if self.permissions else None
         denied = (self.permissions.deny if self.permissions else None) or ()
@@ -234,15 +235,14 @@ class Manifest(msgspec.Struct, frozen=True):
 
 
 def read_manifest(text: str, file: str = MANIFEST_FILE) -> tuple[Manifest, MarkedData]:
-    """Return the manifest, and its data with line numbers for parsing `runtime:` and `fleet:`."""
+    """Parse a manifest. Also return its data with line numbers, for `runtime:` and `fleet:`."""
     marked = yaml_lines.parse(text, file)
     if marked.data is None:
         raise ManifestError("is empty", file=file, hint="run `rekindle init` to write one")
     if not isinstance(marked.data, dict):
         raise ManifestError("does not consist of `key: value` lines", file=file, line=1)
-    if isinstance(
-        marked.data.get("version"), int
-    ):  # values of other types are reported below, with their line
+    # Validation reports a version of another type below, with its line.
+    if isinstance(marked.data.get("version"), int):
         refuse_newer_schema(int(marked.data["version"]), file, SCHEMA)
     translate_wave_keys(marked)
     refuse_misplaced_keys(marked)
@@ -263,9 +263,9 @@ def read_manifest(text: str, file: str = MANIFEST_FILE) -> tuple[Manifest, Marke
 
 
 def _refuse_unreadable_triggers(marked: MarkedData, file: str) -> None:
-    """Refuse a trigger that cannot be parsed, because it would silently never fire.
+    """Refuse an invalid trigger, because it would silently never fire.
 
-    This checks the raw data, because a value of the wrong type needs its own message.
+    This checks the raw data, so that a value of the wrong type gets its own message.
     """
     data: dict[str, Any] = marked.data
     places: list[tuple[KeyPath, Any]] = [
@@ -310,7 +310,7 @@ def _split_command_lines(marked: MarkedData, file: str) -> None:
 
 
 def _refuse_keys_of_personas(marked: MarkedData, file: str) -> None:
-    """Refuse a persona key in an agent's entry. The hint is better than naming a similar key."""
+    """Refuse a persona key in an agent's entry, with a hint about where it belongs."""
     agent_keys = validation.list_fields(AgentEntry)
     for name, entry in to_mapping(marked.data.get("agents")).items():
         for key in to_mapping(entry):

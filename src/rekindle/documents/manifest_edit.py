@@ -1,4 +1,4 @@
-"""Write a manifest, and add agents and personas to one without changing its other text."""
+"""Create manifests, and add agents and personas to existing ones without changing other text."""
 
 import re
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from rekindle.formats import yaml_lines
 
 
 def compose(agent: str, harness: str, prompt: str, more: Sequence[str] = ()) -> str:
-    """Return a manifest with one agent. `more` contains further lines for the agent's entry."""
+    """Return a new manifest with one agent. `more` contains extra lines for the agent's entry."""
     modeline = f"# yaml-language-server: $schema=.rekindle/{SCHEMA_FILE}\n"
     return f"{modeline}version: {SCHEMA}\nagents:\n{_render_entry(agent, harness, prompt, more)}"
 
@@ -25,7 +25,7 @@ def add_agent_entry(
 ) -> str:
     """Add an agent at the start of `agents:` and return the manifest's text.
 
-    `more` contains further lines for the agent's entry. All other text is unchanged.
+    `more` contains extra lines for the agent's entry. The rest of the text is unchanged.
     """
     if agent in parse(text).agents:
         raise ManifestError(f"there is already an agent {agent!r}")
@@ -43,7 +43,7 @@ def add_persona_entry(text: str, name: str, permissions: Permissions, words: str
 
 
 def _add_entry(text: str, section: str, name: str, entry: str) -> str:
-    """Add an entry at the start of a section, and change nothing else."""
+    """Add an entry at the start of a section, and leave the rest unchanged."""
     found, marked = read_manifest(text)
     line = marked.lines.get((section,))
     lines = text.splitlines(keepends=True)

@@ -10,13 +10,13 @@ from rekindle.formats.validation import describe_key as _doc
 TRIGGER_PATTERN = re.compile(r"token_limit_([1-9]\d?|100)%", re.ASCII)
 """Pattern for a trigger, the percentage of the window at which a fresh session takes over."""
 CommandLine = Annotated[list[str], msgspec.Meta(description="A list of words, or one line.")]
-"""A program and its arguments. A line is split into words like a shell command, but runs without a
-shell.
+"""A program and its arguments. A single line is split into words as in a shell, but runs without
+one.
 """
 
 
 class Budget(msgspec.Struct, frozen=True):
-    """Caps on a run. The run ends when it reaches one of them; spending counts across restarts."""
+    """Caps on a run, which ends when it reaches one of them. Spending counts across restarts."""
 
     usd: Annotated[float, _doc("Maximum cost per run, in dollars.", "dollars", gt=0)] | None = None
     tokens: Annotated[int, _doc("Maximum number of tokens per run.", "tokens", gt=0)] | None = None

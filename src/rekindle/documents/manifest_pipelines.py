@@ -1,7 +1,6 @@
 """The `pipelines:` section of rekindle.yaml: steps, their order, and how their results are merged.
 
-A missing key is None here. `policy/pipelines` has the defaults, and checks that the steps fit
-together.
+Missing keys are None. `policy/pipelines` has the defaults, and checks that the steps fit together.
 """
 
 import re
@@ -19,9 +18,9 @@ from rekindle.formats.yaml_lines import KeyPath, MarkedData
 
 STEP_ID_PATTERN = "[a-z][a-z0-9_-]{0,62}"
 STEP_ID = re.compile(rf"{STEP_ID_PATTERN}\Z")
-"""Pattern for a step's id. It starts with a letter, so that a run's number cannot be part of it."""
+"""Pattern for a step's id. It starts with a letter, to be distinct from a run's number."""
 OUTPUT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,62}\Z")
-"""Pattern for the name of an output, which prompts contain between dots."""
+"""Pattern for an output's name, which prompts use between dots."""
 _ID_HINT = "use up to 63 of a-z, 0-9, - and _, starting with a letter"
 
 _MATRIX_HINT = "write it below `strategy: {matrix: …}`"
@@ -33,7 +32,7 @@ _MISPLACED = {
     "compaction": "write it below `handover:`",
     "conflicts": "write it below `merge:`",
 }
-"""Keys that belong deeper in a step, with the place for each."""
+"""Keys that people put at the wrong level of a step, with a hint for each."""
 
 ContractType = Literal["json_schema", "test_suite", "non_empty_file"]
 Conflicts = Literal["person", "agent", "drop"]
@@ -260,7 +259,7 @@ class Pipeline(msgspec.Struct, frozen=True):
 
 
 def list_steps(data: Any) -> list[tuple[KeyPath, dict[str, Any]]]:
-    """Return the unvalidated steps in a manifest's data, each with its path."""
+    """Return the steps in a manifest's data, before validation, each with its path."""
     steps: list[tuple[KeyPath, dict[str, Any]]] = []
     for name, pipeline in to_mapping(to_mapping(data).get("pipelines")).items():
         listed = to_mapping(pipeline).get("steps")
@@ -271,7 +270,7 @@ def list_steps(data: Any) -> list[tuple[KeyPath, dict[str, Any]]]:
 
 
 def list_commands(data: Any) -> list[tuple[KeyPath, dict[str, Any]]]:
-    """Return each unvalidated command in `pipelines:` as its path and the mapping that holds it."""
+    """Return the path of each command in `pipelines:`, before validation, and its mapping."""
     commands: list[tuple[KeyPath, dict[str, Any]]] = []
     for name, pipeline in to_mapping(to_mapping(data).get("pipelines")).items():
         commands.append((("pipelines", name, "prepare"), to_mapping(pipeline)))
@@ -290,7 +289,7 @@ def list_commands(data: Any) -> list[tuple[KeyPath, dict[str, Any]]]:
 
 
 def refuse_misplaced_keys(marked: MarkedData) -> None:
-    """Refuse a key that belongs deeper in a step. The hint is better than naming a similar key."""
+    """Refuse keys at the wrong level of a step, with a hint about where they belong."""
     for path, step in list_steps(marked.data):
         strategy = to_mapping(step.get("strategy"))
         places: list[KeyPath] = [(*path, key) for key in step if key in _MISPLACED]
@@ -307,7 +306,7 @@ def refuse_misplaced_keys(marked: MarkedData) -> None:
 
 
 def refuse_invalid_names(pipelines: dict[str, Pipeline], marked: MarkedData) -> None:
-    """Raise ManifestError for an invalid name of a pipeline, step or output, with its line."""
+    """Raise ManifestError with the line number if a pipeline, step or output name is invalid."""
     for name, pipeline in pipelines.items():
         if not AGENT_NAME.match(name):
             raise ManifestError(

@@ -9,14 +9,14 @@ from rekindle.formats.validation import describe_key as _doc
 SIZE_PATTERN = r"^\d+(\.\d+)?[KMGT]$"
 """Regular expression for an amount of memory in rekindle.yaml."""
 HOST_PATTERN = r"^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]{1,5})?$"
-"""Regular expression for a host in rekindle.yaml: a name, and a port if it is nonstandard."""
+"""Regular expression for a host in rekindle.yaml: a name with an optional port."""
 PATH_PATTERN = r"^[^\x00]+$"
 MINIMUM_CORES, MAXIMUM_CORES = 0.01, 4096
-"""Bounds of `cpu:`. The kernel refuses a smaller share of a core."""
+"""Limits for `cpu:`. The kernel refuses a smaller share of a core."""
 
 
 class SandboxEntry(msgspec.Struct, frozen=True):
-    """Additions to a sandbox, and its limits. A missing key adds nothing."""
+    """Extra access for a sandbox, and its limits. All keys are optional."""
 
     write: (
         Annotated[

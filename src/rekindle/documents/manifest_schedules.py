@@ -1,6 +1,6 @@
-"""The `every:` key of agents and pipelines: when the daemon starts a run.
+"""The `every:` key of agents and pipelines, which tells the daemon when to start a run.
 
-`policy/schedules` has the defaults, and checks the values.
+`policy/schedules` has the defaults and checks the values.
 """
 
 from typing import Annotated, Literal
@@ -19,8 +19,7 @@ class Schedule(msgspec.Struct, frozen=True):
             "or a name such as `@daily`."
         ),
     ] = None
-    # A Duration cannot be part of an accepted setting, so intervals are text until policy parses
-    # them.
+    # Accepted settings cannot contain a Duration, so intervals stay text until policy parses them.
     interval: (
         Annotated[
             str,

@@ -1,9 +1,9 @@
 """The primer: the first prompt in a fresh session.
 
-Its parts come in the order in which a reader needs them: notices, rules, the relay and checkpoint,
-the brief and ledger, and finally the task. If the primer is too long, the brief is dropped first,
-then the ledger, then the relay's decisions and the rest of the relay. The notices, the rules, the
-Next Action and the checkpoint are never dropped.
+Its parts are in the order in which a reader needs them: notices, rules, the relay and checkpoint,
+the brief and ledger, and the task. If the primer is too long, the brief is dropped first, then the
+ledger, then the relay's decisions and the rest of the relay. The notices, the rules, the Next
+Action and the checkpoint are never dropped.
 """
 
 import msgspec
@@ -23,7 +23,7 @@ _JUST_NOW = "A person has just asked for this, and none of it is done yet:"
 
 
 class LostSession(msgspec.Struct, frozen=True):
-    """A session that started but never reported its end, and whose process is no longer running."""
+    """A session whose process is gone although the session never reported its end."""
 
     task: str
     open_loops: int
@@ -34,18 +34,18 @@ class Primer(msgspec.Struct, frozen=True, kw_only=True):
     stall: str = ""
     """Stall notice, if the last cycle repeated the one before it."""
     answer: str = ""
-    """Answer that a person has given since the last cycle."""
+    """Answer from a person since the last cycle."""
     rules: str = ""
-    """Rules for every session, quoted word for word."""
+    """Rules for every session, in the operator's exact words."""
     relay: Relay | None = None
     relay_path: str = ""
-    """Path of the complete relay. The primer shows the path if only the relay's beginning fits."""
+    """Path of the complete relay, shown if only the start of the relay fits."""
     checkpoint: str = ""
     brief: str = ""
     ledger: str = ""
     """Open loops, one per line."""
     task: str = ""
-    """The cycle's task; empty if a person will give it."""
+    """The cycle's task; empty if a person will provide it."""
     closing: str = ""
     """Instructions for writing the relay at the end of the cycle."""
 
@@ -64,7 +64,7 @@ def render_recovery(recovery: LostSession) -> str:
 
 
 def render(primer: Primer, *, limit: int | None = None) -> str:
-    """Render the primer in at most `limit` UTF-16 units, unless its fixed parts are longer."""
+    """Render the primer in at most `limit` UTF-16 units, or more if its fixed parts are longer."""
     shrunk = primer
     for shrink in (
         _drop_brief,
@@ -81,7 +81,7 @@ def render(primer: Primer, *, limit: int | None = None) -> str:
 
 
 def render_reminder(primer: Primer, request: str, closed: str = "") -> str:
-    """Return the reminder for a session after a compaction, or "" if there is nothing to repeat."""
+    """Return a reminder for the session after a compaction, or "" if there is nothing to repeat."""
     primer = _with_short_rules(primer)
     request = cut_text(request.strip(), REQUEST_CHARACTERS, "the transcript of this session")
     checkpoint = cut_text(primer.checkpoint.strip(), REQUEST_CHARACTERS, "checkpoint.md")
@@ -142,7 +142,7 @@ def render_rewind(snapshot: str, occasion: str) -> str:
 
 
 def render_workspace(branch: str) -> str:
-    """Return the notice for a session in the agent's own clone or work tree."""
+    """Return the notice for a session that works in the agent's own clone or work tree."""
     return (
         f"You work in your own checkout of the repository, on the branch {branch}. Commit your work"
         " to it. The operator's branches are read-only for you; in a clone, they are the remote"
@@ -151,12 +151,12 @@ def render_workspace(branch: str) -> str:
 
 
 def render_request(text: str) -> str:
-    """Return the notice with a person's request that did not fit into the previous window."""
+    """Return the notice with a person's request that did not fit into the last context window."""
     return f"{_JUST_NOW}\n{text.strip()}"
 
 
 def find_request(prompt: str) -> str:
-    """Return the person's request at the end of a primer, or "" if there is none."""
+    """Return the person's request for the end of a primer, or "" if there is none."""
     return prompt.rpartition(_JUST_NOW)[2].strip() if _JUST_NOW in prompt else ""
 
 
@@ -178,23 +178,23 @@ its work. Look at the current state, then continue the task from where you were.
 
 
 def is_primer(text: str) -> bool:
-    """Return whether Rekindle wrote a prompt, based on phrases that people would not write."""
+    """Return whether Rekindle wrote a prompt, judging by phrases that people do not use."""
     begins = text.lstrip().startswith((_BANNER, INTRODUCTION))
     return begins or SOURCE_OF_TRUTH in text or CONTINUATION.strip() in text
 
 
 def is_resume_prompt(text: str) -> bool:
-    # A list of the processes that ended with the session may follow the resume prompt.
+    # The resume prompt may be followed by a list of processes that ended with the session.
     return " ".join(text.split()).startswith(" ".join(RESUME_PROMPT.split()))
 
 
 def count_utf16_units(text: str) -> int:
-    """Return a text's length in UTF-16 units, which is how JavaScript counts."""
+    """Return a text's length in UTF-16 units, as JavaScript counts it."""
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def cut_text(text: str, limit: int, rest: str) -> str:
-    """Cut a text to `limit` UTF-16 units. If it was cut, it ends with a pointer to `rest`."""
+    """Cut a text to `limit` UTF-16 units, and add a pointer to `rest` if anything was cut."""
     if count_utf16_units(text) <= limit:
         return text
     pointer = f"\n(cut here: read the rest in {rest} before you act)\n"

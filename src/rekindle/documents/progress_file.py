@@ -1,4 +1,4 @@
-"""The progress file: a list of all cycles, newest first, for people rather than sessions."""
+"""The progress file, which lists all cycles for people, newest first."""
 
 from collections.abc import Iterable
 from datetime import datetime

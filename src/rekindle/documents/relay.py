@@ -55,7 +55,7 @@ _STAND_INS = (
     "下一步行动",
     "下一步",
 )
-"""Headings that contain the directive in handover files without a Next Action."""
+"""Headings that handover files use instead of Next Action."""
 
 _SUFFIX = re.compile(r"\s*$|\s*[^\w\s]|\s+(?:[\W\d]|this\b|for\b|in\b|of\b|after\b|cycle\b|update)")
 _PLACEHOLDER = re.compile(
@@ -67,9 +67,9 @@ _ITEM = re.compile(r"\s{0,3}(?:[-+*]|\d{1,9}[.)])[ \t]+")
 _TABLE_RULE = re.compile(r"\s*\|?[ \t]*:?-{2,}[\s:|-]*$")
 _DATE = re.compile(r"(?<!\d)(\d{4})-(\d{2})-(\d{2})(?!\d)")
 _BESIDE = re.compile(r"(?i:next actions?)[*_` ]*[:：]\s*(?!(?i:cycle)\b)(\S.*)$")
-"""A directive that is part of its heading, after a colon: `## Next Action: ship it`."""
+"""Directive in the heading itself, after a colon: `## Next Action: ship it`."""
 _AFTER_DASH = re.compile(r"(?i:next actions?)\s+[-–—]\s+(?!(?i:cycle)\b)(\S.*)$")
-"""A directive after a dash in its heading. If text follows the heading, it is only a suffix."""
+"""Directive after a dash in the heading. It is only a suffix if there is text below the heading."""
 _BECAUSE = re.compile(r":\s+|\s+[—–]\s+|\s+-\s+|\s+because\s+|：")
 
 
@@ -78,14 +78,14 @@ class RelayDecision(msgspec.Struct, frozen=True):
     rationale: str
     made: date | None
     source: str
-    """The relay lines that contain the decision, unchanged."""
+    """Lines of the relay that contain the decision, unchanged."""
 
 
 class Relay(msgspec.Struct, frozen=True):
     outline: Outline
 
     def places(self, field: RelayField) -> list[int]:
-        """Return the indexes of a field's sections, highest level first; the first one counts."""
+        """Return the indexes of a field's sections, highest level first. Only the first counts."""
         sections = self.outline.sections
         places = [i for i, section in enumerate(sections) if match_field(section.title) is field]
         if not places and field is RelayField.NEXT_ACTION:
@@ -93,7 +93,7 @@ class Relay(msgspec.Struct, frozen=True):
         return sorted(places, key=lambda i: (sections[i].level, i))
 
     def content(self, field: RelayField) -> str | None:
-        """Return a field's unchanged text, or None if the relay does not have the field."""
+        """Return the unchanged text of a field, or None if the relay lacks the field."""
         places = self.places(field)
         return self.outline.content(places[0]) if places else None
 
@@ -105,11 +105,11 @@ class Relay(msgspec.Struct, frozen=True):
 
     @property
     def raw_next_action(self) -> str:
-        """Return the directive's text, even if it is only a placeholder such as "None"."""
+        """Return the directive's text, even if it is a placeholder such as "None"."""
         return "\n".join(part for part in self._read_governing() if part.strip())
 
     def _read_governing(self) -> tuple[str, ...]:
-        """Return the directive in the Next Action's heading, and the text below it."""
+        """Return the directive from the Next Action heading, and the text below the heading."""
         places = self.places(RelayField.NEXT_ACTION)
         if not places:
             return ()
@@ -119,7 +119,7 @@ class Relay(msgspec.Struct, frozen=True):
 
     @property
     def owners(self) -> list[RelayField | None]:
-        """Return each section's field: its own, or the one from a heading above it."""
+        """Return the field that each section belongs to, by its own heading or one above it."""
         directives = {
             index
             for place in self.places(RelayField.NEXT_ACTION)
@@ -140,7 +140,7 @@ class Relay(msgspec.Struct, frozen=True):
         decisions: list[RelayDecision] = []
         covered: set[int] = set()
         for place in self.places(RelayField.KEY_DECISIONS):
-            if place not in covered:  # skip subsections of a section that was already counted
+            if place not in covered:  # skip subsections of a section that was already added
                 covered.update(self.outline.extent(place))
                 blocks = outline.split_blocks(self.outline.content(place))
                 for block in blocks:

@@ -1,4 +1,4 @@
-"""Units for systemd and launchd that start the daemon or write briefs."""
+"""Systemd and launchd units that start the daemon or write briefs."""
 
 import plistlib
 from collections.abc import Mapping
@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 DAEMON_GROUP = "supervisors"
-"""Control group of the daemon and the supervisors, below the unit's own group."""
+"""Control group for the daemon and the supervisors, below the unit's own group."""
 _ESCAPED = {"\\": "\\\\", '"': '\\"', "%": "%%", "\n": "\\n", "$": "$$"}
 _UNSAFE = frozenset("\"'\\$")
 
@@ -18,11 +18,11 @@ class ServiceUnit(msgspec.Struct, frozen=True):
     folder: str
     environment: Mapping[str, str]
     every: bool = False
-    """Whether the unit serves all trusted projects. In that case, `folder` is not a project."""
+    """Whether the unit serves all trusted projects. If so, `folder` is not a project."""
 
 
 def render_systemd(service: ServiceUnit) -> str:
-    """Return a user unit for the daemon. Agents keep running if it stops or is upgraded."""
+    """Return a user unit for the daemon. Agents keep running when it stops or is upgraded."""
     return (
         "[Unit]\n"
         f"Description=Rekindle keeps the agents of {_render_command(service)} running\n"
@@ -31,11 +31,10 @@ def render_systemd(service: ServiceUnit) -> str:
         "Restart=always\n"
         "RestartSec=2\n"
         "KillMode=process\n"
-        # Each launch gets its own control group, so Rekindle can find the processes it leaves
-        # behind.
+        # Each launch gets its own control group, so that Rekindle can find leftover processes.
         "Delegate=yes\n"
-        # The kernel limits only groups whose parent contains no processes. Before version 254,
-        # systemd ignores this key.
+        # The kernel only limits groups whose parent has no processes of its own. Before version
+        # 254, systemd ignores this key.
         f"DelegateSubgroup={DAEMON_GROUP}\n\n"
         "[Install]\n"
         "WantedBy=default.target\n"
@@ -43,7 +42,7 @@ def render_systemd(service: ServiceUnit) -> str:
 
 
 def render_systemd_once(service: ServiceUnit) -> str:
-    """Return the unit that writes briefs when its timer starts it."""
+    """Return the unit that writes briefs. Its timer starts it."""
     about = f"Description=Rekindle writes the briefs of {_escape_path(service.folder)}\n\n"
     return f"[Unit]\n{about}{_render_start(service)}Type=oneshot\n"
 
@@ -51,7 +50,7 @@ def render_systemd_once(service: ServiceUnit) -> str:
 def render_systemd_timer(service: ServiceUnit, at: str, zone: str, every: str = "") -> str:
     """Return the timer that starts the brief unit at a time of day, or later if that was missed.
 
-    `every` is an additional interval, or the only one if there is no time of day.
+    `every` is an additional interval. Without a time of day, it is the only trigger.
     """
     when = f"OnCalendar=*-*-* {at}:00{f' {zone}' if zone else ''}\n" if at else ""
     return (
@@ -94,7 +93,7 @@ def _render_start(service: ServiceUnit) -> str:
     return (
         "[Service]\n"
         f"ExecStart={start}\n"
-        # The final slash preserves a space or backslash at the end of the folder's name.
+        # The final slash keeps a space or backslash at the end of the folder's name.
         f"WorkingDirectory={_escape_path(service.folder.rstrip('/'))}/\n"
         f"{environment}"
     )
@@ -108,7 +107,7 @@ def _make_startable(argv: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _quote_word(word: str, *, command: bool = True) -> str:
-    """Quote a word so that systemd takes its specifiers and variables literally."""
+    """Quote a word so that systemd does not expand specifiers or variables in it."""
     escapes = (
         _ESCAPED
         if command
@@ -118,5 +117,5 @@ def _quote_word(word: str, *, command: bool = True) -> str:
 
 
 def _escape_path(path: str) -> str:
-    """Escape a path for a setting whose value is the rest of the line."""
+    """Escape a path in a setting whose value is the rest of the line."""
     return path.replace("%", "%%")

@@ -1,7 +1,7 @@
 """An agent's machine-readable state, in the schema that Phoenix tools use.
 
 Unknown fields are kept, both at the top level and in loops. `check` is a hash of the other fields.
-If it does not match, a person or another tool edited the file, and Rekindle adopts the edits.
+If it does not match, a person or another tool has edited the file, and Rekindle adopts the changes.
 """
 
 from datetime import UTC, datetime
@@ -42,7 +42,7 @@ class Resolution(msgspec.Struct, frozen=True):
 class State(msgspec.Struct, frozen=True):
     agent: str
     seq: int = 0
-    """Log position of the last event in the state. Any other difference is an edit."""
+    """Log position of the last event that is included in the state."""
     last_active: datetime | None = None
     open_loops: tuple[OpenLoop, ...] = ()
     resolved: tuple[Resolution, ...] = ()
@@ -51,7 +51,7 @@ class State(msgspec.Struct, frozen=True):
 
 
 def parse(data: bytes) -> State:
-    """Parse a state in which any field may be missing. Raise a DocumentError for invalid JSON."""
+    """Parse a state. Any field may be missing. Raise DocumentError if the JSON is invalid."""
     raw = json_codec.decode_object(data, "state.json", schema=SCHEMA)
     json_codec.refuse_repeated_keys(data, "state.json")
     seq = raw.get("seq")
@@ -75,7 +75,7 @@ def render(state: State) -> bytes:
 
 
 def is_unedited(data: bytes) -> bool:
-    """Return whether Rekindle wrote these bytes: the check matches and no key is repeated."""
+    """Return whether Rekindle wrote these bytes: `check` matches, and no key is repeated."""
     raw = json_codec.decode_object(data, "state.json", schema=SCHEMA)
     encoded = json_codec.encode_pretty(raw, "state.json")
     check = raw.pop("check", None)
@@ -83,7 +83,7 @@ def is_unedited(data: bytes) -> bool:
 
 
 def parse_time(value: object) -> datetime | None:
-    """Parse an ISO 8601 time, or return None if it is invalid. A time without a zone is in UTC."""
+    """Parse an ISO 8601 time, which is in UTC if it has no zone. Return None if it is invalid."""
     if not isinstance(value, str):
         return None
     try:
@@ -124,7 +124,7 @@ def _to_builtins(state: State) -> dict[str, Any]:
 
 
 def _parse_open_loop(item: object) -> OpenLoop:
-    if isinstance(item, str):  # people often start with a list of plain sentences
+    if isinstance(item, str):  # People often write a list of plain sentences.
         line = to_one_line(item)
         return OpenLoop(id=derive_id(line), text=line, added="")
     fields = _require_object(item, "open_loops")
@@ -174,7 +174,7 @@ def _render_text(value: object) -> str:
 
 
 def _render_number(value: object) -> str:
-    """Return a number as text, because people also write $1,000 and -3 %."""
+    """Return a number as text. People also write numbers such as $1,000 and -3 %."""
     if isinstance(value, str):
         return value
     return json_codec.encode(value, "state.json").decode()

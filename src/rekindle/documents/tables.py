@@ -5,7 +5,7 @@ from typing import get_args
 
 
 def require_rows(table: Collection[str], *kinds: object) -> None:
-    """Raise TypeError unless a table's keys are exactly the values of the Literals in `kinds`."""
+    """Raise TypeError unless a table has one row for each value of the Literals in `kinds`."""
     require_same(table, {word for literal in kinds for word in get_args(literal)})
 
 

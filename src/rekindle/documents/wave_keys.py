@@ -1,7 +1,7 @@
-"""Read the pipeline keys of Wave, another orchestrator, as Rekindle's own keys.
+"""Translate the pipeline keys of Wave, another orchestrator, to Rekindle's keys.
 
-The keys that mean the same are renamed before the manifest is validated. Every moved key keeps its
-line number. The other keys are refused with a hint that names Rekindle's nearest key.
+Equivalent keys are renamed before the manifest is validated, and keep their line numbers. All other
+keys are refused with a hint that names Rekindle's closest key.
 """
 
 from typing import Any
@@ -19,21 +19,21 @@ _RENAMED: dict[tuple[str, ...], tuple[str, ...]] = {
     ("strategy", "item_id_key"): ("strategy", "matrix", "key"),
     ("strategy", "items_source"): ("strategy", "matrix", "from"),
 }
-"""Wave's keys of a step, and Rekindle's keys that mean the same."""
+"""Step keys in Wave, with their equivalents in Rekindle."""
 _IMPLIED: dict[tuple[str, ...], str | bool] = {
     ("memory", "strategy"): "fresh",
     ("strategy", "type"): "matrix",
     ("handover", "contract", "must_pass"): True,
     ("handover", "contract", "on_failure"): "fail",
 }
-"""Wave's keys of a step with the value that is always true in Rekindle. With this value, the key
-is left out.
+"""Step keys in Wave, with the value that describes what Rekindle always does. Keys with this value
+are dropped.
 """
 _CONTRACT_TYPES = {
     "testsuite": "test_suite",
     "jsonschema": "json_schema",
 }
-"""Wave's older names of contracts."""
+"""Older names for contracts in Wave."""
 _PIPELINE_HINTS = {
     "kind": "leave it out",
     "metadata": "leave it out; the pipeline's name is its key below `pipelines:`",
@@ -86,7 +86,7 @@ _INNER_HINTS = {
 
 
 def translate_wave_keys(marked: MarkedData) -> None:
-    """Rename Wave's keys in `pipelines:`, and refuse those without an equivalent."""
+    """Rename Wave's keys in `pipelines:`, and refuse keys without an equivalent."""
     for name, pipeline in to_mapping(to_mapping(marked.data).get("pipelines")).items():
         for key, hint in _PIPELINE_HINTS.items():
             if key in to_mapping(pipeline):
@@ -146,7 +146,7 @@ def _refuse_inner(
 
 
 def _translate_exec(marked: MarkedData, path: KeyPath, step: dict[str, Any]) -> None:
-    """Turn `exec:` into `prompt:` or `run:`."""
+    """Convert `exec:` to `prompt:` or `run:`."""
     if "exec" not in step:
         return
     place = (*path, "exec")
@@ -162,7 +162,7 @@ def _translate_exec(marked: MarkedData, path: KeyPath, step: dict[str, Any]) -> 
         _move(marked, path, step, ("exec", "source_path"), ("prompt", "file"))
     elif kind == "command" and isinstance(source, str) and "{{" not in source:
         _move(marked, path, step, ("exec", "source"), ("run",))
-        step["run"] = ["sh", "-c", source]  # as in Wave, which starts a shell
+        step["run"] = ["sh", "-c", source]  # Wave also starts a shell
     else:
         raise ManifestError(
             f"`exec:` of {join_path(path)} cannot be read",
@@ -174,7 +174,7 @@ def _translate_exec(marked: MarkedData, path: KeyPath, step: dict[str, Any]) -> 
 
 
 def _translate_artifacts(marked: MarkedData, path: KeyPath, step: dict[str, Any]) -> None:
-    """Turn `output_artifacts:` into `outputs:`."""
+    """Convert `output_artifacts:` to `outputs:`."""
     if "output_artifacts" not in step:
         return
     place = (*path, "output_artifacts")
@@ -200,7 +200,7 @@ def _translate_artifacts(marked: MarkedData, path: KeyPath, step: dict[str, Any]
 
 
 def _translate_item_sources(marked: MarkedData) -> None:
-    """Turn Wave's `STEP/FILE`, the source of a matrix, into `STEP.OUTPUT`."""
+    """Convert Wave's matrix source `STEP/FILE` to `STEP.OUTPUT`."""
     outputs = {
         (*path[:2], step.get("id"), file): output
         for path, step in list_steps(marked.data)
@@ -221,7 +221,7 @@ def _move(
     source: tuple[str, ...],
     target: tuple[str, ...],
 ) -> None:
-    """Move a key of a step, if it is there, with the line numbers of everything below it."""
+    """Move a step's key, if present, with the line numbers of everything below it."""
     holder = _find_holder(step, source)
     if holder is None or source[-1] not in holder:
         return

@@ -35,11 +35,11 @@ class ManifestMissingError(ManifestError):
 
 
 class NotifyError(ManifestError):
-    """Raised when an address under `notify:` cannot be used. The message omits the address."""
+    """Raised when an address in `notify:` cannot be used. The message omits the address."""
 
 
 class NotifyVariableError(NotifyError):
-    """Raised when a variable that `notify:` names is empty or not set on the sending host."""
+    """Raised when a variable in `notify:` is empty or not set on the sending host."""
 
     def __init__(self, variable: str) -> None:
         super().__init__(
@@ -69,7 +69,7 @@ class UnenforceableError(ManifestError):
 
 
 class ContractError(ManifestError):
-    """Raised when a contract of a pipeline cannot be checked on this host."""
+    """Raised when a pipeline's contract cannot be checked on this host."""
 
 
 class UntrustedError(RekindleError):
@@ -115,7 +115,7 @@ class ForgedCommandError(DocumentError):
 
 
 class LogMissingError(DocumentError):
-    """Raised when an agent's log is missing, although other files show that there was one."""
+    """Raised when an agent's log is missing, although other files show that it existed."""
 
     def __init__(self, folder: str, trace: str) -> None:
         super().__init__(
@@ -149,7 +149,7 @@ _TAMPERED = {
 
 
 class TamperedLogError(DocumentError):
-    """Raised when the log is not what Rekindle wrote on this host. The agent is not started."""
+    """Raised when the log is not as Rekindle wrote it on this host. The agent is not started."""
 
     def __init__(self, agent: str, condition: str) -> None:
         super().__init__(
@@ -181,7 +181,7 @@ class AuditError(StoreError):
     def __init__(self, cause: str, reason: str, *, hint: str) -> None:
         super().__init__("git audit trail", reason, hint=hint)
         self.cause = cause
-        """Name of the obstacle, which stays the same while the obstacle persists."""
+        """Name of the obstacle, which is the same as long as the obstacle exists."""
 
 
 class StopUnrecordedError(StoreError):
@@ -233,7 +233,7 @@ class WorkspaceError(StoreError):
     def __init__(self, cause: str, reason: str, *, hint: str) -> None:
         super().__init__("workspace", reason, hint=hint)
         self.cause = cause
-        """Name of the obstacle, which stays the same while the obstacle persists."""
+        """Name of the obstacle, which is the same as long as the obstacle exists."""
 
 
 _HINTS = {

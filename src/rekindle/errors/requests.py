@@ -1,4 +1,4 @@
-"""Errors about a request: the command line, a name, an answer or a check."""
+"""Errors in a request: the command line, a name, an answer or a check."""
 
 from collections.abc import Iterable
 
@@ -37,7 +37,7 @@ class UnknownAgentError(NotFoundError):
     """Raised when the manifest has no agent with the given name."""
 
     def __init__(self, agent: str, known_names: Iterable[str]) -> None:
-        from difflib import get_close_matches  # noqa: PLC0415 - only a typo needs it
+        from difflib import get_close_matches  # noqa: PLC0415 - only needed for typos
 
         names = list(known_names)
         listed = f"has {', '.join(names)}" if names else "has no agents yet"

@@ -1,4 +1,4 @@
-"""Root of all exceptions that Rekindle raises on purpose."""
+"""Base class of all exceptions that Rekindle raises on purpose."""
 
 
 class RekindleError(Exception):

@@ -34,7 +34,7 @@ class ProgramMissingError(AgentError):
 
 
 class SandboxError(AgentError):
-    """Raised when `sandbox:` is on but no sandbox can be created. The agent is not started."""
+    """Raised when `sandbox:` is on but there can be no sandbox. The agent is not started."""
 
 
 class StoppedError(AgentError):
@@ -54,7 +54,7 @@ class SummaryError(AgentError):
 
 
 class OverBudgetError(SummaryError):
-    """Raised when the input exceeds the summarizer's limit. It is never truncated silently."""
+    """Raised when the input exceeds the summarizer's limit. Input is never cut silently."""
 
     def __init__(self, size: int, cap: int) -> None:
         super().__init__(
@@ -83,7 +83,7 @@ class EngineError(RekindleError):
     def __init__(self, cause: str, message: str, *, hint: str) -> None:
         super().__init__(message, hint=hint)
         self.cause = cause
-        """Cause in one word: unreachable, namespace, tls, credentials, keys, attributes, program or
+        """Cause as one word: unreachable, namespace, tls, credentials, keys, attributes, program or
         extra. For errors about an agent: unanswered, ended or refused.
         """
 

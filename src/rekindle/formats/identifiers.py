@@ -1,4 +1,4 @@
-"""Validate and derive names and ids, and clean text for display on one line."""
+"""Validate names and ids, create ids, and clean text for display on one line."""
 
 import hashlib
 import re
@@ -12,7 +12,7 @@ STABLE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
 
 
 def require_agent_name(text: str) -> str:
-    """Return an agent's name; raise UsageError if it is not safe as a folder name."""
+    """Return an agent's name. Raise UsageError if it is not safe as a folder name."""
     if not AGENT_NAME.match(text):
         raise UsageError(
             f"{text!r} is not a valid agent name",
@@ -22,7 +22,7 @@ def require_agent_name(text: str) -> str:
 
 
 def require_loop_id(text: str) -> str:
-    """Return the stable id of a loop; raise UsageError if it is not valid."""
+    """Return a loop's stable id. Raise UsageError if it is not valid."""
     if not STABLE_ID.match(text):
         raise UsageError(
             f"{text[:QUOTED_CHARACTERS]!r} is not a valid loop id",
@@ -32,7 +32,7 @@ def require_loop_id(text: str) -> str:
 
 
 def make_slug(text: str) -> str:
-    """Return a kebab-case id made from a text's words. The same words give the same id."""
+    """Return a kebab-case id made from the words in a text. The same words give the same id."""
     plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
     words = re.findall(r"[a-z0-9]+", plain)
     return "-".join(words)[:48].strip("-") or "loop"
@@ -49,7 +49,7 @@ _BREAKS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 def to_one_line(text: str, limit: int = LINE_LIMIT) -> str:
-    """Convert a text to one line of at most `limit` characters, without control characters."""
+    """Convert a text to a single line of at most `limit` characters, without control characters."""
     line = " ".join(_BREAKS.sub(" ", text).encode("utf-8", "replace").decode().split())
     return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
 
@@ -59,7 +59,7 @@ _HIDDEN = re.compile(
     r"\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
 )
 _UNSEEN = re.compile(
-    r"\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b\[[0-?]*[ -/]*[@-~]|\x1b."  # escape sequences
+    r"\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b\[[0-?]*[ -/]*[@-~]|\x1b."
     rf"|{_HIDDEN.pattern}"
 )
 
@@ -67,5 +67,5 @@ _UNSEEN = re.compile(
 def strip_invisible(text: str) -> str:
     """Remove escape sequences, and characters that hide or reorder letters."""
     if not _HIDDEN.search(text):
-        return text  # fast path for nearly all texts
+        return text  # fast path, because nearly all texts are plain
     return _UNSEEN.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))

@@ -1,7 +1,7 @@
 """Decode JSON from untrusted sources, and encode the JSON that Rekindle writes.
 
-Hostile input (deep nesting, huge integers, lone surrogates, broken UTF-8) raises a DocumentError
-here, so callers do not have to handle the decoder's errors.
+Hostile input (deep nesting, huge integers, lone surrogates, broken UTF-8) raises a DocumentError,
+so callers do not have to handle the decoder's own errors.
 """
 
 import hashlib
@@ -30,9 +30,9 @@ def decode(data: bytes, document: str) -> Any:
 
 
 def decode_foreign(data: bytes, document: str) -> Any:
-    """Decode JSON written by another program, replacing lone surrogates.
+    """Decode JSON from another program, and replace lone surrogates.
 
-    JavaScript can cut a string between the two surrogates of an emoji and write only one of them.
+    JavaScript can cut a string in the middle of an emoji and write only one of its two surrogates.
     """
     try:
         return msgspec.json.decode(data)
@@ -42,7 +42,7 @@ def decode_foreign(data: bytes, document: str) -> Any:
 
 
 def decode_object(data: bytes, document: str, *, schema: int) -> dict[str, Any]:
-    """Decode an object; refuse it if its optional "v" is newer than `schema`."""
+    """Decode an object. Refuse it if its "v" is newer than `schema`."""
     value = decode(data.removeprefix(b"\xef\xbb\xbf"), document)
     if not isinstance(value, dict):
         raise DocumentError(document, "is not a JSON object")
@@ -51,7 +51,7 @@ def decode_object(data: bytes, document: str, *, schema: int) -> dict[str, Any]:
 
 
 def refuse_repeated_keys(data: bytes, document: str) -> None:
-    """Refuse an object with a repeated key, because a decoder keeps only one of the values."""
+    """Refuse an object with a repeated key, because a decoder would drop one of the values."""
 
     def check_pairs(pair_list: list[tuple[str, Any]]) -> dict[str, Any]:
         keys = [key for key, _ in pair_list]
@@ -60,13 +60,13 @@ def refuse_repeated_keys(data: bytes, document: str) -> None:
             raise DocumentError(document, f"has the key {twice[:QUOTED_CHARACTERS]!r} twice")
         return dict(pair_list)
 
-    import json  # noqa: PLC0415 - only an edited file needs it, and every start would pay for it
+    import json  # noqa: PLC0415 - only needed for edited files, and would slow every start
 
     json.loads(data.removeprefix(b"\xef\xbb\xbf"), object_pairs_hook=check_pairs)
 
 
 def refuse_newer_schema(version: object, document: str, newest: int) -> None:
-    """Refuse a schema version that is newer than `newest` or not a number."""
+    """Refuse a schema version that is not a number or is newer than `newest`."""
     if not isinstance(version, int) or isinstance(version, bool):
         raise DocumentError(document, f"has the schema version {version!r}, which is not a number")
     if version > newest:
@@ -91,5 +91,5 @@ def encode_pretty(value: Any, document: str) -> bytes:
 
 
 def hash_bytes(data: bytes) -> str:
-    """Return the SHA-256 hash of a document's exact bytes, in hexadecimal."""
+    """Return the SHA-256 hash of a document's bytes, in hexadecimal."""
     return hashlib.sha256(data).hexdigest()

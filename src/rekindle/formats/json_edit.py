@@ -1,9 +1,8 @@
 """Edit JSON in place, keeping unchanged parts byte for byte.
 
-A file that belongs to the user must keep its numbers, escapes, key order and line endings, which a
-decoder does not preserve. This module therefore only locates values in the text, and edits the text
-itself. If the text has comments, values are located in the output of `blank_comments`, where they
-have the same positions.
+A user's file must keep its numbers, escapes, key order and line endings, which a decoder would
+lose. This module therefore locates values in the text, and edits the text itself. If the text has
+comments, it locates values in the output of `blank_comments`, where positions are the same.
 """
 
 import json
@@ -41,7 +40,7 @@ class JsonNode(msgspec.Struct, frozen=True):
 
 
 class JsonMember(msgspec.Struct, frozen=True):
-    """A member of an object, starting at its key, or an item of an array, which has no key."""
+    """A member of an object, starting at its key, or an item of an array, without a key."""
 
     start: int
     end: int
@@ -56,10 +55,7 @@ class TextEdit(msgspec.Struct, frozen=True):
 
 
 def blank_comments(text: str) -> str:
-    """Replace the comments and trailing commas in a text with spaces.
-
-    Everything else keeps its position.
-    """
+    """Replace comments and trailing commas with spaces, so that all positions stay the same."""
     return _LAST_COMMA.sub(_blank_match, _COMMENT.sub(_blank_match, text))
 
 
@@ -69,7 +65,7 @@ def _blank_match(match: re.Match[str]) -> str:
 
 
 def parse(text: str, document: str) -> JsonNode:
-    """Return the positions of all values; refuse invalid JSON and repeated keys."""
+    """Return the positions of all values. Refuse invalid JSON and repeated keys."""
     start = len(_BYTE_ORDER_MARK) if text.startswith(_BYTE_ORDER_MARK) else 0
     try:
         json.loads(text[start:], parse_constant=_refuse_number, parse_int=str, parse_float=str)
@@ -131,7 +127,7 @@ class _Scanner:
                 hint="keep one of the two keys; nothing was changed",
             )
         keys.add(key)
-        return key, self.after_space(end) + 1  # after the colon
+        return key, self.after_space(end) + 1  # skip the colon
 
     def string(self, place: int) -> tuple[str, int]:
         return _DECODER.raw_decode(self.text, place)
@@ -153,7 +149,7 @@ class JsonStyle(msgspec.Struct, frozen=True):
     newline: str
     colon: str
     comma: str
-    """Separator between two items on one line."""
+    """Separator between two items on the same line."""
 
     def render(self, value: Any, base: str | None) -> str:
         """Render a value as JSON, indented by `base`, or on one line if `base` is None."""
@@ -183,9 +179,9 @@ def detect_style(text: str, root: JsonNode) -> JsonStyle:
 def append_members(
     text: str, style: JsonStyle, node: JsonNode, values: Sequence[tuple[str, Any]], depth: int
 ) -> TextEdit:
-    """Return the edit that appends members (or, with empty keys, items) to a container.
+    """Return the edit that appends members to an object, or items (with empty keys) to an array.
 
-    New members follow their neighbours' layout, or the file's if the container is empty.
+    New entries use the layout of their neighbours, or that of the file if there are none.
     """
     bare = blank_comments(text)
     if node.parts:
@@ -193,7 +189,7 @@ def append_members(
         is_lines = "\n" in lead
         base = lead.rpartition("\n")[2] if is_lines else None
         if is_lines:
-            lead = style.newline + (base or "")  # without comment lines before the part
+            lead = style.newline + (base or "")  # leaves out comment lines before the part
         between = "," + lead if is_lines or len(node.parts) > 1 else style.comma
         rendered = [_render_member(style, key, value, base) for key, value in values]
         at = node.parts[-1].end
@@ -234,8 +230,8 @@ def remove_members(text: str, node: JsonNode, removed: Sequence[int]) -> list[Te
 
 
 def _make_removal(text: str, start: int, end: int, parts: Sequence[JsonMember]) -> TextEdit:
-    """Return the edit that removes these parts from a range, but keeps the comments in it."""
-    bare = _COMMENT.sub(_blank_match, text)  # `bare` keeps trailing commas, which are removed below
+    """Return the edit that removes these parts from a range but keeps the range's comments."""
+    bare = _COMMENT.sub(_blank_match, text)  # trailing commas are removed below
     within = [part for part in parts if start <= part.start < end]
     starts, ends = [start, *(part.end for part in within)], [*(part.start for part in within), end]
     gaps = list(zip(starts, ends, strict=True))
@@ -246,7 +242,7 @@ def _make_removal(text: str, start: int, end: int, parts: Sequence[JsonMember]) 
         if b != end and not text[a:b].strip(_BETWEEN):
             continue
         gap = "".join(text[place] for place in range(a, b) if bare[place] != ",")
-        # A line comment must end with a line break before other text follows.
+        # A line comment needs a line break before any other text.
         is_closed = _REST_OF_LINE.match(rest + text[end:]) and b != end
         rest = (gap.rstrip() if is_closed else gap) + rest
     return TextEdit(start, end, rest)
@@ -264,6 +260,6 @@ def _render_member(style: JsonStyle, key: str, value: Any, base: str | None) -> 
 
 
 def _find_lead(text: str, node: JsonNode, place: int) -> str:
-    """Return the whitespace before a container's part, in a text without comments."""
+    """Return the whitespace before one of a container's parts, in a text without comments."""
     start = node.start + 1 if place == 0 else node.parts[place - 1].end
     return text[start : node.parts[place].start].partition(",")[2 if place else 0]

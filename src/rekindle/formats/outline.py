@@ -1,10 +1,9 @@
-"""Parse markdown into a list of sections that can be joined back into exactly the original text.
+"""Split markdown into sections that can be joined again to form exactly the original text.
 
-The parser knows only what it needs to find sections: ATX headings and `===` underlines at the top
-level, and the constructs that hide them: front matter, fences, comments, list items and quotes.
-Nothing is ever re-rendered, so unchanged sections keep their bytes. A general parser finds the same
-headings at a tenth of the speed (the tests compare the two), and a relay history can be many
-megabytes long.
+The parser recognizes only ATX headings and `===` underlines at the top level, and the constructs
+that can hide them: front matter, fences, comments, list items and quotes. Nothing is rendered
+again, so unchanged sections keep their bytes. A general parser finds the same headings ten times
+more slowly (the tests compare the two), and a relay history can be many megabytes long.
 
 There is one deliberate difference from CommonMark: a line of dashes is a rule, never the underline
 of a heading. People put `---` right below a paragraph to separate sections; read as an underline,
@@ -45,7 +44,7 @@ _DRESS = re.compile(r"^(?:[\W_]|\d+(?:[.):]\s|\ufe0f?\u20e3))+")
 
 class Section(msgspec.Struct, frozen=True):
     heading: str
-    """The heading's lines, unchanged, including line endings."""
+    """The heading's lines, unchanged, with their line endings."""
     level: int
     title: str
     """The heading's text, without markup."""
@@ -80,7 +79,7 @@ class Outline(msgspec.Struct, frozen=True):
         return self.sections[index].body + "".join(self.sections[i].text for i in below)
 
     def replace_content(self, index: int, content: str) -> "Outline":
-        """Replace the text below a heading, and add missing line endings."""
+        """Replace the text below a heading. Missing line endings are added."""
         extent = self.extent(index)
         before = self.head + "".join(section.text for section in self.sections[:index])
         below = "".join(section.text for section in self.sections[extent.stop :])
@@ -93,7 +92,7 @@ class Outline(msgspec.Struct, frozen=True):
 
 
 def split_lines(text: str) -> list[str]:
-    """Split a text into lines at LF, CRLF and CR only; each line keeps its line ending."""
+    """Split a text into lines, only at LF, CRLF and CR. Each line keeps its line ending."""
     return _LINE.findall(text)
 
 
@@ -119,7 +118,7 @@ def parse(text: str) -> Outline:
 
 
 def split_blocks(text: str) -> list[str]:
-    """Split a text into paragraphs, list items with their content, and whole fences.
+    """Split a text into paragraphs, list items and fences.
 
     Blank lines belong to the block before them, so joining the blocks gives the original text.
     """
@@ -157,7 +156,7 @@ def split_blocks(text: str) -> list[str]:
 
 
 def mark_prose(text: str) -> Iterator[tuple[str, bool]]:
-    """Yield each line and whether it is prose. Lines inside a fence are not prose."""
+    """Yield each line, and whether it is outside of fences."""
     fence = ""
     for line in split_lines(text):
         if fence:
@@ -170,9 +169,9 @@ def mark_prose(text: str) -> Iterator[tuple[str, bool]]:
             yield line, True
 
 
-@lru_cache(maxsize=4096)  # cached, because documents in a history share the same titles
+@lru_cache(maxsize=4096)  # cached, because the documents in a history share their titles
 def normalize_title(title: str) -> str:
-    """Return a title for comparison: in lower case, without leading emoji, number or emphasis."""
+    """Return a title in lower case, without a leading emoji or number and without emphasis."""
     bare = " ".join(title.replace("*", "").replace("`", "").replace("’", "'").split())
     return _DRESS.sub("", bare.strip("_")).casefold()
 
@@ -180,7 +179,7 @@ def normalize_title(title: str) -> str:
 def _find_headings(  # noqa: C901, PLR0912 - one branch per construct, in order of precedence
     all_lines: list[str],
 ) -> Iterator[tuple[int, int, int, str]]:
-    """Yield the first line, the line after, the level and the title of each top-level heading."""
+    """Yield each top-level heading: its first line, the line after it, its level and its title."""
     position = _skip_front_matter(all_lines)
     item_indent = 0  # indent of the current list item's content; 0 outside a list item
     paragraph = -1  # first line of the current paragraph; -1 outside a paragraph
@@ -229,7 +228,7 @@ def _find_headings(  # noqa: C901, PLR0912 - one branch per construct, in order 
             item_indent = 0  # unindented text after a blank line or a heading ends the list
             paragraph = number
         else:
-            # In this parser, only a one-line paragraph can be the text of an underlined heading.
+            # Here, only a one-line paragraph can become a heading when it is underlined.
             paragraph = number if paragraph < 0 else len(all_lines)
 
 
@@ -247,7 +246,7 @@ def _skip_front_matter(all_lines: list[str]) -> int:
 
 
 def _read_title(text: str) -> str:
-    """Return a heading's text without an optional closing `##`."""
+    """Return a heading's text without the closing `##`, if any."""
     text = text.rstrip(" \t")
     open_ended = text.rstrip("#")
     closed = open_ended != text and open_ended[-1:] in {"", " ", "\t"}
@@ -265,7 +264,7 @@ def _make_fence_end(fence: str) -> re.Pattern[str]:
 
 
 def _find_fence(line: str) -> str:
-    """Return the marks of a fence that starts on this line (even in a list item), or ""."""
+    """Return the fence that starts on this line, even in a list item, or "" if there is none."""
     if "```" not in line and "~~~" not in line:
         return ""
     bare = line.strip()

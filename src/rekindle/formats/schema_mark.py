@@ -1,7 +1,7 @@
-"""Read a markdown document's schema mark, which is a comment: `<!-- rekindle: relay 1 -->`.
+"""Read the schema mark in a markdown document, a comment such as `<!-- rekindle: relay 1 -->`.
 
-A document without a mark has schema 1, because agents and people also write relays by hand, and
-should not have to know about the mark.
+A document without a mark has schema 1, so that agents and people can write relays without knowing
+about the mark.
 """
 
 import re
@@ -17,14 +17,14 @@ def render_mark(document: str, version: int) -> str:
 
 
 def check_mark(head: str, document: str, newest: int) -> None:
-    """Refuse a document if the mark before its first heading names a newer schema."""
+    """Refuse a document whose mark, before its first heading, names a newer schema."""
     for match in _MARK.finditer(head):
         if match[1] == document:
             refuse_newer_schema(int(match[2]), document, newest)
 
 
 def decode_text(data: bytes | str, document: str) -> str:
-    """Return a markdown document's text, with line endings unchanged."""
+    """Decode a markdown document, and keep its line endings."""
     if isinstance(data, str):
         return data
     try:

@@ -1,7 +1,7 @@
 """Validate plain data against a type, and report the line of each mistake.
 
-msgspec does not report the position of a mistake in the file. This module walks through the type
-and the data together to find the mistake's path, and with it the line number.
+msgspec does not report where in the file a mistake is. This module walks through the type and the
+data together to find the path of the mistake, which has a line number.
 """
 
 import re
@@ -62,7 +62,7 @@ def describe_key(meaning: str, unit: Unit | None = None, **bounds: Any) -> msgsp
 
 
 def encode_json(value: object) -> bytes:
-    """Encode a value, which may contain durations, as JSON."""
+    """Encode a value as JSON. It may contain durations."""
     return msgspec.json.encode(value, enc_hook=encode_custom)
 
 
@@ -84,7 +84,7 @@ def parse_duration(text: object) -> Duration:
 
 
 def validate_data(marked: MarkedData, kind: type[T], path: KeyPath = ()) -> T:
-    """Return the data at `path` as a `kind`; raise ManifestError with a mistake's line number."""
+    """Convert the data at `path` to `kind`. If it is invalid, raise ManifestError with the line."""
     data = marked.data
     for step in path:
         data = data.get(step) if isinstance(data, dict) else None
@@ -95,7 +95,7 @@ def validate_data(marked: MarkedData, kind: type[T], path: KeyPath = ()) -> T:
 
 
 def list_fields(kind: type[msgspec.Struct]) -> Mapping[str, Any]:
-    """Return the annotations of a struct's fields, by each field's name in a file."""
+    """Return the annotations of a struct's fields, by the names that files use."""
     return _inspect_fields(kind)[0]
 
 
@@ -108,7 +108,7 @@ def _inspect_fields(kind: type[msgspec.Struct]) -> tuple[Mapping[str, Any], froz
 
 
 def find_struct(annotation: Any) -> type[msgspec.Struct] | None:
-    """Return the struct in an annotation, even inside Annotated or a union, or None."""
+    """Return the struct in an annotation, also inside Annotated or a union, or None."""
     if isinstance(annotation, type) and issubclass(annotation, msgspec.Struct):
         return annotation
     if get_origin(annotation) not in {Union, UnionType, Annotated}:
@@ -131,7 +131,7 @@ def encode_custom(value: object) -> str:
 
 
 def _check_data(marked: MarkedData, data: Any, annotation: Any, path: KeyPath) -> Any:
-    """Return the validated data, ready to convert, without optional keys that have no value."""
+    """Validate data for conversion, and drop optional keys without a value."""
     fitting = _choose_option(annotation, data)
     origin = get_origin(fitting)
     if origin is dict and isinstance(data, dict):
@@ -147,7 +147,7 @@ def _check_data(marked: MarkedData, data: Any, annotation: Any, path: KeyPath) -
 
 
 def _choose_option(annotation: Any, data: Any) -> Any:
-    """Return the union option that matches a list or an object, else the annotation itself."""
+    """Return the option of a union that matches a list or an object, or else the annotation."""
     if get_origin(annotation) in {Union, UnionType, Annotated}:
         for option in get_args(annotation):
             inner = _choose_option(option, data)
@@ -198,7 +198,7 @@ def _check_leaf(marked: MarkedData, data: Any, annotation: Any, path: KeyPath) -
 
 
 def _explain_message(message: str, annotation: Any) -> str:
-    """Return msgspec's message about a value, with YAML terms for its types."""
+    """Return msgspec's message about a value, with types named as in YAML."""
     if message.startswith(_NOT_A_CHOICE) and (choices := list(_list_choices(annotation))):
         value = message.removeprefix(_NOT_A_CHOICE).strip()
         return f"expected one of {', '.join(choices)}, got {value}"
@@ -208,7 +208,7 @@ def _explain_message(message: str, annotation: Any) -> str:
 
 
 def _list_choices(annotation: Any) -> Iterator[str]:
-    """Yield the values that an annotation allows by name."""
+    """Yield the literal values that an annotation allows."""
     if get_origin(annotation) is Literal:
         yield from map(str, get_args(annotation))
     elif get_origin(annotation) in {Union, UnionType, Annotated}:
@@ -217,7 +217,7 @@ def _list_choices(annotation: Any) -> Iterator[str]:
 
 
 def _render_types(names: str) -> str:
-    """Describe a union's types, leaving out null, which only means that a key is optional."""
+    """Describe the types in a union without null, which only makes a key optional."""
     types = names.split(" | ")
     named = [_TYPE_WORDS.get(name, name) for name in types if name != "null" or len(types) == 1]
     return " or ".join(named)

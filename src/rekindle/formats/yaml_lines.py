@@ -1,4 +1,4 @@
-"""Parse YAML into plain data, keeping every key's line number.
+"""Parse YAML into plain data, and keep the line number of every key.
 
 The data is built from the parser's events with an explicit stack, so a hostile file cannot exhaust
 the recursion limit, multiply aliases, or construct objects with tags.
@@ -28,18 +28,16 @@ KeyPath = tuple[str | int, ...]
 
 
 class MarkedData(msgspec.Struct, frozen=True):
-    """A document's data, with the line number of each path, counted from 1."""
+    """Data of a document, with the line number of each path, starting at 1."""
 
     data: Any
     lines: dict[KeyPath, int]
     file: str
     command_lines: dict[KeyPath, str] = {}
-    """Commands written as a single line in the file, keyed by path. `data` has them split into
-    words.
-    """
+    """Commands that are a single line in the file, by path. `data` has them split into words."""
 
     def line(self, path: KeyPath) -> int | None:
-        """Return the line number of a path or of its nearest known parent, or None."""
+        """Return the line number of a path or of its closest known parent, or None."""
         while path and path not in self.lines:
             path = path[:-1]
         return self.lines.get(path)
@@ -66,7 +64,7 @@ def parse(text: str, file: str) -> MarkedData:
 
 
 def quote_scalar(text: str) -> str:
-    """Render a text as a YAML scalar that parses to the same text, in quotes if necessary."""
+    """Render a text as a YAML scalar that parses to the same text, quoted if necessary."""
     plain = re.fullmatch(r"[A-Za-z][\w./-]*", text, re.ASCII)
     if plain and _resolver.resolve(yaml.ScalarNode, text, (True, False)) == _TEXT:
         return text
@@ -124,7 +122,7 @@ class _Builder:
         )
 
     def _parse_value(self, event: Any, kind: str, line: int) -> Any:
-        """Parse a scalar into the number, date, boolean or None that it represents."""
+        """Convert a scalar to the number, date, boolean or None that it represents."""
         if kind in _NUMBERS and len(event.value) > MANIFEST_NUMBER_CHARACTERS:
             raise ManifestError("the number is too long", file=self.file, line=line)
         node = yaml.ScalarNode(kind, event.value, event.start_mark, event.end_mark)

@@ -1,13 +1,14 @@
-"""The hook program, the only code that a tool call waits for: append one record, answer, exit.
+"""The hook program, which records an event, answers the CLI and exits. Tool calls wait for it.
 
     python -I -S hook-HASH.pyc HARNESS EVENT[:SOURCE] [AGENT_FOLDER]
 
-`system.files.hook_program` joins this package's modules into one program, in the order given by
-`PARTS`. To start as fast as Python itself, they import nothing else from Rekindle, and neither re
-nor json. Event and source come from the command line, which Rekindle wrote, never from the
-untrusted payload. The payload is written to the inbox as a single unparsed line and parsed later.
+`system.files.hook_program` joins this package's modules into one program, in the order of `PARTS`.
+The modules import nothing else from Rekindle, and neither re nor json, so the program starts almost
+as fast as Python itself. The event and source come from the command line, which Rekindle wrote, and
+never from the untrusted payload. The hook writes the payload to the inbox as a single line, without
+parsing it.
 
-The agent must never notice a failure, so the exit code is always 0.
+The exit code is always 0, because the agent must never notice a failure.
 """
 
 PARTS = (

@@ -1,4 +1,4 @@
-"""Facts about the user and the host, read without importing the full program."""
+"""Facts about the user and the host, found without importing the rest of Rekindle."""
 
 import fcntl
 import os

@@ -6,22 +6,22 @@ from rekindle.hook.special_events import BRAKE_EVENTS
 
 HEAD_BYTES = 192 * 1024
 TAIL_BYTES = 64 * 1024
-"""Number of bytes to store from the end of a larger payload. The ids are at both ends."""
+"""Number of bytes to keep from the end of a large payload. Both ends can contain ids."""
 TOOL_HEAD_BYTES = 6 * 1024
 TOOL_TAIL_BYTES = 2 * 1024
-"""Number of bytes to store from the end of a tool call. Its input and output are not needed."""
+"""Number of bytes to keep from the end of a tool call, whose input and output are not needed."""
 READ_BYTES = 32 * 1024 * 1024
-"""Maximum number of bytes to read from a payload. The rest is ignored."""
+"""Maximum number of bytes of a payload to read. The rest is ignored."""
 
 
 def find_payload_limits(event: str) -> tuple[int, int]:
-    """Return the number of bytes to store from a payload's start and from its end."""
+    """Return how many bytes of a payload's start and end to keep."""
     is_tool = event.startswith("PostTool") and event not in BRAKE_EVENTS
     return (TOOL_HEAD_BYTES, TOOL_TAIL_BYTES) if is_tool else (HEAD_BYTES, TAIL_BYTES)
 
 
 def read_payload(fd: int, most: int = HEAD_BYTES, last: int = TAIL_BYTES) -> tuple[bytes, int]:
-    """Return the CLI's payload, without the middle if it is too long, and its full size."""
+    """Read the CLI's payload, without the middle if it is too long, and return its full size."""
     head = b""
     tail = b""
     size = 0
@@ -37,7 +37,7 @@ def read_payload(fd: int, most: int = HEAD_BYTES, last: int = TAIL_BYTES) -> tup
 
 
 def find_number(line: bytes, key: bytes, place: int) -> int:
-    """Return the number after a JSON key, searching from an offset, or 0 if there is none."""
+    """Return the first number after a JSON key, starting at an offset, or 0 if there is none."""
     sign = b'"' + key + b'":'
     position = line.find(sign, place)
     if position < 0:
@@ -50,7 +50,7 @@ def find_number(line: bytes, key: bytes, place: int) -> int:
 
 
 def find_text(text: bytes, key: bytes) -> bytes:
-    """Return the text after a JSON key, or "" if there is none or it contains escapes."""
+    """Return the text after a JSON key, or "" if it is missing or contains escapes."""
     sign = b'"' + key + b'"'
     position = text.find(sign)
     value = text[position + len(sign) :].lstrip(b": ") if position >= 0 else b""

@@ -1,4 +1,4 @@
-"""Record one event from an agent CLI, and answer the CLI if a rule requires it."""
+"""Record one event from an agent CLI, and answer the CLI if a rule requires an answer."""
 
 import os
 import sys
@@ -22,13 +22,13 @@ from rekindle.hook.timeouts import (
 
 def main(arguments: list[str]) -> None:
     if "REKINDLE_ONE_SHOT" in os.environ:
-        return  # the CLI is answering a question from Rekindle, outside any agent's session
+        return  # Rekindle asked the CLI a question outside any agent's session
     harness, event = arguments[1], arguments[2]
     payload, size = read_payload(0, *find_payload_limits(event))
     launch = os.environ.get("REKINDLE_LAUNCH", "")
     if event in BRAKE_EVENTS and not launch:
         return
-    # Wait longer for an event that may stop a session, so that it also works on a busy host.
+    # Allow more time for an event that can stop a session, so that it also works on a busy host.
     patience = BRAKING_SECONDS if launch and event in BRAKE_EVENTS else PATIENCE_SECONDS
     call_after(patience, exit_now)
     folder = find_folder(harness, event, *arguments[3:4])
@@ -39,11 +39,11 @@ def main(arguments: list[str]) -> None:
         return
     if not is_name(launch):
         launch = "visitor" if is_supervised(folder) else ""
-    # A pid from a sandbox means nothing outside it; the session lives as long as its launch.
+    # A pid from a sandbox is meaningless outside it. There, a session ends with its launch.
     is_named = event.startswith("SessionStart") and "REKINDLE_MARKS" not in os.environ
     process = identify(harness) if is_named else ""
     record = compose_record(harness, event, launch, payload, size, process=process)
-    # If the disk hangs or refuses writes, the record is spooled elsewhere.
+    # If the disk hangs or refuses the write, the record goes to a spool.
     call_after(PATIENCE_SECONDS, raise_timeout)
     is_stored = append_record(f"{folder}/run/inbox", record, depth=INBOX_DEPTH)
     call_after(patience, exit_now)
@@ -58,7 +58,7 @@ def main(arguments: list[str]) -> None:
 def compose_record(
     harness: str, event: str, launch: str, payload: bytes, size: int, *, process: str = ""
 ) -> bytes:
-    """Return a record as one line. It starts with a newline in case the previous record is torn."""
+    """Return a record as one line. The newline before it ends a previous record that was torn."""
     words = (
         "1",
         "hook",
@@ -69,19 +69,19 @@ def compose_record(
         str(time.time_ns()),
         f"cut:{size}" if size > len(payload) else "-",
     )
-    # JSON strings contain no raw line ends; outside strings, a space is equivalent.
+    # JSON strings contain no raw line breaks, and elsewhere a space is equivalent.
     line = payload.replace(b"\n", b" ").replace(b"\r", b" ")
     return b"\n" + " ".join(words).encode() + b" " + line + b"\n"
 
 
 def identify(harness: str) -> str:
-    """Return an identifier of the CLI's process that stays unique when its pid is reused."""
+    """Return an id for the CLI's process that stays unique even if its pid is reused."""
     announced = read_variable(harness, "PID")
     pid = announced if announced.isdecimal() else str(os.getppid())
     try:
         name, facts = read_stat(pid)
         if pid != announced and name.endswith(b"sh"):
-            pid = facts[1].decode()  # the parent is a shell that was started only for the hook
+            pid = facts[1].decode()  # the parent is a shell that only runs the hook
             name, facts = read_stat(pid)
         started = facts[19].decode()
         # A pid is meaningless in another namespace, for example in a container.
@@ -89,11 +89,11 @@ def identify(harness: str) -> str:
         with open("/proc/sys/kernel/random/boot_id", "rb") as boot:  # noqa: PTH123 - as above
             return f"{pid}.{started}.{boot.read(8).decode()}.{namespace}"
     except (OSError, IndexError):
-        return pid  # there is no /proc on macOS
+        return pid  # macOS has no /proc
 
 
 def read_stat(pid: str) -> tuple[bytes, list[bytes]]:
-    """Return a process's name and the fields after the name: state, parent, …, start time."""
+    """Return a process's name, and the fields after it: state, parent, …, start time."""
     with open(f"/proc/{pid}/stat", "rb") as stat:  # noqa: PTH123 - pathlib slows the start
         name, _, rest = stat.read().partition(b"(")[2].rpartition(b")")
     return name, rest.split()

@@ -1,4 +1,4 @@
-"""Append a record to an agent's inbox, or to a spool if the inbox cannot be written."""
+"""Append a record to an agent's inbox, or to a spool if the inbox is not writable."""
 
 import fcntl
 import os
@@ -9,16 +9,16 @@ from rekindle.hook.host_facts import NAME_CHARACTERS, find_user_folder
 INBOX_DEPTH = 5
 """Number of path components between a workspace and an inbox: .rekindle/agents/NAME/run/inbox."""
 SPOOL_BYTES = 4 * 1024 * 1024
-"""Maximum number of bytes to spool for an inbox that cannot be written."""
+"""Maximum number of bytes to spool while an inbox is not writable."""
 _ATTEMPTS = 100
 
 
 def append_record(
     place: str, record: bytes, prefix: str = "", limit: int = 0, *, depth: int = 1
 ) -> bool:
-    """Append to an existing segment under a shared lock. Return False on failure.
+    """Append a record to a segment, with a shared lock. Return False on failure.
 
-    Segment names are never reused, because the log records how far each segment is folded.
+    Segment names are never reused, because the log records how far each segment was folded.
     """
     try:
         at = open_folder(place, depth)
@@ -51,7 +51,7 @@ def append_to_segment(at: int, record: bytes, prefix: str, limit: int) -> bool:
         try:
             fcntl.flock(fd, fcntl.LOCK_SH)
             status = os.fstat(fd)
-            # The fold may have removed the segment between open and lock. A write would then be
+            # The fold may have removed the segment between open and lock, and a write would be
             # lost.
             if status.st_nlink:
                 is_full = limit and status.st_size > limit
@@ -66,7 +66,7 @@ def append_to_segment(at: int, record: bytes, prefix: str, limit: int) -> bool:
 def open_folder(path: str, depth: int) -> int:
     """Open a folder without following links in the last `depth` components of its path.
 
-    The components are opened one at a time, because an agent may replace one with a link after a
+    The components are opened one at a time, because an agent could replace one with a link after a
     check.
     """
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -87,7 +87,7 @@ def spool_record(folder: str, record: bytes) -> None:
         try:  # noqa: SIM105 - contextlib slows the start
             os.mkdir(spool, 0o700)  # noqa: PTH102 - pathlib slows the start
         except OSError:
-            pass  # the folder exists or cannot be created, which is checked next
+            pass  # the check below also handles a folder that could not be created
         if is_ours_alone(spool) and append_record(spool, record, spool_prefix(folder), SPOOL_BYTES):
             return
 
@@ -110,11 +110,10 @@ def is_ours_alone(path: str) -> bool:
         status = os.lstat(path)
     except OSError:
         return False
-    return status.st_uid == os.getuid() and status.st_mode & 0o170777 == 0o040700  # noqa: PLR2004 - a folder
+    return status.st_uid == os.getuid() and status.st_mode & 0o170777 == 0o040700  # noqa: PLR2004 - mode of a private folder
 
 
 def spool_prefix(folder: str) -> str:
-    """Return a prefix for file names, derived from the agent's folder."""
-    # Agent names contain no plus sign, so the prefix of `trades` does not match that of
-    # `trades-eu`.
+    """Return a file name prefix for the agent's folder."""
+    # Agent names contain no plus sign, so `trades` and `trades-eu` have different prefixes.
     return "".join(c if c in NAME_CHARACTERS else "%" for c in folder)[-150:] + "+"

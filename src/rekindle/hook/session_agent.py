@@ -13,10 +13,10 @@ DIR_FIELDS = 3
 
 
 def find_folder(harness: str, event: str, agent_dir: str = "") -> str:
-    """Return this session's agent folder, or "" if it is ambiguous.
+    """Return the folder of this session's agent, or "" if it is ambiguous.
 
-    This is the agent of the launch or, without a launch, the agent that works in the session's
-    folder. Hooks that name an agent (`agent_dir`) ignore sessions in another agent's folder.
+    It is the launch's agent or, without a launch, the agent that works in the session's folder.
+    Hooks that name an agent (`agent_dir`) ignore sessions in another agent's folder.
     """
     folder = os.environ.get("REKINDLE_FOLDER") or ""
     if not folder:
@@ -25,14 +25,14 @@ def find_folder(harness: str, event: str, agent_dir: str = "") -> str:
         dirs = read_dirs(agents, event)
         name = choose_agent(dirs, list_names(agents), place, harness, named)
         folder = f"{agents}/{name}" if name else ""
-        # A parent folder may belong to another user. Only this user's projects count.
+        # A parent folder may belong to another user, whose projects do not count.
         if folder and not agent_dir and os.lstat(folder).st_uid != os.getuid():
             return ""
     return folder if folder and has_no_links(folder) else ""
 
 
 def find_agents(place: str) -> str:
-    """Return the agents folder of the nearest project above, or "" if there is none."""
+    """Return the agents folder of the closest project at or above `place`, or ""."""
     while place:
         agents = f"{place}/.rekindle/agents"
         if os.path.isdir(agents):  # noqa: PTH112 - pathlib slows the start
@@ -43,7 +43,7 @@ def find_agents(place: str) -> str:
 
 def list_names(agents: str) -> list[str]:
     try:
-        return [name for name in os.listdir(agents) if is_name(name)]  # noqa: PTH208 - as above
+        return [name for name in os.listdir(agents) if is_name(name)]  # noqa: PTH208 - pathlib slows the start
     except OSError:
         return []
 
@@ -51,7 +51,7 @@ def list_names(agents: str) -> list[str]:
 def choose_agent(
     dirs: list[list[str]], names: list[str], place: str, harness: str, named: str = ""
 ) -> str:
-    """Return the name of the agent that works in `place`, or "" if it is ambiguous."""
+    """Return the name of the agent that works in `place`, or "" unless there is exactly one."""
     if len(dirs) > 1:
         working_here = choose_agents(dirs, place)
         if named:
@@ -65,7 +65,7 @@ def choose_agent(
 def choose_agents(dirs: list[list[str]], place: str, harness: str = "") -> list[str]:
     """Return the agents that work in `place`.
 
-    Equivalent to `policy.setup.agent_dirs.choose_agents`, without its imports.
+    This is `policy.setup.agent_dirs.choose_agents` without its imports.
     """
     inside = place.rstrip("/") + "/"
     around = [entry for entry in dirs if inside.startswith(entry[2].rstrip("/") + "/")]
@@ -78,8 +78,8 @@ def choose_agents(dirs: list[list[str]], place: str, harness: str = "") -> list[
 def read_dirs(agents: str, event: str) -> list[list[str]]:
     """Return the name, harness and folder of each agent in rekindle.yaml.
 
-    The full program writes this list from the manifest when a session starts, so edits to the
-    manifest apply only to later sessions.
+    The main program writes this list when a session starts, so changes to the manifest only affect
+    later sessions.
     """
     root = agents.rpartition("/")[0]
     project = root.rpartition("/")[0]
@@ -104,14 +104,14 @@ def read_lines(path: str) -> list[str]:
 
 
 def has_no_links(folder: str) -> bool:
-    """Return whether the agent's folders are real folders.
+    """Return whether an agent's folders are real folders, because a link could lead anywhere.
 
-    A link could lead anywhere. Missing folders are accepted, because a later write to them fails.
+    Missing folders are accepted. Writing to them fails later.
     """
     root = folder.rpartition("/")[0]
     for path in (root.rpartition("/")[0], root, folder, f"{folder}/run", f"{folder}/run/inbox"):
         try:
-            if os.lstat(path).st_mode & 0o170000 != 0o040000:  # noqa: PLR2004 - a folder
+            if os.lstat(path).st_mode & 0o170000 != 0o040000:  # noqa: PLR2004 - mode of a folder
                 return False
         except FileNotFoundError:
             if path == folder:
@@ -120,14 +120,14 @@ def has_no_links(folder: str) -> bool:
 
 
 def is_supervised(folder: str) -> bool:
-    """Return whether a supervisor is alive. A lock outside the project survives a wiped folder."""
+    """Return whether a supervisor is running. Its outer lock survives if the folder is wiped."""
     return is_locked(f"{folder}/run/supervisor") or is_locked(find_outer_lock(folder))
 
 
 def find_outer_lock(folder: str) -> str:
     """Return the path of the supervisor's lock outside the project, or "" if there is none.
 
-    Equivalent to `stores.files.supervisor_locks.find_outer_lock`, without its imports.
+    This is `stores.files.supervisor_locks.find_outer_lock` without its imports.
     """
     agents, _, name = folder.rpartition("/")
     try:
@@ -140,8 +140,8 @@ def find_outer_lock(folder: str) -> str:
 
 
 def read_variable(harness: str, name: str) -> str:
-    """Return an environment variable of the CLI, whose name starts with the harness's first word.
+    """Return one of the CLI's environment variables, which start with the harness's first word.
 
-    Variables of a parent CLI describe another process and folder, so they are not used.
+    Variables from a parent CLI are ignored, because they describe another process and folder.
     """
     return os.environ.get(f"{harness.partition('-')[0].upper()}_{name}", "")

@@ -13,11 +13,10 @@ RULE_BYTES = 10_000
 def brake_session(event: str, launch: str, payload: bytes) -> None:
     """Stop a session between two turns if its context window is nearly full.
 
-    The supervisor's rule defines which session to stop, where and how. The hook measures the window
-    itself, because the CLI does nothing else while it waits for the hook. A sub-agent's turns do
-    not count, because the main thread still has a call in progress: it is waiting for the
-    sub-agent. The rule is in a folder where the agent cannot write, because the CLI follows the
-    rule's answer.
+    The supervisor's rule defines which session to stop, where and how. The hook measures the
+    window, because the CLI does nothing else while it waits for the hook. Turns of a sub-agent do
+    not count, because the main thread is still waiting for it. The agent cannot write to the rule's
+    folder, because the CLI obeys the answer in the rule.
     """
     rules = os.environ.get("REKINDLE_RULES", "")
     if not rules or not is_name(launch):
@@ -50,8 +49,8 @@ def brake_session(event: str, launch: str, payload: bytes) -> None:
 def hold_call(mark: str, taken_mark: str) -> None:
     """Hold a call until the supervisor has ended the session.
 
-    On timeout, the hook removes the mark, unless the supervisor has just taken it. Otherwise a late
-    supervisor could end the session while the call is running.
+    After a timeout, the hook removes the mark, unless the supervisor has just taken it. Otherwise,
+    a late supervisor could end the session while the call is running.
     """
 
     def give_up(*_: object) -> None:

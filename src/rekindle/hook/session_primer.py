@@ -1,4 +1,4 @@
-"""Run the full program to give a new session the state of the work."""
+"""Run the main program to tell a new session about the state of the work."""
 
 import os
 import sys
@@ -8,11 +8,11 @@ from rekindle.hook.timeouts import PRIMING_SECONDS, call_after, exit_now
 
 
 def needs_primer(event: str, launch: str) -> bool:
-    """Return whether the session needs the state of the work, or must write a checkpoint first.
+    """Return whether to start the main program, to prime the session or write a checkpoint.
 
-    A launch's prompt contains the state, which is lost only in a compaction. A checkpoint is
-    written before a compaction. A person's own session does not need the state. A resumed or forked
-    session has received it before.
+    A launch's prompt contains the state of the work, which only a compaction removes. A checkpoint
+    is written before each compaction. A person's own session next to a supervised one is not
+    primed. A resumed or forked session was primed before.
     """
     if launch == "visitor":
         return False
@@ -24,18 +24,19 @@ def needs_primer(event: str, launch: str) -> bool:
 
 
 def prime_session(folder: str, record: bytes) -> None:
-    """Prime the session with the full program. Reading the log takes too long for a tool call."""
+    """Prime the session with the main program. Reading the log is too slow for a tool call."""
     start_program("rekindle.wiring.hook_primer", folder, record)
 
 
 def start_program(module: str, argument: str, data: bytes) -> None:
-    """Run one of the package's modules for a starting session, with `data` as its input."""
+    """Run one of Rekindle's modules when a session starts, with `data` as its input."""
     reader, writer = os.pipe()
     argv = [sys.executable, "-I", "-m", module, argument]
     dup = (os.POSIX_SPAWN_DUP2, reader, 0)
     close = (os.POSIX_SPAWN_CLOSE, writer)
     hush = (os.POSIX_SPAWN_OPEN, 2, "/dev/null", os.O_WRONLY, 0)
-    # Set this before the start, because a timeout after the start would leave the program running.
+    # Set a timeout before the start, because one that fires in between would leave the program
+    # running.
     call_after(PRIMING_SECONDS, exit_now)
     child = os.posix_spawn(sys.executable, argv, os.environ, file_actions=[dup, close, hush])
 

@@ -8,15 +8,15 @@ PRIMING_SECONDS = 8.0
 """Timeout for a primer, in seconds. After that, the session starts without the primer."""
 BRAKING_SECONDS = 3.0
 WRITTEN_SECONDS = 1.0
-"""Maximum time, in seconds, by which a transcript may lag behind a hook's payload."""
+"""Maximum time, in seconds, that a transcript may lag behind a hook's payload."""
 HOLD_SECONDS = 9.0
-"""Maximum time, in seconds, to hold a call until the supervisor ends the session. It is just below
+"""Maximum time to hold a call until the supervisor ends the session, in seconds. It is just below
 the CLI's own timeout.
 """
 
 
 def call_after(seconds: float, then: object) -> None:
-    """Call `then` after a timeout. Python's own signal handler would wait for the disk."""
+    """Call `then` after a timeout, even while the disk hangs."""
     import _signal  # type: ignore[import-not-found]  # noqa: PLC0415 - `signal` imports enum, which slows the start
 
     _signal.signal(_signal.SIGALRM, then)
@@ -24,7 +24,7 @@ def call_after(seconds: float, then: object) -> None:
 
 
 def raise_timeout(*_: object) -> None:
-    raise TimeoutError  # TimeoutError is an OSError, like other disk failures
+    raise TimeoutError  # an OSError, like other disk failures
 
 
 def exit_now(*_: object) -> None:

@@ -12,7 +12,7 @@ TRANSCRIPT_BYTES = 8 * 1024 * 1024
 
 
 def measure_window(rule: dict[bytes, list[bytes]], payload: bytes) -> tuple[int, int] | None:
-    """Return the window's used and total size, or None if it is not full enough to stop."""
+    """Return the used and total window size, or None if the window is not full enough to stop."""
     path, own, limit = (
         find_text(payload, b"transcript_path"),
         read_first(rule, b"own"),
@@ -34,8 +34,7 @@ def measure_window(rule: dict[bytes, list[bytes]], payload: bytes) -> tuple[int,
     limit = limit or find_limit(rule, line)
     most = int(limit.rstrip(b"%") or b"0")
     is_full = used * 100 >= most * size > 0 if window else used >= most
-    # None if the usage is unknown, or if a sub-agent has a call in progress (its turns look like
-    # ours).
+    # `used` is 0 if the usage is unknown, or while a sub-agent has a call in progress.
     return (used, size) if used and limit and is_full else None
 
 
@@ -44,7 +43,7 @@ def read_first(rule: dict[bytes, list[bytes]], word: bytes) -> bytes:
 
 
 def find_limit(rule: dict[bytes, list[bytes]], line: bytes) -> bytes:
-    """Return the limit for the model that a line names, or "" if its window size is unknown."""
+    """Return the limit for the model in a line, or "" if its window size is unknown."""
     for key in rule.get(b"model", []):
         if model := find_text(line, key):
             for entry in rule.get(b"limits", []):
@@ -56,7 +55,7 @@ def find_limit(rule: dict[bytes, list[bytes]], line: bytes) -> bytes:
 
 
 def is_at_work(rule: dict[bytes, list[bytes]], path: bytes) -> bool:
-    """Return whether a stop would interrupt a tool call by the session or a sub-agent."""
+    """Return whether a stop would interrupt a tool call of the session or of a sub-agent."""
     if calls := rule.get(b"calls"):
         begins, over = calls
         tail = read_tail(path)
@@ -73,7 +72,7 @@ def is_at_work(rule: dict[bytes, list[bytes]], path: bytes) -> bool:
     for parent, _, names in os.walk(folder):
         for name in names:
             last = read_tail(parent + b"/" + name).rstrip().rpartition(b"\n")[2]
-            # The last line of a finished sub-agent is its final message, without a tool call.
+            # A finished sub-agent's last line is its final message, without a tool call.
             is_over = b'"type":"assistant"' in last and b'"type":"tool_use"' not in last
             if name.endswith(b".jsonl") and not is_over:
                 return True
@@ -93,7 +92,7 @@ def read_tail(path: bytes) -> bytes:
 
 
 def find_usage_line(path: bytes, signs: list[bytes], start: bytes, void: bytes) -> bytes:
-    """Return the last line of a transcript that reports usage, or "" if there is none."""
+    """Return the last transcript line that reports usage, or "" if there is none."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
@@ -117,8 +116,8 @@ def find_usage_line(path: bytes, signs: list[bytes], start: bytes, void: bytes) 
 def read_fullness(
     line: bytes, start: bytes, counts: list[bytes], window: bytes, settled: bytes
 ) -> tuple[int, int]:
-    """Return the used and total window size that a line reports, or 0 if a number is missing."""
-    # The text after `settled` is a call's input, which may look like counts.
+    """Return the used and total window size in a line. A missing number is 0."""
+    # The text after `settled` is a call's input, which could look like counts.
     position = line.rfind(start, 0, line.find(settled) if settled else len(line))
     if position < 0 or (settled and settled not in line):
         return 0, 0
@@ -127,13 +126,13 @@ def read_fullness(
 
 
 def wait_for_calls(path: bytes, payload: bytes, key: bytes) -> None:
-    """Wait until a transcript has the finished calls, which the CLI writes a moment later."""
+    """Wait for the transcript to contain the finished calls, which the CLI writes a bit later."""
     sign = b'"' + key + b'":"'
     position = payload.rfind(sign)
     call = payload[position + len(sign) :].partition(b'"')[0] if position >= 0 else b""
     deadline = time.monotonic() + WRITTEN_SECONDS
     while call and time.monotonic() < deadline:
-        # The results after the id may be megabytes long, for example images.
+        # Search only for the id, because the results after it can be megabytes long.
         if find_usage_line(path, [b'"' + call + b'"'], b'"', b""):
             return
         time.sleep(0.01)

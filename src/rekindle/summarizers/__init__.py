@@ -1,1 +1,1 @@
-"""Summarizers for turns: one uses a model without tools, and the other needs no model."""
+"""Summarizers: one asks a model without tools, the other does not need a model."""

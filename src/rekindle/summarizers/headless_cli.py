@@ -1,4 +1,4 @@
-"""Summarize with a model, by calling a CLI once without tools, hooks or a saved session."""
+"""Summarize with a model: run a CLI once, without tools, hooks or a saved session."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -39,34 +39,34 @@ from rekindle.thresholds.texts import REASON_CHARACTERS, SUMMARY_OUTPUT_BYTES
 
 
 class HeadlessSummarizer(msgspec.Struct, frozen=True, kw_only=True):
-    """CLI that writes summaries, with its settings and limits."""
+    """Summarizer that asks a CLI, with its settings and limits."""
 
     harness: Harness
     processes: Processes
     scratch: Path
     """Folder in which Rekindle creates an empty folder for each question.
 
-    The folder is empty because a CLI may follow instructions in the files around it.
+    A CLI may follow instructions in the files around it, so it starts in an empty folder.
     """
     environment: Mapping[str, str]
     program: tuple[str, ...] = ()
     persona: Persona = Persona()
     words: str = ""
-    """Text of the persona's system prompt. Rekindle's own instructions follow it."""
+    """Text of the persona's system prompt, which Rekindle's own instructions follow."""
     usd: float | None = None
     """Maximum cost of a summary in dollars, or None for no limit."""
     seconds: float = SUMMARY_SECONDS
     elapsed: Callable[[], float] = time.monotonic
     stops: Callable[[], bool] = bool
-    """Function that returns whether a stop was requested. A stop ends the wait for an answer."""
+    """Function that returns whether a stop was requested, which ends the wait for an answer."""
 
     def ask(self, request: SummaryRequest) -> OneShotAnswer:
         """Return the answer to a request.
 
         Raises:
             SummaryError: The CLI could not be started, failed, or took too long. The error
-            includes the cost so far, if the CLI reported it. StoppedError: A stop was requested
-            before the answer arrived.
+                includes the cost so far, if the CLI reported it.
+            StoppedError: A stop was requested before the answer arrived.
         """
         left = None if self.usd is None else self.usd - request.spent
         if left is not None and left <= 0:
@@ -135,7 +135,7 @@ class HeadlessSummarizer(msgspec.Struct, frozen=True, kw_only=True):
         return ""
 
     def _read_cost(self, lines: list[bytes]) -> tuple[float, int]:
-        """Return a failed answer's cost in dollars and tokens, if the CLI reported it."""
+        """Return what a failed answer cost, in dollars and tokens, if the CLI reported it."""
         used: dict[str, int] = {}
         for number, line in enumerate(lines):
             for item in self.harness.read_stream(line):

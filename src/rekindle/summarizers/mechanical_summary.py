@@ -1,6 +1,6 @@
 """Summarize without a model, from commits, tool calls, messages and unfinished work.
 
-The summary only quotes existing text, so it cannot invent anything.
+The summary only quotes existing text, so it cannot make anything up.
 """
 
 from collections import deque
@@ -28,7 +28,7 @@ from rekindle.thresholds.texts import MECHANICAL_FEW, MECHANICAL_ITEMS, MECHANIC
 
 
 class KnownWork(msgspec.Struct, frozen=True, kw_only=True):
-    """A session's work as recorded in the log, git and the relay, without its transcript."""
+    """A session's work, as far as the log, git and the relay show it without a transcript."""
 
     commits: tuple[str, ...] = ()
     """Subjects of the commits since the session started, newest first."""
@@ -44,7 +44,7 @@ class KnownWork(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TurnDigest:
-    """Facts for a summary, collected from any number of turns."""
+    """Facts for a summary, collected from turns."""
 
     def __init__(self) -> None:
         self.turns = 0
@@ -55,7 +55,7 @@ class TurnDigest:
         self._requests = self._calls = self._failures = self._written = 0
 
     def of(self, turns: Iterable[Turn]) -> Iterator[Turn]:
-        """Yield the turns of the main thread, after adding each one to the digest."""
+        """Add each turn of the main thread to the digest, then yield it."""
         for turn in turns:
             if not turn.thread:
                 self._add_turn(turn)
@@ -88,7 +88,7 @@ class TurnDigest:
             yield SummaryItem(", ".join(parts))
 
     def output(self) -> Iterator[SummaryItem]:
-        """Yield the last texts of an agent whose CLI does not report tool calls."""
+        """Yield the agent's last texts if its CLI does not report tool calls."""
         if not self._calls:
             for turn in self.said:
                 yield _quote_turn("the agent", turn)

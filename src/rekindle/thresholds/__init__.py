@@ -26,9 +26,7 @@ Unit = Literal[
 
 
 Threshold = tuple[object, Unit, str]
-"""Default, unit and meaning. A plain tuple keeps the import fast, because every command needs
-it.
-"""
+"""Default, unit and meaning, as a plain tuple, because every command imports them."""
 FIXED: dict[str, Threshold] = {}
 """Every declared threshold, by the key that `config explain` shows."""
 

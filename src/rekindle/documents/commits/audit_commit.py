@@ -25,7 +25,7 @@ _LAST_PARAGRAPH = re.compile(
 
 
 class AuditRevision(msgspec.Struct, frozen=True):
-    """The log event that an audit trail commit records."""
+    """Log event that a commit in the audit trail records."""
 
     seq: int
     gen: int

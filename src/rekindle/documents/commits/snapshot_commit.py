@@ -27,7 +27,7 @@ _COMMIT = re.compile(r"([0-9a-f]{40}|[0-9a-f]{64})?\Z")
 
 
 class LeftOutFile(msgspec.Struct, frozen=True):
-    """A path in the work tree that is not in a snapshot."""
+    """A path that was left out of a snapshot."""
 
     path: str
     why: str
@@ -42,7 +42,7 @@ class SnapshotLabel(msgspec.Struct, frozen=True):
     cycle: int = 0
     """Number of the cycle; 0 if unknown."""
     launch: str = ""
-    """Id of the launch before the snapshot; empty if there was none in the cycle."""
+    """Id of the cycle's last launch before the snapshot; empty if there was none."""
 
 
 class SavedBranch(msgspec.Struct, frozen=True):
@@ -65,9 +65,9 @@ class Snapshot(msgspec.Struct, frozen=True):
     """Name of the linked work tree; empty for the main one."""
     left_out: tuple[LeftOutFile, ...] = ()
     more_left_out: int = 0
-    """Number of omitted paths that `left_out` does not list."""
+    """Number of paths that were left out but are not listed in `left_out`."""
     other: SavedBranch = SavedBranch()
-    """Another branch that the rewind moves right after this snapshot."""
+    """Branch that the rewind moves right after this snapshot, in addition to the current one."""
     commit: str = ""
     tree: str = ""
 
@@ -81,7 +81,7 @@ class Snapshot(msgspec.Struct, frozen=True):
 
 
 class _Message(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The JSON in the trailer."""
+    """JSON data in the snapshot's trailer."""
 
     agent: str
     number: int
@@ -170,7 +170,7 @@ def describe_occasion(label: SnapshotLabel) -> str:
 def find_newest(
     snapshots: Sequence[Snapshot], agent: str, worktree: str, *reasons: SnapshotReason
 ) -> Snapshot | None:
-    """Return an agent's newest snapshot of a work tree, optionally only for these reasons."""
+    """Return an agent's newest snapshot of a work tree, optionally limited to certain reasons."""
     fitting = [
         one
         for one in snapshots

@@ -47,7 +47,7 @@ class RemoteLocation(msgspec.Struct, frozen=True):
 
 
 class WorkSnapshot(msgspec.Struct, frozen=True):
-    """The origin of a commit on the work branch: agent, generation, host, branch and HEAD."""
+    """Origin of a commit on the work branch: agent, generation, host, branch and HEAD."""
 
     agent: str
     generation: int
@@ -78,7 +78,7 @@ def parse(message: str) -> WorkSnapshot | None:
 
 
 def strip_user(url: str) -> str:
-    """Return a remote's URL without credentials. An ssh user is kept, as part of the address."""
+    """Return a remote's URL without credentials, but keep the user name of an ssh address."""
     scheme = url.partition("://")[0]
     if scheme == "file":
         return url
@@ -86,5 +86,5 @@ def strip_user(url: str) -> str:
 
 
 def strip_login(text: str) -> str:
-    """Remove the user, password or token from each URL in a text."""
+    """Remove user names, passwords and tokens from all URLs in a text."""
     return _QUERY.sub(r"\1", _LOGIN.sub("", text))

@@ -1,4 +1,4 @@
-"""Events: what happens to an agent, one JSON line each.
+"""Events: everything that happens to an agent, as one JSON line per event.
 
 The union `AnyEvent` is closed: it lists every kind. Each kind has an explicit tag, which commands
 print and programs read, and a summary for the reference; the import fails if either is missing. A
@@ -272,15 +272,15 @@ _EARLIER_KINDS = {
     "window.learnt": "window.reported",
     "workspace.kept": "workspace.push_failed",
 }
-"""Current kinds by the earlier names that old logs still contain."""
+"""Current name of each renamed kind, by the earlier name that old logs contain."""
 _EARLIER_FIELDS = {"run.ended": {"outcome": "why"}, "brief.made": {"told": "covered"}}
-"""Current fields of a kind by their earlier names."""
+"""Current names of renamed fields, by kind and earlier name."""
 
 
 def parse(line: bytes) -> AnyEvent | UnknownEvent:
     """Parse the event in a line of the log or the inbox.
 
-    A kind that is unknown in the current schema is not an error.
+    Kinds that this version does not know are allowed.
     """
     try:
         event = _decoder.decode(line)
@@ -308,7 +308,7 @@ def parse_untrusted(line: bytes) -> AnyEvent | UnknownEvent:
 
 
 def render(event: Event) -> bytes:
-    """Render the event as a line without a newline, with the common fields first."""
+    """Render the event as one line, common fields first, without a newline at the end."""
     fields = msgspec.to_builtins(event)
     fields["v"] = event.v
     head = {key: fields.pop(key) for key in _ORDER if key in fields}
@@ -323,7 +323,7 @@ def _select_unknown(event: Event, fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def _translate_earlier(line: bytes) -> bytes | None:
-    """Return the line with the current names of its kind and fields, or None if nothing changes."""
+    """Replace earlier names in a line with the current ones. Return None if there are none."""
     with suppress(DocumentError):
         raw = json_codec.decode_object(line, "event", schema=SCHEMA)
         kind = str(raw.get("kind"))
@@ -350,7 +350,7 @@ def _parse_unknown(line: bytes, error: Exception) -> UnknownEvent:
 
 
 def _require_time(ts: datetime) -> None:
-    """Require a time zone, and a year that is not too close to datetime's limits."""
+    """Require a time zone and a year within datetime's limits, with some margin."""
     if ts.tzinfo is None:
         raise DocumentError("event", "has a time without a time zone")
     if not _EARLIEST <= ts.year <= _LATEST:

@@ -27,8 +27,8 @@ class LoopResolved(Event, frozen=True, kw_only=True, tag="loop.resolved"):
 class LoopCorrection(msgspec.Struct, frozen=True, omit_defaults=True):
     """Event that changes a loop's text without opening or closing the loop.
 
-    Its time is just after the event that it corrects, so a later resolution still counts even if
-    the person who edited the file did not see it.
+    It is dated just after the event that it corrects. A later resolution therefore still counts,
+    even if the person who edited the file had not seen it.
     """
 
     ts: datetime
@@ -72,7 +72,7 @@ class RelayProposed(Event, frozen=True, kw_only=True, tag="relay.proposed"):
 
 
 class DocumentCommitted(Event, frozen=True, kw_only=True):
-    """New content of a document, from this event on."""
+    """Event that replaces a document's content."""
 
     document: ClassVar[str]
     sha256: str
@@ -115,10 +115,10 @@ class BriefCommitted(DocumentCommitted, frozen=True, kw_only=True, tag="brief.co
 
 
 class BriefedPosition(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The position up to which briefs cover an archived transcript."""
+    """Position up to which briefs cover an archived transcript."""
 
     at: int = 0
-    """Byte offset of the first part that is not covered yet."""
+    """Byte offset of the first part that no brief covers yet."""
     turn: int = 0
     """Number of the last turn before the offset."""
     rest: str = ""
@@ -130,13 +130,13 @@ class BriefMade(Event, frozen=True, kw_only=True, tag="brief.made"):
     morning: str
     """Date of the morning that the brief is for."""
     closes: bool = False
-    """Whether this scheduled brief is the last one for its morning."""
+    """Whether this is the last scheduled brief for its morning."""
     covered: dict[str, BriefedPosition] = {}
     """Position that the brief reaches in each transcript that grew since the previous brief."""
     turns: int = 0
     """Number of turns that the brief covers."""
     left_out: int = 0
-    """Number of old turns that did not fit into the summarizer's input."""
+    """Number of older turns that did not fit into the summarizer's input."""
     failed: int = 0
     """Number of consecutive briefs for which no model was available. The next brief also covers
     their turns.
@@ -144,8 +144,8 @@ class BriefMade(Event, frozen=True, kw_only=True, tag="brief.made"):
     unusable: int = 0
     """Number of consecutive briefs for which the model's answer was unusable."""
     claimed: dict[str, str] = {}
-    """Loops that were reported as resolved, with the reason. They stay open because no turn
-    confirms the report.
+    """Loops that were reported as resolved, with the reason. They stay open, because no turn
+    confirms it.
     """
     numbers: dict[str, str] = {}
     """Numbers that the brief added to the state."""

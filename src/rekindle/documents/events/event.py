@@ -16,10 +16,10 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", omit_de
     gen: int = 0
     """Generation of the writer. The log refuses late events from an older generation."""
     at: str = ""
-    """`segment:offset` of the inbox record's end. It prevents a record from being folded twice."""
+    """`segment:offset` of the inbox record's end, used to avoid folding a record twice."""
 
     more: dict[str, Any] = {}
-    """Unknown fields from an inbox record. The log stores them next to the known ones."""
+    """Unknown fields from an inbox record, which the log stores next to the known ones."""
 
     summary: ClassVar[str] = ""
 
@@ -29,7 +29,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", omit_de
 
 
 class UnknownEvent(msgspec.Struct, frozen=True):
-    """An event of a kind that only a later version of Rekindle knows."""
+    """Event of a kind that only later versions of Rekindle know."""
 
     kind: str
     ts: datetime

@@ -72,9 +72,9 @@ class SummaryMade(Event, frozen=True, kw_only=True, tag="summary.made"):
     document: str
     """Document that the summary was written for: checkpoint, relay or brief."""
     how: str
-    """headless if a model wrote the summary, mechanical otherwise."""
+    """`headless` if a model wrote the summary, otherwise `mechanical`."""
     words: str = ""
-    """Why no model wrote the summary."""
+    """Why no model could write the summary."""
     turns: int = 0
     """Number of turns that were summarized."""
     usd: float = 0.0

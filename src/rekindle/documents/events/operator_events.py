@@ -23,7 +23,7 @@ class RestartRequested(Event, frozen=True, kw_only=True, tag="restart.requested"
     fresh: bool = False
     """Whether to start a fresh session instead of resuming the current one."""
     once: bool = False
-    """Whether the restart applies to one run only. Earlier cycles still count against the agent."""
+    """Whether the restart is for a single run. Earlier cycles still count against the agent."""
 
 
 class PersonAnswered(Event, frozen=True, kw_only=True, tag="person.answered"):
@@ -41,11 +41,13 @@ class QuestionAsked(Event, frozen=True, kw_only=True, tag="question.asked"):
     number: int
     """The question's number for this agent, starting at 1. Numbers are never reused."""
     about: str
-    """Why the agent needs a person: permission, or why it entered safe mode or its run ended."""
+    """Why the agent needs a person: a permission, or the reason for safe mode or for the end of its
+    run.
+    """
     text: str = ""
     """The question, in one sentence."""
     request: dict[str, Any] = {}
-    """The exact request: the refused call with its arguments, or the cap that was reached."""
+    """Exact request: the refused call with its arguments, or the cap that was reached."""
     choices: tuple[str, ...]
     """Possible answers. TEXT stands for any text, AMOUNT for a number."""
     default: str
@@ -57,8 +59,8 @@ class QuestionAsked(Event, frozen=True, kw_only=True, tag="question.asked"):
 
 
 AnswerEffect = Literal["restart", "continue", "stop", "finish", "note"]
-"""Effect of an answer: start again, continue a run that is over, stop, end the run as done, or only
-inform the agent.
+"""What an answer does: start the agent again, continue a run that is over, stop, mark the run as
+done, or only inform the agent.
 """
 
 
@@ -72,7 +74,7 @@ class QuestionAnswered(Event, frozen=True, kw_only=True, tag="question.answered"
     text: str = ""
     """Message for the next cycle, or empty if there is none."""
     asked: str = ""
-    """The question, repeated for the next cycle."""
+    """Question text, repeated for the next cycle."""
     budget: dict[str, float] = {}
     """Limits that the answer sets for this run, by `usd`, `tokens` or `hours`."""
     by: str = ""

@@ -8,7 +8,7 @@ from rekindle.documents.events.event import Event
 
 
 class WorkSigns(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Signs of work since the start of a launch or cycle, used to detect progress."""
+    """Signs of progress since the start of a launch or cycle."""
 
     commits: int = 0
     artefacts: tuple[str, ...] = ()
@@ -54,13 +54,13 @@ class CycleEnded(Event, frozen=True, kw_only=True, tag="cycle.ended"):
     relay: str = ""
     """Archive path of the relay that the cycle ended with."""
     verdict: str = ""
-    """Verdict: progress, stalled, treadmill, waiting or unusable. Empty if there was nothing to
-    compare.
+    """Verdict: progress, stalled, treadmill, waiting or unusable. Empty without an earlier cycle to
+    compare with.
     """
     about: str = ""
     """Request that was repeated, or the event that the agent is waiting for."""
     is_equal: bool = False
-    """Whether the request was repeated word for word, rather than in similar words."""
+    """Whether the request was repeated word for word instead of in similar words."""
     did: str = ""
     """One-line description of what the cycle did."""
     evidence: str = ""
@@ -68,8 +68,7 @@ class CycleEnded(Event, frozen=True, kw_only=True, tag="cycle.ended"):
     topic: str = ""
     """The relay's topic without counts and dates, or empty if it has none."""
     owed: str = ""
-    """Result that the stage required but the cycle did not deliver, or empty if nothing is missing.
-    """
+    """Required result that the cycle did not deliver, or empty if nothing is missing."""
     redebated: str = ""
     """Earlier decisions that the relay reopens, one per line."""
     until: str = ""
@@ -96,11 +95,11 @@ class LaunchStarted(Event, frozen=True, kw_only=True, tag="launch.started"):
     harness: str
     resumes: bool = False
     recovery: bool = False
-    """Whether this is a fresh session that takes over from an interrupted one."""
+    """Whether this is a fresh session that replaces an interrupted one."""
     why: str = ""
     """Why Rekindle started a fresh session even though it could have resumed an earlier one."""
     boot: str = ""
-    """The host's boot id. Together with `uptime`, it rules out older processes."""
+    """The host's boot id. With `uptime`, it shows which processes are older than the launch."""
     uptime: float = 0.0
     """Time from the host's boot to the launch, in seconds."""
     head: str = ""
@@ -113,8 +112,8 @@ class LaunchEnded(Event, frozen=True, kw_only=True, tag="launch.ended"):
     cycle: int
     session: str
     exit: str
-    """Kind of exit, such as clean, crash, resume-failed or limit. It is lost if the supervisor died
-    before the exit.
+    """Kind of exit, such as clean, crash, resume-failed or limit. It is `lost` if the supervisor
+    died first.
     """
     resumes: bool = False
     started: bool = True
@@ -123,7 +122,7 @@ class LaunchEnded(Event, frozen=True, kw_only=True, tag="launch.ended"):
     """Whether the program started working on its session."""
     words: str = ""
     hint: str = ""
-    """The CLI's own message about when a usage limit resets; empty for other exits."""
+    """The CLI's message about when a usage limit resets; empty for other exits."""
     resets_at: int | None = None
     """When a usage limit resets, in seconds since 1970; None if unknown."""
     code: int | None = None
@@ -176,7 +175,7 @@ class SnapshotTaken(Event, frozen=True, kw_only=True, tag="snapshot.taken"):
     """When it was taken: at the start or end of a cycle, at a resume or at a handoff."""
     cycle: int
     launch: str = ""
-    """Id of the cycle's last launch before the snapshot, or empty if there was none."""
+    """Id of the last launch in the cycle before the snapshot, or empty if there was none."""
     left_out: int = 0
     """Number of files left out of the snapshot because they are too large."""
 
@@ -191,7 +190,7 @@ class CallRefused(Event, frozen=True, kw_only=True, tag="call.refused"):
     permission: str = ""
     """The tool's name in a persona's permissions, or empty if it is the same as `tool`."""
     denied: bool = False
-    """Whether the persona's `deny` rules or the protection of Rekindle's files refused the call."""
+    """Whether the call was refused by the persona's `deny` rules or to protect Rekindle's files."""
     of_run: int
     """Number of calls refused so far in the whole run."""
 
@@ -214,7 +213,7 @@ class HangDetected(Event, frozen=True, kw_only=True, tag="hang.detected"):
     launch: str
     words: str
     ended: bool = False
-    """Whether the supervisor stopped the process. False if it only reported the hang."""
+    """Whether the supervisor stopped the process instead of only reporting the hang."""
 
 
 class HostRefused(Event, frozen=True, kw_only=True, tag="host.refused"):

@@ -16,9 +16,7 @@ class SessionStarted(Event, frozen=True, kw_only=True, tag="session.started"):
     transcript: str = ""
     """Path to the session's transcript."""
     visitor: bool = False
-    """Whether this is a person's own session alongside a supervised one. Rekindle ignores such a
-    session.
-    """
+    """Whether a person started this session next to a supervised one. Rekindle ignores it."""
 
 
 class SessionLost(Event, frozen=True, kw_only=True, tag="session.lost"):

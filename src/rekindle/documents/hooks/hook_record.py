@@ -2,8 +2,8 @@
 
     hook claude-code PostToolUse 4f1c - 1794709671134562890 - {"session_id":…}
 
-The hook writes the record without a JSON encoder, and a harness parses the payload. A payload that
-was cut in the middle is no longer valid JSON, but the fields at its two ends can still be read.
+The hook writes the record without a JSON encoder, and a harness parses the payload. If the middle
+of a payload was cut out, it is no longer valid JSON, but the fields at both ends can still be read.
 """
 
 import re
@@ -20,14 +20,14 @@ _NONE = "-"
 PREFIX = b"1 hook "
 """Version and kind at the start of a hook's record."""
 VISITOR = "visitor"
-"""Value used instead of a launch id for a person's own session next to a supervised one."""
+"""Launch id for a person's own session next to a supervised one."""
 
 
 class HookRecord(msgspec.Struct, frozen=True, kw_only=True):
     harness: str
     event: str
     source: str = ""
-    """Cause of the event, if the CLI distinguishes several: startup, resume, …"""
+    """Cause of the event, such as startup or resume, if the CLI has several."""
     launch: str = ""
     """Id of the launch that the session belongs to, or empty for a person's own session."""
     visitor: bool = False
@@ -40,7 +40,7 @@ class HookRecord(msgspec.Struct, frozen=True, kw_only=True):
     payload: bytes
 
     def fields(self) -> dict[str, Any]:
-        """Return the payload's fields, or only its complete text fields if the payload was cut."""
+        """Return the payload's fields, or only the complete text fields if the payload was cut."""
         if not self.cut:
             payload = json_codec.decode_foreign(self.payload, "hook payload")
             if not isinstance(payload, dict):
@@ -51,7 +51,7 @@ class HookRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse(line: bytes) -> HookRecord:
-    """Parse an inbox line without its leading version and the word `hook`."""
+    """Parse an inbox line that no longer has its version and the word `hook`."""
     words = line.split(b" ", _WORDS - 1)
     if len(words) < _WORDS:
         raise DocumentError("hook record", "is torn")

@@ -23,7 +23,7 @@ from rekindle.formats.json_edit import (
 )
 
 HOOK_PROGRAM = "hook.pyc"
-"""Name of the hook program in a workspace. Elsewhere, the name includes a content hash."""
+"""Name of the hook program inside a workspace. In other places, it includes a content hash."""
 _PROGRAM = re.compile(r"(?:.*/)?hook(?:-[0-9a-f]{32})?\.pyc", re.DOTALL)
 EMPTY_SETTINGS = "{}\n"
 """Content used for a missing or empty file."""
@@ -46,7 +46,7 @@ class HookFiles(msgspec.Struct, frozen=True, kw_only=True):
     home_moved_by: str = ""
     """Environment variable that overrides the path of the home folder."""
     local: str = ""
-    """Name of the file for one person in one project; empty if the CLI has none."""
+    """Name of a person's own settings file in a project; empty if the CLI has none."""
     project: str
     user: str
     trust: str = ""
@@ -54,9 +54,9 @@ class HookFiles(msgspec.Struct, frozen=True, kw_only=True):
     deciding: tuple[str, ...] = ()
     """Files in the user's settings folder that decide whether the CLI runs the hooks."""
     packed: str = "hooks/hooks.json"
-    """Path of the hooks in a package that the CLI can install."""
+    """Path of the hooks inside an installable package for the CLI."""
     package: str = ""
-    """File that makes a folder an installable package; empty if the hook file is enough."""
+    """File that turns a folder into an installable package; empty if the hook file is enough."""
     taken_in: str = ""
     """Command or step that installs the package."""
 
@@ -91,7 +91,7 @@ class HookObstacle(msgspec.Struct, frozen=True):
 
 
 class HookCommand(msgspec.Struct, frozen=True):
-    """The command line of a hook installed by this or an earlier version of Rekindle."""
+    """Command line of a hook that this or an earlier version of Rekindle installed."""
 
     python: str
     program: str
@@ -198,7 +198,7 @@ def remove_hooks(text: str, document: str, before: str = "", *, comments: bool =
 
 
 def is_empty_file(text: str, document: str, *, comments: bool = False) -> bool:
-    """Return whether the file has no content; a comment counts as content."""
+    """Return whether the file is empty. A comment counts as content."""
     if comments and json_edit.blank_comments(text) != text:
         return False
     return not text.strip() or not _parse_root(text, document).parts
@@ -254,7 +254,7 @@ def _list_events(root: JsonNode) -> Iterator[tuple[str, JsonNode]]:
 
 
 def _read_previous(before: str) -> dict[str, Any] | None:
-    """Return the value of `hooks` in an earlier version of the file, or None if there was none."""
+    """Return the value of `hooks` before the installation, or None if there was none."""
     try:
         hooks = json.loads(before.removeprefix("\ufeff")).get("hooks")
     except (ValueError, AttributeError, RecursionError):
@@ -281,7 +281,7 @@ def _require_kind(node: JsonNode, kind: str, name: str, text: str, document: str
 
 
 def _read_value(text: str, node: JsonNode) -> Any:
-    # A number with thousands of digits is not an error, so it is kept as text.
+    # A number with thousands of digits is valid JSON but too long for int(), so it stays text.
     return json.loads(text[node.start : node.end], parse_int=_parse_number)
 
 

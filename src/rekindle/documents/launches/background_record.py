@@ -1,4 +1,4 @@
-"""Record of an agent's processes that a new supervisor could not otherwise recognize."""
+"""Records of an agent's processes, for a supervisor that has just started."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -30,7 +30,7 @@ class BackgroundRecord(msgspec.Struct, frozen=True):
     """Identity of the agent's own process in the launch."""
     processes: tuple[RecordedProcess, ...] = ()
     may_control: bool = False
-    """Value of `may_control` when the launch started; later edits by the agent do not count."""
+    """Value of `may_control` when the launch started, so the agent cannot change it later."""
 
     @property
     def kept(self) -> tuple[RecordedProcess, ...]:
@@ -39,7 +39,7 @@ class BackgroundRecord(msgspec.Struct, frozen=True):
 
 def render_ended_list(commands: Sequence[str]) -> str:
     """List the processes that ended with a session. Their names are quoted: an agent chose them."""
-    from rekindle.documents.summaries.summary import make_quotation  # noqa: PLC0415 - every start would pay
+    from rekindle.documents.summaries.summary import make_quotation  # noqa: PLC0415 - would slow every start
 
     return "\n".join(
         f"- {make_quotation('ended with the session', command)}" for command in commands
@@ -47,7 +47,7 @@ def render_ended_list(commands: Sequence[str]) -> str:
 
 
 def render_ended_notice(commands: Sequence[str]) -> str:
-    """Return the notice for the next session about ended processes, or "" if there were none."""
+    """Return the notice about ended processes for the next session, or "" if there were none."""
     return f"{_ENDED}\n{render_ended_list(commands)}" if commands else ""
 
 

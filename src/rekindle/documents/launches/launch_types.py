@@ -13,7 +13,7 @@ import msgspec
 from rekindle.documents.manifest import Persona
 
 LAUNCH_VARIABLE = "REKINDLE_LAUNCH"
-"""Environment variable that marks every process in a launch. `hook` repeats its name."""
+"""Environment variable that marks every process of a launch. `hook` defines the same name."""
 FOLDER = "REKINDLE_FOLDER"
 """Environment variable with the folder of the launch's agent."""
 
@@ -40,12 +40,12 @@ class LaunchSpec(msgspec.Struct, frozen=True, kw_only=True):
     """The specification of a launch, in a fresh or a resumed session."""
 
     session: str
-    """Id of the session; empty for a new session if the CLI assigns the id."""
+    """Id of the session; empty if it is new and the CLI assigns the id."""
     resumes: bool = False
     hook: tuple[str, ...] = ()
     """Program that the CLI's hooks start; empty if there are no hooks."""
     scratch: str = ""
-    """Folder for this launch's files. The agent cannot write to it."""
+    """Folder for this launch's files, which the agent cannot change."""
     persona: Persona = Persona()
     instructions: str = ""
     """Text of the persona's system prompt."""
@@ -60,11 +60,11 @@ class LaunchSpec(msgspec.Struct, frozen=True, kw_only=True):
     folder: str = ""
     """Working directory."""
     path: str = ""
-    """PATH for the agent's commands; empty if it is the same as the CLI's own."""
+    """PATH for the agent's commands; empty to use the CLI's own."""
     interactive: bool = False
     """Whether the program is started in a person's terminal."""
     prompt: str = ""
-    """First prompt for a launch in a terminal, where standard input belongs to the person."""
+    """First prompt in a terminal, where standard input belongs to the person."""
 
 
 class ProgramCommand(msgspec.Struct, frozen=True):
@@ -74,13 +74,13 @@ class ProgramCommand(msgspec.Struct, frozen=True):
     environment: dict[str, str] = {}
     """Environment variables to add."""
     files: dict[str, str] = {}
-    """Files to create in the scratch folder before the start: their contents by name."""
+    """Contents of the files to create in the scratch folder before the start, by name."""
     asked: str = ""
     """Standard input for a program that reads a protocol message instead of a prompt."""
 
 
 class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
-    """Capabilities of a CLI. Rekindle works around missing ones, or does without them."""
+    """Capabilities of a CLI. Rekindle works around those that are missing, or does without them."""
 
     hooks: bool = True
     """Whether the CLI reports events through hooks while it is running."""
@@ -114,8 +114,8 @@ class WindowUsage(msgspec.Struct, frozen=True):
     tokens: int
     window: int | None
     known: UsageSource
-    """Source of the numbers. If the window's size is unknown, the source is `unknown`, and no
-    decision may use the numbers.
+    """Source of the numbers: `unknown` if the window's size is unknown, so that no decision uses
+    them.
     """
     model: str = ""
     written: int = 0
@@ -127,7 +127,7 @@ class WindowUsage(msgspec.Struct, frozen=True):
         return self.tokens * 100 / self.window if self.window and self.known != "unknown" else None
 
     def within(self, windows: Mapping[str, int]) -> "WindowUsage":
-        """Return the usage, with the window size that `windows` lists for its model, if any."""
+        """Return the usage with its model's window size from `windows`, if it is listed there."""
         window = windows.get(self.model)
         if not window:
             return self
@@ -137,31 +137,31 @@ class WindowUsage(msgspec.Struct, frozen=True):
 class Brake(msgspec.Struct, frozen=True, kw_only=True):
     """Way to stop a CLI between two turns without interrupting a tool call.
 
-    Rekindle's hook can stop the CLI safely, because the CLI does nothing else while it waits for
-    the hook. The hook reads the window's usage from the last transcript line that reports it. These
-    fields describe such a line, so the hook itself does not depend on a particular CLI.
+    A hook is a safe place to stop, because the CLI does nothing else while it waits for the hook.
+    The hook reads the usage from the last transcript line that reports it. These fields describe
+    that line, so the hook does not need to know the CLI.
     """
 
     event: str
     """Hook event that fires between two turns."""
     signs: tuple[str, ...]
-    """Texts that occur in every transcript line with the window's usage."""
+    """Texts that every transcript line with the window's usage contains."""
     after: str
-    """Text in a line with the window's usage that comes before the counts."""
+    """Text that precedes the counts in a line with the window's usage."""
     counts: tuple[str, ...]
     """Keys whose numbers add up to the number of used tokens."""
     window: str = ""
-    """Key of the window's size on the line with the counts; empty if the line does not have it."""
+    """Key of the window's size in the line with the counts; empty if that line does not have it."""
     models: tuple[str, ...] = ()
-    """Possible keys for the requested model. The first one present counts. Empty if the CLI has
-    only one model.
+    """Possible keys for the requested model, in order of preference; empty if the CLI has only one
+    model.
     """
     answer: str = ""
     """Hook output that stops the CLI; empty if the hook delays the next call instead."""
     below: str = ""
-    """Key that only a sub-agent's payload has; empty if a sub-agent has its own transcript."""
+    """Key that only sub-agents' payloads have; empty if sub-agents have their own transcripts."""
     call: str = ""
-    """Payload key that lists the finished calls, because the transcript may lag behind."""
+    """Payload key that lists the finished calls, which may not be in the transcript yet."""
     calls: tuple[str, ...] = ()
     """Text before the id of a starting call, and text before the id of a finished call. They are
     used for an event that may also fire during a turn, when a person submits a prompt.
@@ -169,9 +169,9 @@ class Brake(msgspec.Struct, frozen=True, kw_only=True):
     asides: str = ""
     """Folder next to the transcript that contains the background sub-agents' transcripts."""
     settled: str = ""
-    """Text after the counts if the turn's calls have finished; empty if the event implies it."""
+    """Text after the counts once the turn's calls have finished; empty if the event implies it."""
     void: str = ""
-    """Start of a line that invalidates everything before it."""
+    """Start of a line that makes all earlier lines irrelevant."""
     is_kept: bool = False
     """Whether the transcript is complete when the hook is called, in which case nothing is lost if
     the CLI is stopped immediately.
@@ -184,7 +184,7 @@ class Brake(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SessionOpened(msgspec.Struct, frozen=True):
-    """Report that names the session that the program is using."""
+    """Report of the session that the program is using."""
 
     session: str
     model: str = ""
@@ -221,7 +221,8 @@ class RefusedCall(msgspec.Struct, frozen=True):
     """A tool call that the CLI refused because no rule permits it."""
 
     tool: str = ""
-    """Tool name. It is empty, like `about`, if `call` is the id of a call that was reported before.
+    """Tool name. Both this and `about` are empty if `call` is the id of a call that was reported
+    before.
     """
     about: str = ""
     """The tool's input, on one line."""
@@ -232,15 +233,15 @@ class RefusedCall(msgspec.Struct, frozen=True):
 
 
 class UsageReport(msgspec.Struct, frozen=True):
-    """Usage of one turn. The model's name may be a short form, unlike in `SessionOpened`."""
+    """Usage of one turn. The model's name may be shortened, unlike in `SessionOpened`."""
 
     usage: WindowUsage
     turn: str = ""
-    """Id of the turn, which a CLI may report several times; empty if each report is a new turn."""
+    """Id of the turn, which may be reported several times; empty if each report is a new turn."""
 
 
 class RetryReport(msgspec.Struct, frozen=True):
-    """Report that the CLI is retrying a refused request."""
+    """Report that the CLI is retrying a request that was refused."""
 
     status: int | None
     seconds: float
@@ -297,7 +298,7 @@ OutputItem = (
     | FinalReport
 )
 SpokenItem = AssistantText | ToolCallStarted | WarningReport
-"""Items that may explain an exit if they come last."""
+"""Items that can explain an exit if they come last."""
 
 
 class ProcessResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -323,13 +324,13 @@ class ProcessResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BackgroundProcess(msgspec.Struct, frozen=True):
-    """One of a launch's processes, which the supervisor may have to find again without its mark."""
+    """One of a launch's processes, recorded so that the supervisor can find it again."""
 
     process: str
     """Pid, start time, boot id and namespace, which together identify a process permanently."""
     command: str
     is_kept: bool
-    """Whether the process matches a `keep:` pattern and outlives the launch."""
+    """Whether the process matches a `keep:` pattern and keeps running after the launch."""
 
 
 class SweptProcesses(msgspec.Struct, frozen=True):
@@ -337,11 +338,11 @@ class SweptProcesses(msgspec.Struct, frozen=True):
 
     processes: int = 0
     commands: tuple[str, ...] = ()
-    """Command lines of the topmost processes, without those that they started."""
+    """Command lines of the topmost processes, without their child processes."""
 
 
 class ProcessVitals(msgspec.Struct, frozen=True, kw_only=True):
-    """What the operating system measures for a running launch, regardless of its output."""
+    """Measurements of a running launch by the operating system."""
 
     stopped: bool
     """Whether the process is suspended, for example by Ctrl-Z."""
@@ -351,8 +352,8 @@ class ProcessVitals(msgspec.Struct, frozen=True, kw_only=True):
     """Number of other processes that have the launch's mark or descend from its process."""
     tools_cpu_seconds: float
     """CPU time of the other processes in seconds. If the system counts them, this includes
-    processes that have ended and were waited for. The number decreases when a process ends and the
-    launch has not waited for it.
+    processes that have ended and were waited for. The number drops if a process ends and the launch
+    has not waited for it.
     """
     moved_bytes: int = 0
     """Number of bytes that the launch's own process has read and written; 0 if not counted."""
@@ -365,6 +366,6 @@ class LaunchExit(msgspec.Struct, frozen=True):
     words: str = ""
     """One-line description of the exit for people."""
     hint: str = ""
-    """The CLI's own message about when a usage limit resets; empty for other exits."""
+    """The CLI's message about when a usage limit resets; empty for other exits."""
     resets_at: int | None = None
     """When a usage limit resets, in seconds since 1970, if the CLI reports it as a number."""

@@ -1,4 +1,4 @@
-"""One-shot questions, which a CLI process answers once, outside any session, before it exits.
+"""One-shot questions: a CLI process answers one question outside any session, then exits.
 
 A harness turns a `OneShotQuestion` into a command, and the program's output into a `OneShotAnswer`.
 """
@@ -8,7 +8,7 @@ import msgspec
 from rekindle.documents.manifest import Persona
 
 ONE_SHOT_VARIABLE = "REKINDLE_ONE_SHOT"
-"""Variable that tells Rekindle's hooks to ignore the process; `hook` repeats its name."""
+"""Variable that makes Rekindle's hooks ignore the process. `hook` defines the same name."""
 
 
 class OneShotQuestion(msgspec.Struct, frozen=True, kw_only=True):
@@ -20,14 +20,13 @@ class OneShotQuestion(msgspec.Struct, frozen=True, kw_only=True):
     program: tuple[str, ...] = ()
     """Program to start instead of the CLI's default program."""
     scratch: str
-    """Folder for this question's files. It is also the working directory if the persona may not
-    read.
+    """Folder for this question's files.
 
-    A CLI may follow instruction files in its working directory, and may read files that the prompt
-    names after an @.
+    If the persona may not read files, the CLI also starts here. Elsewhere, it might follow
+    instruction files, or read files that are named after an @ in the prompt.
     """
     persona: Persona = Persona()
-    """Permissions. They allow reading at most. The system prompt is in `instructions`, not in a
+    """Permissions, which allow at most reading. The system prompt is in `instructions`, not in a
     file.
     """
     instructions: str = ""
@@ -40,7 +39,7 @@ class OneShotQuestion(msgspec.Struct, frozen=True, kw_only=True):
 
 class OneShotAnswer(msgspec.Struct, frozen=True):
     text: str
-    """Text of the answer; JSON if a schema was given and followed."""
+    """Text of the answer, which is JSON if it follows a schema."""
     usd: float | None = None
     tokens: int | None = None
     """Number of tokens read and written for the answer."""

@@ -1,4 +1,4 @@
-"""What a CLI needs inside a sandbox: hosts, and the folder with its own state."""
+"""Hosts and folders that a CLI needs inside a sandbox."""
 
 from collections.abc import Mapping
 
@@ -8,10 +8,9 @@ import msgspec
 class StateFolder(msgspec.Struct, frozen=True, kw_only=True):
     """A CLI's own folder in the user's home.
 
-    The CLI writes its sessions and logins there, next to its settings.
-
-    The settings name programs that the CLI starts. An agent must not change them, because the
-    operator's next session would start those programs outside the sandbox.
+    The CLI writes its sessions and logins there, next to its settings. An agent must not change the
+    settings, because they name programs that the operator's next session would start outside the
+    sandbox.
     """
 
     state: tuple[str, ...]
@@ -19,13 +18,13 @@ class StateFolder(msgspec.Struct, frozen=True, kw_only=True):
     folders: tuple[str, ...] = ()
     """Names of state folders that are created before the launch."""
     is_closed: bool = False
-    """Whether the CLI works without creating new entries in the folder itself."""
+    """Whether the CLI works without creating other entries in the folder."""
     settings: Mapping[str, str] = {}
-    """Initial content of each settings file, by name. If the folder is not closed, missing files
-    are created first, because the agent could create them otherwise.
+    """Initial content of each settings file, by name. If the folder is not closed, Rekindle creates
+    missing files before the launch, so that the agent cannot.
     """
     settings_folders: tuple[str, ...] = ()
-    """Names of settings folders. Like the files, they are created if the folder is not closed."""
+    """Names of settings folders, created like the files if the folder is not closed."""
     beside: tuple[str, ...] = ()
     """Names of read-only files in the user's home, next to the folder."""
 
@@ -34,5 +33,5 @@ class SandboxNeeds(msgspec.Struct, frozen=True, kw_only=True):
     hosts: tuple[str, ...] = ()
     """Hosts that the CLI uses for its model and login."""
     host_variables: tuple[str, ...] = ()
-    """Variables with the address of another model; its host is allowed too."""
+    """Variables that can contain another model's address, whose host is then allowed too."""
     state: StateFolder | None = None

@@ -1,1 +1,1 @@
-"""Documents about runs of pipelines."""
+"""Documents about pipeline runs."""

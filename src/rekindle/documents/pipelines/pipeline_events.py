@@ -1,4 +1,4 @@
-"""Events: what happens to one run of a pipeline, one JSON line each.
+"""Events: everything that happens in a pipeline run, as one JSON line per event.
 
 A run has its own log, with the same common fields as an agent's log. `AnyPipelineEvent` lists every
 kind. Kinds that only a later version of Rekindle knows are read as `UnknownEvent`.
@@ -14,15 +14,15 @@ from rekindle.errors import DocumentError
 from rekindle.formats import json_codec
 
 MergeStage = Literal["inputs", "workers", "result"]
-"""What is merged: the results of a step's dependencies, those of its workers, or those of the last
-steps, which become the result of the run.
+"""Results to merge: those of a step's dependencies, of its workers, or of the last steps, which
+become the result of the run.
 """
 WorkerOutcome = Literal["done", "failed", "stopped"]
 PipelineOutcome = Literal["done", "failed", "budget", "stopped"]
 
 
 class PipelineEvent(Event, frozen=True, kw_only=True, tag_field="kind", omit_defaults=True):
-    """Base class for the events of a run."""
+    """Base class for the events of a pipeline run."""
 
 
 class PipelineStarted(PipelineEvent, frozen=True, kw_only=True, tag="pipeline.started"):
@@ -35,7 +35,7 @@ class PipelineStarted(PipelineEvent, frozen=True, kw_only=True, tag="pipeline.st
     input: str = ""
     """Text for `{{ input }}` in prompts."""
     definition: str = ""
-    """Hash of the pipeline's definition, which the run's folder contains."""
+    """Hash of the pipeline's definition, which is stored in the run's folder."""
     due: datetime | None = None
     """Due time of the schedule that started the run, or None if the operator started it."""
 
@@ -44,11 +44,11 @@ class ItemsFound(PipelineEvent, frozen=True, kw_only=True, tag="items.found"):
     summary = "The items of a matrix step were read. Later changes to the list have no effect."
     step: str
     workers: tuple[str, ...] = ()
-    """Keys of the workers, one for each item."""
+    """Keys of the workers, one per item."""
     sha: str = ""
     """Hash of the file that lists the items."""
     why: str = ""
-    """Why the list cannot be used, which fails the step."""
+    """Why the list cannot be used. Without a list, the step fails."""
 
 
 class WorkerBegan(PipelineEvent, frozen=True, kw_only=True, tag="worker.began"):
@@ -57,7 +57,7 @@ class WorkerBegan(PipelineEvent, frozen=True, kw_only=True, tag="worker.began"):
     worker: str = ""
     """Key of the worker; empty if the step has no matrix."""
     attempt: int
-    """Number of the attempt, starting at 1. A resumed attempt has a new number."""
+    """Number of the attempt, starting at 1. Resuming an attempt starts a new one."""
     agent: str
     commit: str
     """Commit that the worker starts from."""
@@ -73,9 +73,9 @@ class WorkerReported(PipelineEvent, frozen=True, kw_only=True, tag="worker.repor
     tokens: int = 0
     """Number of tokens that the attempt has used so far."""
     harness: str = ""
-    """Agent CLI that reached a usage limit; empty if none did."""
+    """Agent CLI that reached a usage limit; empty if there was none."""
     until: datetime | None = None
-    """Time at which the usage limit ends."""
+    """Time at which the usage limit resets."""
 
 
 class WorkerEnded(PipelineEvent, frozen=True, kw_only=True, tag="worker.ended"):
@@ -84,10 +84,10 @@ class WorkerEnded(PipelineEvent, frozen=True, kw_only=True, tag="worker.ended"):
     worker: str = ""
     attempt: int
     outcome: WorkerOutcome
-    """done if all checks passed, failed if one did not, stopped if it was told to stop."""
+    """`done` if all checks passed, `failed` if one did not, `stopped` if a stop was requested."""
     commit: str = ""
     why: str = ""
-    """Why the attempt failed. The next attempt gets this text."""
+    """Why the attempt failed, which the next attempt is told."""
     usd: float = 0.0
     """Cost of the attempt, in dollars."""
     tokens: int = 0
@@ -100,11 +100,11 @@ class StepMerged(PipelineEvent, frozen=True, kw_only=True, tag="step.merged"):
     """Id of the step; empty for the result of the run."""
     stage: MergeStage = "workers"
     commit: str
-    """The merged commit, without the conflicting changes."""
+    """Merged commit, without the conflicting changes."""
     merged: tuple[str, ...] = ()
-    """Workers or steps whose changes the commit contains."""
+    """Workers or steps whose changes are in the commit."""
     conflicts: tuple[str, ...] = ()
-    """Workers or steps whose changes conflict with it and are still to be merged."""
+    """Workers or steps whose conflicting changes still have to be merged."""
     dropped: tuple[str, ...] = ()
     """Workers or steps whose conflicting changes were left out."""
 
@@ -122,7 +122,7 @@ class PipelineStopped(PipelineEvent, frozen=True, kw_only=True, tag="pipeline.st
 class PipelineResumed(PipelineEvent, frozen=True, kw_only=True, tag="pipeline.resumed"):
     summary = "The operator resumed the run, possibly with a larger budget."
     budget: dict[str, float] = msgspec.field(default_factory=dict)
-    """New caps for the whole run by unit: usd, tokens or hours."""
+    """New caps for the whole run, by unit: usd, tokens or hours."""
 
 
 class PipelineEnded(PipelineEvent, frozen=True, kw_only=True, tag="pipeline.ended"):
@@ -153,8 +153,7 @@ _TAGS = {str(kind.__struct_config__.tag) for kind in PIPELINE_EVENT_KINDS}
 def parse_pipeline_event(line: bytes) -> AnyPipelineEvent | UnknownEvent:
     """Parse the event in a line of a run's log.
 
-    A kind that is unknown in the current schema is not an error. `documents.events.render` writes
-    the line.
+    Kinds that this version does not know are allowed. `documents.events.render` writes the lines.
     """
     try:
         event = _decoder.decode(line)

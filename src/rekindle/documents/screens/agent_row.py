@@ -1,4 +1,4 @@
-"""One row per agent, used by `status`, `--json`, the morning page and notifications."""
+"""One row per agent, for `status`, `--json`, the morning page and notifications."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -10,11 +10,11 @@ from rekindle.documents.tables import require_rows
 
 AgentState = Literal["running", "waiting", "needs you", "stopped", "done", "broken"]
 FigureSource = Literal["reported", "estimated", "unknown"]
-"""Source of a number. An unknown number has no value and is never shown as 0."""
+"""Where a number comes from. Unknown numbers have no value and are never shown as 0."""
 
 
 class StateRow(NamedTuple):
-    """How agents in a given state look on every screen."""
+    """Appearance of a state on every screen."""
 
     light: str
     """Colour on a light page."""
@@ -23,9 +23,9 @@ class StateRow(NamedTuple):
     colour: str | None = None
     """Colour in a terminal; None for the terminal's default."""
     needs_person: bool = False
-    """Whether the agent is waiting for something that only a person can do."""
+    """Whether the agent needs a person."""
     plural: str = ""
-    """Label for several agents, if it differs from the label for one."""
+    """Label for several agents, if it is not the same as for one."""
 
 
 STATES: dict[AgentState, StateRow] = {
@@ -36,7 +36,7 @@ STATES: dict[AgentState, StateRow] = {
     "stopped": StateRow("#55554f", "#b4b4aa"),
     "done": StateRow("#1a6b3c", "#6fd49a"),
 }
-"""Rows in the order that summaries use. The import fails if a state has no row."""
+"""Appearance of each state, in the order of the summary. The import fails if a state is missing."""
 require_rows(STATES, AgentState)
 
 
@@ -127,7 +127,7 @@ class AgentRow(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def next_step(self) -> str:
-        """Return the command, followed by the other answers."""
+        """Return the next command, followed by the other possible answers."""
         return render_command(self.command, self.others)
 
 
@@ -156,7 +156,7 @@ def render_tokens(figures: Iterable[Figure], cap: int | None = None) -> str:
 
 
 def mark_estimate(*figures: Figure) -> str:
-    """Return a number's prefix, which is `~` if one of its figures is an estimate."""
+    """Return `~` as a number's prefix if one of its figures is an estimate."""
     return "~" if any(figure.source == "estimated" for figure in figures) else ""
 
 
@@ -165,5 +165,5 @@ def _sum_figures(figures: Iterable[Figure]) -> float:
 
 
 def render_command(command: str, others: Sequence[str]) -> str:
-    """Return a command, followed by the other answers."""
+    """Return a command, followed by the other possible answers."""
     return f"{command}  (or: {', '.join(others)})" if others else command

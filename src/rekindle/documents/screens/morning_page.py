@@ -19,12 +19,12 @@ from rekindle.formats.counts import render_count
 
 _CODE = re.compile(r"`([^`]+)`")
 EARLIER = "earlier"
-"""Text for the time column in the line that counts the hidden events."""
+"""Text in the time column for the line that counts the hidden events."""
 _MORE_LOOPS = re.compile(r"and \d+ more: rekindle ")
 
 
 class PersonRequest(msgspec.Struct, frozen=True):
-    """A request to a person, and the command that answers it."""
+    """A request to a person, with the command that answers it."""
 
     text: str
     command: str = ""
@@ -33,7 +33,7 @@ class PersonRequest(msgspec.Struct, frozen=True):
 
 
 class NightLine(msgspec.Struct, frozen=True):
-    """One line about the night."""
+    """A line about one event of the night."""
 
     at: str
     text: str
@@ -56,9 +56,9 @@ class MorningEntry(msgspec.Struct, frozen=True, kw_only=True):
     loops: str = ""
     """Number of open loops, as text."""
     open_loops: tuple[str, ...] = ()
-    """Texts of open loops that no request is about."""
+    """Open loops that are not part of a request."""
     refused: str = ""
-    """Number of the agent's refused tool calls, as text."""
+    """Number of tool calls that were refused, as text."""
     cost: str = ""
     brief: str = ""
     """Time at which the agent's brief was written; empty if there is none."""
@@ -120,7 +120,7 @@ def merge(pages: Mapping[str, MorningPage]) -> MorningPage:
 
 
 def _lead_to(text: str, folder: str) -> str:
-    """In one of Rekindle's texts, put a `cd` to the project's folder before the command."""
+    """Insert a `cd` to the project's folder before the command in one of Rekindle's texts."""
     return text.replace(": rekindle ", f": cd {shlex.quote(folder)} && rekindle ", 1)
 
 
@@ -243,7 +243,7 @@ def _render_request_html(ask: PersonRequest) -> str:
 
 
 def _render_words(text: str) -> str:
-    """Render text as HTML with its own writing direction, and with `…` as code."""
+    """Render text as HTML with its own text direction, and with backquoted parts as code."""
     marked = _CODE.sub(r"<code>\1</code>", escape(text))
     return f"<bdi>{marked}</bdi>"
 

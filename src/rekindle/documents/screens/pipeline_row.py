@@ -1,4 +1,4 @@
-"""One row per run of a pipeline, for `pipeline status`, `status` and the live view."""
+"""One row per pipeline run, for `pipeline status`, `status` and the live view."""
 
 from datetime import datetime
 from typing import Literal
@@ -14,7 +14,7 @@ StepStanding = Literal[
 
 
 class StepRow(msgspec.Struct, frozen=True, kw_only=True):
-    """How far a step is. The JSON reference quotes the field docs."""
+    """Progress of a step. The JSON reference quotes the field docs."""
 
     step: str
     """Id of the step."""
@@ -23,13 +23,13 @@ class StepRow(msgspec.Struct, frozen=True, kw_only=True):
     is_matrix: bool = False
     """Whether the step has one worker per item."""
     workers: int | None = 1
-    """Number of workers, or null before the list of items was read."""
+    """Number of workers, or null until the list of items has been read."""
     done: int = 0
     """Number of workers that are done."""
     running: int = 0
     """Number of workers that are running their first attempt."""
     retrying: int = 0
-    """Number of workers that repeat an attempt, or are about to."""
+    """Number of workers that are repeating an attempt, or are about to."""
     failed: int = 0
     """Number of workers that have failed."""
     usd: float = 0.0
@@ -44,20 +44,20 @@ class StepRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PersonTask(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that only a person can do."""
+    """A task that only a person can do."""
 
     step: str
-    """Id of the step; empty if it is about the whole run."""
+    """Id of the step; empty if the task is about the whole run."""
     worker: str = ""
-    """Key of the worker; empty if the step has no matrix, or for a merge."""
+    """Key of the worker; empty for a merge or a step without a matrix."""
     text: str
     """What the run is waiting for."""
     commands: tuple[str, ...] = ()
-    """Commands for the person, in this order."""
+    """Commands for the person to run, in order."""
 
 
 class WorkerFailure(msgspec.Struct, frozen=True, kw_only=True):
-    """A worker that has failed, or a step whose items cannot be used."""
+    """A worker that failed, or a step whose list of items cannot be used."""
 
     step: str
     """Id of the step."""
@@ -66,7 +66,7 @@ class WorkerFailure(msgspec.Struct, frozen=True, kw_only=True):
     agent: str = ""
     """Name of the worker's agent; empty if no worker was started."""
     why: str = ""
-    """Why it failed."""
+    """Why the worker or step failed."""
 
 
 class RunRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,7 +88,7 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     updated: datetime | None = None
     """Time of the run's last event, or null if it has none."""
     until: datetime | None = None
-    """When the usage limit ends that the run is waiting for, or null."""
+    """When the usage limit that the run is waiting for resets, or null if there is none."""
     usd: float = 0.0
     """Amount that the run has spent, in dollars."""
     tokens: int = 0
@@ -102,13 +102,13 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     steps: tuple[StepRow, ...] = ()
     """The steps, in the order of the manifest."""
     tasks: tuple[PersonTask, ...] = ()
-    """What the run is waiting for a person to do."""
+    """Tasks that the run is waiting for a person to do."""
     failures: tuple[WorkerFailure, ...] = ()
     """Workers that have failed."""
     branch: str = ""
-    """Branch with the result; empty unless the run is done."""
+    """Branch with the result; empty until the run is done."""
     commit: str = ""
-    """Commit with the result; empty unless the run is done."""
+    """Commit with the result; empty until the run is done."""
     command: str = ""
     """Next command for the operator; empty if none is needed."""
 

@@ -1,4 +1,4 @@
-"""Lines for runs of pipelines: a summary on one line, and the live view with a line per step."""
+"""Render pipeline runs: a one-line summary, and a live view with one line per step."""
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime, tzinfo
@@ -35,7 +35,7 @@ _COLOURS: dict[RunStanding | StepStanding, str] = {
 
 
 class Marks(NamedTuple):
-    """Characters for a terminal, which may be limited to ASCII."""
+    """Symbols for a terminal, which may support only ASCII."""
 
     done: str = "✓"
     failed: str = "✗"
@@ -43,7 +43,7 @@ class Marks(NamedTuple):
     arrow: str = "→"
     cut: str = "…"
     bar: str = "█▒x░"
-    """Cells of a bar for workers that are done, running, failed and pending."""
+    """Characters in a progress bar for workers that are done, running, failed and pending."""
 
 
 UNICODE_MARKS = Marks()
@@ -51,16 +51,16 @@ ASCII_MARKS = Marks("ok", "failed", "-", "->", "...", "#+x.")
 
 
 class RunLine(NamedTuple):
-    """A line of a screen, and its colour in a terminal."""
+    """A line on the screen, with its colour in a terminal."""
 
     text: str
     colour: str | None = None
 
 
 def render_summary(row: RunRow, columns: int, marks: Marks = UNICODE_MARKS) -> str:
-    """Return a run on one line: its name, its steps and its spending.
+    """Return a one-line summary of a run: its name, its steps and its spending.
 
-    If the line is too long, neighbouring steps without workers are counted instead of named.
+    If the line is too long, adjacent steps with the same state are counted instead of named.
     """
     state = "" if row.state == "running" else row.state
     start = _GAP.join(filter(None, (f"{row.pipeline} {row.run}", state)))
@@ -80,7 +80,7 @@ def render_run(
     marks: Marks = UNICODE_MARKS,
     zone: tzinfo | None = None,
 ) -> list[RunLine]:
-    """Return the lines of the live view: one per step, then what a person has to do."""
+    """Return the lines of the live view: the steps, then tasks for a person, then failures."""
     lines = [RunLine(_render_header(row, now, columns), _COLOURS.get(row.state))]
     width = max((display_width(step.step) for step in row.steps), default=0)
     lines += [_render_step(step, width, columns, marks) for step in row.steps]
@@ -102,7 +102,7 @@ def render_run(
 
 
 def render_bar(step: StepRow, marks: Marks = UNICODE_MARKS) -> str:
-    """Return the bar of a matrix. A short one has one cell per worker."""
+    """Return a matrix step's progress bar, with one cell per worker if there are few workers."""
     counts = (step.done, step.running + step.retrying, step.failed, step.pending)
     total = sum(counts)
     cells = min(total, PIPELINE_BAR_COLUMNS)
@@ -111,13 +111,13 @@ def render_bar(step: StepRow, marks: Marks = UNICODE_MARKS) -> str:
 
 
 def _share_cells(counts: tuple[int, ...], total: int, cells: int) -> list[int]:
-    """Share cells in proportion to the counts. Every count above 0 gets at least one."""
+    """Divide the cells in proportion to the counts. Every count above 0 gets at least one cell."""
     if total <= cells:
         return list(counts)
     sizes = [max(1, count * cells // total) if count else 0 for count in counts]
     while sum(sizes) != cells:
         step = 1 if sum(sizes) < cells else -1
-        # The size that is furthest from its exact share changes first.
+        # Adjust the size that is furthest from its exact share.
         place = max(
             (place for place, count in enumerate(counts) if count and sizes[place] + step > 0),
             key=lambda place: step * (counts[place] * cells / total - sizes[place]),
@@ -151,7 +151,7 @@ def _name_state(step: StepRow) -> str:
 
 
 def _count_workers(step: StepRow) -> str:
-    """Return the workers of a matrix that are neither done nor pending, as text."""
+    """Describe the workers that are running, retrying or failed."""
     counts = (
         (step.running, "running"),
         (step.retrying, "retrying"),
@@ -161,7 +161,7 @@ def _count_workers(step: StepRow) -> str:
 
 
 def _count_steps(steps: Iterable[StepRow], marks: Marks) -> Iterator[str]:
-    """Yield the parts of a summary in which equal neighbours without a matrix are counted."""
+    """Yield the parts of a summary. Adjacent steps with the same state are counted."""
 
     def find_kind(step: StepRow) -> str:
         return f" {step.step}" if step.is_matrix and step.workers else _mark_state(step, marks)
@@ -175,7 +175,7 @@ def _count_steps(steps: Iterable[StepRow], marks: Marks) -> Iterator[str]:
 
 
 def _render_spending(row: RunRow) -> str:
-    """Return what the run has spent, with its limits."""
+    """Return the run's spending and its limits."""
     parts = []
     if row.usd or row.usd_cap is not None:
         cap = f" of ${row.usd_cap:g}" if row.usd_cap is not None else ""
@@ -213,7 +213,7 @@ def _render_step(step: StepRow, width: int, columns: int, marks: Marks) -> RunLi
 
 
 def _place_right(left: str, right: str, columns: int) -> str:
-    """Return a line with a text at its right end. The left text is cut if it has to be."""
+    """Return a line with a left and a right part. The left part is cut if the line is too long."""
     if not right:
         return cut_to_width(left, columns)
     room = columns - display_width(right) - len(_GAP)
@@ -235,7 +235,7 @@ def _render_task(task: PersonTask, columns: int) -> Iterator[str]:
     place = " ".join(filter(None, (task.step, task.worker)))
     text = f"{place}: {_clean(task.text)}" if place else _clean(task.text)
     yield from wrap(text, columns, initial_indent=_GAP, subsequent_indent="    ")
-    # A command is never cut or wrapped, so that it can be copied.
+    # Do not cut or wrap commands, so that people can copy them.
     yield from (f"    {_clean(command)}" for command in task.commands)
 
 

@@ -1,4 +1,4 @@
-"""The text of a pull request with the result of a run."""
+"""Title and body of a pull request with the result of a run."""
 
 from rekindle.documents.screens.pipeline_row import RunRow
 from rekindle.formats.identifiers import strip_invisible, to_one_line
@@ -12,7 +12,7 @@ def render_title(row: RunRow, text: str) -> str:
 
 
 def render_body(row: RunRow, text: str) -> str:
-    """Return the body, in Markdown: the run's input, its steps and the workers that failed."""
+    """Return the body in Markdown: the run's input, its steps and the workers that failed."""
     parts = [f"Result of run {row.run} of the pipeline `{row.pipeline}`."]
     if words := strip_invisible(text).strip():
         parts.append("\n".join(f"> {line}" for line in words.splitlines()))

@@ -33,14 +33,14 @@ _THOUSANDS = ((1_000_000, "M"), (1_000, "k"))
 
 
 class TableLine(NamedTuple):
-    """A table line and its agent's state. The state is empty for lines without an agent."""
+    """A line of the table, with its agent's state, or no state if it is not about an agent."""
 
     text: str
     state: str = ""
 
 
 class Group(NamedTuple):
-    """One project's agents, in a table of several projects."""
+    """The agents of one project, in a table of several projects."""
 
     project: str
     rows: Sequence[AgentRow]
@@ -49,7 +49,7 @@ class Group(NamedTuple):
     way: str = ""
     """Command prefix that changes to the project's folder."""
     hint: str = ""
-    """How to fix a project that cannot be read. In that case, its only row is not an agent."""
+    """How to fix a project that cannot be read. Its only row then describes the problem."""
 
 
 def render_table(
@@ -70,7 +70,7 @@ def render_table(
 
 
 def render_projects(groups: Sequence[Group], now: datetime, columns: int) -> list[TableLine]:
-    """Return one table for several projects. Agents that need a person come first."""
+    """Return one table for several projects, with agents that need a person first."""
     agents = [row for group in groups if not group.hint for row in group.rows]
     unread = sum(1 for group in groups if group.hint)
     summary = f"{render_count(len(groups), 'project')}, {summarize_rows(agents)}"
@@ -110,12 +110,12 @@ def _render_lines(
 
 
 def needs_person(row: AgentRow) -> bool:
-    """Return whether an agent is waiting for something that only a person can do."""
+    """Return whether an agent needs a person."""
     return STATES[row.state].needs_person or row.open_questions > 0
 
 
 def summarize_rows(rows: Iterable[AgentRow]) -> str:
-    """Return the number of agents with each outcome or state, and what their runs spent."""
+    """Count the agents with each outcome or state, and add what their runs spent."""
     rows = list(rows)
     order = [*STATES]
     labels = Counter(row.label for row in sorted(rows, key=lambda row: order.index(row.state)))
@@ -130,7 +130,7 @@ def summarize_rows(rows: Iterable[AgentRow]) -> str:
 
 
 def name_folders(paths: Sequence[str]) -> list[str]:
-    """Return each path's shortest ending that no other path shares."""
+    """Return the shortest unique ending of each path."""
 
     def find_short_name(path: str) -> str:
         parts = path.split("/")
@@ -149,14 +149,14 @@ def name_folders(paths: Sequence[str]) -> list[str]:
 
 
 def display_width(text: str) -> int:
-    """Return a text's width in terminal columns. A wide letter takes two, a combining mark none."""
+    """Return a text's width in terminal columns. Wide letters take two, combining marks none."""
     if text.isascii():
         return len(text)
     return sum(map(_measure_letter, text))
 
 
 def cut_to_width(text: str, columns: int) -> str:
-    """Cut a text to the given number of columns. If it was too wide, it ends with “…”."""
+    """Cut a text to the given number of columns. A text that was cut ends with “…”."""
     if display_width(text) <= columns:
         return text
     used = accumulate(map(_measure_letter, text), initial=1)
@@ -165,7 +165,7 @@ def cut_to_width(text: str, columns: int) -> str:
 
 
 def render_age(then: datetime | None, now: datetime) -> str:
-    """Return how long ago a time was, in the largest unit that fits."""
+    """Return the time since `then` in the largest unit that fits."""
     if then is None:
         return "never"
     seconds = (now - then).total_seconds()
@@ -220,7 +220,7 @@ def _render_number(number: float) -> str:
 def _fit_columns(
     cells: Sequence[tuple[str, ...]], columns: int
 ) -> tuple[Sequence[tuple[str, ...]], list[int]]:
-    """Return the cells that fit, and their widths. Text columns share the remaining width.
+    """Return the cells that fit, and their widths. Text columns share the space that is left.
 
     If there is not enough room, the window column is dropped first, then the next action.
     """
@@ -269,7 +269,7 @@ def _make_question_terms(group: Group) -> list[AgentRow]:
 
 
 def _render_next_step(group: Group, columns: int) -> list[TableLine]:
-    """Return the operator's next command, on as many lines as it needs."""
+    """Return the operator's next command, wrapped if necessary."""
     asking, way = _make_question_terms(group), group.way
     if group.hint:
         texts = [f"→ {_one_line(group.project)}: {_one_line(group.hint)}"]

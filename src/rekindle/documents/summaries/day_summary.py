@@ -1,8 +1,8 @@
 """A day summary: a summarizer's claims about a period of work, before they are verified.
 
-The answer is one JSON object. As in Phoenix tools, it may also be a brief as text, followed by the
-line `===STATE_JSON===` and an object with the new state. If there are several such lines, the last
-one outside a fence counts, because earlier ones are quoted input.
+The answer is one JSON object. Like in Phoenix tools, it may also be a brief as text, then the line
+`===STATE_JSON===`, then an object with the new state. If there are several such lines, the last one
+outside a fence counts, because earlier ones are quoted input.
 """
 
 from contextlib import suppress
@@ -39,13 +39,13 @@ from rekindle.thresholds.texts import (
 
 STATE_MARKER = "===STATE_JSON==="
 SECTIONS = (BriefLabel.CHANGED, BriefLabel.NEXT, BriefLabel.RISK)
-"""Sections that the model writes as text. Open loops and numbers have their own formats."""
+"""Sections that the model writes as text. Open loops and numbers have formats of their own."""
 OPEN, RESOLVED, NUMBERS = "open_loops", "resolved", "numbers"
 _FORMS = {OPEN: ("id", "text"), RESOLVED: ("id", "reason"), NUMBERS: ("name", "value")}
 
 
 class LoopStatement(msgspec.Struct, frozen=True):
-    """A claim about a loop: the text of an open loop, or the reason for resolving it."""
+    """A claim about a loop: its text if it is open, or the reason why it was resolved."""
 
     id: str
     text: str
@@ -55,7 +55,7 @@ class LoopStatement(msgspec.Struct, frozen=True):
 class DaySummary(msgspec.Struct, frozen=True):
     changed: tuple[SummaryItem, ...] = ()
     next: tuple[SummaryItem, ...] = ()
-    """Next action: one item at most."""
+    """Next action, with at most one item."""
     risk: tuple[SummaryItem, ...] = ()
     open: tuple[LoopStatement, ...] = ()
     resolved: tuple[LoopStatement, ...] = ()
@@ -84,8 +84,7 @@ def _make_list_schema(fields: set[str], most: int) -> dict[str, Any]:
 def parse(text: str, turns: frozenset[int]) -> DaySummary:
     """Parse a summarizer's answer and check it against the request.
 
-    Raises:
-        DocumentError: The answer is unusable; the reason is an `AnswerFault`.
+    Raises: DocumentError: The answer is unusable. The reason is an `AnswerFault`.
     """
     words, marker, state = _split_at_marker(text)
     return _parse_marked(words, state, turns) if marker else _parse_object(text, turns)
@@ -142,7 +141,7 @@ def _split_at_marker(text: str) -> tuple[str, str, str]:
 
 
 def _parse_marked(words: str, state: str, turns: frozenset[int]) -> DaySummary:
-    """Parse the Phoenix format leniently, because tools that use it have no numbered turns."""
+    """Parse the Phoenix format. It is lenient, because tools that use it do not number turns."""
     answer = decode_answer(extract_json(state))
     opened = [_read_loosely(item, "text", turns) for item in _require_list(answer, OPEN)]
     resolved = [_read_loosely(item, "reason", turns) for item in _require_list(answer, RESOLVED)]
@@ -183,7 +182,7 @@ def _read_loosely(item: object, key: str, turns: frozenset[int]) -> LoopStatemen
 
 
 def _read_loose_numbers(source: object) -> dict[str, str]:
-    """Return numbers in the format of state.json, with every value as text."""
+    """Return numbers as in state.json, with every value as text."""
     if isinstance(source, list):
         pairs = [(item.get("name"), item.get("value")) for item in source if isinstance(item, dict)]
     elif isinstance(source, dict):
@@ -212,7 +211,7 @@ def _read_sections(words: str) -> list[tuple[SummaryItem, ...]]:
 
 
 def _read_content(words: str, label: BriefLabel) -> str:
-    # Rekindle sets the date itself, so the title in the answer does not matter.
+    # Rekindle sets the date itself and ignores the title in the answer.
     with suppress(DocumentError):
         return briefs.parse(f"brief — 2000-01-01\n\n{words}").content(label) or ""
     return ""

@@ -1,7 +1,7 @@
 """A summary: a summarizer's account of turns, by section, with each line's source turns.
 
-It is not a document yet. Each item is a single line, so it cannot contain a heading, a fence or a
-marker from the document that it is inserted into.
+It is inserted into a document later. Each item is a single line, so it cannot contain a heading, a
+fence or one of the document's markers.
 """
 
 import re
@@ -33,7 +33,7 @@ FROM_GIT = {CheckpointSection.MODIFIED_FILES}
 MAY_BE_EMPTY = frozenset(
     {RelayField.METRICS, RelayField.OPEN_QUESTIONS, RelayField.ACTIVE_PROJECTS, *BriefLabel}
 )
-"""Sections that may be empty; an empty part is left out of a brief."""
+"""Sections that may be empty. A brief omits its empty parts."""
 ONE_ITEM = frozenset({RelayField.CURRENT_PHASE, RelayField.NEXT_ACTION, BriefLabel.NEXT})
 _MARKER = re.compile(r"={2,}\s*\w+\s*={2,}")
 """Text that could be mistaken for one of Rekindle's markers, such as ===STATE_JSON===."""
@@ -61,7 +61,7 @@ def list_asked_sections(kind: SummaryKind) -> tuple[str, ...]:
 
 
 def make_schema(kind: SummaryKind) -> str:
-    """Return the JSON schema of the answer, for a CLI that can enforce a schema."""
+    """Return the answer's JSON schema, for a CLI that can enforce one."""
     item = make_object_schema({"text": {"type": "string"}, "turns": TURNS_SCHEMA})
     lists = {name: _make_list_schema(item, name) for name in list_asked_sections(kind)}
     return json_codec.encode(make_object_schema(lists), "schema").decode()
@@ -84,7 +84,7 @@ def _make_list_schema(item: dict[str, Any], name: str) -> dict[str, Any]:
 class AnswerFault(StrEnum):
     """Reasons to refuse an answer. The model receives exactly these texts.
 
-    An answer may repeat words from the transcript, which must not reach the model as if Rekindle
+    An answer may repeat words from the transcript. The model must not receive those as if Rekindle
     had written them.
     """
 
@@ -107,8 +107,7 @@ def parse(text: str, kind: SummaryKind, turns: frozenset[int]) -> Summary:
     Items are not shortened yet, because the caller first searches them for quotations of the
     transcript.
 
-    Raises:
-        DocumentError: The answer is unusable; the reason is an `AnswerFault`.
+    Raises: DocumentError: The answer is unusable. The reason is an `AnswerFault`.
     """
     answer = decode_answer(extract_json(text))
     names = list_asked_sections(kind)
@@ -127,7 +126,7 @@ def require_valid(fault: AnswerFault, *, is_valid: bool) -> None:
 
 
 def extract_json(text: str) -> bytes:
-    """Remove a fence that encloses the whole answer, and nothing else."""
+    """Remove a fence around the whole answer."""
     bare = text.strip()
     if bare.startswith("```") and bare.endswith("```"):
         bare = bare.partition("\n")[2].removesuffix("```")
@@ -164,7 +163,7 @@ def _read_item(item: object, turns: frozenset[int]) -> SummaryItem:
 
 
 def read_turns(named: object, turns: frozenset[int]) -> tuple[int, ...]:
-    """Return the turns that an item names: at least one, and only existing turns."""
+    """Return the turns that an item refers to. There must be at least one, and all must exist."""
     if not isinstance(named, list):
         raise DocumentError("summary", AnswerFault.NO_ITEM)
     sources = tuple(dict.fromkeys(turn for turn in named if type(turn) is int))
@@ -179,33 +178,33 @@ def make_line(text: str, limit: int = ITEM_CHARACTERS) -> str:
 
 
 def make_quotation(whose: str, text: str, limit: int = ITEM_CHARACTERS) -> str:
-    """Return a speaker's words as a one-line quotation. The words cannot close the quotation."""
+    """Return a speaker's words as a one-line quotation that the words themselves cannot close."""
     words = make_line(text, min(limit, ITEM_CHARACTERS - len(whose) - len(": “”")))
     words = words.replace("“", "'").replace("”", "'")
     return f"{whose}: “{words}”"
 
 
 def strip_quotation(text: str) -> str:
-    """Return the words of a quotation without its source, or any other text unchanged."""
+    """Return a quotation's words without its source. Other texts are unchanged."""
     match = _QUOTED.match(text)
     return match[2] if match else text
 
 
 def find_quoted_source(text: str) -> str:
-    """Return the source that a quotation names, or "" if the text is not a quotation."""
+    """Return the source of a quotation, or "" if the text is not a quotation."""
     match = _QUOTED.match(text)
     return match[1] if match else ""
 
 
 def render_code(path: str) -> str:
-    """Return a file name, which may be any text, as inline code."""
+    """Return a file name as inline code. The name may be any text."""
     return f"`{make_line(path).replace('`', '´')}`"
 
 
 def list_carried_items(text: str) -> tuple[str, ...]:
     """Return a section's items from an earlier session, without their turn numbers.
 
-    The numbers refer to the earlier session and mean nothing in the next one.
+    The numbers refer to the earlier session, so they are meaningless in the next one.
     """
     lines = (make_line(line, WHOLE_CHARACTERS) for line in text.splitlines())
     bare = (make_line(_TURNS.sub("", line)) for line in lines)
@@ -219,13 +218,13 @@ def render_bullets(items: tuple[SummaryItem, ...]) -> str:
 
 
 def render_sections(summary: Summary, more: Mapping[str, str]) -> dict[str, str]:
-    """Return the text of each section. `more` adds sections that the model does not write."""
+    """Return the text of each section. `more` contains sections that the model does not write."""
     texts = {name: render_bullets(items) for name, items in summary.sections.items()} | dict(more)
     return {name: texts[name] for name in SECTIONS[summary.kind] if texts.get(name)}
 
 
 def _render_turn_range(turns: tuple[int, ...]) -> str:
-    """Return turn numbers in a short form, such as ` (turns 3, 7-9)`."""
+    """Return turn numbers in short form, such as ` (turns 3, 7-9)`."""
     if not turns:
         return ""
     spans: list[list[int]] = []

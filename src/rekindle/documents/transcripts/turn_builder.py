@@ -60,12 +60,12 @@ class _OpenCall:
 
 
 class _OpenTurn:
-    """A turn that later passages may still extend."""
+    """A turn that may still receive more passages."""
 
     def __init__(
         self, begins: TranscriptCursor, who: Speaker, first: Passage, grew: Callable[[int], None]
     ) -> None:
-        """Start a turn. `grew` is called with each change in the turn's size, in characters."""
+        """Start a turn. `grew` is called whenever the turn's size changes, in characters."""
         self.begins, self.who, self._add_size = begins, who, grew
         self.message, self.at, self.thread = first.message, first.at, first.thread
         self.compacted = isinstance(first.what, CompactionReport)
@@ -127,7 +127,7 @@ class _OpenTurn:
 class TurnBuilder:
     """Assembles passages into turns, and keeps only unfinished turns in memory."""
 
-    def __init__(self, cursor: TranscriptCursor = TranscriptCursor()) -> None:  # noqa: B008 - it is frozen
+    def __init__(self, cursor: TranscriptCursor = TranscriptCursor()) -> None:  # noqa: B008 - the default is frozen
         self._number = cursor.number
         self._compaction = cursor.compaction
         self._open: deque[_OpenTurn] = deque()
@@ -148,11 +148,11 @@ class TurnBuilder:
             turn.clear()
 
     def rest(self) -> Iterator[Turn]:
-        """Return the unfinished turns in their current form."""
+        """Return the unfinished turns in their present form."""
         return (turn.made() for turn in self._open)
 
     def cursor(self, offset: int) -> TranscriptCursor:
-        """Return the position to continue from once all lines before `offset` were added."""
+        """Return the position from which to continue after all lines before `offset` were added."""
         if self._open:
             return self._open[0].begins
         return TranscriptCursor(offset, self._number, self._compaction)
@@ -233,7 +233,7 @@ class TurnBuilder:
 
 
 def _continues_answer(last: _OpenTurn, passage: Passage) -> bool:
-    """Return whether a passage belongs to the same answer as the previous one."""
+    """Return whether a passage belongs to the same answer as the previous passage."""
     if last.over:
         return False
     if passage.message:

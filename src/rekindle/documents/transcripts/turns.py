@@ -1,4 +1,4 @@
-"""Turns: the form of a transcript that does not depend on the CLI that wrote it.
+"""Turns: a transcript in a form that does not depend on the CLI that wrote it.
 
 A harness splits each line of its CLI's transcript into passages. `TurnBuilder` assembles them into
 turns: a person's prompts, the agent's answers and tool calls, and the CLI's own actions. Turns are
@@ -34,7 +34,7 @@ CUT_MARK = "\n[…]\n"
 
 Speaker = Literal["person", "agent", "cli"]
 CallResult = Literal["ok", "failed", "open", "unknown"]
-"""`open`: there is no result yet; `unknown`: the transcript continues without a result."""
+"""`open`: no result yet. `unknown`: the transcript continues without a result."""
 
 
 class PromptText(msgspec.Struct, frozen=True):
@@ -77,19 +77,18 @@ class Passage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SubagentTranscripts(msgspec.Struct, frozen=True):
-    """Location of the transcripts from a session's sub-agents."""
+    """Location of the transcripts of a session's sub-agents."""
 
     folder: str
     name: str = "*.jsonl"
-    """Glob pattern for the transcripts' file names."""
+    """Glob pattern for the names of the transcript files."""
     deep: bool = False
     """Whether the transcripts may be in subfolders."""
     sign: str = ""
-    """Text in the first line of each transcript, if the pattern also matches other files."""
+    """Text in the first line of each transcript, needed if the pattern also matches other files."""
     begins: Callable[[bytes], bytes] | None = None
-    """For transcripts that start with a copy of the session's transcript: a function that takes the
-    first line and returns a text in the first line after the copy. It returns "" if there is no
-    copy.
+    """Function for transcripts that start with a copy of the session's transcript. It takes the
+    first line, and returns text from the first line after the copy, or "" if there is no copy.
     """
 
 
@@ -116,7 +115,7 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Whether the CLI replaced everything before this turn with a summary."""
 
     def without_secrets(self, redacted: Callable[[str], str]) -> "Turn":
-        """Return the turn for the archive: redacted, then shortened."""
+        """Return the turn for the archive, redacted first and then shortened."""
         calls = [
             msgspec.structs.replace(
                 call,
@@ -136,12 +135,12 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class TranscriptCursor(msgspec.Struct, frozen=True):
-    """The position to continue reading from: the start of the first unfinished turn."""
+    """Position from which to continue reading: the start of the first unfinished turn."""
 
     offset: int = 0
     number: int = 1
     compaction: str = ""
-    """Id of the last compaction, needed because a CLI may report the same compaction again."""
+    """Id of the last compaction, because a CLI may report the same compaction again."""
 
 
 def cut_end(text: str, limit: int) -> str:
@@ -158,7 +157,7 @@ def _shorten_shown(shown: str, redacted: Callable[[str], str]) -> str:
 
 
 def cut_middle(text: str, limit: int) -> str:
-    """Shorten a text that is too long. Keep its start and a larger part of its end."""
+    """Shorten a long text in the middle, and keep more of its end than of its start."""
     if len(text) <= limit:
         return text
     head = int(limit * SHOWN_HEAD_SHARE)
@@ -190,14 +189,14 @@ def render(turn: Turn) -> str:
 
 
 def render_heading(turn: Turn) -> str:
-    """Return a turn's speaker and size."""
+    """Return the speaker and the size of a turn."""
     speaker = f"sub-agent {turn.thread}" if turn.thread else turn.who
     sizes = f" ({turn.model or 'model'}: {turn.read:,} read, {turn.written:,} written)"
     return f"{speaker}{sizes if turn.read else ''}"
 
 
 def render_thread_name(thread: str) -> str:
-    """Return a sub-agent's name in a safe form, because a CLI's file may contain any text."""
+    """Return a sub-agent's name, or a hash if the name may contain unsafe text."""
     if not thread or STABLE_ID.match(thread):
         return thread
     return f"thread-{hash_bytes(thread.encode('utf-8', 'replace'))[:8]}"
