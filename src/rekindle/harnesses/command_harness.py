@@ -1,8 +1,8 @@
 """Harness for any program that reads its prompt from standard input.
 
-The program has no hooks, and its sessions cannot be resumed. After an interruption, Rekindle
-launches the program again with a prompt that describes the interruption. Every output line counts
-as assistant text. Context-window usage is unknown, and Rekindle estimates token counts from the
+The program has no hooks, and its sessions cannot be resumed. After an interruption, Rekindle starts
+the program again with a prompt that describes the interruption. Every line of output counts as
+assistant text. The context-window usage is unknown, and Rekindle estimates token counts from the
 text.
 """
 
@@ -40,18 +40,18 @@ from rekindle.thresholds.texts import (
 
 NAME = "command"
 CAN = Capabilities(launch_hooks=False, hooks=False, resumes=False)
-"""Empty, because the manifest lists the variables to pass on under `env:`."""
+"""Empty, because the manifest lists the variables for the program in `env:`."""
 RELAY = "REKINDLE_RELAY"
-"""Variable with the file path for the program's next relay."""
+"""Variable with the path of the program's next relay."""
 INSTALL = "create it, or correct `command:` in rekindle.yaml"
 
 _CODES = {126: "its program cannot be executed", 127: "its program was not found"}
-"""Exit codes that a shell uses to report that it could not start the program."""
+"""Exit codes with which a shell reports that it could not start the program."""
 _STEP = re.compile(r"at .*\)$|at \S+:\d+$|File \"|Node\.js v|[\^~]+$")
-"""Pattern for stack-trace lines. The error message is above or below them."""
+"""Pattern for stack-trace lines. The error message is before or after them."""
 _FAILURE = re.compile(r"error|exception|panic|fatal|fault", re.IGNORECASE)
 _TRIED_AGAIN = re.compile(r"(?<!before )\btrying again|\bretrying(?! in)", re.IGNORECASE)
-"""Pattern for errors after which the program retried."""
+"""Pattern for errors that made the program retry."""
 _TOLD_BY = {
     one_shot_common.INSTRUCTIONS_FILE: "REKINDLE_INSTRUCTIONS",
     one_shot_common.SCHEMA_FILE: "REKINDLE_SCHEMA",
@@ -62,10 +62,10 @@ _INSTEAD = "remove it from the persona, or pass it to your program as an option 
 
 
 def command(start: LaunchSpec) -> ProgramCommand:
-    """Return the manifest's program, and the variable with the path of its relay.
+    """Return the manifest's program, with a variable for the path of its relay.
 
-    In a terminal, the program does not get the prompt, because Rekindle does not know how the
-    program would accept one.
+    In a terminal, the program does not get the prompt, because Rekindle does not know how to pass
+    it.
     """
     if not start.program:
         raise UsageError(
@@ -90,10 +90,10 @@ def command(start: LaunchSpec) -> ProgramCommand:
 
 
 def ask(question: OneShotQuestion) -> ProgramCommand:
-    """Return the program, which gets the prompt on standard input. All of its output is the answer.
+    """Return the program, which reads the prompt from standard input and prints the answer.
 
-    Two variables contain the paths of the instructions file and the schema file. Rekindle cannot
-    limit the program, so it refuses a persona that grants any tool, even a read-only one.
+    Two variables contain the paths of the instructions and the schema. Rekindle cannot limit the
+    program, so it refuses a persona that grants any tool, even a read-only one.
     """
     if not question.program:
         raise UsageError(
@@ -109,7 +109,7 @@ def ask(question: OneShotQuestion) -> ProgramCommand:
 
 
 def answer(output: Iterable[bytes]) -> OneShotAnswer | None:
-    """Return the whole output, or None if it is empty or too long."""
+    """Return the complete output, or None if it is empty or too long."""
     lines, left = [], JSON_LINE_BYTES
     for line in output:
         lines.append(line.removesuffix(b"\n"))
@@ -122,7 +122,7 @@ def answer(output: Iterable[bytes]) -> OneShotAnswer | None:
 
 def read_stream(line: bytes) -> tuple[OutputItem, ...]:
     """Return a line of output as assistant text."""
-    # A character has at most four bytes, so this part of a very long line is enough.
+    # A character has at most four bytes, so this much of a very long line is enough.
     text = to_one_line(
         line[: 4 * COMMAND_LINE_CHARACTERS].decode("utf-8", "replace"), COMMAND_LINE_CHARACTERS
     )
@@ -130,7 +130,7 @@ def read_stream(line: bytes) -> tuple[OutputItem, ...]:
 
 
 def classify(ended: ProcessResult) -> LaunchExit:
-    """Return how the program ended. If it failed, use its last lines, stderr first."""
+    """Classify how the program ended. If it failed, use its last lines, starting with stderr."""
     if ended.stopped:
         return LaunchExit("interrupted", "stopped by the operator")
     if ended.code == 0:
@@ -140,7 +140,7 @@ def classify(ended: ProcessResult) -> LaunchExit:
     errors = _select_last(ended.errors.splitlines())
     launch_exit = _explain_lines(errors)
     if not launch_exit and not any(_FAILURE.search(line) for line in errors):
-        # Some programs print their errors on standard output.
+        # Some programs print errors on standard output.
         launch_exit = _explain_lines(
             _select_last(item.text for item in ended.last if isinstance(item, AssistantText))
         )
@@ -151,17 +151,17 @@ def classify(ended: ProcessResult) -> LaunchExit:
 
 
 def _select_last(lines: Iterable[str]) -> list[str]:
-    """Return the last few lines, without stack-trace lines."""
+    """Return the last few lines that are not part of a stack trace."""
     sentences = (exit_verdicts.normalize_sentence(line) for line in lines)
     return [line for line in sentences if line and not _STEP.match(line)][-COMMAND_LAST_LINES:]
 
 
 def _explain_lines(lines: list[str]) -> LaunchExit | None:
-    """Return the exit that the last recognized line indicates, with a reset time found near it."""
+    """Return the exit for the last recognized line, with a reset time found near it."""
     telling = {
         place: verdict
         for place, line in enumerate(lines)
-        # Join each line with the next one, because a long sentence may be wrapped.
+        # Join each line with the next, because a long sentence may be wrapped.
         if not _TRIED_AGAIN.search(line)
         and (verdict := exit_verdicts.find_verdict(" ".join(lines[place : place + 2])))
     }

@@ -1,6 +1,6 @@
-"""Exit verdicts, and the message patterns that all harnesses share.
+"""Exit verdicts, and message patterns that all harnesses share.
 
-Each CLI's harness contains that CLI's own messages. This module contains the verdicts, the HTTP
+Each harness contains the messages of its own CLI. This module contains the verdicts, the HTTP
 statuses, and messages that many programs print.
 """
 
@@ -16,9 +16,9 @@ from rekindle.formats.identifiers import to_one_line
 from rekindle.thresholds.texts import EXIT_CHARACTERS, LIMIT_CHARACTERS
 
 ExitVerdict = tuple[ExitKind, str]
-"""Kind of exit, and its description."""
+"""Kind of exit, with its description."""
 VerdictSentences = tuple[tuple[ExitVerdict, str], ...]
-"""Verdicts, each with a pattern for its messages. The first match decides."""
+"""Verdicts, each with a pattern for its messages. The first match counts."""
 
 FULL: ExitVerdict = ("context-full", "its window is full")
 TURNS: ExitVerdict = ("budget", "it has used all its turns")
@@ -37,13 +37,13 @@ POISONED: ExitVerdict = ("resume-failed", "the API refuses the content of the se
 WITHHELD: ExitVerdict = ("crash", "the answer was withheld")
 
 _BY_A_PERSON = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
-"""Signals sent by Ctrl-C, `kill` and a closing terminal. They do not count as a crash."""
+"""Signals from Ctrl-C, `kill` and a closing terminal, which do not count as a crash."""
 _STATUSES = {401: LOGIN, 402: UNPAID, 403: ACCESS, 413: FULL, 429: LIMIT}
 _BROKEN = 500
 
 
 def classify_early(ended: ProcessResult) -> LaunchExit | None:
-    """Return an exit that overrides the output: a stop, a wrong session, or an exit by the user."""
+    """Return an exit that does not depend on the output, such as a stop or a wrong session."""
     if ended.stopped:
         return LaunchExit("interrupted", "stopped by the operator")
     if ended.resumes and ended.opened and ended.opened != ended.session:
@@ -54,7 +54,7 @@ def classify_early(ended: ProcessResult) -> LaunchExit | None:
 
 
 def classify_signal(code: int) -> LaunchExit | None:
-    """Return the exit of a process ended by a signal, including a shell's exit code for one."""
+    """Return the exit of a process that a signal ended, even if a shell reports it as a code."""
     offset, last = 128, 64
     number = -code if code < 0 else code - offset if offset < code <= offset + last else 0
     if not number:
@@ -69,7 +69,7 @@ def classify_signal(code: int) -> LaunchExit | None:
 def make_failed_exit(
     verdict: ExitVerdict, message: str, resets_at: int | None = None
 ) -> LaunchExit:
-    """Return an exit with the program's own message, which may contain a reset time."""
+    """Return an exit with the program's message, which may contain a reset time."""
     kind, name = verdict
     words = to_one_line(f"{name}: {message}" if message else name, EXIT_CHARACTERS)
     return (
@@ -92,7 +92,7 @@ def match_status(status: int | None) -> ExitVerdict | None:
 
 
 def normalize_sentence(text: str) -> str:
-    """Return a text as one line with plain apostrophes, as the patterns expect."""
+    """Return a text on one line with plain apostrophes, as the patterns expect."""
     return to_one_line(text.replace("\N{RIGHT SINGLE QUOTATION MARK}", "'"), len(text) + 1)
 
 
@@ -101,8 +101,8 @@ SOCKETS = r"\b(econn\w+|enotfound|eai_again|etimedout|enetunreach|ehostunreach)\
 _BEGINS = r"(?:^\W*+|[:;.] ?|\b[45]\d\d )[\"\[({]*"
 """Start of a sentence: at the start of the text, or after punctuation, a status or a bracket.
 
-The match does not backtrack before the first word. Otherwise, each of thousands of brackets could
-be part of either repetition, and the time would grow quadratically.
+The match does not backtrack before the first word. Otherwise, with thousands of brackets, each
+could belong to either repetition, and matching would take quadratic time.
 """
 _API = r"(the |this |selected )?(model|server|service|api|engine)"
 _WHAT_IS_SPENT = r"( \w+){0,4} (limits?|quota|allowance)\b"
@@ -128,11 +128,11 @@ _COMMON: VerdictSentences = tuple(
 )
 _SOCKETS: VerdictSentences = ((NETWORK, SOCKETS),)
 _OF_A_TEST = re.compile(r"\bassert|\bexpected\b|[!=]=", re.IGNORECASE)
-"""Pattern for failed tests, whose messages are about the code under test."""
+"""Pattern for failed tests, whose messages are about the tested code."""
 _LOOPBACK = re.compile(
     r"(?<![\w.:])(127(\.\d{1,3}){3}|localhost|\[?::1\]?)(?![\w.])", re.IGNORECASE
 )
-"""Address on this host. If a service at such an address is down, the network is not at fault."""
+"""Address on this host. If a service there is down, it is not a network problem."""
 _STATUS = re.compile(r"\W*(?:error:? )?(?:http |status )?([45]\d\d)(?::| \{)", re.IGNORECASE)
 
 
@@ -140,7 +140,7 @@ def find_verdict(text: str, status: int | None = None) -> ExitVerdict | None:
     """Return the verdict for an unknown program's last message, or None if it explains nothing.
 
     The program's own work may be about limits and logins, so a pattern must match at the start of a
-    sentence, not just anywhere.
+    sentence.
     """
     words = normalize_sentence(text)
     if _OF_A_TEST.search(words):

@@ -1,7 +1,7 @@
 """Parse Claude Code's hook payloads, whose format Codex and Gemini CLI largely share.
 
 All payloads have session_id, transcript_path, cwd and hook_event_name. A tool call's id comes after
-the call's input, and is preserved when a large payload is truncated.
+the call's input, and is not lost when a large payload is truncated.
 """
 
 import os
@@ -43,8 +43,8 @@ HOOK_FACTS: dict[str, HookFact] = {
 
 
 def render_command_line(program: Sequence[str], harness: str, event: str, folder: str) -> str:
-    """Return the shell command for an event's hook."""
-    # If the hook's program is missing, Python exits with 2, which would block prompts and
+    """Return the shell command of an event's hook."""
+    # Python exits with 2 if the hook's program is missing, which would block prompts and
     # compactions.
     return f"{shlex.join([*program, harness, event, *([folder] if folder else [])])} || true"
 
@@ -63,9 +63,9 @@ def read_hook_record(
 ) -> AnyEvent | None:
     """Return the event that a hook reports, or None if Rekindle does not record it.
 
-    `facts` maps the event names in the hooks' commands to their meanings. `transcripts` is the
-    pattern for the paths of session files. `prompt_id` is the field that identifies a prompt
-    reported by two hooks.
+    `facts` maps the event names in hook commands to their meanings. `transcripts` is a pattern for
+    the paths of session files. `prompt_id` is the field that identifies a prompt if two hooks
+    report it.
     """
     fields = line.fields()
     session = to_text(fields.get("session_id"))
@@ -92,7 +92,7 @@ def read_hook_record(
         case "ended":
             reason = read_word("reason", HOOK_WORD_CHARACTERS)
             return SessionEnded(ts=line.ts, session=session, reason=reason, visitor=line.visitor)
-        case "asked" if not fields.get("agent_id"):  # A sub-agent is prompted by its parent
+        case "asked" if not fields.get("agent_id"):  # The parent prompts a sub-agent.
             return PromptSubmitted(
                 ts=line.ts,
                 session=session,
@@ -120,7 +120,7 @@ def read_hook_record(
 
 
 def _make_identity(line: HookRecord, payload: dict[str, Any]) -> str:
-    """Return an id that is the same for two hooks that report the same event.
+    """Return an id that is the same if two hooks report the same event.
 
     If the payload has a timestamp, the id is the payload's hash, because all hooks for an event get
     the same bytes.
@@ -129,7 +129,7 @@ def _make_identity(line: HookRecord, payload: dict[str, Any]) -> str:
 
 
 def _find_transcript_path(path: str, session: str, pattern: str) -> str:
-    """Return the real path of a session's transcript, or "" if it is in an unexpected place.
+    """Return the real path of a session's transcript, or "" if it is not where it should be.
 
     An agent could forge a report to make Rekindle read any of the user's files and archive it in
     the agent's workspace. The resolved path must therefore match the pattern too, and links created

@@ -19,7 +19,7 @@ from rekindle.errors import UnenforceableError
 from rekindle.harnesses.untrusted_json import to_text
 
 ONE_SHOT_ENVIRONMENT = {ONE_SHOT_VARIABLE: "1"}
-"""Variable that tells our installed hooks to ignore a one-shot question."""
+"""Variable that makes our installed hooks ignore a one-shot question."""
 READING_TOOLS = ("Read", "Grep", "Glob")
 """Tools that a persona can grant to a question."""
 INSTRUCTIONS_FILE = "instructions.md"
@@ -44,14 +44,14 @@ def select_granted_tools(question: OneShotQuestion, program: str) -> list[str]:
         if rule not in READING_TOOLS:
             raise UnenforceableError(program, rule, hint=_HINT)
     for rule in denied:
-        # A denied tool that is not granted needs no rule.
+        # A denied tool needs no rule if it is not granted.
         if rule not in READING_TOOLS and rule.partition("(")[0] in allowed:
             raise UnenforceableError(program, rule, hint=_HINT)
     return [tool for tool in READING_TOOLS if tool in allowed and tool not in denied]
 
 
 def make_files(question: OneShotQuestion) -> dict[str, str]:
-    """Return instructions and schema as files, because they may not fit on a command line."""
+    """Return instructions and schema as files, because they may be too long for a command line."""
     contents = {INSTRUCTIONS_FILE: question.instructions, SCHEMA_FILE: question.schema}
     return {name: to_text(words) for name, words in contents.items() if words}
 
@@ -59,7 +59,7 @@ def make_files(question: OneShotQuestion) -> dict[str, str]:
 def find_answer(items: Iterable[OutputItem], *, joined: bool = False) -> OneShotAnswer | None:
     """Return the last message if the program reports success, otherwise None.
 
-    Text before a tool call or a warning is not the answer. `joined` is true if messages arrive in
+    Text before a tool call or a warning is not an answer. `joined` is true if messages arrive in
     parts.
     """
     texts: list[str] = []

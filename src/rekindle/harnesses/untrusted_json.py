@@ -1,4 +1,4 @@
-"""Readers for a CLI's JSON, in which any value may be missing or have an unexpected type."""
+"""Helpers for a CLI's JSON, in which any value may be missing or have an unexpected type."""
 
 import re
 from collections.abc import Iterable
@@ -19,15 +19,15 @@ from rekindle.thresholds.supervision import ARGUMENT_BYTES
 from rekindle.thresholds.texts import ABOUT_CHARACTERS, MARGIN_CHARACTERS, WORD_CHARACTERS
 
 _MEANT_OTHERWISE = ("-", "/", "!")
-"""First characters of a prompt that a CLI would treat as an option or a command."""
+"""Characters that make a CLI treat a prompt as an option or a command."""
 _MOST = 2**53
-"""Maximum integer that JavaScript can represent exactly. Most CLIs are written in JavaScript."""
+"""Largest integer that JavaScript, the language of most CLIs, can represent exactly."""
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
 """Lower-case UUID. Case matters, because the id is part of the transcript's file name."""
 
 
 def parse_object(line: bytes) -> dict[str, Any]:
-    """Parse a line as a JSON object. Return {} if the line is torn, damaged or not an object."""
+    """Parse a line as a JSON object. Return {} if it is torn, damaged or not an object."""
     if len(line) > JSON_LINE_BYTES:
         return {}
     try:
@@ -47,12 +47,12 @@ def to_count(value: object) -> int | None:
 
 
 def to_text(value: object) -> str:
-    """Convert a value to text without lone surrogates, because UTF-8 cannot encode them."""
+    """Convert a value to text, without lone surrogates, which UTF-8 cannot encode."""
     return value.encode("utf-8", "replace").decode() if isinstance(value, str) else ""
 
 
 def to_word(value: object, limit: int = WORD_CHARACTERS) -> str:
-    """Shorten a text to one line. The rest is ignored, because it may be megabytes long."""
+    """Shorten a text to one line. Only its start is read, because it may be megabytes long."""
     return to_one_line(to_text(value[: 2 * limit]), limit) if isinstance(value, str) else ""
 
 
@@ -64,8 +64,8 @@ def to_uuid(value: object) -> str:
 def describe_call(arguments: dict[str, Any]) -> str:
     """Return a call's main argument: its command, file or pattern, or else its first text.
 
-    It is cut later than the text that Rekindle shows, because half a secret would not be
-    recognized.
+    The result is longer than what Rekindle shows, because redaction would not recognize half a
+    secret.
     """
     telling = ("command", "file_path", "pattern", "url", "query", "description")
     values = (arguments.get(key) for key in (*telling, *arguments))
@@ -81,7 +81,7 @@ def make_passages(
     thread: str = "",
     repeats_message: bool = False,
 ) -> tuple[Passage, ...]:
-    """Return a line's passages. They all have the line's time, message and thread."""
+    """Return the passages in a line, with the line's time, message and thread."""
     contents = [what for what in items if isinstance(what, PassageContent)]
     return tuple(
         Passage(
@@ -101,7 +101,7 @@ def make_argument(prompt: str, program: str) -> str:
     Raises:
         UsageError: The prompt is longer than the operating system allows.
     """
-    # A leading space would not help, because the CLI strips it in a terminal.
+    # A leading space would not help, because the CLI strips it in terminals.
     guarded = f"The task: {prompt}" if prompt.lstrip().startswith(_MEANT_OTHERWISE) else prompt
     if len(guarded.encode("utf-8", "replace")) > ARGUMENT_BYTES:
         raise UsageError(

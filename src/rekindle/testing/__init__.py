@@ -1,1 +1,1 @@
-"""Test support for harness plugin authors: the contract tests and recordings."""
+"""Test support for authors of harness plugins: contract tests and recordings."""

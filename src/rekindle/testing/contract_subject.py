@@ -1,4 +1,4 @@
-"""Harness under test, and helpers that all contract tests use."""
+"""The harness under test, and helpers for all contract tests."""
 
 import json
 from collections.abc import Iterator
@@ -39,22 +39,22 @@ from rekindle.testing.recordings import (
 SESSION = "0a1b2c3d-0000-4000-8000-00000000000f"
 HOOK = ("/a b/python", "-I", f"/a b/{HOOK_PROGRAM}")
 UNENFORCEABLE_RULE = "Bash(\0)"
-"""A rule that no CLI can enforce or even accept."""
+"""A rule that no CLI accepts, because it contains a NUL."""
 DASHED = "--no-option"
 
 
 class ContractSubject:
-    """Harness under test, with its recordings and commands."""
+    """The harness under test, with its recordings and commands."""
 
     harness: ClassVar[HarnessEssentials]
-    """Module or object with the six required members. Optional members are tested too."""
+    """Module or object with the six required members. Optional members are tested if present."""
     recordings: ClassVar[Path]
     """Folder with one recording per case, and an `expected.json` for all of them."""
     program: ClassVar[tuple[str, ...]] = ("some-program",)
-    """Program to start. Needed for the `command` harness, which has no default program."""
+    """Program to start. Only the `command` harness needs it, because it has no default program."""
     keys: ClassVar[tuple[str, ...]] = ()
-    """Prefixes of the credential variables that the program uses. Credentials of other programs
-    must not be passed on.
+    """Prefixes of the program's own credential variables. It must not get other programs'
+    credentials.
     """
 
     @property
@@ -91,12 +91,12 @@ class ContractSubject:
 
 
 def join_command(command: Made, *, files: bool = True) -> str:
-    """Return everything that the command passes to the program, as one text."""
+    """Return everything that a command passes to the program, as one text."""
     return "\n".join(
         (*command.argv, *command.environment.values(), *(command.files.values() if files else ()))
     )
 
 
 def require_sound(item: OutputItem | WindowUsage | PassageContent | OneShotAnswer) -> None:
-    """Require that each field has its declared type and can be encoded as UTF-8."""
+    """Check that each field has its declared type and can be encoded as UTF-8."""
     msgspec.convert(json.loads(msgspec.json.encode(item)), type(item))

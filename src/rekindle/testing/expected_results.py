@@ -1,6 +1,7 @@
 """The expected results for recordings, stored in `expected.json` in their folder.
 
-The file is written by a person who has looked at the recording, not by the harness. By case:
+A person writes the file after looking at the recordings, so it does not repeat the harness's
+mistakes. It maps each case to its results:
 
     {"tool": {"seen": [["SessionOpened", "6f1c…"], ["ToolCallStarted", "Bash", "toolu_1", "ls"],
                        ["ToolCallFinished", "toolu_1"], ["AssistantText", "done"],
@@ -57,7 +58,7 @@ OUTPUT_FIELDS: dict[type, tuple[str, ...]] = {
     CompactionReport: ("before", "after"),
     FinalReport: ("ok", "windows", "usd", "tokens"),
 }
-"""Main fields of each kind of output item. `UsageReport` lists the fields of its usage."""
+"""Main fields of each kind of output item. For `UsageReport`, these are fields of its usage."""
 HOOK_FIELDS = {
     "session.started": "source",
     "session.ended": "reason",
@@ -65,7 +66,7 @@ HOOK_FIELDS = {
     "session.compacted": "trigger",
     "heartbeat": "tool",
 }
-"""Main field, other than the session, of each event that a hook may report."""
+"""Main field of each event that a hook may report, besides the session."""
 
 ExpectedRow = list[Any]
 
@@ -86,7 +87,7 @@ def load_expected(folder: Path) -> dict[str, ExpectedResult]:
 def read_recording(
     recording: Recording, harness: Harness, *, supervised: bool = True
 ) -> ExpectedResult:
-    """Return the results that a harness reads from a recording, in the `expected.json` format."""
+    """Return a harness's results for a recording, in the format of `expected.json`."""
     if recording.asked:
         return ExpectedResult(answer=_make_answer_row(harness.answer(recording.stream)))
     used = harness.usage(recording.transcript, {})

@@ -1,6 +1,6 @@
-"""The tests that every harness must pass, built-in or from a plugin.
+"""Tests that every harness must pass, whether it is built in or from a plugin.
 
-Subclass it in a test module, and set the harness and the folder with its recordings:
+In a test module, write a subclass that names the harness and the folder with its recordings:
 
     class TestMine(HarnessContract):
         harness = mine

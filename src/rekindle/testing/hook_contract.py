@@ -43,11 +43,11 @@ class HookContract(ContractSubject):
         missing_hooks = list_wanted(self.whole.hooks(_GONE, supervised=True))
         lines = [f"({hook['command']}) || exit 1" for _, _, hook in missing_hooks]
         shell = ["/bin/sh", "-c", "\n".join(lines)]
-        ended = subprocess.run(shell, capture_output=True, check=False)  # noqa: S603 - as the CLI starts it
+        ended = subprocess.run(shell, capture_output=True, check=False)  # noqa: S603 - runs the command like the CLI does
         assert ended.returncode == 0, "a hook that fails must not block the CLI"
 
     def test_a_launch_has_its_hooks(self) -> None:
-        """A launch's command contains all hooks."""
+        """The command for a launch contains all hooks."""
         if not self.whole.CAN.launch_hooks:
             return
         for how in self.starts():
@@ -58,7 +58,7 @@ class HookContract(ContractSubject):
                 assert f" {self.whole.NAME} {command.event}" in launch_text
 
     def test_where_it_is_stopped_it_has_a_hook(self) -> None:
-        """A harness with a brake installs a launch hook for the brake's event."""
+        """If a harness has a brake, it installs a hook for the brake's event."""
         brake = self.whole.brake(interactive=False)
         if brake is None:
             return
@@ -69,7 +69,7 @@ class HookContract(ContractSubject):
         assert brake.counts
 
     def test_a_session_can_be_told(self) -> None:
-        """A hook can add a text to the session, and the text arrives unchanged."""
+        """A hook can add text to the session, and the text arrives unchanged."""
         if not self.whole.CAN.hooks:
             return
         text = 'First line, "quoted"\n\\ second: é'
@@ -105,7 +105,7 @@ class HookContract(ContractSubject):
 
 
 def _list_texts(printed: str) -> list[str]:
-    """Return the texts in a hook's output: the output itself, and the strings in its JSON."""
+    """Return the texts in a hook's output: the whole output, and the strings in its JSON."""
     texts = [printed]
     try:
         waiting = [json.loads(printed)]

@@ -20,7 +20,7 @@ _WRONG: tuple[Any, ...] = (
     {"type": []},
     *TEXTS[:4],
 )
-"""Values of the wrong type, used to replace other values."""
+"""Values of the wrong type that replace valid ones."""
 _NOISE = (
     *(b"", b"\0", b"null", b"{}", b"[]", b'"', b"\xff\xfe", b"NaN", b"-1"),
     *(b"[" * 100_000, b'{"type":' * 1_000, b'{"type":' + b"9" * 5_000, b"x" * 2_000_000),
@@ -36,9 +36,9 @@ _WRITTEN = tuple(json.dumps(wrong).encode() for wrong in _WRONG)
 
 
 def damage_lines(lines: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield noise, then each line truncated, with one byte changed, and with wrong values."""
+    """Yield noise, then each line truncated, with a changed byte, and with wrong values."""
     yield from _NOISE
-    rng = random.Random(_SEED)  # noqa: S311 - not a secret
+    rng = random.Random(_SEED)  # noqa: S311 - not for secrets
     done = set()
     for line in dict.fromkeys(lines):
         yield line[: rng.randrange(len(line) + 1)]
@@ -66,11 +66,11 @@ def _parse_line(line: bytes) -> dict[str, Any]:
 
 
 Step = tuple[Any, Any]
-"""Container, and the key or index of one of its values."""
+"""A container, and the key or index of one of its values."""
 
 
 def _list_paths(value: Any, above: tuple[Step, ...] = ()) -> Iterator[tuple[Step, ...]]:
-    """Yield the path to every nested value."""
+    """Yield the path of every nested value."""
     for key in value if isinstance(value, dict) else range(len(value)):
         way = (*above, (value, key))
         yield way

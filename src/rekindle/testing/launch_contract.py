@@ -29,7 +29,7 @@ _NO_SESSIONS = ("--help", "-c", "latest", "../up", "", "a b", "x\0y")
 _VARIABLE = re.compile(r"[A-Z][A-Z0-9_]{2,}\Z")
 _ALWAYS_PASSED_ON = {"PATH": "/bin", "HOME": "/home/user"}
 _NARROW = ("Bash(git log:*)", "Bash(git push:*)")
-"""Rules for parts of a tool. They must produce different commands or be refused."""
+"""Rules for parts of a tool, which must lead to different commands or be refused."""
 _TASK = "Ship the parser"
 _MEANT_OTHERWISE = (f"--{_TASK}", f"/{_TASK}", f"!{_TASK}", f"\n /{_TASK}")
 """Prompts that a CLI in a terminal would treat as an option or a command."""
@@ -43,7 +43,7 @@ _KEYS = (
     *("GOOGLE_API_KEY", "AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "GH_TOKEN", "GITLAB_TOKEN"),
     *("NPM_TOKEN", "PYPI_TOKEN", "DOCKER_PASSWORD", "DATABASE_URL", "SLACK_TOKEN", "HF_TOKEN"),
 )
-"""Credential variables in typical environments. A harness that needs one lists it in `keys`."""
+"""Credential variables from typical environments. A harness lists those that it needs in `keys`."""
 
 
 class LaunchContract(ContractSubject):
@@ -57,7 +57,7 @@ class LaunchContract(ContractSubject):
         assert hasattr(self.harness, "ask") is self.whole.CAN.questions
 
     def test_its_environment_is_its_own(self) -> None:
-        """The CLI gets its own configuration, but not other programs' credentials."""
+        """The CLI gets its own configuration, but no credentials of other programs."""
         passed_on, never = self.whole.PASSED_PREFIXES, self.whole.BLOCKED_VARIABLES
         assert all(_VARIABLE.match(name) for name in (*passed_on, *never))
         others = [key for key in _KEYS if not key.startswith(self.keys or "-")]
@@ -88,9 +88,9 @@ class LaunchContract(ContractSubject):
             assert own.argv[0] == self.whole.HOOK_FILES.program
 
     def test_a_session_is_given_its_id(self) -> None:
-        """The command contains the session's id, and differs for a fresh and a resumed session.
+        """The command contains the session's id, and differs for fresh and resumed sessions.
 
-        Otherwise, a missing session would silently be replaced by a new one.
+        Otherwise, a new session could silently replace a missing one.
         """
         if not self.whole.CAN.resumes:
             return
@@ -101,7 +101,7 @@ class LaunchContract(ContractSubject):
         assert fresh != going_on
 
     def test_only_a_session_s_id_is_passed_on(self) -> None:
-        """A text that a CLI could treat as an option, a name or the newest session is refused."""
+        """A session that a CLI could treat as an option, a name or the newest one is refused."""
         if not self.whole.CAN.resumes:
             return
         for resumes in (True, False) if self.whole.CAN.names_sessions else (True,):
@@ -124,8 +124,8 @@ class LaunchContract(ContractSubject):
     def test_a_prompt_in_a_terminal_is_a_prompt(self) -> None:
         """A prompt never becomes an option or a command, and a terminal gets a different command.
 
-        Only a program without sessions may get no prompt, because Rekindle does not know how it
-        accepts one.
+        Only a program without sessions may get no prompt, because Rekindle does not know how to
+        pass one.
         """
         if not self.whole.CAN.resumes:
             return
@@ -141,7 +141,7 @@ class LaunchContract(ContractSubject):
                     assert not _ends_argument(command.argv, prompt), command
 
     def test_permissions_are_kept_or_refused(self) -> None:
-        """Each permission changes the command, even for a resumed session. None is ignored."""
+        """Each permission changes the command, even for a resumed session."""
         for how in self.starts():
 
             def make_command(*, _how: Any = how, **rules: list[str]) -> Made | None:
@@ -172,7 +172,7 @@ class LaunchContract(ContractSubject):
                 assert all(commands.count(command) == 1 for command in commands), commands
 
     def test_a_permission_that_cannot_be_kept_is_refused(self) -> None:
-        """A rule that cannot be enforced is named in the refusal, whether it allows or denies."""
+        """If a rule cannot be enforced, the refusal names it, whether the rule allows or denies."""
         for rules in (
             {"allowed_tools": [UNENFORCEABLE_RULE]},
             {"deny": ["Bash", UNENFORCEABLE_RULE]},
@@ -187,13 +187,13 @@ class LaunchContract(ContractSubject):
             )
 
     def test_a_system_prompt_is_given_or_refused(self) -> None:
-        """The command contains the path of the system prompt file, or its text."""
+        """The command contains the system prompt's file path or its text."""
         file, words = "/personas/keeper.md", "You keep the light."
         command = self.made(persona=Persona(system_prompt_file=file), instructions=words)
         assert command is None or file in join_command(command) or words in join_command(command)
 
     def test_nothing_that_is_given_becomes_an_option(self) -> None:
-        """A value that starts with a dash shares one argument with its option, or is refused."""
+        """A value that starts with a dash is in the same argument as its option, or is refused."""
         for persona in (
             Persona(system_prompt_file=DASHED),
             Persona(permissions=Permissions(allowed_tools=[DASHED])),
@@ -213,5 +213,5 @@ def _starts_argument(argv: tuple[str, ...], text: str) -> bool:
 
 
 def _ends_argument(argv: tuple[str, ...], text: str) -> bool:
-    """Return whether an argument, or the value of an option, is the given text."""
+    """Return whether an argument, or an option's value, is the given text."""
     return any(word == text or word.endswith(f"={text}") for word in argv)

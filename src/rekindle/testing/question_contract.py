@@ -32,12 +32,12 @@ from rekindle.testing.contract_subject import (
 )
 
 _RESUMING = re.compile(r"resume|continue|session-id|hooks?\.json|settings=")
-"""Options that a question's command must not have, because they resume a session or set hooks."""
+"""Options that a question's command must not have, because they resume sessions or set hooks."""
 _GRANTED = (
     *("Bash", "Write", "Edit", "NotebookEdit", "WebFetch", "Task", "mcp__box__put", "mcp_box_*"),
     *("*", "Bash(git log:*)", "Write(*)", "--help", UNENFORCEABLE_RULE, "run_shell_command"),
 )
-"""Tools that no question may use, because they write, run commands, or are unknown."""
+"""Tools that no question may use, because they write, run commands or are unknown."""
 _UNTAME = (DASHED, f"\n{DASHED}", f'" {DASHED} "', f"' {DASHED}", f"={DASHED}", "é\0", "{")
 """Texts that could become an option, or end a quoted string early."""
 
@@ -58,7 +58,7 @@ class QuestionContract(ContractSubject):
         return None
 
     def test_a_question_is_not_a_session(self) -> None:
-        """A question has no session and no hooks, and tells installed hooks to ignore it."""
+        """A question has no session and no hooks, and makes installed hooks ignore it."""
         if not self.whole.CAN.questions:
             return
         command = self.whole.ask(self.question())
@@ -76,7 +76,7 @@ class QuestionContract(ContractSubject):
             assert own.argv[0] == self.whole.HOOK_FILES.program
 
     def test_a_question_may_read_at_most(self) -> None:
-        """An empty tool list is the same as none. Only read-only tools may be granted."""
+        """An empty list of tools means no tools. Only read-only tools may be granted."""
         if not self.whole.CAN.questions:
             return
         alone, nothing = (self.asked(persona=persona) for persona in (Persona(), _make_granting()))
@@ -92,7 +92,7 @@ class QuestionContract(ContractSubject):
         self.asked(persona=_make_granting("Read", "Grep", "Glob"))
 
     def test_a_question_has_its_instructions(self) -> None:
-        """Instructions and schema are in the command, or in a file that the command names."""
+        """The command contains the instructions and the schema, or names files with them."""
         if not self.whole.CAN.questions:
             return
         command = self.asked(instructions="You keep the light.", schema='{"type": "object"}')
@@ -103,7 +103,7 @@ class QuestionContract(ContractSubject):
             assert f"/scratch/{name}" in join_command(command, files=False)
 
     def test_nothing_that_is_asked_becomes_an_option(self) -> None:
-        """Instructions, schema and persona never change the options, or they are refused.
+        """Instructions, schema and persona never add options, or they are refused.
 
         Text inside a file is not an option.
         """
@@ -128,7 +128,7 @@ class QuestionContract(ContractSubject):
             )
 
     def test_an_answer_is_read_from_anything(self) -> None:
-        """Empty output is not an answer. Damaged output yields a valid answer or none."""
+        """Empty output is not an answer. Damaged output gives a valid answer or none."""
         if not self.whole.CAN.questions:
             return
         assert self.whole.answer(()) is None
@@ -156,5 +156,5 @@ def _make_granting(*tools: str) -> Persona:
 
 
 def _list_options(argv: tuple[str, ...]) -> list[str]:
-    """Return a command's arguments without values. A setting's name is part of its option."""
+    """Return a command's arguments without their values. A setting's name is part of its option."""
     return [re.sub(r"(?s)^(--config=[\w.]+|[^=]*)=.*", r"\1", word) for word in argv]

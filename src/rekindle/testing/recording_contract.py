@@ -1,4 +1,4 @@
-"""Contract tests for reading intact and damaged recordings."""
+"""Contract tests that read intact and damaged recordings."""
 
 import json
 from typing import Any, get_args
@@ -42,10 +42,10 @@ _WORDS_CHARACTERS = 400
 
 
 class RecordingContract(ContractSubject):
-    """Tests for the results that a harness reads from recordings."""
+    """Tests for what a harness reads from recordings."""
 
     def test_recordings_show_what_it_can(self) -> None:
-        """Each of the harness's features appears in at least one recording."""
+        """At least one recording covers each of the harness's features."""
         cases = expected_results.load_expected(self.recordings)
         assert set(cases) == {recording.name for recording in self.kept()}
         exits, item_kinds = (
@@ -85,7 +85,7 @@ class RecordingContract(ContractSubject):
     def test_a_transcript_has_what_its_session_was_asked(self) -> None:
         """A transcript contains each prompt that a hook reported, so the session can be resumed.
 
-        If prompts have ids, a transcript that lacks a prompt is detected.
+        If prompts have ids, a missing prompt is detected.
         """
         for recording in self.kept():
             for fact in map(self.whole.read_hook, recording.hook_lines(self.whole)):
@@ -99,7 +99,7 @@ class RecordingContract(ContractSubject):
                         assert not self.whole.has_prompt(lines, _OTHER), recording.name
 
     def test_an_end_is_told_in_a_line(self) -> None:
-        """An exit is described in one line. A limit has the CLI's own words or a reset time."""
+        """An exit has a one-line description. A limit has the CLI's own words or a reset time."""
         for recording in self.kept():
             launch_exit = recording.exit(self.whole)
             assert launch_exit.kind in _KINDS
@@ -108,7 +108,7 @@ class RecordingContract(ContractSubject):
             assert launch_exit.kind != "limit" or launch_exit.hint or launch_exit.resets_at
 
     def test_usage_says_how_it_is_known(self) -> None:
-        """Without a known window size, the usage is `unknown`. A given window size is used."""
+        """The usage is `unknown` without a known window size. A given window size is used."""
         for recording in self.kept():
             for item in recording.seen(self.whole):
                 if isinstance(item, UsageReport):
@@ -126,23 +126,23 @@ class RecordingContract(ContractSubject):
                 )
 
     def test_a_requested_end_is_not_a_crash(self) -> None:
-        """A requested stop is an interruption, whatever the program printed."""
+        """A requested stop counts as an interruption, whatever the program printed."""
         for recording in self.kept():
             launch_exit = self.whole.classify(recording.ended(self.whole, stopped=True))
             assert launch_exit.kind == "interrupted", recording.name
 
     def test_a_process_that_was_killed_has_crashed(self) -> None:
-        """A process killed by SIGKILL counts as crashed, because it has no final report."""
+        """A process that SIGKILL ended counts as crashed, because it has no final report."""
         assert self.whole.classify(ProcessResult(code=-9, session=SESSION)).kind == "crash"
 
     def test_another_session_than_the_one_asked_for_is_a_failed_resume(self) -> None:
-        """A CLI that silently opens a new session has not resumed the old one."""
+        """If a CLI silently opens a new session, the old one was not resumed."""
         if self.whole.CAN.resumes:
             ended = ProcessResult(code=0, session=SESSION, resumes=True, opened=_OTHER)
             assert self.whole.classify(ended).kind == "resume-failed"
 
     def test_a_damaged_hook_is_refused_and_nothing_else(self) -> None:
-        """A damaged payload raises DocumentError or yields a valid event."""
+        """A damaged payload raises DocumentError or gives a valid event."""
         for word, lines in self.told_by_hooks().items():
             first = next(line for line in lines if line.event == word)
             for payload in hostile_lines.damage_lines(line.payload for line in lines):
@@ -163,7 +163,7 @@ class RecordingContract(ContractSubject):
         return lines_of
 
     def test_a_damaged_transcript_raises_nothing(self) -> None:
-        """A damaged line yields valid passages and usage, or none."""
+        """A damaged line gives valid passages and usage, or none."""
         lines = (line for recording in self.kept() for line in recording.transcript.split(b"\n"))
         for line in hostile_lines.damage_lines(lines):
             if usage := self.whole.usage(line, {}):
@@ -193,7 +193,7 @@ class RecordingContract(ContractSubject):
                     assert fact.text.strip() in prompts, recording.name
 
     def test_a_damaged_line_raises_nothing(self) -> None:
-        """A line that is truncated, mangled, nested or huge yields valid items, or none."""
+        """A line that is truncated, mangled, nested or huge gives valid items, or none."""
         for line in hostile_lines.damage_lines(
             line for recording in self.kept() for line in recording.stream
         ):
@@ -209,7 +209,7 @@ class RecordingContract(ContractSubject):
             self.judge(errors=text)
 
     def judge(self, **facts: Any) -> None:
-        """Classify a process result, and require that its exit is described in one line."""
+        """Classify a process result, and check that the exit has a one-line description."""
         for resumes in (False, True):
             ended = ProcessResult(**{"code": 1, "session": SESSION, "resumes": resumes, **facts})
             launch_exit = self.whole.classify(ended)

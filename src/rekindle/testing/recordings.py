@@ -3,7 +3,7 @@
 A recording has one JSON object per line. The first has `session`, `resumes`, `code` and `stderr`;
 it is followed by `{"stream": LINE}`, `{"hook": "EVENT[:SOURCE]", "payload": {…}}`, `{"transcript":
 LINE}` and, for transcripts of sub-agents, `{"aside": LINE}`. A LINE is the recorded object, or a
-text if the line was not an object. An EVENT has its name in the CLI. The harness does not need a
+text if the line was not an object. An EVENT is named as in the CLI. The harness does not need a
 hook for it. With `"asked": true` in the first line, the recording is a question, and has only a
 stream.
 """
@@ -51,7 +51,7 @@ class Recording(msgspec.Struct, frozen=True, kw_only=True):
     asked: bool = False
 
     def seen(self, harness: Harness) -> list[OutputItem]:
-        """Return the items that a harness reads from the recorded output."""
+        """Return the items that a harness reads from recorded output."""
         return [item for line in self.stream for item in harness.read_stream(line)]
 
     def ended(self, harness: Harness, *, stopped: bool = False) -> ProcessResult:
@@ -73,7 +73,7 @@ class Recording(msgspec.Struct, frozen=True, kw_only=True):
         return harness.classify(self.ended(harness))
 
     def hook_lines(self, harness: Harness, *, supervised: bool = True) -> Iterator[HookRecord]:
-        """Yield the records of the hooks that the harness installs, as they appear in our inbox."""
+        """Yield the records of the hooks that the harness installs, as in our inbox."""
         entries = list_wanted(harness.hooks(("/python", f"/{HOOK_PROGRAM}"), supervised=supervised))
         installed = [
             (name, matcher, parse_hook_command(hook["command"])) for name, matcher, hook in entries

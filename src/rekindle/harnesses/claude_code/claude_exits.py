@@ -1,9 +1,9 @@
 """Classify how a Claude Code launch ended.
 
-The exit code is not reliable: it is 0 on SIGINT and 1 on most failures, and a request that the API
+The exit code is not reliable. It is 0 on SIGINT and 1 on most failures, and a request that the API
 refused is reported as a "success" with `is_error`. Rekindle therefore uses the CLI's reason first,
-then the API's status, then the error message. Messages are used only if a run has failed, because
-an agent may mention limits in its work.
+then the API's status, then the error message. It uses messages only if a run has failed, because an
+agent may write about limits in its work.
 """
 
 import re
@@ -32,7 +32,7 @@ _REASONS = {
     "error_max_budget_usd": exit_verdicts.MONEY,
 }
 _ABORTED = "aborted"
-"""Prefix of the CLI's reason if it was interrupted during a tool call or a model response."""
+"""Prefix of the CLI's reason if a tool call or a model response was interrupted."""
 
 _BY_A_HOOK = LaunchExit("interrupted", "stopped by a hook between two turns")
 
@@ -57,12 +57,12 @@ _SENTENCES: exit_verdicts.VerdictSentences = (
 
 
 def classify(ended: ProcessResult) -> LaunchExit:
-    """Return how the launch ended, for the restart policy."""
+    """Classify how the launch ended, for the restart policy."""
     finished = ended.finished
     if early_exit := exit_verdicts.classify_early(ended):
         return early_exit
     if finished and finished.ok:
-        # The CLI is finished once it has reported its result, so the exit code does not matter.
+        # The exit code does not matter once the CLI has reported its result.
         stopped = finished.reason == "hook_stopped"
         return _BY_A_HOOK if stopped else LaunchExit("clean", "finished")
     if finished and finished.reason.startswith(_ABORTED):
@@ -101,13 +101,13 @@ def _find_verdict(ended: ProcessResult, message: str) -> ExitVerdict:
 def _match_money(message: str) -> ExitVerdict | None:
     if not _OUT_OF_MONEY.search(message):
         return None
-    # A person must pay, unless the message says that the limit resets by itself.
+    # A person must pay, unless the message mentions that the limit resets.
     return LIMIT if "reset" in message.lower() else exit_verdicts.UNPAID
 
 
 def _classify_unexplained(ended: ProcessResult, status: int | None) -> ExitVerdict:
     if ended.resumes and status == _REFUSED:
-        return exit_verdicts.POISONED  # if the session is resumed, the API refuses it again
+        return exit_verdicts.POISONED  # the API would refuse the resumed session again
     return (
         "crash",
         f"failed with exit code {ended.code}" if ended.code else "exited without a result",
@@ -117,8 +117,8 @@ def _classify_unexplained(ended: ProcessResult, status: int | None) -> ExitVerdi
 def _find_own_words(ended: ProcessResult) -> str:
     """Return the program's error message, from its result or from standard error.
 
-    On standard error, the message may be inside a stack trace. If no line is recognized, the last
-    line is returned.
+    On standard error, the message may be inside a stack trace. If no line is recognized, return the
+    last line.
     """
     finished = ended.finished
     if finished and (message := " ".join((finished.text, *finished.errors)).strip()):
@@ -135,6 +135,6 @@ def _find_own_words(ended: ProcessResult) -> str:
 
 
 def _find_epoch(message: str) -> int | None:
-    """Return the reset time that older versions append to their message after a `|`."""
+    """Return the reset time that older versions add to their message after a `|`."""
     match = re.search(r"\|(\d{10})\b", message)
     return int(match[1]) if match else None

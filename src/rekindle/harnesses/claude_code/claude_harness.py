@@ -2,15 +2,13 @@
 
 Checked against version 2.1.325, using the recordings in tests/recordings. Limits of the CLI:
 
-- The model's temperature cannot be set. A system prompt applies only to fresh sessions.
-- The CLI silently continues with a truncated transcript, so Rekindle first checks that the
-  transcript contains the last prompt.
-- The CLI allows two processes in the same session. The caller must make sure that there is only
-  one.
-- If the CLI is killed, its tools keep running. Rekindle finds them through an environment variable
-  and stops them.
-- The CLI treats a prompt that starts with a slash as a command, even in a one-shot question. The
-  model never sees the prompt, so the output is not an answer.
+- The model's temperature cannot be set. A system prompt applies only to fresh sessions. - The CLI
+silently continues with a truncated transcript, so Rekindle first checks that the transcript
+contains the last prompt. - The CLI allows two processes in the same session. The caller must make
+sure that there is only one. - If the CLI is killed, its tools keep running. Rekindle finds them
+through an environment variable and stops them. - The CLI treats a prompt that starts with a slash
+as a command, even in a one-shot question. The model never sees such a prompt, so the output is not
+an answer.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -127,11 +125,11 @@ _USAGE = {"type": "control_request", "request_id": "1", "request": {"subtype": "
 def command(start: LaunchSpec) -> ProgramCommand:
     """Return the command for a launch. Each option and its value are one argument.
 
-    A persona's temperature has no effect, because the CLI has no option for it. The system prompt
-    applies to fresh sessions only, because a session keeps the prompt that it started with. Our
-    settings file contains only hooks, because a status line in it would replace the user's. If a
-    persona lists its tools and none of them belongs to an MCP server, no server is started.
-    Otherwise, the user's settings decide which servers are started.
+    A persona's temperature has no effect, because the CLI has no option for it. Only fresh sessions
+    get the system prompt, because a session keeps the prompt that it started with. Our settings
+    file contains only hooks, because a status line would replace the user's. If a persona lists its
+    tools and none of them belongs to an MCP server, the CLI starts no servers. Otherwise, the
+    user's settings decide which servers it starts.
     """
     if not to_uuid(start.session):
         raise UsageError(
@@ -162,8 +160,8 @@ def command(start: LaunchSpec) -> ProgramCommand:
 def ask(question: OneShotQuestion) -> ProgramCommand:
     """Return the command that asks a question, without settings, MCP servers or a transcript.
 
-    Only read-only tools are allowed, and only in the folder where the CLI is started. With a
-    schema, the model gets one more tool, which it uses to answer.
+    Only read-only tools are allowed, and only in the folder where the CLI starts. With a schema,
+    the model gets one more tool, with which it answers.
     """
     tools, files = (
         one_shot_common.select_granted_tools(question, "Claude Code"),
@@ -191,7 +189,7 @@ def ask(question: OneShotQuestion) -> ProgramCommand:
 
 
 def answer(output: Iterable[bytes]) -> OneShotAnswer | None:
-    """Return the structured output from the program's result, or else the final text."""
+    """Return the structured output from the program's result, or else its final text."""
     account: dict[str, Any] = {}
     for line in output:
         record = parse_object(line)
@@ -200,7 +198,7 @@ def answer(output: Iterable[bytes]) -> OneShotAnswer | None:
     report = claude_stream.read_final_report(account)
     structured = account.get("structured_output")
     text = report.text if structured is None else msgspec.json.encode(structured).decode()
-    # If no tokens were used, the text is from the CLI itself and not from the model.
+    # If no tokens were used, the text comes from the CLI itself, not from the model.
     is_answered = report.ok and report.tokens and text.strip()
     return OneShotAnswer(text, report.usd, report.tokens) if is_answered else None
 
@@ -211,7 +209,7 @@ def _render_cap(usd: float) -> str:
 
 
 def hooks(program: Sequence[str], *, supervised: bool, folder: str = "") -> dict[str, Any]:
-    """Return the `hooks` section of a settings file, which runs `program` on each recorded event.
+    """Return the `hooks` section of a settings file, which runs `program` on each event.
 
     In a supervised session, the hooks can also stop the session between two model turns.
     """
@@ -230,7 +228,7 @@ def hooks(program: Sequence[str], *, supervised: bool, folder: str = "") -> dict
 
 
 def find_hook_obstacle(found: HookInstallation) -> HookObstacle | None:
-    """Return an obstacle if a settings file disables all hooks, or None."""
+    """Return an obstacle if a settings file disables all hooks, or None if hooks can run."""
     if parse_object(found.text.encode()).get("disableAllHooks") is not True:
         return None
     return HookObstacle(
@@ -239,12 +237,12 @@ def find_hook_obstacle(found: HookInstallation) -> HookObstacle | None:
 
 
 def render_hook_output(event: str, text: str) -> str:  # noqa: ARG001 - part of the interface
-    """Return the hook output that adds a text to the session: the plain text itself."""
+    """Return the hook output that adds a text to the session, which is the text itself."""
     return text
 
 
 def read_hook(line: HookRecord) -> AnyEvent | None:
-    """Return the event that a hook reports, or None if Rekindle does not record it."""
+    """Return the event that a hook reported, or None if Rekindle does not record such events."""
     return hook_dialect.read_hook_record(
         line, NAME, transcripts=_TRANSCRIPTS, prompt_id="prompt_id"
     )
@@ -253,25 +251,24 @@ def read_hook(line: HookRecord) -> AnyEvent | None:
 def usage(tail: bytes, windows: Mapping[str, int]) -> WindowUsage | None:
     """Return the window usage from the last turn or compaction at a transcript's end.
 
-    `windows` maps each model to the window size from `FinalReport`. If the model's window is not
-    known, the usage is `unknown`, because a wrong guess could end sessions that are half empty.
+    `windows` maps each model to the window size from `FinalReport`. If the size is not known, the
+    usage is `unknown`, because a wrong guess could end sessions that are half empty.
     """
     compacted: int | None = None
     for line in reversed(tail.split(b"\n")):
-        # Most lines are large and irrelevant, so searching bytes is cheaper than decoding them.
+        # Most lines are large and irrelevant, so search the bytes before decoding them.
         if b'"usage"' not in line and b'"compact_boundary"' not in line:
             continue
         record = parse_object(line)
         if record.get("isSidechain") is True:
             continue
         if record.get("subtype") == "compact_boundary" and compacted is None:
-            # The compaction has emptied the window, so earlier usage no longer applies.
+            # Usage from before the compaction no longer applies.
             compacted = to_count(to_mapping(record.get("compactMetadata")).get("postTokens"))
             if compacted is None:
                 return None
         if record.get("type") == "assistant":
-            # The message names its model without the suffix for a larger window, as in
-            # `sonnet[1m]`.
+            # The model's name lacks the suffix for a larger window here, as in `sonnet[1m]`.
             requested_model = to_word(record.get("requestedModel"))
             if window_usage := read_usage(to_mapping(record.get("message")), requested_model):
                 tokens = window_usage.tokens if compacted is None else compacted
@@ -282,7 +279,7 @@ def usage(tail: bytes, windows: Mapping[str, int]) -> WindowUsage | None:
 def brake(*, interactive: bool) -> Brake | None:
     """Return how to stop a session: after a turn's tool calls, or at the next prompt in a terminal.
 
-    By then, the transcript already contains the turn's usage.
+    At that point, the transcript already contains the turn's usage.
     """
     return Brake(
         event=_ASKED if interactive else _BOUNDARY,
@@ -300,7 +297,7 @@ def brake(*, interactive: bool) -> Brake | None:
 
 
 def measure(program: Sequence[str]) -> ProgramCommand | None:
-    """Return the command that reports the window of the user's model, without calling the model.
+    """Return the command that reports the window size of the user's model, without using the model.
 
     The user's settings choose the model, but their hooks and MCP servers are not started.
     """
@@ -322,14 +319,14 @@ def parse_window_sizes(output: Iterable[bytes]) -> dict[str, int]:
 
 
 def turn(line: bytes) -> UsageReport | None:
-    """Return a turn's usage from a transcript line, which has the same form as in the stream."""
+    """Return a turn's usage from a transcript line, which has the same format as the output."""
     if b'"usage"' not in line:
         return None
     return next((item for item in read_stream(line) if isinstance(item, UsageReport)), None)
 
 
 def asides(transcript: str, session: str) -> SubagentTranscripts | None:  # noqa: ARG001 - part of the interface
-    """Return the location of the sub-agents' transcripts, a folder named after the session."""
+    """Return the location of the sub-agents' transcripts, in a folder named after the session."""
     return SubagentTranscripts(f"{transcript.removesuffix('.jsonl')}/subagents", deep=True)
 
 

@@ -1,4 +1,4 @@
-"""Parse Claude Code messages from its output stream or a transcript."""
+"""Parse messages in Claude Code's output stream and transcripts."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -30,26 +30,26 @@ from rekindle.harnesses.untrusted_json import (
 )
 
 SYNTHETIC = "<synthetic>"
-"""Model name in messages that the CLI wrote itself."""
+"""Model name for messages that the CLI itself wrote."""
 _TELLING = re.compile(rb'"type" ?: ?"(?:user|assistant)"|"compact_boundary"')
-"""Pattern for lines about a turn. Most other lines are copies of requests and attachments."""
+"""Pattern for lines that belong to a turn. Most others are copies of requests and attachments."""
 
 _DENIED = re.compile(
     r"(?:<tool_use_error>)?(?:Claude requested permissions? |(?:This|sed) command requires approval"
     r"|[^\n]{1,1000}? needs approval\. The path is inside the working directories"
     r"|Permission (?:to|for) .{1,400} has been denied"
-    # A tool that the CLI has but `allowed_tools` leaves out. If a tool does not exist, the message
-    # ends after the name.
+    # A tool that exists but is not in `allowed_tools`. For other tools, the message ends after the
+    # name.
     r"|(?:Error: )?No such tool available: (\w+)\. \1 is (?:disabled for|not among the tools))",
     re.DOTALL,
 )
-"""Start of a tool result in which the CLI refuses a call."""
+"""Start of a tool result with which the CLI refuses a call."""
 _BY_THE_CLI = re.compile(
     r"<(?:bash-(?:input|stdout|stderr)|local-command-(?:stdout|stderr|caveat)|task-notification"
     r"|command-(?:name|message|args|contents)|system-reminder|user-prompt-submit-hook"
     r"|ide_(?:opened_file|selection|diagnostics)|teammate-message|new-diagnostics)\b"
 )
-"""Start of a text that the CLI itself wrote under the user's role."""
+"""Start of a text that the CLI itself wrote in the user's role."""
 
 
 def read_transcript(line: bytes) -> tuple[Passage, ...]:
@@ -82,7 +82,7 @@ def read_transcript(line: bytes) -> tuple[Passage, ...]:
 
 
 def _find_thread(record: dict[str, Any]) -> str:
-    """Return the sub-agent that wrote a line. Even an unnamed one is not the main thread."""
+    """Return the sub-agent that wrote a line, even if it has no name, or "" for the main thread."""
     if record.get("isSidechain") is not True:
         return ""
     return to_word(record.get("agentId")) or "sidechain"
@@ -124,12 +124,12 @@ def _read_prompt(message: dict[str, Any]) -> Iterator[PromptText | ToolResult | 
         call, ok = to_word(block.get("tool_use_id")), block.get("is_error") is not True
         yield ToolResult(call, ok, _read_text(block.get("content")))
     if words := _read_text(content).strip():
-        # Any text next to a tool result or inside one of the CLI's own tags is the CLI's own.
+        # Text next to a tool result, or inside one of the CLI's tags, was written by the CLI.
         yield WarningReport(words) if results or _BY_THE_CLI.match(words) else PromptText(words)
 
 
 def _read_text(content: object) -> str:
-    """Return the text of a message, without images or other content."""
+    """Return a message's text, without images or other content."""
     if not isinstance(content, list):
         return to_text(content)
     blocks = [each for each in map(to_mapping, content) if each.get("type") == "text"]
@@ -137,12 +137,12 @@ def _read_text(content: object) -> str:
 
 
 def is_denied(result: dict[str, Any]) -> bool:
-    """Return whether a tool result says that the call was not permitted."""
+    """Return whether the CLI refused a call, according to the call's result."""
     return result.get("is_error") is True and bool(_DENIED.match(_read_text(result.get("content"))))
 
 
 def read_denials(record: dict[str, Any]) -> Iterator[RefusedCall]:
-    """Yield the calls that the CLI refused, from its final report."""
+    """Yield the refused calls that are listed in the CLI's final report."""
     denials = record.get("permission_denials")
     for denial in map(to_mapping, denials if isinstance(denials, list) else ()):
         arguments = to_mapping(denial.get("tool_input"))

@@ -1,10 +1,10 @@
 """Convert a persona's permissions to Claude Code command-line options.
 
-The CLI applies the path rules of `Edit` to every tool that writes files, but ignores `Write(path)`.
-Path rules for the other file tools are therefore passed on as rules for `Edit`. The CLI resolves
-links before it compares a path.
+The CLI applies path rules for `Edit` to every tool that writes files, but ignores `Write(path)`.
+Rekindle therefore converts path rules for other file tools to rules for `Edit`. The CLI resolves
+links before it compares paths.
 
-These rules add to the permissions in the user's own settings. None of them limits a shell.
+The rules are added to the permissions in the user's own settings, and do not limit a shell.
 """
 
 import re
@@ -23,15 +23,15 @@ express every folder name.
 """
 _RULE = re.compile(r"(?P<tool>\w+)(?:\((?P<path>.*)\))?\Z", re.DOTALL)
 _WELL_FORMED = re.compile(r"[\w*-]+(?:\((?:(?!\)\s*,).)*\))?\Z")
-"""Rule for exactly one tool (MCP tools included), with an optional pattern in parentheses."""
+"""A rule for exactly one tool, which may be an MCP tool, with an optional pattern."""
 _EVERYWHERE = ("", "*", "**")
 
 
 def list_permission_options(start: LaunchSpec) -> Iterator[str]:
     """Yield the options for a persona's permissions.
 
-    A file tool without a path is limited to the agent's folder. The next relay's draft is always
-    writable, and protected files never are.
+    File tools without a path are limited to the agent's folder. The next relay's draft is always
+    writable. Protected files never are.
 
     Raises:
         UnenforceableError: A rule does not name exactly one tool, or contains control characters.
@@ -40,7 +40,7 @@ def list_permission_options(start: LaunchSpec) -> Iterator[str]:
     allowed, denied = permissions.allowed_tools, permissions.deny or ()
     _refuse_malformed((*(allowed or ()), *denied))
     if allowed is not None:
-        # Otherwise, tools that the user's own settings permit would stay permitted.
+        # Without this, tools that the user's own settings permit would stay permitted.
         drafting = _WRITING if start.draft else ()
         names = dict.fromkeys((*(rule.partition("(")[0] for rule in allowed), *drafting))
         yield f"--tools={','.join(name for name in names if name)}"
@@ -49,8 +49,8 @@ def list_permission_options(start: LaunchSpec) -> Iterator[str]:
             yield "--strict-mcp-config"
     rules = [_make_allow_rule(rule) for rule in allowed or () if rule]
     if start.draft:
-        # A leading double slash marks an absolute path. With a single slash, the path is relative
-        # to the settings folder.
+        # A double slash starts an absolute path. With a single slash, the path would be relative to
+        # the settings folder.
         rules.append(f"Edit(/{_escape_path(start.draft)})")
     yield from (f"--allowedTools={rule}" for rule in dict.fromkeys(rules))
     refused = [_make_deny_rule(rule) for rule in denied if rule]
@@ -59,7 +59,7 @@ def list_permission_options(start: LaunchSpec) -> Iterator[str]:
 
 
 def _make_allow_rule(rule: str) -> str:
-    """Return the rule that permits a tool. File tools without a path are limited to the folder."""
+    """Return the rule that allows a tool. File tools without a path are limited to the folder."""
     parts = _RULE.match(rule)
     if parts is None or parts["tool"] not in _HERE:
         return rule
@@ -78,8 +78,8 @@ def _make_deny_rule(rule: str) -> str:
 def _list_unwritable(start: LaunchSpec) -> Iterator[str]:
     """Yield gitignore patterns for the paths that no file tool may write.
 
-    A denial overrides every permission and cannot have exceptions. In the draft's folder, the
-    patterns therefore deny every name that differs from the draft's in its first or second letter.
+    A denial overrides all permissions and cannot have exceptions. In the draft's folder, the
+    patterns therefore deny every name whose first or second letter differs from the draft's.
     """
     for path in start.protected:
         place = _escape_path(path)
@@ -94,7 +94,7 @@ def _list_unwritable(start: LaunchSpec) -> Iterator[str]:
 
 
 def _match_other(letter: str) -> str:
-    """Return a pattern that matches every file-name character except one letter.
+    """Return a pattern for every file name character except one letter.
 
     The CLI reads `[!x]` as `!` or `x`, and ignores case.
     """
@@ -108,14 +108,13 @@ def _escape_path(path: str) -> str:
 
 
 def _refuse_malformed(rules: Iterable[str]) -> None:
-    """Refuse rules that the CLI would interpret in an unexpected way."""
+    """Refuse rules that the CLI would misinterpret."""
     for rule in rules:
         if not rule.isprintable():
             raise UnenforceableError(
                 "Claude Code", rule, hint="write it on one line, without control characters"
             )
-        # The CLI would split a rule for several tools, and none of them would be limited to the
-        # folder.
+        # The CLI would split a rule for several tools, without limiting any of them to the folder.
         if rule and not _WELL_FORMED.match(rule):
             raise UnenforceableError(
                 "Claude Code", rule, hint="write one tool per item, such as `Read` or `Bash(ls:*)`"

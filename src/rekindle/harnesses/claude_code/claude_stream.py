@@ -31,9 +31,9 @@ _SPENT = ("inputTokens", "outputTokens", "cacheReadInputTokens", "cacheCreationI
 
 
 def read_stream(line: bytes) -> tuple[OutputItem, ...]:  # noqa: PLR0911 - one return per kind of line
-    """Return the items in a line of output, or an empty result if the line cannot be read.
+    """Return the items in a line of output, or nothing if the line cannot be read.
 
-    Messages from sub-agents are left out, because they fill a different window.
+    Messages from sub-agents are left out, because they use a different window.
     """
     record = parse_object(line)
     match record.get("type"), record.get("subtype"):
@@ -57,7 +57,7 @@ def read_stream(line: bytes) -> tuple[OutputItem, ...]:  # noqa: PLR0911 - one r
             )
         case "rate_limit_event", _:
             limit = to_mapping(record.get("rate_limit_info"))
-            # Other statuses also occur on ordinary turns, even with a rejected `overageStatus`.
+            # Other statuses also occur in ordinary turns, even with a rejected `overageStatus`.
             refused = limit.get("status") == "rejected"
             return (LimitReport(to_count(limit.get("resetsAt"))),) if refused else ()
         case "assistant", _ if record.get("parent_tool_use_id") is None:
@@ -71,7 +71,7 @@ def read_stream(line: bytes) -> tuple[OutputItem, ...]:  # noqa: PLR0911 - one r
 
 
 def _is_billed(source: object) -> bool | None:
-    """Return whether the account is billed per token, as it is with an API key.
+    """Return whether the account is billed per token, which is the case with an API key.
 
     With a subscription or a cloud account, the CLI reports `none` instead of a key.
     """

@@ -1,6 +1,6 @@
 """Classify how a Codex launch ended.
 
-The exit code shows only that something failed. A run ended by SIGINT has no error message. Every
+The exit code only shows that something failed. A run that SIGINT ended has no error message. Every
 other failure has one, in the stream or on standard error. Codex wraps one failure in another
 ("Error running remote compact task: …", "stream disconnected before completion: …"), so the inner
 message is checked before the outer one. The API's status is only in the text of the message.
@@ -46,7 +46,7 @@ def find_status(words: str) -> int | None:
 
 
 def find_verdict(text: str, status: int | None = None) -> ExitVerdict | None:
-    """Return the verdict for a message, or None if it explains nothing, such as a warning."""
+    """Return the verdict for a message, or None if it explains nothing, like a warning."""
     words = exit_verdicts.normalize_sentence(text)
     return (
         exit_verdicts.match_sentence(words, _SENTENCES)
@@ -56,14 +56,14 @@ def find_verdict(text: str, status: int | None = None) -> ExitVerdict | None:
 
 
 _GREETING = "Reading prompt from stdin"
-"""First line on standard error, which is not an error message."""
+"""First line on standard error, which is not an error."""
 
 _GIVES_UP = re.compile(r"Error: |thread '.{0,80}' (\(\d+\) )?panicked")
 """Start of the last message that Codex prints before it exits with an error."""
 
 
 def classify(ended: ProcessResult) -> LaunchExit:
-    """Return how the launch ended, for the restart policy."""
+    """Classify how the launch ended, for the restart policy."""
     if launch_exit := exit_verdicts.classify_early(ended):
         return launch_exit
     if ended.finished and ended.finished.ok:
@@ -80,9 +80,9 @@ def classify(ended: ProcessResult) -> LaunchExit:
 def _find_own_words(ended: ProcessResult) -> str:
     """Return the program's error message, from the stream or from standard error.
 
-    On standard error, the message may be inside a stack trace. The last recognized line is used,
-    because the program continued after earlier errors. If Codex printed a final error, only that
-    line and later ones are searched.
+    On standard error, the message may be inside a stack trace. The last recognized line counts,
+    because the program continued after earlier errors. If Codex printed a final error, earlier
+    lines are ignored.
     """
     if ended.finished and (message := " ".join(ended.finished.errors).strip()):
         return exit_verdicts.normalize_sentence(message)

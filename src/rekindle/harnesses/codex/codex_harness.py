@@ -108,10 +108,10 @@ _TELLING = (b"token", b"context_window", b'"compacted"', b'"turn_context"')
 def command(start: LaunchSpec) -> ProgramCommand:
     """Return the command for a launch. Each option and its value are one argument.
 
-    Codex chooses its session ids. It would treat anything else as a name, and silently open a new
-    session if no session has that name, so only ids are passed on. Without a terminal, no person
-    can approve a call. A persona's temperature has no effect. Its system prompt applies to fresh
-    sessions only, which keep it when they are resumed.
+    Only valid session ids are passed on. Codex would treat any other text as a name, and silently
+    open a new session if no session has that name. Without a terminal, no person can approve a
+    call. A persona's temperature has no effect. Only fresh sessions get its system prompt, and keep
+    it when they are resumed.
     """
     if start.resumes and not to_uuid(start.session):
         raise UsageError(
@@ -128,7 +128,7 @@ def command(start: LaunchSpec) -> ProgramCommand:
         ]
     argv += codex_hooks.list_hook_settings(start)
     if start.path and not start.interactive:
-        # In a terminal, the user may approve commands, which then run outside the sandbox.
+        # In a terminal, the user may approve commands, which then run outside of the sandbox.
         argv.append(render_setting("shell_environment_policy.set.PATH", start.path))
     if start.persona.model:
         argv.append(render_setting("model", start.persona.model))
@@ -149,18 +149,18 @@ def usage(tail: bytes, windows: Mapping[str, int]) -> WindowUsage | None:
     """Return the window usage at the end of a rollout, whose lines may be incomplete.
 
     Codex writes the API's token count before a tool starts, and the count with the window's size
-    after the tool has ended.
+    after the tool has finished.
     """
     tokens, window, model = None, None, ""
     for line in reversed(tail.split(b"\n")):
-        # Most lines are large and irrelevant, and searching bytes is cheaper than decoding them.
+        # Most lines are large and irrelevant, so search the bytes before decoding them.
         if not any(sign in line for sign in _TELLING):
             continue
         record = parse_object(line)
         payload = to_mapping(record.get("payload"))
         info = to_mapping(payload.get("info"))
         if record.get("type") == "compacted" and tokens is None:
-            return None  # A compaction has emptied the window since the earlier counts
+            return None  # Earlier counts are outdated, because a compaction has emptied the window.
         if tokens is None:
             counted = to_mapping(info.get("last_token_usage")) or to_mapping(payload.get("usage"))
             tokens = to_count(counted.get("total_tokens"))
@@ -176,7 +176,7 @@ def usage(tail: bytes, windows: Mapping[str, int]) -> WindowUsage | None:
 
 
 def turn(line: bytes) -> UsageReport | None:
-    """Return the API's token count for one answer, ignoring the running totals next to it.
+    """Return the API's token count for one answer, without the running totals next to it.
 
     The stream reports only the total, at the end.
     """
@@ -207,7 +207,7 @@ def brake(*, interactive: bool) -> Brake | None:
 
 
 def asides(transcript: str, session: str) -> SubagentTranscripts | None:
-    """Return the location of sub-agents' rollouts, which name their parent in line 1."""
+    """Return the location of sub-agents' rollouts, whose first line names their parent."""
     return SubagentTranscripts(
         transcript.rpartition("/")[0],
         "rollout-*.jsonl",
@@ -219,8 +219,8 @@ def asides(transcript: str, session: str) -> SubagentTranscripts | None:
 def has_prompt(transcript: Iterable[bytes], prompt: str) -> bool:
     """Return whether a rollout contains a prompt, by the id of the prompt's turn.
 
-    Codex silently continues with the part of a rollout that survived a power loss. If only the
-    first line is left, it continues as a session without any prompt.
+    After a power loss, Codex silently continues with the rest of the rollout. If only the first
+    line is left, it continues with a session without prompts.
     """
     sign = prompt.encode()
     for line in transcript:

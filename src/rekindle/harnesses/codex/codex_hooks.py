@@ -50,11 +50,11 @@ HOOK_FILES = HookFiles(
 
 
 ENDING_SECONDS = 3
-"""Timeout that Codex sets for a hook at the end of a session, in seconds."""
+"""Codex's own timeout for a hook at the end of a session, in seconds."""
 
 
 _SWITCHES = ("hooks", "codex_hooks")
-"""Keys under [features] that can disable hooks: the current name and the former one."""
+"""Keys in [features] that can disable hooks: the current name and the former one."""
 
 
 _SOURCES = ("startup", "resume", "clear", "compact", "fork")
@@ -67,7 +67,7 @@ BOUNDARY = "PreToolUse"
 
 
 _BY_THE_LAUNCH = "/<session-flags>/config.toml"
-"""File name that Codex uses for hooks from the command line."""
+"""File name that Codex uses for hooks on the command line."""
 
 
 _NO_SERVERS = {
@@ -82,7 +82,7 @@ the user's servers are unknown.
 
 
 def hooks(program: Sequence[str], *, supervised: bool, folder: str = "") -> dict[str, Any]:
-    """Return the `hooks` section of a hooks file, which runs `program` on each recorded event.
+    """Return the `hooks` section of a hooks file, which runs `program` on each event.
 
     In a supervised session, the hooks can also hold the next tool call.
     """
@@ -107,7 +107,7 @@ def hooks(program: Sequence[str], *, supervised: bool, folder: str = "") -> dict
 
 
 def find_hook_obstacle(found: HookInstallation) -> HookObstacle | None:
-    """Return an obstacle unless the user trusts the project and these exact hooks in Codex."""
+    """Return an obstacle, unless the user trusts the project and exactly these hooks in Codex."""
     config = _parse_config(found.deciding.get("config.toml", ""))
     features = to_mapping(config.get("features"))
     if any(features.get(name) is False for name in _SWITCHES):
@@ -148,17 +148,17 @@ def render_hook_output(event: str, text: str) -> str:
 
 
 def read_hook(line: HookRecord) -> AnyEvent | None:
-    """Return the event that a hook reports, or None if Rekindle does not record it."""
+    """Return the event that a hook reported, or None if Rekindle does not record such events."""
     return hook_dialect.read_hook_record(line, NAME, transcripts=_TRANSCRIPTS, prompt_id="turn_id")
 
 
 def list_hook_settings(start: LaunchSpec) -> list[str]:
-    """Return a launch's hooks: ours, and the hook that denies MCP servers to a persona."""
+    """Return a launch's hooks: ours, and the one that denies MCP servers to a persona."""
     entries_of, argv = hooks(start.hook, supervised=True) if start.hook else {}, []
     permissions = start.persona.permissions
     if permissions and permissions.allowed_tools is not None:
         entries_of[BOUNDARY] = [*entries_of.get(BOUNDARY, ()), _NO_SERVERS]
-        argv.append("--enable=hooks")  # applies even if the user has disabled hooks
+        argv.append("--enable=hooks")  # even if the user has disabled hooks
     if entries_of:
         argv += [render_setting(f"hooks.{event}", entries) for event, entries in entries_of.items()]
         argv.append(render_setting("hooks.state", make_trust_state(entries_of, _BY_THE_LAUNCH)))
@@ -166,9 +166,9 @@ def list_hook_settings(start: LaunchSpec) -> list[str]:
 
 
 def make_trust_state(these: HookEntries, file: str) -> dict[str, Any]:
-    """Return the `hooks.state` setting that makes Codex run exactly these hooks in a file.
+    """Return the `hooks.state` setting with which Codex trusts exactly these hooks in a file.
 
-    Codex identifies a hook by its position and by the hash of its content.
+    Codex identifies a hook by its position and the hash of its content.
     """
     return {
         key: {"trusted_hash": _hash_hook(event, entry, handler)}
@@ -197,7 +197,7 @@ def _parse_config(text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError):
-        return {}  # Codex does not start if its settings file is damaged
+        return {}  # Codex itself does not start with a damaged settings file
 
 
 def _is_in(path: str, folder: str) -> bool:

@@ -1,4 +1,4 @@
-"""One-shot questions to Codex. `codex_harness` lists their limits."""
+"""One-shot questions to Codex, whose limits `codex_harness` describes."""
 
 from collections.abc import Iterable
 
@@ -16,22 +16,22 @@ from rekindle.harnesses.codex.codex_stream import read_stream
 
 _FOR_QUESTIONS = {
     "web_search": "disabled",
-    # These are settings, because Codex rejects an option for a feature that its version lacks.
+    # Use settings, because Codex rejects an option for a feature that it does not have.
     **dict.fromkeys(
         ("features.goals", "features.multi_agent", "features.plugins", "features.view_image"), False
     ),
-    # A user's program that runs at the end of each turn, like a hook.
+    # A program of the user that runs after each turn, like a hook.
     "notify": [],
     "project_doc_max_bytes": 0,
     "skills.include_instructions": False,
 }
-"""Settings that remove the project's instructions and the tools that an answer does not need."""
+"""Settings that remove the project's instructions, and tools that an answer does not need."""
 
 
 def ask(question: OneShotQuestion) -> ProgramCommand:
     """Return the command that asks a question, in a read-only sandbox without hooks or a shell.
 
-    Codex can read files only with its shell, so permission to read has no effect here.
+    Codex can only read files with its shell, so permission to read has no effect.
     """
     one_shot_common.select_granted_tools(question, "Codex")
     argv = [*(question.program or ("codex",)), "exec", "--json", "--skip-git-repo-check"]

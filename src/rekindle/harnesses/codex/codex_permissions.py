@@ -10,7 +10,7 @@ from rekindle.harnesses.codex.codex_settings import (
 )
 
 _WHOLE_TOOL = re.compile(r"(\w+)(?:\(\*?\*?\))?")
-"""Rule for a whole tool. Codex cannot limit part of a tool."""
+"""A rule for a whole tool, because Codex cannot limit only part of a tool."""
 
 
 _TOOLS = {
@@ -19,11 +19,11 @@ _TOOLS = {
     **dict.fromkeys(("WebSearch", "WebFetch"), "web"),
     **dict.fromkeys(("Read", "Grep", "Glob", "LS"), "read"),
 }
-"""Codex's kind for each persona tool. Codex does nearly everything with its shell."""
+"""Codex's equivalent of each persona tool. Codex uses its shell for nearly everything."""
 
 
 def list_permission_settings(permissions: Permissions, draft: str) -> list[str]:
-    """Return a persona's permissions as settings that remove whole tools.
+    """Convert a persona's permissions to settings that remove whole tools.
 
     The sandbox limits writing, including by programs that the shell starts. A shell with write
     permission can write to the agent's folder and its draft. The sandbox has no rules for paths

@@ -1,4 +1,4 @@
-"""Find the calls that Codex refused, which are in its rollout but not in its stream."""
+"""Find calls that Codex refused. They are in its rollout, but not in its stream."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -23,7 +23,7 @@ _REFUSED = re.compile(
     r"approval policy is Never; reject|rejected by user approval settings"
     r"|Process exited with code [1-9](?s:.*)(?P<unwritable>Read-only file system)"
 )
-"""Output of a call that the sandbox or the approval policy refused."""
+"""Output of a call that was refused by the sandbox or the approval policy."""
 
 
 def refused_calls(transcript: Iterable[bytes]) -> Iterator[RefusedCall]:

@@ -1,4 +1,4 @@
-"""Parse Codex rollouts, which have one record per line and several records for most events."""
+"""Parse Codex rollouts, which have one record per line, and several for most events."""
 
 import json
 import re
@@ -41,7 +41,7 @@ _AROUND = re.compile(
     r"\A(?:Chunk ID: \w+\n)?(?:Wall time: .*\n)?(?:Process exited with code 0\n)?"
     r"(Process exited .*\n)?(?:Original token count: \d+\n)?(?:Output:\n)?"
 )
-"""Text that Codex puts before a command's output. Only a failed exit code is kept."""
+"""Text that Codex adds before a command's output. Of it, only a failed exit code is kept."""
 
 _TASK = "Message Type: NEW_TASK"
 _FAILED = re.compile(r"Process exited |aborted by user\Z")
@@ -78,14 +78,14 @@ def read_transcript(line: bytes) -> tuple[Passage, ...]:
 
 
 def find_own_start(first: bytes) -> bytes:
-    """Return the mark after which a sub-agent's own lines follow a copy of its parent's lines."""
+    """Return the text that marks where a sub-agent's own lines start, after its parent's lines."""
     payload = to_mapping(parse_object(first).get("payload"))
     own = to_word(payload.get("id")) if payload.get("forked_from_id") else ""
     return f'"thread_id":"{own}"'.encode() if own else b""
 
 
 def _read_task(payload: dict[str, Any]) -> Iterator[PromptText]:
-    """Yield the task that one agent gave to another."""
+    """Yield the task that one agent gave another."""
     words = _read_text(payload.get("content")).strip()
     if words.startswith(_TASK):
         yield PromptText(words)
@@ -117,7 +117,7 @@ def _read_completed(item: dict[str, Any]) -> Iterator[PromptText | ToolResult]:
     if kind == "UserMessage" and (text := _read_text(item.get("content")).strip()):
         yield PromptText(text)
     elif kind in _ENDED:
-        # The call's output is in another line, which does not report whether the call succeeded.
+        # The call's output is in another line, which does not show whether the call succeeded.
         ok = item.get("status") == "completed" and not to_count(item.get("exit_code"))
         yield ToolResult(to_word(item.get("id")), ok)
 
@@ -139,7 +139,7 @@ def read_call(kind: str, payload: dict[str, Any]) -> ToolCallStarted:
 
 
 def _read_result(output: object) -> str:
-    """Return a tool's output without the text that Codex puts around it."""
+    """Return a tool's output without the text that Codex adds to it."""
     if isinstance(output, list):
         return _read_text(output)
     if not isinstance(output, str):

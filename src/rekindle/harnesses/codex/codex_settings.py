@@ -7,7 +7,7 @@ from rekindle.thresholds.supervision import ARGUMENT_BYTES
 
 
 def render_setting(name: str, value: object) -> str:
-    """Return the option for a setting. The option and its value are one argument."""
+    """Return the option for a setting, as one argument."""
     return f"--config={name}={_render_toml(value)}"
 
 

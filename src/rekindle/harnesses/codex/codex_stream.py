@@ -30,13 +30,13 @@ _ITEMS = {
     "file_change": "changes",
     "collab_tool_call": "tool",
 }
-"""Kinds of calls in the stream, and the field that best describes each."""
+"""Kinds of calls in the stream, with the field that describes each one best."""
 
 
 def read_stream(line: bytes) -> tuple[OutputItem, ...]:
-    """Return the item in a line of output, or an empty result if the line cannot be read.
+    """Return the item in a line of output, or nothing if the line cannot be read.
 
-    The stream does not report the window usage: a turn's usage is the sum of its requests.
+    The stream does not report the window usage. A turn's usage is the sum of its requests.
     """
     record = parse_object(line)
     item = to_mapping(record.get("item"))
@@ -68,7 +68,7 @@ def _is_refused(item: Mapping[str, Any]) -> bool:
 
 
 def _sum_tokens(counts: Mapping[str, Any]) -> int | None:
-    """Return the total tokens used by a turn's requests. The input count includes cached tokens."""
+    """Return the total tokens of a turn's requests. The input count includes cached tokens."""
     read, written = to_count(counts.get("input_tokens")), to_count(counts.get("output_tokens"))
     return None if read is None else read + (written or 0)
 
@@ -80,7 +80,7 @@ def _read_failure(message: str) -> OutputItem:
 
 
 def _describe_call(value: object) -> str:
-    if isinstance(value, list):  # the files that a patch changes
+    if isinstance(value, list):  # files that a patch changes
         return to_word(
             " ".join(to_text(to_mapping(each).get("path")) for each in value[:CALL_PATHS])
         )

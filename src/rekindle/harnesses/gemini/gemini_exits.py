@@ -3,8 +3,8 @@
 The exit code is one of the CLI's own codes, or the HTTP status modulo 256. On SIGINT and SIGTERM it
 is 0, without a result. The API returns 429 for a spent quota, a rate limit and a model without
 capacity, so the message is checked before the status. Messages about quotas mention ways to log in,
-so quotas are matched before logins. Messages about payment offer a larger quota, so payment is
-matched before quotas.
+so quotas are checked before logins. Messages about payment offer a larger quota, so payment is
+checked before quotas.
 """
 
 import re
@@ -59,23 +59,23 @@ _BYTE = 256
 _FIRST_STATUS = 400 % _BYTE
 _WHEN = re.compile(r"\bretry in \d|\breset", re.IGNORECASE)
 _USUAL = re.compile(r"^(Warning:|YOLO mode|Ripgrep is not|Loaded cached|\s+at |[\s{}\[\]]*$)")
-"""Lines that appear on standard error in every run, and stack-trace lines."""
+"""Lines on standard error that appear in every run, and stack-trace lines."""
 
 
 def find_verdict(text: str, status: int | None = None) -> ExitVerdict | None:
-    """Return the verdict for a message, or None if it explains nothing, such as the usage table."""
+    """Return the verdict for a message, or None if it explains nothing, like the usage table."""
     return exit_verdicts.match_sentence(
         exit_verdicts.normalize_sentence(text), _SENTENCES
     ) or exit_verdicts.match_status(status)
 
 
 def classify(ended: ProcessResult) -> LaunchExit:
-    """Return how the launch ended, for the restart policy."""
+    """Classify how the launch ended, for the restart policy."""
     finished = ended.finished
     if early_exit := exit_verdicts.classify_early(ended):
         return early_exit
     if finished and finished.ok:
-        # The CLI is finished once it has reported its result, so the exit code does not matter.
+        # The exit code does not matter once the CLI has reported its result.
         warned = _find_warning(ended)
         stopped = exit_verdicts.match_sentence(exit_verdicts.normalize_sentence(warned), _STOPPED)
         return (
@@ -84,7 +84,7 @@ def classify(ended: ProcessResult) -> LaunchExit:
             else LaunchExit("clean", "finished")
         )
     if not finished and ended.code == 0 and ended.opened:
-        # The CLI exits with 0 and without a result only after a signal.
+        # The CLI exits with 0 and no result only after a signal.
         return LaunchExit("interrupted", "interrupted, by SIGINT or SIGTERM")
     if (
         not finished
@@ -96,7 +96,7 @@ def classify(ended: ProcessResult) -> LaunchExit:
 
 
 def _find_warning(ended: ProcessResult) -> str:
-    """Return the warning if it was the last item of output, or else ""."""
+    """Return the last item of output if it is a warning, or else ""."""
     match ended.last:
         case (*_, WarningReport(text)):
             return text
@@ -118,13 +118,13 @@ def _classify_failure(ended: ProcessResult) -> LaunchExit:
 
 
 def _find_status(code: int) -> int | None:
-    """Return the HTTP status, 400 to 511, that an exit code encodes, or None for other codes."""
+    """Return the HTTP status, 400 to 511, that an exit code stands for, or None for other codes."""
     return code + _BYTE if _FIRST_STATUS <= code < _BYTE else None
 
 
 def _classify_unexplained(ended: ProcessResult) -> ExitVerdict:
     if ended.resumes and ended.code == _FIRST_STATUS:
-        return exit_verdicts.POISONED  # if the session is resumed, the API refuses it again
+        return exit_verdicts.POISONED  # the API would refuse the resumed session again
     return (
         "crash",
         f"failed with exit code {ended.code}" if ended.code else "exited without a result",
@@ -149,7 +149,7 @@ def _find_own_words(ended: ProcessResult) -> tuple[str, str]:
     )
     if message:
         return message, "" if _WHEN.search(message) else when
-    # All lines together explain the failure. A single line may contain only the status.
+    # Use all lines, because a single line may contain only the status.
     verdict = find_verdict(" ".join(lines))
     telling = (line for line in lines if verdict and find_verdict(line) == verdict)
     return next(telling, lines[-1] if lines else ""), when

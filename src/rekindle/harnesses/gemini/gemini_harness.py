@@ -125,24 +125,24 @@ these numbers to decide when to compact.
 def command(start: LaunchSpec) -> ProgramCommand:
     """Return the command for a launch. Each option and its value are one argument.
 
-    Without a terminal, the CLI denies every call that it would ask its user about. An agent may
+    Without a terminal, the CLI denies every call that needs the user's approval. An agent can
     therefore do only what its persona or the user's own settings allow, and never waits for a
-    person. A persona's system prompt replaces the CLI's own, because the CLI's cannot be extended.
-    A persona's temperature has no effect.
+    person. A persona's system prompt replaces the CLI's own, because the CLI has no way to extend
+    it. A persona's temperature has no effect.
     """
     if not untrusted_json.to_uuid(start.session):
         raise UsageError(
             f"{start.session[:QUOTED_CHARACTERS]!r} is not a valid session id for Gemini CLI",
             hint="session ids are UUIDs in lower case",
         )
-    # The operator trusts the folder by running an agent in it. The CLI does not start in a folder
-    # without trust.
+    # By running an agent in a folder, the operator trusts the folder. The CLI does not start in an
+    # untrusted one.
     argv = list(start.program or ("gemini",))
     if not start.interactive:
         argv.append("--output-format=stream-json")
     argv.append("--skip-trust")
     argv.append(f"--{'resume' if start.resumes else 'session-id'}={start.session}")
-    # Otherwise the CLI would start itself again as a child, and the parent ignores SIGTERM.
+    # Without this, the CLI starts itself again as a child, and the parent ignores SIGTERM.
     environment = {"GEMINI_CLI_NO_RELAUNCH": "true"}
     files = {}
     if rules := render_policy(start.persona.permissions):
@@ -169,7 +169,7 @@ def ask(question: OneShotQuestion) -> ProgramCommand:
         *(question.program or ("gemini",)),
         "--output-format=stream-json",
         "--skip-trust",
-        # No extension or MCP server has this name, so none is started.
+        # No extension or MCP server has this name, so the CLI starts none.
         "--extensions=none",
         "--allowed-mcp-server-names=none",
         f"--policy={question.scratch}/{POLICY_FILE}",
@@ -185,15 +185,15 @@ def ask(question: OneShotQuestion) -> ProgramCommand:
 
 
 def answer(output: Iterable[bytes]) -> OneShotAnswer | None:
-    """Return the model's last message, joined from its parts."""
+    """Return the model's last message, which arrives in parts."""
     items = (item for line in output for item in read_stream(line))
     return one_shot_common.find_answer(items, joined=True)
 
 
 def read_stream(line: bytes) -> tuple[OutputItem, ...]:  # noqa: PLR0911 - one return per kind of line
-    """Return the items in a line of output, or an empty result if the line cannot be read.
+    """Return the items in a line of output, or nothing if the line cannot be read.
 
-    The model's text arrives in parts, as the model sent it.
+    The model's text arrives in parts, just as the model sent it.
     """
     record = untrusted_json.parse_object(line)
     match record.get("type"):
@@ -239,7 +239,7 @@ def read_stream(line: bytes) -> tuple[OutputItem, ...]:  # noqa: PLR0911 - one r
 
 
 def _is_refused(record: dict[str, Any]) -> bool:
-    """Return whether the CLI refused a tool, by policy or by not offering it to the model.
+    """Return whether the CLI refused a tool, by a policy or by not offering it to the model.
 
     A tool that the model made up does not count as refused.
     """
@@ -253,7 +253,7 @@ def _is_refused(record: dict[str, Any]) -> bool:
 def usage(tail: bytes, windows: Mapping[str, int]) -> WindowUsage | None:
     """Return the window usage from the last turn at a transcript's end."""
     for line in reversed(tail.split(b"\n")):
-        # Most lines are large and irrelevant, and searching bytes is cheaper than decoding them.
+        # Most lines are large and irrelevant, so search the bytes before decoding them.
         if b'"tokens"' not in line:
             continue
         record = untrusted_json.parse_object(line)
@@ -273,7 +273,7 @@ def _find_window(model: str) -> int | None:
 
 
 def turn(line: bytes) -> UsageReport | None:
-    """Return a message's usage. The CLI rewrites a message when it has more information."""
+    """Return a message's usage. The CLI rewrites a message when more information is available."""
     if b'"tokens"' not in line:
         return None
     record = untrusted_json.parse_object(line)
@@ -295,9 +295,9 @@ def turn(line: bytes) -> UsageReport | None:
 def brake(*, interactive: bool) -> Brake | None:
     """Return how to stop a session: with the hook that runs before a model turn, if installed.
 
-    The hook gets the same input before a sub-agent's turn, but the calls in the turn that started
-    the sub-agent are not in the transcript yet by then. In a terminal, this would end the session
-    that the user is looking at.
+    The hook also runs before a sub-agent's turn, with the same input. However, the calls in the
+    turn that started the sub-agent are not in the transcript yet. In a terminal, this would end the
+    session that the user is looking at.
     """
     if interactive:
         return None

@@ -56,11 +56,11 @@ _HOOKS = {
     "SessionStart": "SessionStart",
     "SessionEnd": "SessionEnd",
     "BeforeAgent": TOLD_AT,
-    # Renamed so that the hook records only that the tool was used.
+    # With this name, the hook records only that a tool was used.
     "AfterTool": "PostToolUse",
     "BeforeModel": BOUNDARY,
 }
-"""Events that Rekindle records, each with the name that its hook reports."""
+"""Events that Rekindle records, with the name that each hook reports."""
 
 
 _FACTS: dict[str, hook_dialect.HookFact] = {
@@ -77,7 +77,7 @@ def hooks(
     supervised: bool,  # noqa: ARG001 - part of the interface
     folder: str = "",
 ) -> dict[str, Any]:
-    """Return the `hooks` section of a settings file; it runs `program` on each recorded event."""
+    """Return the `hooks` section of a settings file, which runs `program` on each event."""
 
     def make_entry(word: str) -> dict[str, Any]:
         line = hook_dialect.render_command_line(program, NAME, word, folder)
@@ -89,7 +89,7 @@ def hooks(
 def find_hook_obstacle(found: HookInstallation) -> HookObstacle | None:
     """Return an obstacle if hooks are disabled or the project folder is not trusted, or None.
 
-    The project's setting overrides the user's, but a single hook is disabled if either disables it.
+    The project's setting overrides the user's, but either can disable a single hook.
     """
     person = untrusted_json.parse_object(found.deciding.get("settings.json", "").encode())
     here = untrusted_json.parse_object(found.text.encode())
@@ -142,7 +142,7 @@ def render_hook_output(event: str, text: str) -> str:
 
 
 def read_hook(line: HookRecord) -> AnyEvent | None:
-    """Return the event that a hook reports, or None if Rekindle does not record it."""
+    """Return the event that a hook reported, or None if Rekindle does not record such events."""
     event = hook_dialect.read_hook_record(line, NAME, _FACTS, transcripts=_TRANSCRIPTS)
     if isinstance(event, SessionStarted) and event.source == "resume":
         # When a session is resumed, the hook reports a file named after the minute of the resume,

@@ -1,11 +1,12 @@
 """Convert a persona's permissions to rules in a Gemini CLI policy file.
 
 If a persona allows tools, all other tools are denied. The rules override the user's settings, and
-are overridden only by an administrator's rules. They replace the user's own policy files, because
-the CLI ignores those if it gets a policy file.
+only an administrator's rules override them. They replace the user's own policy files, which the CLI
+ignores if it gets a policy file.
 
-A command can be allowed by its prefix, and then no other command is allowed. It cannot be denied by
-its prefix, because `/usr/bin/touch`, `env touch` and `sh -c touch` start differently.
+A command can be allowed by its prefix, and then no other command is allowed. A command cannot be
+denied by its prefix, because `/usr/bin/touch`, `env touch` and `sh -c touch` have different
+prefixes.
 """
 
 import re
@@ -39,16 +40,16 @@ _ELSEWHERE = {
     "WebSearch": ("google_web_search",),
     "Write": ("write_file",),
 }
-"""Tool names from other CLIs, so that a persona works with all of them."""
+"""Tool names from other CLIs, so that a persona works with every CLI."""
 
 _ALL = "*"
 _OF_A_SERVER = re.compile(r"mcp_(\*|[A-Za-z0-9-]+_\*|(\*|[A-Za-z0-9-]+)_[A-Za-z0-9_-]+)\Z")
-"""MCP tool names and wildcards that the CLI supports. A server name has no underscore."""
+"""MCP tool names and wildcards that the CLI supports. Server names have no underscore."""
 _WHOLE_TOOL = re.compile(r"(\w+)\(\*?\*?\)\Z")
 """Rule for a whole tool, such as `Bash(*)`."""
 _COMMAND = re.compile(rf"(?:Bash|{SHELL})\((?P<prefix>[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?)\)\Z")
 _REST = re.compile(r":\*\Z| \*\Z")
-"""End of a rule that allows any further text."""
+"""End of a rule that allows any text after it."""
 
 _DENIED, _ALLOWED, _OTHERS = 999, 998, 997
 _WRITING = ("write_file", "replace")
@@ -78,10 +79,9 @@ def render_protection(paths: Sequence[str], draft: str, folder: str = "") -> str
     """Return a policy file that denies file tools access to these paths, except for the draft.
 
     The rules have an administrator's rank, so neither a persona nor the user's settings override
-    them. The CLI does not resolve a tool's path before comparing it, so every path that contains
-    one of these names is denied. A name without a dot is too common for that. For such a name, only
-    its own path (absolute or relative to `folder`) and all paths with a `..`, `.` or empty part are
-    denied.
+    them. The CLI does not resolve paths before comparing them, so every path that contains one of
+    these names is denied. A name without a dot is too common for that, so only its own path
+    (absolute or relative to `folder`) is denied, and all paths with a `..`, `.` or empty part.
     """
     if not paths:
         return ""
@@ -89,7 +89,7 @@ def render_protection(paths: Sequence[str], draft: str, folder: str = "") -> str
     names = {path.rpartition("/")[2] for path in paths if path not in plain}
     names |= {path.strip("/") for path in plain}
     relative = {path.removeprefix(f"{folder}/") for path in plain} - set(plain)
-    # The policy engine puts each argument between NULs, which JSON text cannot contain.
+    # The policy engine separates arguments with NUL, which JSON text cannot contain.
     denied = [rf'\x00"file_path":[^\x00]*[/"](?:{_match_any(names)})[/"]']
     if folder and relative:
         denied.append(rf'\x00"file_path":"(?:\./)?(?:{_match_any(relative)})[/"]')
@@ -138,7 +138,7 @@ def _render_rules(pattern: str, decision: str = "allow", priority: int = _ALLOWE
 
 
 def _find_prefix(text: str) -> str:
-    """Return the prefix that a command must have, or "" if the rule is more than a prefix."""
+    """Return the prefix that a command must have, or "" if the rule is not just a prefix."""
     prefix, count = _REST.subn("", text)
     return prefix if count and "*" not in prefix else ""
 

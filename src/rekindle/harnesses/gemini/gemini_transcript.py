@@ -1,4 +1,4 @@
-"""Parse Gemini CLI session files, in which the CLI rewrites a message as it learns more."""
+"""Parse Gemini CLI session files. The CLI rewrites a message when it learns more."""
 
 import re
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ _SHELL = "run_shell_command"
 _SNAPSHOT = "<state_snapshot>"
 """Start of the message that replaces a compacted conversation."""
 _CONTEXT = ("<session_context>", "<hook_context>")
-"""Starts of the texts that the CLI puts before a prompt."""
+"""Texts that the CLI puts before a prompt, up to the prompt."""
 
 
 def read_transcript(line: bytes) -> tuple[Passage, ...]:
@@ -60,7 +60,7 @@ def read_transcript(line: bytes) -> tuple[Passage, ...]:
 
 
 def _read_rewritten(messages: object) -> Iterator[Passage]:
-    """Yield the compactions in a fully rewritten session. Its other messages were read before."""
+    """Yield the compactions in a rewritten session, whose other messages were already read."""
     for message in map(to_mapping, messages if isinstance(messages, list) else ()):
         if _read_text(message.get("content")).startswith(_SNAPSHOT):
             at, known_by = to_word(message.get("timestamp")), to_word(message.get("id"))
@@ -86,7 +86,7 @@ def _read_answer(record: dict[str, Any]) -> Iterator[ToolResult | OutputItem]:
 
 
 def _has_succeeded(status: str, call: dict[str, Any]) -> bool:
-    """Return whether a call succeeded. A command's failure is visible only in its output."""
+    """Return whether a call succeeded. Only its output shows whether a command failed."""
     if status != "success" or call.get("name") != _SHELL:
         return status == "success"
     return not re.search(r"^Exit Code: [1-9]", _read_result(call), re.MULTILINE)
