@@ -21,7 +21,7 @@ def make_work_branch(agent: str) -> str:
 
 
 def list_work_branches(refs: Mapping[str, str]) -> list[str]:
-    """Return the work branches of all agents that are in a repository's refs."""
+    """Return the agents' work branches among a repository's refs."""
     names = (name for name in refs if name.startswith(WORK_PREFIX) and name.endswith("/work"))
     return [name.removeprefix(_HEADS) for name in names]
 

@@ -24,7 +24,7 @@ _SHELL_WORD = re.compile(
 
 
 def find_shell_syntax(line: str) -> str:
-    """Return the first shell syntax in a line, or "" if there is none."""
+    """Return the first piece of shell syntax in a line, or "" if there is none."""
     bare = _QUOTED.sub("_", line.strip())
     if operator := _OPERATOR.search(bare):
         return operator[0].replace("\n", "several lines")

@@ -149,7 +149,7 @@ class AgentEntry(msgspec.Struct, frozen=True):
     keep: list[str] | None = None
     """Command-line patterns. Matching background processes keep running after the launch ends."""
     may_control: bool | None = None
-    """Whether commands that the agent calls may start, stop or answer agents."""
+    """Whether the agent may run commands that start, stop or answer agents."""
     sandbox: SandboxKey = None
     every: ScheduleKey = None
 

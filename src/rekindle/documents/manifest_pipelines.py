@@ -270,7 +270,7 @@ def list_steps(data: Any) -> list[tuple[KeyPath, dict[str, Any]]]:
 
 
 def list_commands(data: Any) -> list[tuple[KeyPath, dict[str, Any]]]:
-    """Return the path of each command in `pipelines:`, before validation, and its mapping."""
+    """Return the path of each unvalidated command in `pipelines:`, and the mapping around it."""
     commands: list[tuple[KeyPath, dict[str, Any]]] = []
     for name, pipeline in to_mapping(to_mapping(data).get("pipelines")).items():
         commands.append((("pipelines", name, "prepare"), to_mapping(pipeline)))

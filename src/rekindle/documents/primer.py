@@ -23,7 +23,7 @@ _JUST_NOW = "A person has just asked for this, and none of it is done yet:"
 
 
 class LostSession(msgspec.Struct, frozen=True):
-    """A session whose process is gone although the session never reported its end."""
+    """A session that never reported its end, although its process is gone."""
 
     task: str
     open_loops: int

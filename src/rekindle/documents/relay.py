@@ -182,7 +182,7 @@ def compose(fields: Mapping[RelayField, str]) -> Relay:
 
 @lru_cache(maxsize=4096)  # cached, because all relays in a history have the same titles
 def match_field(title: str) -> RelayField | None:
-    """Return the field that a heading names, ignoring decoration, or None if it names none."""
+    """Return the field that a heading names, ignoring decoration, or None if there is none."""
     plain = outline.normalize_title(title)
     for field, spellings in _SPELLINGS.items():
         for spelling in spellings:

@@ -181,7 +181,7 @@ class AuditError(StoreError):
     def __init__(self, cause: str, reason: str, *, hint: str) -> None:
         super().__init__("git audit trail", reason, hint=hint)
         self.cause = cause
-        """Name of the obstacle, which is the same as long as the obstacle exists."""
+        """Name of the obstacle, which stays the same until the obstacle is removed."""
 
 
 class StopUnrecordedError(StoreError):
@@ -233,7 +233,7 @@ class WorkspaceError(StoreError):
     def __init__(self, cause: str, reason: str, *, hint: str) -> None:
         super().__init__("workspace", reason, hint=hint)
         self.cause = cause
-        """Name of the obstacle, which is the same as long as the obstacle exists."""
+        """Name of the obstacle, which stays the same until the obstacle is removed."""
 
 
 _HINTS = {

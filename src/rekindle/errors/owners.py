@@ -27,7 +27,7 @@ class BusyError(OwnershipError):
 class ConfinedError(BusyError):
     """Raised when this process runs in a sandbox and may not write to the user's folder.
 
-    A process outside the sandbox has to write, as if it held the lock.
+    A process outside the sandbox has to write instead, as if it held the lock.
     """
 
     def __init__(self, agent: str, path: str) -> None:

@@ -34,7 +34,7 @@ class ProgramMissingError(AgentError):
 
 
 class SandboxError(AgentError):
-    """Raised when `sandbox:` is on but there can be no sandbox. The agent is not started."""
+    """Raised when `sandbox:` is on but a sandbox cannot be created. The agent is not started."""
 
 
 class StoppedError(AgentError):

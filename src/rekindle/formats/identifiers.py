@@ -39,7 +39,7 @@ def make_slug(text: str) -> str:
 
 
 def derive_id(text: str) -> str:
-    """Return an id for a text without one. Different texts get different ids, in any script."""
+    """Create an id for a text. Different texts get different ids, in any script."""
     digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:8]
     return f"{make_slug(text)[:40].strip('-')}-{digest}"
 

@@ -186,7 +186,7 @@ def _check_struct(
 def _check_leaf(marked: MarkedData, data: Any, annotation: Any, path: KeyPath) -> None:
     try:
         msgspec.convert(data, annotation, dec_hook=decode_custom)
-    except ValueError as error:  # msgspec.ValidationError is a subclass
+    except ValueError as error:  # includes msgspec.ValidationError
         raise ManifestError(
             f"{join_path(path)}: {_explain_message(str(error), annotation)}",
             file=marked.file,

@@ -1,1 +1,1 @@
-"""Adapters for agent CLIs. Each CLI has a package that translates, without side effects."""
+"""Adapters for agent CLIs: one package per CLI, without side effects."""

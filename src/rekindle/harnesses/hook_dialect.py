@@ -61,7 +61,7 @@ def read_hook_record(
     transcripts: str,
     prompt_id: str = "prompt_id",
 ) -> AnyEvent | None:
-    """Return the event that a hook reports, or None if Rekindle does not record it.
+    """Return the event that a hook reported, or None if Rekindle does not record such events.
 
     `facts` maps the event names in hook commands to their meanings. `transcripts` is a pattern for
     the paths of session files. `prompt_id` is the field that identifies a prompt if two hooks
@@ -92,7 +92,7 @@ def read_hook_record(
         case "ended":
             reason = read_word("reason", HOOK_WORD_CHARACTERS)
             return SessionEnded(ts=line.ts, session=session, reason=reason, visitor=line.visitor)
-        case "asked" if not fields.get("agent_id"):  # The parent prompts a sub-agent.
+        case "asked" if not fields.get("agent_id"):  # not a sub-agent, which its parent prompts
             return PromptSubmitted(
                 ts=line.ts,
                 session=session,

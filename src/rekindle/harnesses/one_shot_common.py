@@ -31,7 +31,7 @@ _HINT = (
 
 
 def select_granted_tools(question: OneShotQuestion, program: str) -> list[str]:
-    """Return the reading tools that the persona grants.
+    """Return the read-only tools that the persona grants.
 
     Raises:
         UnenforceableError: The persona grants another tool, or only part of a tool.

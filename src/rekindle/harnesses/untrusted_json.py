@@ -19,7 +19,7 @@ from rekindle.thresholds.supervision import ARGUMENT_BYTES
 from rekindle.thresholds.texts import ABOUT_CHARACTERS, MARGIN_CHARACTERS, WORD_CHARACTERS
 
 _MEANT_OTHERWISE = ("-", "/", "!")
-"""Characters that make a CLI treat a prompt as an option or a command."""
+"""First characters that make a CLI treat a prompt as an option or a command."""
 _MOST = 2**53
 """Largest integer that JavaScript, the language of most CLIs, can represent exactly."""
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
@@ -96,7 +96,7 @@ def make_passages(
 
 
 def make_argument(prompt: str, program: str) -> str:
-    """Return a prompt for use as the last argument, escaped so no CLI treats it as an option.
+    """Return a prompt as the last argument, with a prefix if a CLI would treat it as an option.
 
     Raises:
         UsageError: The prompt is longer than the operating system allows.

@@ -15,7 +15,7 @@ def is_name(text: str) -> bool:
 
 def find_user_folder() -> str:
     """Return the user's folder, like `system.files.user_folder.find_user_folder`."""
-    import pwd  # noqa: PLC0415 - most calls do not need it
+    import pwd  # noqa: PLC0415 - rarely needed
 
     user = os.getuid()
     try:

@@ -39,7 +39,7 @@ def main(arguments: list[str]) -> None:
         return
     if not is_name(launch):
         launch = "visitor" if is_supervised(folder) else ""
-    # A pid from a sandbox is meaningless outside it. There, a session ends with its launch.
+    # A pid from a sandbox is meaningless outside it, and the session ends with its launch.
     is_named = event.startswith("SessionStart") and "REKINDLE_MARKS" not in os.environ
     process = identify(harness) if is_named else ""
     record = compose_record(harness, event, launch, payload, size, process=process)

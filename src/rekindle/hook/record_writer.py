@@ -82,7 +82,7 @@ def open_folder(path: str, depth: int) -> int:
 
 
 def spool_record(folder: str, record: bytes) -> None:
-    """Store a record elsewhere while the inbox cannot be written. The fold reads it there too."""
+    """Store a record in a spool while the inbox is not writable. The fold reads it from there."""
     for spool in spool_folders():
         try:  # noqa: SIM105 - contextlib slows the start
             os.mkdir(spool, 0o700)  # noqa: PTH102 - pathlib slows the start

@@ -35,15 +35,13 @@ def start_program(module: str, argument: str, data: bytes) -> None:
     dup = (os.POSIX_SPAWN_DUP2, reader, 0)
     close = (os.POSIX_SPAWN_CLOSE, writer)
     hush = (os.POSIX_SPAWN_OPEN, 2, "/dev/null", os.O_WRONLY, 0)
-    # Set a timeout before the start, because one that fires in between would leave the program
+    # Renew the timeout first. An older one could fire after the start and leave the program
     # running.
     call_after(PRIMING_SECONDS, exit_now)
     child = os.posix_spawn(sys.executable, argv, os.environ, file_actions=[dup, close, hush])
 
     def give_up(*_: object) -> None:
-        os.kill(
-            child, 9
-        )  # our own child has not been waited for, so its pid cannot have been reused
+        os.kill(child, 9)  # the child has not been waited for, so its pid is not reused
         os._exit(0)
 
     call_after(PRIMING_SECONDS, give_up)

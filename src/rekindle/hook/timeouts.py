@@ -16,7 +16,7 @@ the CLI's own timeout.
 
 
 def call_after(seconds: float, then: object) -> None:
-    """Call `then` after a timeout, even while the disk hangs."""
+    """Call `then` after a timeout, with SIGALRM."""
     import _signal  # type: ignore[import-not-found]  # noqa: PLC0415 - `signal` imports enum, which slows the start
 
     _signal.signal(_signal.SIGALRM, then)

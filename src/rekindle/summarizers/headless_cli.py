@@ -52,13 +52,13 @@ class HeadlessSummarizer(msgspec.Struct, frozen=True, kw_only=True):
     program: tuple[str, ...] = ()
     persona: Persona = Persona()
     words: str = ""
-    """Text of the persona's system prompt, which Rekindle's own instructions follow."""
+    """Text of the persona's system prompt, placed before Rekindle's own instructions."""
     usd: float | None = None
     """Maximum cost of a summary in dollars, or None for no limit."""
     seconds: float = SUMMARY_SECONDS
     elapsed: Callable[[], float] = time.monotonic
     stops: Callable[[], bool] = bool
-    """Function that returns whether a stop was requested, which ends the wait for an answer."""
+    """Function that returns whether a stop was requested. A stop ends the wait for an answer."""
 
     def ask(self, request: SummaryRequest) -> OneShotAnswer:
         """Return the answer to a request.

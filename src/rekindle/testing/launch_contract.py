@@ -101,7 +101,7 @@ class LaunchContract(ContractSubject):
         assert fresh != going_on
 
     def test_only_a_session_s_id_is_passed_on(self) -> None:
-        """A session that a CLI could treat as an option, a name or the newest one is refused."""
+        """A text that a CLI could treat as an option, a name or the newest session is refused."""
         if not self.whole.CAN.resumes:
             return
         for resumes in (True, False) if self.whole.CAN.names_sessions else (True,):

@@ -103,7 +103,7 @@ class QuestionContract(ContractSubject):
             assert f"/scratch/{name}" in join_command(command, files=False)
 
     def test_nothing_that_is_asked_becomes_an_option(self) -> None:
-        """Instructions, schema and persona never add options, or they are refused.
+        """Instructions, schema and persona are refused if they would change the options.
 
         Text inside a file is not an option.
         """

@@ -1,4 +1,4 @@
-"""Thresholds for runs of pipelines."""
+"""Thresholds for pipeline runs."""
 
 from rekindle.thresholds import declare_threshold
 

@@ -25,7 +25,7 @@ _LAST_PARAGRAPH = re.compile(
 
 
 class AuditRevision(msgspec.Struct, frozen=True):
-    """Log event that a commit in the audit trail records."""
+    """The log event behind a commit in the audit trail."""
 
     seq: int
     gen: int

@@ -132,7 +132,7 @@ class BriefMade(Event, frozen=True, kw_only=True, tag="brief.made"):
     closes: bool = False
     """Whether this is the last scheduled brief for its morning."""
     covered: dict[str, BriefedPosition] = {}
-    """Position that the brief reaches in each transcript that grew since the previous brief."""
+    """How far the brief covers each transcript that has grown since the previous brief."""
     turns: int = 0
     """Number of turns that the brief covers."""
     left_out: int = 0

@@ -27,7 +27,7 @@ class HookRecord(msgspec.Struct, frozen=True, kw_only=True):
     harness: str
     event: str
     source: str = ""
-    """Cause of the event, such as startup or resume, if the CLI has several."""
+    """Cause of the event, such as startup or resume, if the CLI distinguishes causes."""
     launch: str = ""
     """Id of the launch that the session belongs to, or empty for a person's own session."""
     visitor: bool = False
@@ -51,7 +51,7 @@ class HookRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse(line: bytes) -> HookRecord:
-    """Parse an inbox line that no longer has its version and the word `hook`."""
+    """Parse the rest of an inbox line, after its version and the word `hook`."""
     words = line.split(b" ", _WORDS - 1)
     if len(words) < _WORDS:
         raise DocumentError("hook record", "is torn")

@@ -123,11 +123,11 @@ class WindowUsage(msgspec.Struct, frozen=True):
 
     @property
     def percent(self) -> float | None:
-        """Return the window's usage in percent; None if its size is unknown."""
+        """Return the window's usage in percent, or None if its size is unknown."""
         return self.tokens * 100 / self.window if self.window and self.known != "unknown" else None
 
     def within(self, windows: Mapping[str, int]) -> "WindowUsage":
-        """Return the usage with its model's window size from `windows`, if it is listed there."""
+        """Return a copy with the model's window size from `windows`, if it is listed there."""
         window = windows.get(self.model)
         if not window:
             return self
@@ -135,7 +135,7 @@ class WindowUsage(msgspec.Struct, frozen=True):
 
 
 class Brake(msgspec.Struct, frozen=True, kw_only=True):
-    """Way to stop a CLI between two turns without interrupting a tool call.
+    """How to stop a CLI between two turns without interrupting a tool call.
 
     A hook is a safe place to stop, because the CLI does nothing else while it waits for the hook.
     The hook reads the usage from the last transcript line that reports it. These fields describe
@@ -342,7 +342,7 @@ class SweptProcesses(msgspec.Struct, frozen=True):
 
 
 class ProcessVitals(msgspec.Struct, frozen=True, kw_only=True):
-    """Measurements of a running launch by the operating system."""
+    """Measurements that the operating system provides for a running launch."""
 
     stopped: bool
     """Whether the process is suspended, for example by Ctrl-Z."""

@@ -87,7 +87,7 @@ class WorkerEnded(PipelineEvent, frozen=True, kw_only=True, tag="worker.ended"):
     """`done` if all checks passed, `failed` if one did not, `stopped` if a stop was requested."""
     commit: str = ""
     why: str = ""
-    """Why the attempt failed, which the next attempt is told."""
+    """Why the attempt failed. The next attempt receives this text."""
     usd: float = 0.0
     """Cost of the attempt, in dollars."""
     tokens: int = 0

@@ -156,7 +156,7 @@ def render_tokens(figures: Iterable[Figure], cap: int | None = None) -> str:
 
 
 def mark_estimate(*figures: Figure) -> str:
-    """Return `~` as a number's prefix if one of its figures is an estimate."""
+    """Return the prefix "~" if one of the figures is an estimate, otherwise ""."""
     return "~" if any(figure.source == "estimated" for figure in figures) else ""
 
 

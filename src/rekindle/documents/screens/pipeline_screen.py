@@ -151,7 +151,7 @@ def _name_state(step: StepRow) -> str:
 
 
 def _count_workers(step: StepRow) -> str:
-    """Describe the workers that are running, retrying or failed."""
+    """Return the numbers of running, retrying and failed workers as text."""
     counts = (
         (step.running, "running"),
         (step.retrying, "retrying"),

@@ -33,7 +33,7 @@ _THOUSANDS = ((1_000_000, "M"), (1_000, "k"))
 
 
 class TableLine(NamedTuple):
-    """A line of the table, with its agent's state, or no state if it is not about an agent."""
+    """A line of the table, with its agent's state, if any."""
 
     text: str
     state: str = ""
@@ -49,7 +49,7 @@ class Group(NamedTuple):
     way: str = ""
     """Command prefix that changes to the project's folder."""
     hint: str = ""
-    """How to fix a project that cannot be read. Its only row then describes the problem."""
+    """How to fix a project that cannot be read. Its single row is not an agent."""
 
 
 def render_table(
@@ -115,7 +115,7 @@ def needs_person(row: AgentRow) -> bool:
 
 
 def summarize_rows(rows: Iterable[AgentRow]) -> str:
-    """Count the agents with each outcome or state, and add what their runs spent."""
+    """Return a summary: the number of agents in each state, and what their runs spent."""
     rows = list(rows)
     order = [*STATES]
     labels = Counter(row.label for row in sorted(rows, key=lambda row: order.index(row.state)))

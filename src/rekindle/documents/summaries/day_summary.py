@@ -1,6 +1,6 @@
 """A day summary: a summarizer's claims about a period of work, before they are verified.
 
-The answer is one JSON object. Like in Phoenix tools, it may also be a brief as text, then the line
+The answer is one JSON object. As in Phoenix tools, it may also be a brief as text, then the line
 `===STATE_JSON===`, then an object with the new state. If there are several such lines, the last one
 outside a fence counts, because earlier ones are quoted input.
 """
@@ -55,7 +55,7 @@ class LoopStatement(msgspec.Struct, frozen=True):
 class DaySummary(msgspec.Struct, frozen=True):
     changed: tuple[SummaryItem, ...] = ()
     next: tuple[SummaryItem, ...] = ()
-    """Next action, with at most one item."""
+    """Next action; at most one item."""
     risk: tuple[SummaryItem, ...] = ()
     open: tuple[LoopStatement, ...] = ()
     resolved: tuple[LoopStatement, ...] = ()
@@ -84,7 +84,8 @@ def _make_list_schema(fields: set[str], most: int) -> dict[str, Any]:
 def parse(text: str, turns: frozenset[int]) -> DaySummary:
     """Parse a summarizer's answer and check it against the request.
 
-    Raises: DocumentError: The answer is unusable. The reason is an `AnswerFault`.
+    Raises:
+        DocumentError: The answer is unusable. The reason is an `AnswerFault`.
     """
     words, marker, state = _split_at_marker(text)
     return _parse_marked(words, state, turns) if marker else _parse_object(text, turns)
@@ -141,7 +142,7 @@ def _split_at_marker(text: str) -> tuple[str, str, str]:
 
 
 def _parse_marked(words: str, state: str, turns: frozenset[int]) -> DaySummary:
-    """Parse the Phoenix format. It is lenient, because tools that use it do not number turns."""
+    """Parse the Phoenix format leniently, because tools that use it do not number turns."""
     answer = decode_answer(extract_json(state))
     opened = [_read_loosely(item, "text", turns) for item in _require_list(answer, OPEN)]
     resolved = [_read_loosely(item, "reason", turns) for item in _require_list(answer, RESOLVED)]

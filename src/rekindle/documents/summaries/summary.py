@@ -107,7 +107,8 @@ def parse(text: str, kind: SummaryKind, turns: frozenset[int]) -> Summary:
     Items are not shortened yet, because the caller first searches them for quotations of the
     transcript.
 
-    Raises: DocumentError: The answer is unusable. The reason is an `AnswerFault`.
+    Raises:
+        DocumentError: The answer is unusable. The reason is an `AnswerFault`.
     """
     answer = decode_answer(extract_json(text))
     names = list_asked_sections(kind)

@@ -148,7 +148,7 @@ class TurnBuilder:
             turn.clear()
 
     def rest(self) -> Iterator[Turn]:
-        """Return the unfinished turns in their present form."""
+        """Return the unfinished turns as they are now."""
         return (turn.made() for turn in self._open)
 
     def cursor(self, offset: int) -> TranscriptCursor:

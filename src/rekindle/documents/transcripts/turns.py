@@ -140,7 +140,7 @@ class TranscriptCursor(msgspec.Struct, frozen=True):
     offset: int = 0
     number: int = 1
     compaction: str = ""
-    """Id of the last compaction, because a CLI may report the same compaction again."""
+    """Id of the last compaction, used to ignore a second report of it."""
 
 
 def cut_end(text: str, limit: int) -> str:

@@ -2,13 +2,15 @@
 
 Checked against version 2.1.325, using the recordings in tests/recordings. Limits of the CLI:
 
-- The model's temperature cannot be set. A system prompt applies only to fresh sessions. - The CLI
-silently continues with a truncated transcript, so Rekindle first checks that the transcript
-contains the last prompt. - The CLI allows two processes in the same session. The caller must make
-sure that there is only one. - If the CLI is killed, its tools keep running. Rekindle finds them
-through an environment variable and stops them. - The CLI treats a prompt that starts with a slash
-as a command, even in a one-shot question. The model never sees such a prompt, so the output is not
-an answer.
+- The model's temperature cannot be set. A system prompt applies only to fresh sessions.
+- The CLI silently continues with a truncated transcript, so Rekindle first checks that the
+  transcript contains the last prompt.
+- The CLI allows two processes in the same session. The caller must make sure that there is only
+  one.
+- If the CLI is killed, its tools keep running. Rekindle finds them through an environment variable
+  and stops them.
+- The CLI treats a prompt that starts with a slash as a command, even in a one-shot question. The
+  model never sees such a prompt, so the output is not an answer.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -161,7 +163,7 @@ def ask(question: OneShotQuestion) -> ProgramCommand:
     """Return the command that asks a question, without settings, MCP servers or a transcript.
 
     Only read-only tools are allowed, and only in the folder where the CLI starts. With a schema,
-    the model gets one more tool, with which it answers.
+    the model answers by calling one more tool.
     """
     tools, files = (
         one_shot_common.select_granted_tools(question, "Claude Code"),
@@ -268,7 +270,7 @@ def usage(tail: bytes, windows: Mapping[str, int]) -> WindowUsage | None:
             if compacted is None:
                 return None
         if record.get("type") == "assistant":
-            # The model's name lacks the suffix for a larger window here, as in `sonnet[1m]`.
+            # The message omits the suffix for a larger window, such as `[1m]` in `sonnet[1m]`.
             requested_model = to_word(record.get("requestedModel"))
             if window_usage := read_usage(to_mapping(record.get("message")), requested_model):
                 tokens = window_usage.tokens if compacted is None else compacted
@@ -331,6 +333,6 @@ def asides(transcript: str, session: str) -> SubagentTranscripts | None:  # noqa
 
 
 def has_prompt(transcript: Iterable[bytes], prompt: str) -> bool:
-    """Return whether a transcript contains a prompt. The CLI would resume a truncated file."""
+    """Return whether a transcript contains a prompt. A truncated transcript may not."""
     sign = prompt.encode()
     return any(sign in line and parse_object(line).get("promptId") == prompt for line in transcript)

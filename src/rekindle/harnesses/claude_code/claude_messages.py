@@ -38,8 +38,8 @@ _DENIED = re.compile(
     r"(?:<tool_use_error>)?(?:Claude requested permissions? |(?:This|sed) command requires approval"
     r"|[^\n]{1,1000}? needs approval\. The path is inside the working directories"
     r"|Permission (?:to|for) .{1,400} has been denied"
-    # A tool that exists but is not in `allowed_tools`. For other tools, the message ends after the
-    # name.
+    # A tool that exists but is not in `allowed_tools`. If a tool does not exist, the message ends
+    # after the name.
     r"|(?:Error: )?No such tool available: (\w+)\. \1 is (?:disabled for|not among the tools))",
     re.DOTALL,
 )

@@ -1,4 +1,4 @@
-"""Parse Codex rollouts, which have one record per line, and several for most events."""
+"""Parse Codex rollouts, in which most events have several records, one per line."""
 
 import json
 import re
@@ -41,7 +41,7 @@ _AROUND = re.compile(
     r"\A(?:Chunk ID: \w+\n)?(?:Wall time: .*\n)?(?:Process exited with code 0\n)?"
     r"(Process exited .*\n)?(?:Original token count: \d+\n)?(?:Output:\n)?"
 )
-"""Text that Codex adds before a command's output. Of it, only a failed exit code is kept."""
+"""Text that Codex adds before a command's output. Only the exit code of a failure is kept."""
 
 _TASK = "Message Type: NEW_TASK"
 _FAILED = re.compile(r"Process exited |aborted by user\Z")

@@ -27,7 +27,7 @@ def render_instructions(words: str) -> str:
     """Return the option that adds instructions to the model's own.
 
     Raises:
-        ManifestError: The instructions are longer than an argument can be.
+        ManifestError: The instructions are too long for an argument.
     """
     setting = render_setting("developer_instructions", words)
     if len(setting.encode()) > ARGUMENT_BYTES:

@@ -135,7 +135,7 @@ def command(start: LaunchSpec) -> ProgramCommand:
             f"{start.session[:QUOTED_CHARACTERS]!r} is not a valid session id for Gemini CLI",
             hint="session ids are UUIDs in lower case",
         )
-    # By running an agent in a folder, the operator trusts the folder. The CLI does not start in an
+    # An operator who runs an agent in a folder trusts the folder. The CLI does not start in an
     # untrusted one.
     argv = list(start.program or ("gemini",))
     if not start.interactive:

@@ -1,4 +1,4 @@
-"""Parse Gemini CLI session files. The CLI rewrites a message when it learns more."""
+"""Parse Gemini CLI session files. The CLI rewrites a message when it has more information."""
 
 import re
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ _SHELL = "run_shell_command"
 _SNAPSHOT = "<state_snapshot>"
 """Start of the message that replaces a compacted conversation."""
 _CONTEXT = ("<session_context>", "<hook_context>")
-"""Texts that the CLI puts before a prompt, up to the prompt."""
+"""Starts of the texts that the CLI adds before a prompt."""
 
 
 def read_transcript(line: bytes) -> tuple[Passage, ...]:
