@@ -323,13 +323,13 @@ fleet:
     Part(
         "pipelines.NAME",
         "pipelines",
-        "A pipeline breaks a task into steps. Rekindle checks pipelines whenever it loads the "
-        "manifest, but cannot run them yet. Each key below `pipelines` is a pipeline's name. A "
-        "step starts as soon as the steps in `depends_on` are done, and continues from their "
-        "results. It has either a `prompt` for an agent or a command to `run`. With a matrix, a "
-        "step has one worker for each item of a list. Rekindle also reads the keys `dependencies`, "
-        "`exec`, `output_artifacts`, `handover.contracts`, `retry.max_attempts` and `strategy: "
-        "{type: matrix, items_source: STEP/FILE}` of Wave, another program that runs pipelines.",
+        "A [pipeline](../guides/pipelines.md) breaks a task into steps. Each key below "
+        "`pipelines` is a pipeline's name. A step starts as soon as the steps in `depends_on` are "
+        "done, and continues from their results. It has either a `prompt` for an agent or a "
+        "command to `run`. With a matrix, a step has one worker for each item in a list. Rekindle "
+        "also accepts the keys `dependencies`, `exec`, `output_artifacts`, `handover.contracts`, "
+        "`retry.max_attempts` and `strategy: {type: matrix, items_source: STEP/FILE}` from Wave, "
+        "another pipeline runner.",
         """\
 personas:
   planner: {adapter: claude-code, permissions: {allowed_tools: [Read, Grep, Glob, Write]}}

@@ -212,13 +212,13 @@ OUTPUTS = {
         },
     ),
     "merge": Output(
-        "With a conflict, the exit code is 8.",
+        "If there is a conflict, the exit code is 8.",
         {
             "agent": "The agent.",
             "branch": "The agent's branch.",
             "target": "Your branch, or HEAD if none is checked out.",
             "commits": "Number of the agent's commits that your branch did not have.",
-            "uncommitted": "Number of files that were merged without a commit of the agent.",
+            "uncommitted": "Number of merged files that the agent had not committed.",
             "is_working": "Whether the agent is working, so that only its commits are merged.",
             "is_merged": "Whether your branch was changed.",
             "commit": "The merged commit, or null if there are conflicts.",
@@ -230,7 +230,8 @@ OUTPUTS = {
         {"runs": "One entry for each run, newest first, or only the selected run."} | RUN,
     ),
     "pipeline merge": Output(
-        "With a conflict, the exit code is 8. With `--pr`, `commits` and `conflicts` are omitted.",
+        "If there is a conflict, the exit code is 8. With `--pr`, `commits` and `conflicts` "
+        "are omitted.",
         {
             "pipeline": "Name of the pipeline.",
             "run": "Number of the run.",
@@ -248,10 +249,10 @@ OUTPUTS = {
         {
             "pipeline": "Name of the pipeline.",
             "run": "Number of the run.",
-            "folders": "Folders of workers that were removed.",
-            "kept_folders": "Folders of workers that were kept, each with the reason.",
-            "branches": "Branches of workers and of merges that were removed.",
-            "kept_branches": "Branches of workers that were kept.",
+            "folders": "Workers' folders that were removed.",
+            "kept_folders": "Workers' folders that were kept, each with the reason.",
+            "branches": "Worker and merge branches that were removed.",
+            "kept_branches": "Worker branches that were kept.",
             "is_forgotten": "Whether the run's logs and outputs were removed.",
         },
     ),
@@ -477,7 +478,7 @@ OUTPUTS = {
         {"agents": "One entry for each agent."}
         | ROW
         | DETAILS
-        | {"runs": "Runs of pipelines that are not over, as in `pipeline status`."}
+        | {"runs": "Unfinished pipeline runs, as in `pipeline status`."}
         | {"projects": "With `--all`, one entry for each project."},
     ),
     "stop": Output(
@@ -597,10 +598,10 @@ def page() -> str:
         "that you do not know. Times are in UTC. Errors go to standard error as text, and the",
         "[exit code](exit-codes.md) shows the kind of error.\n",
         "`rekindle events --json`, `rekindle run --json`, `rekindle pipeline logs --json` and",
-        "`rekindle pipeline run --json` print [events](events.md). An event of a run of a pipeline",
-        "also has the keys `pipeline`, `run`, `step`, `worker` and `agent`. A key is null if the",
-        "event is not about a step, or if the step has no matrix. With `--detach`, `pipeline run`",
-        "prints one object with `pipeline` and `run`.\n",
+        "`rekindle pipeline run --json` print [events](events.md). Events from a pipeline run",
+        "also have the keys `pipeline`, `run`, `step`, `worker` and `agent`. A key is null if the",
+        "event does not belong to a step, or if the step has no matrix. With `--detach`, `pipeline",
+        "run` prints one object with `pipeline` and `run`.\n",
     ]
     for command in list_commands():
         if command in EVENTS:

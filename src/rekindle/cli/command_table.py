@@ -28,7 +28,7 @@ COMMAND_GROUPS: dict[str, dict[str, CommandEntry]] = {
         "down": CommandEntry("running.up_command:down", "Stop all agents and keep them stopped."),
         "stop": CommandEntry("running.stop_command:stop", "Stop an agent and keep it stopped."),
         "restart": CommandEntry(
-            "running.restart_command:restart", "Restart agents now, from a wait or from safe mode."
+            "running.restart_command:restart", "Restart agents, even from a wait or safe mode."
         ),
         "handoff": CommandEntry(
             "running.handoff_command:handoff", "Continue an agent's work in a fresh session."
@@ -45,7 +45,7 @@ COMMAND_GROUPS: dict[str, dict[str, CommandEntry]] = {
             "running.questions_command:questions", "List the questions that agents have asked you."
         ),
         "logs": CommandEntry(
-            "reports.logs_command:logs", "Print what agents say and do; -f to follow."
+            "reports.logs_command:logs", "Print what agents say and do (-f to follow)."
         ),
         "brief": CommandEntry(
             "reports.brief_command:brief", "Summarize an agent's recent work and open tasks."
@@ -55,7 +55,7 @@ COMMAND_GROUPS: dict[str, dict[str, CommandEntry]] = {
         ),
         "transcript": CommandEntry(
             "reports.transcript_command:transcript",
-            "Print the conversations of an agent's sessions.",
+            "Print the conversations from an agent's sessions.",
         ),
         "attach": CommandEntry(
             "running.tmux_attach:attach", "Open an agent's tmux window, to watch and type."
@@ -84,16 +84,16 @@ COMMAND_GROUPS: dict[str, dict[str, CommandEntry]] = {
     "Pipelines": {
         "pipeline": CommandEntry(
             "pipelines.pipeline_command:pipeline",
-            "Run a task as steps and parallel workers.",
+            "Split a task into steps and parallel workers.",
         ),
     },
     "Own checkouts": {
         "merge": CommandEntry(
             "running.merge_command:merge",
-            "Merge the work of an agent's own clone into your branch.",
+            "Merge the work from an agent's own clone.",
         ),
         "clean": CommandEntry(
-            "running.merge_command:clean", "Remove an agent's own clone, and keep its work in git."
+            "running.merge_command:clean", "Remove an agent's own clone after saving its work."
         ),
     },
     "Undo": {
@@ -118,7 +118,7 @@ COMMAND_GROUPS: dict[str, dict[str, CommandEntry]] = {
             "running.watch_command:watch", "Restart supervisors that have died, once (for cron)."
         ),
         "schedules": CommandEntry(
-            "running.schedules_command:schedules", "Show when agents and pipelines start next."
+            "running.schedules_command:schedules", "Show the next runs of agents and pipelines."
         ),
     },
     "Fleet": {
@@ -143,7 +143,7 @@ COMMAND_GROUPS: dict[str, dict[str, CommandEntry]] = {
     },
     "Tools": {
         "redact": CommandEntry(
-            "documents.redact_command:redact", "Print a text with its secrets removed."
+            "documents.redact_command:redact", "Print a file with its secrets redacted."
         ),
         "torture": CommandEntry(
             "setup.torture_command:torture", "Test whether a file system is safe for Rekindle."

@@ -101,7 +101,7 @@ def _describe_unknown_command(name: str) -> str:
 )
 @click.version_option(__version__, prog_name="rekindle")
 def app() -> None:
-    """Keep the work of AI agents alive when their sessions end."""
+    """Keep AI agents working through crashes, usage limits and full context windows."""
 
 
 def main() -> NoReturn:

@@ -157,10 +157,10 @@ class PipelineStep(msgspec.Struct, frozen=True):
     prompt: Annotated[
         str | PromptFile | None,
         _doc(
-            "Prompt for the step: the text itself, or `{file: PATH}`. It may contain `{{ input }}`,"
-            " `{{ item }}`, `{{ item.FIELD }}`, and for an earlier step "
-            "`{{ steps.ID.outputs.NAME }}`, `{{ steps.ID.diff }}` and `{{ steps.ID.failed }}`. "
-            "Write `\\{{` for braces that mean nothing."
+            "Prompt for the step: the text itself, or `{file: PATH}`. It may contain `{{ input "
+            "}}`, `{{ item }}`, `{{ item.FIELD }}`, and for an earlier step `{{ "
+            "steps.ID.outputs.NAME }}`, `{{ steps.ID.diff }}` and `{{ steps.ID.failed }}`. Write "
+            "`\\{{` for literal braces."
         ),
     ] = None
     run: Annotated[CommandLine | None, _doc("Command to run instead of an agent.")] = None

@@ -15,8 +15,8 @@ class Schedule(msgspec.Struct, frozen=True):
     cron: Annotated[
         str | None,
         _doc(
-            "Times in cron's notation: minute, hour, day of the month, month and day of the week, "
-            "or a name such as `@daily`."
+            "Cron expression (minute, hour, day of the month, month and day of the week), or a "
+            "name such as `@daily`."
         ),
     ] = None
     # Accepted settings cannot contain a Duration, so intervals stay text until policy parses them.
@@ -24,8 +24,8 @@ class Schedule(msgspec.Struct, frozen=True):
         Annotated[
             str,
             _doc(
-                "Time between two runs, at least `1m`. Intervals are counted from midnight UTC on "
-                "1 January 1970.",
+                "Time between two runs, at least `1m`, counted from midnight UTC on 1 January "
+                "1970.",
                 pattern=DURATION_PATTERN,
             ),
         ]
@@ -33,7 +33,10 @@ class Schedule(msgspec.Struct, frozen=True):
     ) = None
     zone: (
         Annotated[
-            str, _doc("Time zone of `cron`, such as Europe/Zurich. Defaults to this machine's.")
+            str,
+            _doc(
+                "Time zone for `cron`, such as Europe/Zurich. Defaults to the machine's time zone."
+            ),
         ]
         | None
     ) = None
@@ -41,8 +44,8 @@ class Schedule(msgspec.Struct, frozen=True):
         Annotated[
             str,
             _doc(
-                "Longest delay of a start, such as `10m`. Each due time has its own delay, which "
-                "is always the same.",
+                "Maximum delay before a run starts, such as `10m`. The delay for a given time is "
+                "always the same.",
                 pattern=DURATION_PATTERN,
             ),
         ]
@@ -52,8 +55,8 @@ class Schedule(msgspec.Struct, frozen=True):
         Annotated[
             Literal["run", "skip"],
             _doc(
-                "What to do about runs that were missed, because the host was asleep: `run` one of "
-                "them, which is the default, or `skip` all."
+                "What to do with missed runs, for example after the host was asleep: `run` one of "
+                "them (the default), or `skip` them all."
             ),
         ]
         | None
@@ -62,8 +65,8 @@ class Schedule(msgspec.Struct, frozen=True):
         Annotated[
             Literal["skip", "queue"],
             _doc(
-                "What to do if the previous run is still going: `skip` this run, which is the "
-                "default, or `queue` it until then."
+                "What to do if the previous run has not finished: `skip` the new run (the "
+                "default), or `queue` it until the previous run ends."
             ),
         ]
         | None

@@ -6,7 +6,8 @@ PIPELINE_CONCURRENCY = declare_threshold(
     4,
     "pipeline.concurrency",
     "count",
-    "Number of a step's workers at the same time if the matrix has no `max_concurrency`.",
+    "Maximum number of a step's workers that run at the same time, if the matrix does not set "
+    "`max_concurrency`.",
 )
 CONTRACT_BYTES = declare_threshold(
     1_000_000,
@@ -30,13 +31,14 @@ SCHEMA_SECONDS = declare_threshold(
     30.0,
     "pipeline.schema_seconds",
     "seconds",
-    "Time to check a file against a JSON Schema. A pattern can take forever on some texts.",
+    "Timeout for checking a file against a JSON Schema, because some patterns never finish on "
+    "some text.",
 )
 MATRIX_ITEMS = declare_threshold(
-    256, "pipeline.matrix_items", "count", "Maximum number of items of a matrix step."
+    256, "pipeline.matrix_items", "count", "Maximum number of items in a matrix."
 )
 MATRIX_BYTES = declare_threshold(
-    1_000_000, "pipeline.matrix_bytes", "bytes", "Maximum size of a list of items."
+    1_000_000, "pipeline.matrix_bytes", "bytes", "Maximum size of a matrix's list of items."
 )
 WORKER_KEY_CHARACTERS = declare_threshold(
     40,
@@ -48,54 +50,53 @@ RETRY_REASON_CHARACTERS = declare_threshold(
     4_000,
     "pipeline.reason_characters",
     "characters",
-    "Maximum length of the reason of a failure in the prompt of the next attempt.",
+    "Maximum length of the failure reason in the next attempt's prompt.",
 )
 CHECKS_AT_ONCE = declare_threshold(
     4,
     "pipeline.checks_at_once",
     "count",
-    "Number of workers whose results the coordinator of a run checks at the same time.",
+    "Number of workers' results that a run's coordinator checks at the same time.",
 )
 CONTRACT_SECONDS = declare_threshold(
     3600,
     "pipeline.contract_seconds",
     "seconds",
-    "Time after which the coordinator ends the command of a `test_suite` contract.",
+    "Timeout for the command in a `test_suite` contract.",
 )
 COORDINATOR_POLL_SECONDS = declare_threshold(
     0.2,
     "pipeline.poll_seconds",
     "seconds",
-    "Time between two looks at the workers of a run.",
+    "Interval at which the coordinator checks a run's workers.",
 )
 COORDINATOR_RETRY_SECONDS = declare_threshold(
     2.0,
     "pipeline.retry_seconds",
     "seconds",
-    "Time before the coordinator tries again what was impossible, such as on a full disk.",
+    "Time before the coordinator retries a failed operation, for example after the disk was full.",
 )
 COORDINATOR_WATCH_SECONDS = declare_threshold(
     5.0,
     "pipeline.watch_seconds",
     "seconds",
-    "Time between two checks whether a worker's supervisor is missing.",
+    "Interval at which the coordinator checks for missing supervisors.",
 )
 SPENDING_STEP_USD = declare_threshold(
     0.05,
     "pipeline.spending_step",
     "dollars",
-    "Cost after which the coordinator records the spending of a running worker.",
+    "Minimum increase in a running worker's cost that the coordinator records.",
 )
 STEP_OUTPUT_BYTES = declare_threshold(
     64 * 1024 * 1024,
     "pipeline.output_bytes",
     "bytes",
-    "Maximum size of an output of a step.",
+    "Maximum size of a step's output.",
 )
 LEAST_REST = declare_threshold(
     0.01,
     "pipeline.least_rest",
     "count",
-    "Least rest of a run's budget, in dollars or hours, for a worker that begins: a cap cannot be "
-    "zero.",
+    "Minimum budget for a new worker, in dollars or hours, because a limit cannot be zero.",
 )

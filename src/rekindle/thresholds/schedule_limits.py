@@ -3,30 +3,30 @@
 from rekindle.thresholds import declare_threshold
 
 SCHEDULE_LEAST_SECONDS = declare_threshold(
-    60, "schedule.interval", "seconds", "Shortest interval of a schedule."
+    60, "schedule.interval", "seconds", "Minimum interval between scheduled runs."
 )
 SCHEDULE_JITTER_SECONDS = declare_threshold(
-    86_400, "schedule.jitter", "seconds", "Longest `jitter:` of a schedule."
+    86_400, "schedule.jitter", "seconds", "Maximum value of `jitter:`."
 )
 SCHEDULE_GRACE_SECONDS = declare_threshold(
     600,
     "schedule.grace",
     "seconds",
-    "Delay after which a run that has not started counts as missed. It is longer than the interval "
-    "between two checks of the watchdog.",
+    "Delay after which a run that has not started counts as missed. It is longer than the "
+    "interval between two watchdog checks.",
 )
 SCHEDULE_COUNTED = declare_threshold(
-    1_000, "schedule.counted", "count", "Number of missed runs up to which they are counted."
+    1_000, "schedule.counted", "count", "Maximum number of missed runs to count."
 )
 SCHEDULE_HISTORY = declare_threshold(
-    50, "schedule.history", "count", "Number of past runs that a schedule's record lists."
+    50, "schedule.history", "count", "Number of past runs to keep in a schedule's record."
 )
 SCHEDULE_REVISED = declare_threshold(
     100,
     "schedule.revised",
     "count",
-    "Number of runs after which a jump of the clock counts as correct, although the clock is set "
-    "back later.",
+    "Number of runs after which Rekindle accepts a clock jump as correct, even if the clock is "
+    "set back later.",
 )
 SCHEDULE_DAYS = declare_threshold(
     3_300,
@@ -38,5 +38,5 @@ SCHEDULE_SHOWN_DAYS = declare_threshold(
     7,
     "schedule.shown",
     "days",
-    "Time for which `status` shows that a run was skipped or missed.",
+    "Number of days for which `status` shows a skipped or missed run.",
 )

@@ -212,13 +212,13 @@ PIPELINE_BAR_COLUMNS = declare_threshold(
     24,
     "pipeline.bar_columns",
     "characters",
-    "Maximum width of the bar that shows the workers of a matrix.",
+    "Maximum width of the progress bar for matrix workers.",
 )
 PIPELINE_FAILURES = declare_threshold(
     8,
     "pipeline.failures_shown",
     "count",
-    "Maximum number of failed workers that the view of a run names.",
+    "Maximum number of failed workers to list for a run.",
 )
 PIPELINE_START_SECONDS = declare_threshold(
     5.0,

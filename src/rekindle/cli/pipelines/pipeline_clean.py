@@ -10,20 +10,20 @@ from rekindle.formats.counts import render_count
 from rekindle.wiring.pipelines.clean_run import clean_run
 
 
-@click.command(short_help="Remove the folders of a run's workers.")
+@click.command(short_help="Remove the folders that a run's workers used.")
 @add_run_arguments
 @click.option(
     "--all",
     "every",
     is_flag=True,
-    help="Also remove the run's logs, and the branches that its result contains.",
+    help="Also remove the run's logs, and branches that are already in the result.",
 )
 @json_option
 def clean(pipeline: str, number: int | None, every: bool, as_json: bool) -> None:
-    """Remove the folders of the workers of the last run of the pipeline NAME, or of run N.
+    """Remove the folders that workers used in the last run of pipeline NAME, or in run N.
 
-    Their work stays on branches in your repository, and so does the result. A folder is kept if a
-    file in it cannot be stored.
+    The workers' commits and the result stay on branches in your repository. If a folder contains a
+    file that cannot be saved, Rekindle keeps the folder.
     """
     project, _, reader = open_runs(operator=True)
     reading = reader.find(pipeline, number, lambda reading: reading.row.is_over, "that is over")

@@ -11,7 +11,7 @@ from rekindle.cli.pipelines.pipeline_status import status
 
 @click.group()
 def pipeline() -> None:
-    """Run a task as steps and parallel workers, as `pipelines:` in rekindle.yaml describes it."""
+    """Run a pipeline from rekindle.yaml, with steps and parallel workers."""
 
 
 for command in (run, status, stop, resume, logs, diff, merge, clean):

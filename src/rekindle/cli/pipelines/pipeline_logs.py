@@ -86,7 +86,7 @@ class RunLog:
         return self._step in {"", step} and self._worker in {"", worker}
 
 
-@click.command(short_help="Print the events of a run and of its workers.")
+@click.command(short_help="Print the events from a run and its workers.")
 @add_run_arguments
 @step_option
 @worker_option
@@ -102,12 +102,11 @@ def logs(  # noqa: PLR0917 - one parameter per option
     follow: bool,
     as_json: bool,
 ) -> None:
-    """Print the events of the last run of the pipeline NAME, or of run N, newest last.
+    """Print the events from the last run of pipeline NAME, or from run N, newest last.
 
-    The events of all workers are included, such as their relays and handoffs, in the order of
-    their times. With --json, each line is an event with its pipeline, run, step and worker. The
-    "Events" reference page lists every kind of event and its fields. `rekindle logs AGENT` prints
-    what a worker says and does.
+    This includes events from all workers, such as relays and handoffs, sorted by time. With --json,
+    each line is an event with its pipeline, run, step and worker. The "Events" reference page lists
+    every kind of event and its fields. `rekindle logs AGENT` prints what a worker says and does.
     """
     _, store, reader = open_runs()
     reading = reader.find(pipeline, number)

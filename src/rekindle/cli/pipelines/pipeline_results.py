@@ -32,10 +32,10 @@ from rekindle.wiring.pipelines.result_merge import ResultMerge
 def diff(
     pipeline: str, number: int | None, step: str | None, worker: str | None, stat: bool
 ) -> None:
-    """Show what the last run of the pipeline NAME changed, or run N.
+    """Show what changed in the last run of pipeline NAME, or in run N.
 
-    With --step, show the changes of one step that is done. With --worker too, show those of one
-    worker of the step, even if it failed.
+    With --step, show only the changes from that step, which must be done. Add --worker to show the
+    changes from a single worker, even if it failed.
     """
     if worker is not None and step is None:
         raise UsageError("--worker needs --step", hint="add the id of the worker's step: --step ID")
@@ -56,19 +56,19 @@ def diff(
         echo(line)
 
 
-@click.command(short_help="Merge the result of a run into your branch.")
+@click.command(short_help="Merge a run's result into your branch.")
 @add_run_arguments
-@click.option("--check", is_flag=True, help="Only show what would be merged, or the conflicts.")
+@click.option("--check", is_flag=True, help="Show the changes or conflicts without merging.")
 @click.option(
     "--pr", is_flag=True, help="Push the result and create a pull request with `gh` instead."
 )
 @json_option
 def merge(pipeline: str, number: int | None, check: bool, pr: bool, as_json: bool) -> None:
-    """Merge the result of the last run of the pipeline NAME, or of run N, into your branch.
+    """Merge the result from the last run of pipeline NAME, or from run N, into your branch.
 
-    With a conflict, or if the merge would overwrite one of your changes, your checkout is not
-    changed. With --pr, your checkout is not changed either: the result is pushed to your branch's
-    remote, and `gh` creates a pull request for your branch.
+    If there is a conflict, or if the merge would overwrite one of your changes, your checkout does
+    not change. With --pr, Rekindle pushes the result to your branch's remote instead, and creates a
+    pull request for your branch with `gh`.
     """
     if check and pr:
         raise UsageError("--check and --pr cannot be used together", hint="use only one of them")

@@ -40,20 +40,20 @@ from rekindle.wiring.pipelines.read_runs import RunReader
 _UNITS = ("usd", "tokens", "hours")
 
 
-@click.command(short_help="Start a run of a pipeline, and show its progress.")
+@click.command(short_help="Start a pipeline, and show its progress.")
 @add_pipeline_argument
 @click.argument("text", metavar="[INPUT]", required=False, default="")
-@click.option("--detach", is_flag=True, help="Exit once the run has started.")
+@click.option("--detach", is_flag=True, help="Exit as soon as the run has started.")
 @trust_option
 @json_option
 def run(pipeline: str, text: str, detach: bool, trust: bool, as_json: bool) -> int:
-    """Start a run of the pipeline NAME, and show its progress until it is over.
+    """Start a run of pipeline NAME, and show its progress until it is over.
 
-    INPUT is the text for `{{ input }}` in prompts. The run starts from the last commit: files that
-    you have not committed are not part of it. Your checkout is not changed. The result is on a
-    branch, which `rekindle pipeline merge` merges.
+    INPUT is the text for `{{ input }}` in prompts. The run starts from your last commit, so it does
+    not include uncommitted changes. It does not change your checkout. The result is a branch, which
+    you can merge with `rekindle pipeline merge`.
 
-    The run does not need this command: Ctrl-C leaves it running, and `rekindle pipeline stop` stops
+    If you press Ctrl-C, the run continues in the background. Use `rekindle pipeline stop` to stop
     it. With --json, Rekindle prints each event as it happens, like `rekindle pipeline logs --json`.
     """
     if is_on_fleet():
@@ -79,12 +79,13 @@ def run(pipeline: str, text: str, detach: bool, trust: bool, as_json: bool) -> i
     return _follow(project, reader, store, folder, as_json=as_json)
 
 
-@click.command(short_help="Stop a run of a pipeline, and its workers.")
+@click.command(short_help="Stop a run and its workers.")
 @add_run_arguments
 def stop(pipeline: str, number: int | None) -> None:
-    """Stop the current run of the pipeline NAME, or run N, and its workers.
+    """Stop the current run of pipeline NAME, or run N, along with its workers.
 
-    Everything that the workers have done is kept. `rekindle pipeline resume` continues the run.
+    Rekindle keeps the work that is already done. To continue the run, use `rekindle pipeline
+    resume`.
     """
     if is_on_fleet():
         from rekindle.cli.fleet import fleet_pipelines  # noqa: PLC0415 - needs the fleet extra
@@ -102,7 +103,7 @@ def stop(pipeline: str, number: int | None) -> None:
     print_stopped(_await_end(reader, reading.folder))
 
 
-@click.command(short_help="Continue a run that was stopped or reached its budget.")
+@click.command(short_help="Resume a run that was stopped or reached its budget.")
 @add_run_arguments
 @click.option(
     "--budget",
@@ -111,15 +112,15 @@ def stop(pipeline: str, number: int | None) -> None:
     multiple=True,
     help="New limit for the whole run, such as usd=40, tokens=5000000 or hours=8.",
 )
-@click.option("--detach", is_flag=True, help="Exit once the run continues.")
+@click.option("--detach", is_flag=True, help="Exit as soon as the run has resumed.")
 @trust_option
 def resume(
     pipeline: str, number: int | None, caps: tuple[str, ...], detach: bool, trust: bool
 ) -> int:
-    """Continue the last run of the pipeline NAME that was stopped, or run N, and show its progress.
+    """Resume the last stopped run of pipeline NAME, or run N, and show its progress.
 
-    A run that has reached its budget needs a larger one. If the run's coordinator was killed, or
-    rekindle.yaml was changed, this command starts it again and accepts the change.
+    If the run has reached its budget, use --budget to raise it. This command also restarts a
+    coordinator that was killed, and accepts changes to rekindle.yaml.
     """
     raised = _parse_caps(caps)
     if is_on_fleet():

@@ -28,7 +28,7 @@ from rekindle.thresholds.screens import STATUS_COLUMNS, STATUS_POLL_SECONDS
 from rekindle.wiring.pipelines.read_runs import RunReader
 
 
-@click.command(short_help="Show how far the runs of pipelines are.")
+@click.command(short_help="Show the progress of pipeline runs.")
 @click.argument(
     "pipeline", metavar="[NAME]", required=False, shell_complete=complete_pipelines, default=None
 )
@@ -36,9 +36,9 @@ from rekindle.wiring.pipelines.read_runs import RunReader
 @click.option("--watch", is_flag=True, help="Keep updating the screen until the run is over.")
 @json_option
 def status(pipeline: str | None, number: int | None, watch: bool, as_json: bool) -> None:
-    """Show the last run of the pipeline NAME, or run number N, with a line for each step.
+    """Show the last run of pipeline NAME, or run N, with one line per step.
 
-    Without NAME, each run of every pipeline has one line, newest first.
+    Without NAME, show all runs of all pipelines, newest first, with one line each.
     """
     if watch and as_json:
         raise UsageError(

@@ -75,10 +75,10 @@ _COLOURS: dict[str, str | None] = {state: row.colour for state, row in STATES.it
 def status(agents: tuple[str, ...], watch: bool, every: bool, as_json: bool) -> None:
     """Show each agent's state and what to do next.
 
-    With AGENTS, only these agents are shown. In an agent's own folder (`dir:`), only that agent is
-    shown. If there are several agents, each has one line, and those that need you come first. A `!`
-    marks an agent with a warning. To read the warning, run `rekindle status AGENT`. Each run of a
-    pipeline that is not over has a line below the agents.
+    With AGENTS, show only these agents. In an agent's own folder (`dir:`), show only that agent. If
+    there are several agents, each has one line, and those that need you come first. A `!` marks an
+    agent with a warning. To read the warning, run `rekindle status AGENT`. Unfinished pipeline runs
+    are listed below the agents.
     """
     if watch and as_json:
         raise UsageError(

@@ -21,14 +21,16 @@ _LOOP = "merge-conflict"
 
 @click.command()
 @click.argument("agent", required=False)
-@click.option("--check", is_flag=True, help="Only show what would be merged, or the conflicts.")
-@click.option("--ask-agent", is_flag=True, help="Give a conflict to the agent as an open loop.")
+@click.option("--check", is_flag=True, help="Show the changes or conflicts without merging.")
+@click.option(
+    "--ask-agent", is_flag=True, help="If there is a conflict, ask the agent to resolve it."
+)
 @json_option
 def merge(agent: str | None, check: bool, ask_agent: bool, as_json: bool) -> None:
-    """Merge the work of AGENT, which has its own clone or work tree, into your branch.
+    """Merge the work from AGENT's own clone or work tree into your branch.
 
-    Uncommitted files of the agent are included, unless it is working right now. With a conflict,
-    your checkout is not changed.
+    The merge includes the agent's uncommitted files, unless the agent is working right now. If
+    there is a conflict, your checkout does not change.
     """
     project, store, name = open_files(agent)
     require_operator(project)
@@ -50,10 +52,10 @@ def merge(agent: str | None, check: bool, ask_agent: bool, as_json: bool) -> Non
 @click.command()
 @click.argument("agents", nargs=-1, required=True, metavar="AGENT...")
 def clean(agents: tuple[str, ...]) -> None:
-    """Remove the clone or work tree of each AGENT, after saving everything in your repository.
+    """Remove each AGENT's own clone or work tree, after saving the work in your repository.
 
-    Commits stay on the agent's branch, and uncommitted files in a snapshot. If you start the agent
-    again, it continues from there.
+    Commits stay on the agent's branch, and uncommitted files are saved in a snapshot. If you start
+    the agent again, it continues from there.
     """
     project, _, _ = open_files(agents[0])
     require_operator(project)

@@ -49,9 +49,9 @@ QUESTION_ID = re.compile(r"(.+)-[0-9]+")
 def questions(agent: str | None, every: bool, as_json: bool) -> None:
     """Show the agents' questions, each with the command that answers it.
 
-    With AGENT, or in an agent's own folder (`dir:`), only that agent's questions are shown. With
-    ID, only that question is shown, even if it is closed. A question whose deadline has passed is
-    shown as unanswered until you start the agent again.
+    With AGENT, or in an agent's own folder (`dir:`), show only that agent's questions. With ID,
+    show only that question, even if it is closed. If a question's deadline has passed, it is listed
+    as unanswered until you start the agent again.
     """
     numbered, agents = (
         QUESTION_ID.fullmatch(agent or ""),

@@ -53,8 +53,9 @@ _NOTHING_TO_RESTART: dict[_Restart, str] = {
 def restart(agents: tuple[str, ...], fresh: bool, trust: bool, as_json: bool) -> None:
     """Restart AGENTS now, whether they are in safe mode, waiting or working.
 
-    The run's earlier spending still counts toward its budget. If the run was over, a new one starts
-    at zero. If an agent is stopped or its work is done, use `run` or `up` instead.
+    The run's earlier spending still counts toward its budget. If the run was over, a new run starts
+    with its spending at zero. If an agent is stopped or its work is done, use `run` or `up`
+    instead.
     """
     project = config.load_project(find_current_folder())
     require_operator(project)

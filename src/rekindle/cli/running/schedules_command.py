@@ -30,9 +30,9 @@ from rekindle.wiring.schedules.list_schedules import ScheduleRow, read_schedules
 def schedules(name: str | None, accept: bool, trust: bool, as_json: bool) -> None:
     """Show the schedules of agents and pipelines, and their next runs.
 
-    With NAME, only that agent or pipeline is shown, with its last runs. A schedule from
-    rekindle.yaml (`every:`) takes effect when you accept the settings of its agent or pipeline.
-    With --accept, you accept them without starting a run. The daemon then starts the runs.
+    With NAME, show only that agent or pipeline, along with its last runs. A schedule in
+    rekindle.yaml (`every:`) takes effect when you accept the settings of its agent or pipeline. Use
+    --accept to accept them without starting a run. The daemon then starts each run when it is due.
     """
     project, _ = open_project()
     if accept:

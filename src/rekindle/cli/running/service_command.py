@@ -49,13 +49,13 @@ _kind = click.option(
     help="Service manager. Default: this host's service manager.",
 )
 _briefs = click.option(
-    "--briefs", is_flag=True, help="Install the timer for briefs instead of the daemon."
+    "--briefs", is_flag=True, help="Use the timer for briefs instead of the daemon."
 )
 _all = click.option(
     "--all",
     "every",
     is_flag=True,
-    help="Start the daemon for all projects that you trust on this host.",
+    help="Use the daemon for all projects that you trust on this host.",
 )
 
 
@@ -97,7 +97,7 @@ def install(kind: str | None, briefs: bool, every: bool, only_print: bool, trust
         echo(f"Next: launchctl bootstrap gui/$(id -u) {path}")
 
 
-@service.command(short_help="Remove the unit. Running agents continue.")
+@service.command(short_help="Remove the unit. Agents keep running.")
 @_kind
 @_briefs
 @_all

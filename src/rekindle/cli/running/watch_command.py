@@ -29,7 +29,7 @@ _all_projects = click.option(
 def watch(once: bool, every: bool, as_json: bool) -> None:
     """Check once for supervisors that have died, and restart them.
 
-    Runs that are due by a schedule (`every:`) are started too.
+    This also starts runs that are due according to a schedule (`every:`).
 
     Use this command in cron. It needs no environment variables:
 
@@ -68,9 +68,9 @@ def daemon(every: bool) -> None:
     """Restart supervisors that die, until you stop the daemon.
 
     The daemon starts supervisors, but never agents. It reads each agent's log to find out whether
-    the agent should be running. It also starts a run of each agent and pipeline whose schedule
-    (`every:`) is due. Agents keep running when the daemon stops. Run one daemon per
-    project, or one with --all for all projects that you trust on this host.
+    the agent should be running. It also starts runs that are due according to a schedule
+    (`every:`). Agents keep running when the daemon stops. Run one daemon per project, or one with
+    --all for all projects that you trust on this host.
     """
     if every:
         from rekindle.wiring.starting.watch_all_projects import run_daemon_for_all  # noqa: PLC0415 - as above

@@ -43,7 +43,7 @@ _keep_history = click.option(
 def forget(folder: Path, keep_history: bool, dry_run: bool, yes: bool) -> None:
     """Remove every trace of Rekindle for the project in FOLDER, even if FOLDER is already gone.
 
-    This removes hooks from the settings of agent CLIs, service units, crontab lines, locks, the
+    This removes hooks from agent CLI settings, service units, crontab lines, locks, the
     trust record, snapshots, and .rekindle with the agents' logs, relays and transcripts. Your
     files, rekindle.yaml and the audit trail's branches are not removed. An agent's own clone is
     removed after all its work is saved on the agent's branch, which stays. A crontab line that

@@ -281,8 +281,8 @@ def export(folder: Path, harness: str) -> None:
     """Write the hooks to FOLDER as a package that the CLI can install itself.
 
     The package is a plugin for Claude Code, an extension for Gemini CLI, or a hooks file for Codex.
-    Your settings are not changed. The hooks report sessions for the only agent in the project in
-    which you start the CLI.
+    Your settings are not changed. The hooks report sessions to the project in which you start
+    the CLI, if it has only one agent.
     """
     paths = export_hooks(HARNESSES[harness], folder)
     for path in paths:
