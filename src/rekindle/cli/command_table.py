@@ -84,7 +84,7 @@ COMMAND_GROUPS: dict[str, dict[str, CommandEntry]] = {
     "Pipelines": {
         "pipeline": CommandEntry(
             "pipelines.pipeline_command:pipeline",
-            "Split a task into steps and parallel workers.",
+            "Run a task in steps, with parallel workers.",
         ),
     },
     "Own checkouts": {
