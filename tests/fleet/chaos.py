@@ -36,6 +36,8 @@ from rekindle.policy.fleet.agent_registry import (
 from rekindle.policy.supervision import run_moves as runs
 from rekindle.system import clock
 
+QUERY_SECONDS = 60
+
 
 class Chaos:
     """The run: one fault after the other, while all agents work."""
@@ -257,10 +259,19 @@ class Chaos:
         self._say(words)
 
     async def _kept(self, name: str) -> RegisteredAgent:
-        for _ in range(2):
-            with contextlib.suppress(EngineError):
+        """Return what the engine knows of an agent.
+
+        On a busy machine, the SDK may give up a workflow task that takes two seconds. Until the
+        engine has repeated it, no query is answered.
+        """
+        deadline = time.monotonic() + QUERY_SECONDS
+        while True:
+            try:
                 return await self._agents.kept(name)
-        return await self._agents.kept(name)
+            except EngineError:
+                if time.monotonic() > deadline:
+                    raise
+                await asyncio.sleep(0.5)
 
     async def _gather(self) -> None:
         for name in self._names:
