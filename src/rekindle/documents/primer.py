@@ -36,7 +36,7 @@ class Primer(msgspec.Struct, frozen=True, kw_only=True):
     answer: str = ""
     """Answer from a person since the last cycle."""
     rules: str = ""
-    """Rules for every session, in the operator's exact words."""
+    """Rules for every session, quoted verbatim."""
     relay: Relay | None = None
     relay_path: str = ""
     """Path of the complete relay, shown if only the start of the relay fits."""

@@ -228,7 +228,7 @@ def _find_headings(  # noqa: C901, PLR0912 - one branch per construct, in order 
             item_indent = 0  # unindented text after a blank line or a heading ends the list
             paragraph = number
         else:
-            # Here, only a one-line paragraph can become a heading when it is underlined.
+            # Unlike in CommonMark, an underlined heading can only have one line.
             paragraph = number if paragraph < 0 else len(all_lines)
 
 

@@ -108,7 +108,7 @@ def _inspect_fields(kind: type[msgspec.Struct]) -> tuple[Mapping[str, Any], froz
 
 
 def find_struct(annotation: Any) -> type[msgspec.Struct] | None:
-    """Return the struct in an annotation, also inside Annotated or a union, or None."""
+    """Return the struct in an annotation, or None. Annotated and unions are searched too."""
     if isinstance(annotation, type) and issubclass(annotation, msgspec.Struct):
         return annotation
     if get_origin(annotation) not in {Union, UnionType, Annotated}:

@@ -21,7 +21,7 @@ def find_payload_limits(event: str) -> tuple[int, int]:
 
 
 def read_payload(fd: int, most: int = HEAD_BYTES, last: int = TAIL_BYTES) -> tuple[bytes, int]:
-    """Read the CLI's payload, without the middle if it is too long, and return its full size."""
+    """Return the CLI's payload, without the middle if it is too long, and its full size."""
     head = b""
     tail = b""
     size = 0

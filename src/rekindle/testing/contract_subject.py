@@ -53,7 +53,7 @@ class ContractSubject:
     program: ClassVar[tuple[str, ...]] = ("some-program",)
     """Program to start. Only the `command` harness needs it, because it has no default program."""
     keys: ClassVar[tuple[str, ...]] = ()
-    """Prefixes of the program's own credential variables. It must not get other programs'
+    """Prefixes of the program's own credential variables. The program must not get other programs'
     credentials.
     """
 

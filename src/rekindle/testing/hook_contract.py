@@ -58,7 +58,7 @@ class HookContract(ContractSubject):
                 assert f" {self.whole.NAME} {command.event}" in launch_text
 
     def test_where_it_is_stopped_it_has_a_hook(self) -> None:
-        """If a harness has a brake, it installs a hook for the brake's event."""
+        """If a harness has a brake, each launch has a hook for the brake's event."""
         brake = self.whole.brake(interactive=False)
         if brake is None:
             return

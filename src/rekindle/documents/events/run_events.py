@@ -152,7 +152,7 @@ class LaunchEnded(Event, frozen=True, kw_only=True, tag="launch.ended"):
     signs: WorkSigns | None = None
     """Signs of work since the launch or the last observed progress, or None if unknown."""
     fruitless: float | None = None
-    """Seconds from the launch's last progress to its end, or None if there was no progress."""
+    """Seconds between the last progress and the end of the launch, or None without progress."""
 
 
 class WorkspaceCreated(Event, frozen=True, kw_only=True, tag="workspace.created"):
@@ -172,7 +172,7 @@ class SnapshotTaken(Event, frozen=True, kw_only=True, tag="snapshot.taken"):
     commit: str
     """Commit that holds the snapshot."""
     reason: str
-    """When it was taken: at the start or end of a cycle, at a resume or at a handoff."""
+    """When the snapshot was taken: at the start or end of a cycle, at a resume or at a handoff."""
     cycle: int
     launch: str = ""
     """Id of the last launch in the cycle before the snapshot, or empty if there was none."""

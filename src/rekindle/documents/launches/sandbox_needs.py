@@ -24,7 +24,7 @@ class StateFolder(msgspec.Struct, frozen=True, kw_only=True):
     missing files before the launch, so that the agent cannot.
     """
     settings_folders: tuple[str, ...] = ()
-    """Names of settings folders, created like the files if the folder is not closed."""
+    """Names of settings folders. Missing ones are created if the folder is not closed."""
     beside: tuple[str, ...] = ()
     """Names of read-only files in the user's home, next to the folder."""
 

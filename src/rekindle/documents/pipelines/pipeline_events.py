@@ -57,7 +57,7 @@ class WorkerBegan(PipelineEvent, frozen=True, kw_only=True, tag="worker.began"):
     worker: str = ""
     """Key of the worker; empty if the step has no matrix."""
     attempt: int
-    """Number of the attempt, starting at 1. Resuming an attempt starts a new one."""
+    """Number of the attempt, starting at 1. A resumed attempt gets a new number."""
     agent: str
     commit: str
     """Commit that the worker starts from."""

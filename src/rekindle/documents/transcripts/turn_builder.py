@@ -65,7 +65,7 @@ class _OpenTurn:
     def __init__(
         self, begins: TranscriptCursor, who: Speaker, first: Passage, grew: Callable[[int], None]
     ) -> None:
-        """Start a turn. `grew` is called whenever the turn's size changes, in characters."""
+        """Start a turn. `grew` is called with each change in the turn's size, in characters."""
         self.begins, self.who, self._add_size = begins, who, grew
         self.message, self.at, self.thread = first.message, first.at, first.thread
         self.compacted = isinstance(first.what, CompactionReport)

@@ -44,7 +44,7 @@ class PromptText(msgspec.Struct, frozen=True):
 
 
 class ToolResult(msgspec.Struct, frozen=True):
-    """The result of a tool call. Its text and whether it succeeded may be in separate passages."""
+    """The result of a tool call. A CLI may report its text and its success separately."""
 
     call: str
     ok: bool | None = None

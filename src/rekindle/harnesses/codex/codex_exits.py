@@ -46,7 +46,7 @@ def find_status(words: str) -> int | None:
 
 
 def find_verdict(text: str, status: int | None = None) -> ExitVerdict | None:
-    """Return the verdict for a message, or None if it explains nothing, like a warning."""
+    """Return the verdict for a message, or None for a message such as a warning."""
     words = exit_verdicts.normalize_sentence(text)
     return (
         exit_verdicts.match_sentence(words, _SENTENCES)

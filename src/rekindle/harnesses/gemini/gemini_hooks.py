@@ -87,7 +87,7 @@ def hooks(
 
 
 def find_hook_obstacle(found: HookInstallation) -> HookObstacle | None:
-    """Return an obstacle if hooks are disabled or the project folder is not trusted, or None.
+    """Return an obstacle if hooks are disabled or the project folder is not trusted, else None.
 
     The project's setting overrides the user's, but either can disable a single hook.
     """
