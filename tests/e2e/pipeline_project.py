@@ -17,7 +17,6 @@ from loopback.place import Place, Started
 from rekindle.documents.pipelines.pipeline_events import PipelineResumed, PipelineStopped
 from rekindle.policy.pipelines.pipeline_state import PipelineState
 from rekindle.stores.pipelines.run_folder import RunFolder
-from rekindle.wiring.pipelines import start_run
 
 COORDINATOR = "rekindle.wiring.pipelines.coordinator_process"
 AGENT = """\
@@ -68,7 +67,7 @@ class PipelineRun:
 
     @property
     def state(self) -> PipelineState:
-        return start_run.read_state(self.folder)
+        return self.folder.read_state()
 
     def list_events(self, kind: str) -> list[dict[str, Any]]:
         lines = self.folder.log.read_text().splitlines()

@@ -86,6 +86,20 @@ def test_the_next_run_waits_for_the_end_of_the_previous_one(scheduled):
     assert scheduled.list_due() == [NOON + HOUR, NOON + 3 * HOUR]
 
 
+@pytest.mark.parametrize("end", [b"", b"damaged\n"])
+def test_a_damaged_log_does_not_block_the_schedule(scheduled, end):
+    scheduled.look()
+    run = scheduled.runs[0]
+    run.log.write_bytes(b"damaged\n" + run.log.read_bytes() + end)
+    scheduled.now += HOUR
+    with run.hold():
+        assert STILL_RUNNING in scheduled.look()[0]
+    scheduled.now += HOUR
+    (words,) = scheduled.look()
+    assert "was started" in words
+    assert len(scheduled.runs) == 2
+
+
 def test_a_kill_around_the_start_neither_loses_nor_repeats_the_run(scheduled):
     record = scheduled.files.read("pipelines", "audit")
     pending = msgspec.structs.replace(

@@ -27,12 +27,14 @@ from rekindle.documents import events
 from rekindle.documents.events.event import UnknownEvent
 from rekindle.documents.pipelines.pipeline_events import (
     AnyPipelineEvent,
+    PipelineEnded,
     PipelineResumed,
     PipelineStarted,
     PipelineStopped,
     parse_pipeline_event,
 )
 from rekindle.errors import DocumentError, StoreError
+from rekindle.policy.pipelines.pipeline_state import PipelineState, fold
 from rekindle.policy.pipelines.run_definition import RunDefinition, WorkerRecord
 from rekindle.policy.settings.runtime_settings import EDIT_LOCK_SECONDS
 from rekindle.stores.folders.private_files import PrivateProject
@@ -107,6 +109,21 @@ class RunFolder(msgspec.Struct, frozen=True):
             for line in lines
             if line.strip() and not line.endswith(durable_files.TORN_MARK.rstrip(b"\n"))
         ]
+
+    def read_state(self) -> PipelineState:
+        """Return the state of the run, including commands that are not in its log yet."""
+        # In this order, because the coordinator moves commands into the log.
+        commands = self.read_commands()
+        return fold([*self.read_events(), *commands])
+
+    def is_open(self) -> bool:
+        """Return whether the run has not ended, or the operator has resumed it."""
+        if self.read_commands():
+            return self.read_state().ended is None
+        last = self.read_lines()[-1:]
+        # Runs that are over are many, and their last event tells it.
+        is_over = bool(last) and isinstance(parse_pipeline_event(last[0]), PipelineEnded)
+        return not is_over and self.read_state().ended is None
 
     def append(self, event: AnyPipelineEvent) -> None:
         """Append an event durably. Only the holder of the lock may call this."""

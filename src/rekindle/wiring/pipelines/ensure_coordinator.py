@@ -14,7 +14,7 @@ from rekindle.thresholds.screens import (
     WATCH_LAST_BYTES,
     WATCH_LAST_LINES,
 )
-from rekindle.wiring.pipelines.start_run import is_open, start_coordinator
+from rekindle.wiring.pipelines.start_run import start_coordinator
 
 
 def ensure_coordinator(project: Project, folder: RunFolder) -> None:
@@ -30,7 +30,7 @@ def ensure_coordinator(project: Project, folder: RunFolder) -> None:
     retry = 0.0
     while time.monotonic() < deadline:
         is_coordinated = folder.is_coordinated()
-        if not folder.read_commands() and (is_coordinated or not is_open(folder)):
+        if not folder.read_commands() and (is_coordinated or not folder.is_open()):
             return
         if not is_coordinated and time.monotonic() >= retry:
             start_coordinator(project, folder)
@@ -53,7 +53,7 @@ class CoordinatorKeeper:
         """Start a coordinator if there is none, but not more often than one can start."""
         if time.monotonic() < self._retry or self._folder.is_coordinated():
             return
-        if is_open(self._folder):
+        if self._folder.is_open():
             start_coordinator(self._project, self._folder)
             self._retry = time.monotonic() + PIPELINE_START_SECONDS
 

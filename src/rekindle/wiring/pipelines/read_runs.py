@@ -81,8 +81,7 @@ class RunReader:
         rows = []
         for folder in self.list_folders():
             with suppress(RekindleError):  # `rekindle pipeline status` shows the error
-                row = self.read(folder).row
-                rows += [] if row.is_over else [row]
+                rows += [self.read(folder).row] if folder.is_open() else []
         return rows
 
     def find(

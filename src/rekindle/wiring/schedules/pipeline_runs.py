@@ -1,10 +1,11 @@
 """Start a pipeline for its schedule, and find out what prevents it."""
 
+from contextlib import suppress
 from datetime import datetime
 
 from rekindle.config import Project
-from rekindle.documents.pipelines.pipeline_events import PipelineStarted
-from rekindle.errors import RekindleError
+from rekindle.documents.pipelines.pipeline_events import PipelineStarted, parse_pipeline_event
+from rekindle.errors import DocumentError, RekindleError
 from rekindle.policy.schedules.decide_run import RunFacts
 from rekindle.policy.schedules.schedule_record import PendingRun
 from rekindle.stores.folders import private_files, trust_records
@@ -30,7 +31,7 @@ def inspect_pipeline(project: Project, name: str, pending: PendingRun | None) ->
         if not obstacle and trust_records.read_settings(run.settings) is None:
             start_run.accept_settings(project, run)
     return RunFacts(
-        is_running=any(start_run.is_open(run) for run in runs),
+        is_running=any(map(_is_running, runs)),
         has_started=bool(started),
         obstacle=obstacle,
     )
@@ -38,8 +39,19 @@ def inspect_pipeline(project: Project, name: str, pending: PendingRun | None) ->
 
 def _read_due(run: RunFolder) -> datetime | None:
     """Return the due time that a run was started for, or None."""
-    first = next(iter(run.read_events()), None)
-    return first.due if isinstance(first, PipelineStarted) else None
+    with suppress(DocumentError):
+        for line in run.read_lines()[:1]:
+            first = parse_pipeline_event(line)
+            return first.due if isinstance(first, PipelineStarted) else None
+    return None
+
+
+def _is_running(run: RunFolder) -> bool:
+    """Return whether a run goes on. No coordinator can continue a run with a damaged log."""
+    try:
+        return run.is_open()
+    except DocumentError:
+        return run.is_coordinated()
 
 
 def _find_refusal(project: Project, name: str) -> str:

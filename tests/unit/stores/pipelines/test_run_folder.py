@@ -51,6 +51,26 @@ def start(project, private, name="ship"):
     return create_run(private, make_definition(project, name), started)
 
 
+def test_a_run_is_open_until_it_ends_and_after_it_is_resumed(project, private):
+    run = start(project, private)
+    assert run.is_open()
+    run.append(PipelineEnded(ts=NOW, outcome="stopped"))
+    assert not run.is_open()
+    run.append(PipelineStopped(ts=NOW))
+    assert not run.is_open(), "a command after the end"
+    run.submit(PipelineResumed(ts=NOW + timedelta(seconds=1)))
+    assert run.is_open()
+    run.append(*run.take_commands())
+    assert run.is_open()
+
+
+def test_only_the_end_of_a_run_that_is_over_is_read(project, private):
+    run = start(project, private)
+    run.log.write_bytes(b"damaged\n")
+    run.append(PipelineEnded(ts=NOW, outcome="done"))
+    assert not run.is_open()
+
+
 def test_a_new_run_has_its_definition_and_first_event(project, private):
     run = start(project, private)
     assert (run.pipeline, run.run) == ("ship", 1)
