@@ -51,6 +51,12 @@ class Project(msgspec.Struct, frozen=True):
         """Return the agents that rekindle.yaml names."""
         return [name for name in self.manifest.agents if name not in self.workers]
 
+    @property
+    def declared_manifest(self) -> Manifest:
+        """Return the manifest without the workers of runs."""
+        agents = {name: self.manifest.agents[name] for name in self.declared_agents}
+        return msgspec.structs.replace(self.manifest, agents=agents)
+
     def require_agent(self, name: str) -> str:
         if name not in self.manifest.agents:
             raise UnknownAgentError(name, self.declared_agents)

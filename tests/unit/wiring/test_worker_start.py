@@ -13,7 +13,7 @@ from rekindle.policy.pipelines.pipeline_state import fold
 from rekindle.stores.files.writer import Writer
 from rekindle.wiring.open_store import open_store
 from rekindle.wiring.pipelines import start_run, worker_start
-from rekindle.wiring.pipelines.coordinator_setup import find_repository
+from rekindle.wiring.pipelines.run_refs import find_repository
 from rekindle.wiring.pipelines.worker_start import WorkerStarter
 from sampling import WHOLE
 

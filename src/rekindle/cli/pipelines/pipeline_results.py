@@ -19,6 +19,7 @@ from rekindle.formats.counts import render_count
 from rekindle.formats.identifiers import to_one_line
 from rekindle.policy.pipelines.step_status import MERGE_KEYS, DoneStep, find_statuses
 from rekindle.system.git import pull_request
+from rekindle.wiring.open_store import open_store
 from rekindle.wiring.pipelines import result_merge, result_push
 from rekindle.wiring.pipelines.read_runs import RunReading
 from rekindle.wiring.pipelines.result_merge import ResultMerge
@@ -156,7 +157,7 @@ def _print_merge(reading: RunReading, planned: ResultMerge, *, check: bool) -> N
 
 
 def _create_pull_request(project: Project, reading: RunReading, *, as_json: bool) -> None:
-    row, text = reading.row, reading.definition.input
+    row, text = reading.row, open_store(project).redaction.text(reading.definition.input)
     target = result_push.find_push_target(project)
     program = pull_request.require_program(
         f"install it, or create the pull request yourself: git push {target.remote} {row.branch}"

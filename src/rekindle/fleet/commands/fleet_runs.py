@@ -20,7 +20,7 @@ from rekindle.policy.settings.runtime_settings import FleetSettings
 from rekindle.system import clock
 from rekindle.system.git.remote_repository import RemoteRepository
 from rekindle.wiring.pipelines.read_runs import RunReading
-from rekindle.wiring.pipelines.result_merge import open_repository
+from rekindle.wiring.pipelines.run_refs import find_repository
 
 
 class FleetRuns:
@@ -104,7 +104,7 @@ def fetch_run(project: Project, row: RunRow) -> None:
         UsageError: There is no git remote.
         WorkspaceError: The remote does not answer.
     """
-    source = open_repository(project)
+    source = find_repository(project)
     remote = RemoteRepository(require_remote(project).url, "")
     remote.copy_refs(source, f"{make_run_refs(row.pipeline, row.run)}*")
     if not row.branch:

@@ -18,7 +18,7 @@ from rekindle.policy.settings.runtime_settings import FLEET_DOCUMENT_BYTES, Flee
 from rekindle.system import clock
 from rekindle.system.git.remote_repository import RemoteRepository
 from rekindle.system.git.tree_snapshot import WorkingCopy
-from rekindle.wiring.pipelines.coordinator_setup import find_repository
+from rekindle.wiring.pipelines.run_refs import find_repository
 from rekindle.wiring.pipelines.start_run import define_run
 
 

@@ -3,8 +3,6 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import msgspec
-
 from rekindle import config
 from rekindle.config import Project
 from rekindle.documents.manifest import MANIFEST_FILE
@@ -123,13 +121,8 @@ def _accept_agent(project: Project, name: str) -> list[SettingChange]:
 
 def find_pipeline_settings(project: Project, name: str) -> ControlledSettings:
     """Return the pipeline's settings that need the operator's consent."""
-    manifest = project.manifest
-    declared = {agent: manifest.agents[agent] for agent in project.declared_agents}
-    return consent.select_pipeline(
-        msgspec.structs.replace(manifest, agents=declared),
-        name,
-        _find_pipeline_paths_outside(project, name),
-    )
+    paths = _find_pipeline_paths_outside(project, name)
+    return consent.select_pipeline(project.declared_manifest, name, paths)
 
 
 def accept_pipeline(project: Project, name: str) -> list[str]:

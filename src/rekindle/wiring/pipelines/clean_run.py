@@ -16,7 +16,7 @@ from rekindle.stores.pipelines.run_folder import RunFolder
 from rekindle.system.git.tree_snapshot import WorkingCopy
 from rekindle.system.remove_folder import remove_folder
 from rekindle.wiring.pipelines.read_runs import StoredRun
-from rekindle.wiring.pipelines.result_merge import open_repository
+from rekindle.wiring.pipelines.run_refs import find_repository
 from rekindle.wiring.running_agents import RunningAgents
 from rekindle.wiring.stored_workspaces import StoredWorkspace, list_stored_workspaces
 
@@ -54,7 +54,7 @@ def clean_run(project: Project, reading: StoredRun, *, every: bool) -> CleanedRu
                 kept[str(stored.folder)] = reason
             else:
                 removed.append(str(stored.folder))
-    source = open_repository(project)
+    source = find_repository(project)
     branches, kept_branches = list[str](), list[str]()
     for name, record in workers.items():
         branch = f"rekindle/{name}/work"

@@ -10,7 +10,7 @@ from rekindle.documents.pipelines.pipeline_events import (
     MergeStage,
     PipelineOutcome,
 )
-from rekindle.errors import RekindleError, UsageError
+from rekindle.errors import RekindleError
 from rekindle.flows.operator.stop_agent import AgentStopper
 from rekindle.flows.pipelines.coordinator import Coordinator
 from rekindle.flows.pipelines.coordinator_ports import CoordinatorPorts
@@ -20,34 +20,17 @@ from rekindle.policy.pipelines.pipeline_state import PipelineState, WorkerState
 from rekindle.stores.folders import trust_records
 from rekindle.stores.pipelines.run_folder import RunFolder
 from rekindle.system import clock, host
-from rekindle.system.git import own_configuration
-from rekindle.system.git.tree_snapshot import WorkingCopy
 from rekindle.system.notifications import Notifier
 from rekindle.system.processes.child_processes import Interruption
 from rekindle.thresholds.pipeline_limits import COORDINATOR_RETRY_SECONDS
 from rekindle.wiring.access.trust_checks import require_trust
 from rekindle.wiring.open_store import open_store
 from rekindle.wiring.pipelines.person_merge import PersonMerges
-from rekindle.wiring.pipelines.run_refs import merge_parts, place_result
+from rekindle.wiring.pipelines.run_refs import find_repository, merge_parts, place_result
 from rekindle.wiring.pipelines.worker_result import WorkerResults
 from rekindle.wiring.pipelines.worker_start import WorkerStarter
 from rekindle.wiring.pipelines.worker_tasks import WorkerTasks
 from rekindle.wiring.starting import background_start
-
-
-def find_repository(project: Project) -> WorkingCopy:
-    """Return the user's repository.
-
-    Raises:
-        UsageError: The project is not in a repository.
-    """
-    top = own_configuration.find_top(project.path)
-    if top is None:
-        raise UsageError(
-            "a pipeline needs a git repository, and there is none here",
-            hint="create one: git init",
-        )
-    return WorkingCopy(top)
 
 
 def coordinate(path: Path, folder: RunFolder) -> PipelineOutcome | None:

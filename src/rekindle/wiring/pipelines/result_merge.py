@@ -4,10 +4,11 @@ import msgspec
 
 from rekindle.config import Project
 from rekindle.errors import WorkspaceError
-from rekindle.system.git import branch_merge, own_configuration
+from rekindle.system.git import branch_merge
 from rekindle.system.git.tree_snapshot import WorkingCopy
 from rekindle.system.git.work_snapshots import WorkSnapshots
 from rekindle.wiring.merge_work import require_mergeable
+from rekindle.wiring.pipelines.run_refs import find_repository
 
 
 class ResultMerge(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,22 +25,6 @@ class ResultMerge(msgspec.Struct, frozen=True, kw_only=True):
     conflicts: tuple[str, ...]
     stat: str
     """The changed files, as text."""
-
-
-def open_repository(project: Project) -> WorkingCopy:
-    """Return the user's repository.
-
-    Raises:
-        WorkspaceError: The project is not in a repository.
-    """
-    top = own_configuration.find_top(project.path)
-    if top is None:
-        raise WorkspaceError(
-            "missing",
-            f"there is no git repository in {project.path}",
-            hint="a pipeline needs one: git init",
-        )
-    return WorkingCopy(top)
 
 
 def find_result_commit(source: WorkingCopy, branch: str, commit: str) -> str:
@@ -64,7 +49,7 @@ def find_result_commit(source: WorkingCopy, branch: str, commit: str) -> str:
 
 def plan_result_merge(project: Project, branch: str, commit: str) -> ResultMerge:
     """Merge a result in memory. The user's checkout is not changed."""
-    source = open_repository(project)
+    source = find_repository(project)
     commit = find_result_commit(source, branch, commit)
     here = require_mergeable(source, branch, commit)
     target = here.branch or "HEAD"
@@ -84,9 +69,9 @@ def plan_result_merge(project: Project, branch: str, commit: str) -> ResultMerge
 
 def bring_in_result(project: Project, merge: ResultMerge) -> None:
     """Move the user's checkout to the merged commit."""
-    branch_merge.fast_forward(open_repository(project), merge.commit)
+    branch_merge.fast_forward(find_repository(project), merge.commit)
 
 
 def compare_commits(project: Project, before: str, after: str, *, stat: bool) -> str:
     """Return the difference between two commits, as a patch or as a list of files."""
-    return WorkSnapshots(open_repository(project).folder).compare(before, after, stat=stat)
+    return WorkSnapshots(find_repository(project).folder).compare(before, after, stat=stat)

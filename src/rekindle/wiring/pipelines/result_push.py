@@ -9,7 +9,8 @@ from rekindle.errors import WorkspaceError
 from rekindle.system.git.remote_repository import RemoteRepository
 from rekindle.system.git.repository import Repository
 from rekindle.thresholds.storage import WORKTREE_CALL_SECONDS
-from rekindle.wiring.pipelines.result_merge import find_result_commit, open_repository
+from rekindle.wiring.pipelines.result_merge import find_result_commit
+from rekindle.wiring.pipelines.run_refs import find_repository
 
 
 class PushTarget(msgspec.Struct, frozen=True):
@@ -28,7 +29,7 @@ def find_push_target(project: Project) -> PushTarget:
     Raises:
         WorkspaceError: The user is not on a branch, or there is no remote.
     """
-    source = open_repository(project)
+    source = find_repository(project)
     base = source.read_head().branch
     if not base:
         raise WorkspaceError(
@@ -63,7 +64,7 @@ def push_result(project: Project, target: PushTarget, branch: str, commit: str) 
     Raises:
         WorkspaceError: The remote refuses it, or the branch there has other commits.
     """
-    source = open_repository(project)
+    source = find_repository(project)
     commit = find_result_commit(source, branch, commit)
     remote = RemoteRepository(target.url, f"refs/heads/{branch}")
     pushed = remote.look().work

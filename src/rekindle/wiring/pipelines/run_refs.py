@@ -7,14 +7,30 @@
 | `refs/rekindle/pipelines/PIPELINE/RUN/…` | everything that the log names, so that git keeps it |
 """
 
+from rekindle.config import Project
 from rekindle.documents.pipelines.pipeline_events import MergeStage, StepMerged
 from rekindle.documents.pipelines.run_branches import name_merge_branch, name_result_branch
-from rekindle.errors import WorkspaceError
+from rekindle.errors import UsageError, WorkspaceError
 from rekindle.policy.pipelines.pipeline_moves import MergeCommits
 from rekindle.stores.pipelines.run_folder import RunFolder
 from rekindle.system import clock
-from rekindle.system.git import branch_merge
+from rekindle.system.git import branch_merge, own_configuration
 from rekindle.system.git.tree_snapshot import WorkingCopy
+
+
+def find_repository(project: Project) -> WorkingCopy:
+    """Return the user's repository.
+
+    Raises:
+        UsageError: The project is not in a repository.
+    """
+    top = own_configuration.find_top(project.path)
+    if top is None:
+        raise UsageError(
+            "a pipeline needs a git repository, and there is none here",
+            hint="create one: git init",
+        )
+    return WorkingCopy(top)
 
 
 def make_result_branch(folder: RunFolder) -> str:

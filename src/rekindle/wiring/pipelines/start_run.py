@@ -12,7 +12,6 @@ from rekindle.documents.pipelines.pipeline_events import PipelineStarted
 from rekindle.errors import ManifestError, RekindleError, UsageError
 from rekindle.flows.supervision.watchdog import WatchReport
 from rekindle.formats import json_codec
-from rekindle.policy.pipelines.pipeline_state import PipelineState, fold
 from rekindle.policy.pipelines.prompt_templates import Ancestor, find_unknown_name
 from rekindle.policy.pipelines.run_definition import RunDefinition
 from rekindle.policy.pipelines.run_plan import make_plan
@@ -26,9 +25,8 @@ from rekindle.system import clock, json_schema
 from rekindle.system.files import durable_files
 from rekindle.system.git.tree_snapshot import WorkingCopy
 from rekindle.system.processes.child_processes import HostProcesses
-from rekindle.wiring.open_store import read_named_file
-from rekindle.wiring.pipelines.coordinator_setup import find_repository
-from rekindle.wiring.pipelines.run_refs import list_run_names
+from rekindle.wiring.open_store import open_store, read_named_file
+from rekindle.wiring.pipelines.run_refs import find_repository, list_run_names
 from rekindle.wiring.pipelines.worker_start import select_shared
 from rekindle.wiring.starting import start_checks
 
@@ -55,7 +53,7 @@ def start_run(
         pipeline=name,
         run=0,
         base=definition.base,
-        input=text,
+        input=open_store(project).redaction.text(text),
         definition=hashed,
         due=due,
     )
@@ -125,7 +123,7 @@ def start_missing_coordinators(project: Project) -> list[WatchReport]:
         try:
             if trust_records.read_settings(private.pipeline_settings(folder.pipeline)) is None:
                 continue  # it belongs to another folder that was at this path
-            if folder.is_coordinated() or not is_open(folder):
+            if folder.is_coordinated() or not folder.is_open():
                 continue
             start_coordinator(project, folder)
             reports.append(WatchReport(name, started=True, words="its coordinator was gone"))
@@ -134,26 +132,13 @@ def start_missing_coordinators(project: Project) -> list[WatchReport]:
     return reports
 
 
-def is_open(folder: RunFolder) -> bool:
-    """Return whether a run has not ended, or the operator has resumed it."""
-    return read_state(folder).ended is None
-
-
-def read_state(folder: RunFolder) -> PipelineState:
-    """Return the state of a run, including commands that are not in its log yet."""
-    # In this order, because the coordinator moves commands into the log.
-    commands = folder.read_commands()
-    return fold([*folder.read_events(), *commands])
-
-
 def check_steps(project: Project, definition: RunDefinition) -> None:
     """Refuse a step whose agent could not start, before anything is created.
 
     Raises:
         RekindleError: The error that the agent's start would raise.
     """
-    agents = {name: project.manifest.agents[name] for name in project.declared_agents}
-    declared = msgspec.structs.replace(project.manifest, agents=agents)
+    declared = project.declared_manifest
     harnesses = {step.id: step.harness for step in definition.plan.steps}
     for step in definition.definition.steps:
         entry = make_entry(
@@ -165,7 +150,7 @@ def check_steps(project: Project, definition: RunDefinition) -> None:
             budget=step.budget,
         )
         name = f"{definition.pipeline}-0-{step.id}"
-        manifest = msgspec.structs.replace(declared, agents={**agents, name: entry})
+        manifest = msgspec.structs.replace(declared, agents={**declared.agents, name: entry})
         trial = msgspec.structs.replace(project, manifest=manifest)
         for error in start_checks.find_obstacles(trial, name):
             if not _is_about_prompt(error):

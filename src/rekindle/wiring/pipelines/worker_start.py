@@ -102,15 +102,12 @@ class WorkerStarter:
         )
 
     def _make_entry(self, state: PipelineState, began: WorkerBegan, prompt: str) -> AgentEntry:
-        project = load_project(self._path)
-        agents = {name: project.manifest.agents[name] for name in project.declared_agents}
-        declared = msgspec.structs.replace(project.manifest, agents=agents)
         plan = self._definition.plan
         step_plan = plan.find_step(began.step)
         is_merging = began.worker in MERGE_KEYS.values()
         make: Callable[..., AgentEntry] = make_merging_entry if is_merging else make_entry
         return make(
-            declared,
+            load_project(self._path).declared_manifest,
             self._definition.definition,
             self._definition.find_step(began.step),
             harness=step_plan.merge_harness if is_merging else step_plan.harness,

@@ -47,7 +47,7 @@ def _read_due(run: RunFolder) -> datetime | None:
 
 
 def _is_running(run: RunFolder) -> bool:
-    """Return whether a run goes on. No coordinator can continue a run with a damaged log."""
+    """Return whether a run is not over. No coordinator can continue one with a damaged log."""
     try:
         return run.is_open()
     except DocumentError:

@@ -147,6 +147,14 @@ def test_a_pull_request_is_created_for_a_pushed_branch(make_run, rekindle, git, 
     assert json.loads(rekindle("merge", "review", "--pr", "--json")[1])["url"].endswith("/1")
 
 
+def test_a_pull_request_contains_no_secret(make_run, rekindle, remote, gh):
+    secret = f"ghp_{'a1B2c3D4e5' * 4}"[:40]
+    make_run(text=f"Use {secret} now.\nAnd {secret} later.").finish()
+    assert rekindle("merge", "review", "--pr")[0] == 0
+    assert "later." in gh.read_text()
+    assert secret not in gh.read_text()
+
+
 def test_without_gh_nothing_is_pushed(make_run, rekindle, git, remote, monkeypatch):
     make_run().finish()
     find = program_search.find_executable

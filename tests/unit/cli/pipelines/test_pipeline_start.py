@@ -57,6 +57,17 @@ def test_a_run_starts_from_the_last_commit_and_shows_its_end(make_run, rekindle,
     assert json.loads((folder / "definition.json").read_bytes())["base"] == git("rev-parse", "HEAD")
 
 
+def test_the_log_of_a_run_contains_no_secret_of_its_input(make_run, rekindle):
+    """The workers get it, because the operator typed it for them."""
+    secret = f"ghp_{'a1B2c3D4e5' * 4}"[:40]
+    run = make_run("ship")
+    assert rekindle("run", "ship", f"Use {secret} now.")[0] == 0
+    folder = run.folder.path.with_name("2")
+    assert "Use " in (folder / "ops.jsonl").read_text()
+    assert secret not in (folder / "ops.jsonl").read_text()
+    assert secret in (folder / "definition.json").read_text()
+
+
 def test_a_run_that_fails_has_an_exit_code(make_run, rekindle, outcome):
     outcome[0] = "failed"
     code, out = rekindle("run", "ship")
@@ -136,10 +147,10 @@ def test_a_stop_and_a_resume_count_although_the_clock_was_set_back(make_run, rek
     later = clock.read_clock() + timedelta(days=1)
     run.folder.append(PipelineResumed(ts=later))
     assert rekindle("stop", "review")[1].startswith("✓ review 1: stopped\n")
-    assert start_run.read_state(run.folder).is_stopped
+    assert run.folder.read_state().is_stopped
     outcome[0] = None
     assert rekindle("resume", "review", "--detach")[0] == 0
-    assert not start_run.read_state(run.folder).is_stopped
+    assert not run.folder.read_state().is_stopped
 
 
 def test_a_run_whose_coordinator_was_killed_is_resumed_without_a_command(make_run, rekindle):
