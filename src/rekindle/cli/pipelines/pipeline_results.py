@@ -35,7 +35,7 @@ def diff(
 ) -> None:
     """Show what changed in the last run of pipeline NAME, or in run N.
 
-    With --step, show only the changes from that step, which must be done. Add --worker to show the
+    With --step, show only the changes from that step, once it is done. Add --worker to show the
     changes from a single worker, even if it failed.
     """
     if worker is not None and step is None:

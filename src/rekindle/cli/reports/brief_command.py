@@ -47,7 +47,10 @@ _FOR_ALL = 0o644
 @click.argument("agent", required=False)
 @click.option("--due", is_flag=True, help="Write only briefs that are due (for cron).")
 @click.option(
-    "--all", "every", is_flag=True, help="Show the morning page for all agents, and write nothing."
+    "--all",
+    "every",
+    is_flag=True,
+    help="Show the morning page for all agents instead of writing a brief.",
 )
 @click.option(
     "--all-projects", is_flag=True, help="Show the morning page for all projects that you trust."
@@ -78,9 +81,9 @@ def brief(  # noqa: PLR0917 - one parameter per option
     \b
         */15 * * * * cd /your/project && /path/to/rekindle brief --due
 
-    With --all, Rekindle writes nothing. Instead, one page shows what each agent has done, why it
-    stopped, what comes next, which questions are open, and what it cost. With --all-projects, the
-    page covers every project that you trust on this host.
+    With --all, Rekindle does not write a brief. Instead, one page shows what each agent has done,
+    why it stopped, what comes next, which questions are open, and what it cost. With
+    --all-projects, the page covers every project that you trust on this host.
 
     With `fleet:` in the manifest, a fleet host writes the brief.
     """  # noqa: D301 - click keeps the lines after \b as they are

@@ -31,7 +31,7 @@ def watch(once: bool, every: bool, as_json: bool) -> None:
 
     This also starts runs that are due according to a schedule (`every:`).
 
-    Use this command in cron. It needs no environment variables:
+    Use this command in cron. It does not need any environment variables:
 
     \b
         */5 * * * * cd /your/project && /path/to/rekindle watch --once
