@@ -4,9 +4,9 @@ import asyncio
 import contextlib
 import io
 import json
-import time
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -62,16 +62,6 @@ def await_sessions(folder: Path, host: str, number: int) -> None:
     asyncio.run(asyncio.wait_for(follow(), 120))
 
 
-def await_state(project: Path, state: str) -> None:
-    deadline = time.monotonic() + RUN_SECONDS
-    while True:
-        [row] = json.loads(rekindle(project, "status", "ship", "--json"))["runs"]
-        if row["state"] == state:
-            return
-        assert time.monotonic() < deadline, row
-        time.sleep(1)
-
-
 def check_result(folder: Path, items: int) -> None:
     """Check that each item was done exactly once, on the run's branch of the remote."""
     remote = folder / "remote.git"
@@ -98,6 +88,22 @@ def check_commands_for_results(project: Path) -> None:
     assert "Nothing to merge" in rekindle(project, "merge", "ship", "1")
 
 
+def check_logs(output: str, items: int) -> None:
+    """Check that each event has its place, and that the events of all workers are there."""
+    lines = read_lines(output)
+    assert {(line["pipeline"], line["run"]) for line in lines} == {("ship", 1)}
+    ends = [(line["kind"], line.get("outcome")) for line in lines if line["agent"] is None]
+    assert (ends[0][0], ends[-1]) == ("pipeline.started", ("pipeline.ended", "done"))
+    places = {(line["step"], line["worker"]) for line in lines if line["kind"] == "run.ended"}
+    built = {("build", str(number + 1)) for number in range(items)}
+    assert places == {("plan", None), ("test", None), *built}
+    assert {line["agent"] for line in lines if line["worker"] == "1"} == {"ship-1-build-1"}
+
+
+def read_lines(output: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in output.splitlines()]
+
+
 def test_a_run_on_a_host_is_started_stopped_and_resumed(own_engine, tmp_path):
     fleet = {"address": own_engine.address, "heartbeat_timeout": "10s"}
     project = make_pipeline_project(tmp_path, fleet, items=3, seconds=1)
@@ -113,6 +119,9 @@ def test_a_run_on_a_host_is_started_stopped_and_resumed(own_engine, tmp_path):
         log = read_run(project, 1).read_events()
         assert not (project / "item00.txt").exists()
         check_commands_for_results(project)
+        check_logs(rekindle(project, "logs", "ship", "--json", "-n", "0"), 3)
+        own = read_lines(rekindle(project, "logs", "ship", "--worker", "2", "--json", "-n", "0"))
+        assert {(line["step"], line["worker"]) for line in own} == {("build", "2")}
     check_result(tmp_path, 3)
     begun = Counter((event.agent, event.attempt) for event in log if isinstance(event, WorkerBegan))
     assert set(begun.values()) == {1}
@@ -131,7 +140,7 @@ def test_a_host_dies_and_the_others_finish_the_run(own_engine, tmp_path):
         rekindle(project, "run", "ship", "--trust", "--detach")
         await_sessions(project, "two", 1)
         hosts["two"].kill()
-        await_state(project, "done")
+        check_logs(rekindle(project, "logs", "ship", "--follow", "--json", "-n", "0"), ITEMS)
         log = read_run(project, 1).read_events()
     check_result(tmp_path, ITEMS)
     begun = Counter((event.agent, event.attempt) for event in log if isinstance(event, WorkerBegan))

@@ -5,12 +5,14 @@ import time
 from rekindle import config
 from rekindle.cli.options import find_current_folder, open_fleet, require_operator
 from rekindle.cli.output import echo, print_json
+from rekindle.cli.pipelines.pipeline_logs import follow_run
 from rekindle.cli.pipelines.pipeline_status import (
     make_json,
     print_all,
     render_lines,
     watch_row,
 )
+from rekindle.cli.pipelines.run_log import RunLog
 from rekindle.cli.pipelines.run_outcomes import (
     INTERRUPTED,
     finish_run,
@@ -24,19 +26,17 @@ from rekindle.config import Project
 from rekindle.documents.pipelines.pipeline_events import PipelineResumed, PipelineStopped
 from rekindle.documents.screens.pipeline_row import RunRow
 from rekindle.errors import NotFoundError, UsageError
-from rekindle.fleet.commands.fleet_runs import FetchedRuns, FleetRuns
+from rekindle.fleet.commands.fetch_run import FetchedRuns
+from rekindle.fleet.commands.fleet_run_events import FleetRunEvents
+from rekindle.fleet.commands.fleet_runs import FleetRuns
 from rekindle.system import clock
 from rekindle.thresholds.screens import STOP_POLL_SECONDS, STOP_WAIT_SECONDS
 from rekindle.wiring.access.trust_checks import accept_pipeline
+from rekindle.wiring.pipelines.read_runs import RunReading
 
 
 def start_on_fleet(pipeline: str, text: str, *, detach: bool, trust: bool, as_json: bool) -> int:
     """Start a run on the fleet, and show its progress."""
-    if as_json and not detach:
-        raise UsageError(
-            "`rekindle pipeline run --json` does not print events of a fleet",
-            hint="add --detach, then use `rekindle pipeline status NAME --json`",
-        )
     project = config.load_project(find_current_folder())
     require_operator(project)
     if pipeline not in project.manifest.pipelines:
@@ -48,7 +48,7 @@ def start_on_fleet(pipeline: str, text: str, *, detach: bool, trust: bool, as_js
     runs = _open_runs(project)
     row = runs.start(pipeline, text).row
     if not detach:
-        return _follow(runs, row)
+        return _follow(runs, row, as_json=as_json)
     if as_json:
         print_json({"pipeline": row.pipeline, "run": row.run})
     else:
@@ -105,7 +105,14 @@ def resume_on_fleet(
     if detach:
         echo(f"✓ {row.pipeline} {row.run} continues")
         return 0
-    return _follow(runs, row)
+    return _follow(runs, row, as_json=False)
+
+
+def open_events_on_fleet(pipeline: str, number: int | None) -> tuple[RunReading, FleetRunEvents]:
+    """Return a run of the fleet, and its logs."""
+    runs = _open_runs(config.load_project(find_current_folder()))
+    reading = runs.find(pipeline, number)
+    return reading, runs.open_events(reading.row)
 
 
 def open_results_on_fleet(*, operator: bool) -> tuple[Project, FetchedRuns]:
@@ -125,9 +132,12 @@ def _open_runs(project: Project) -> FleetRuns:
     return FleetRuns(project, fleet, open_fleet(project, fleet))
 
 
-def _follow(runs: FleetRuns, row: RunRow) -> int:
+def _follow(runs: FleetRuns, row: RunRow, *, as_json: bool) -> int:
     """Show a run until it is over, and return the exit code. Ctrl-C leaves it running."""
     try:
+        if as_json:
+            follow_run(RunLog(runs.open_events(row)), as_json=True)
+            return finish_run(runs.read(row.pipeline, row.run).row)
         last = watch_row(lambda: runs.read(row.pipeline, row.run).row)
     except KeyboardInterrupt:
         print_continues(f"{row.pipeline} {row.run}")

@@ -6,8 +6,9 @@ import click
 
 from rekindle.cli.options import json_option
 from rekindle.cli.output import echo, print_json
-from rekindle.cli.pipelines.pipeline_logs import RunLog, follow_run
+from rekindle.cli.pipelines.pipeline_logs import follow_run
 from rekindle.cli.pipelines.pipeline_status import watch_run
+from rekindle.cli.pipelines.run_log import RunLog, StoredEvents
 from rekindle.cli.pipelines.run_outcomes import (
     INTERRUPTED,
     finish_run,
@@ -150,7 +151,8 @@ def _follow(
     keeper = CoordinatorKeeper(project, folder)
     try:
         if as_json:
-            follow_run(RunLog(store, folder), folder, as_json=True, keep=keeper.check)
+            run_log = RunLog(StoredEvents(store, folder))
+            follow_run(run_log, as_json=True, keep=keeper.check)
             row = reader.read(folder).row
         else:
             row = watch_run(reader, folder, keeper.check)

@@ -8,6 +8,7 @@ import click
 
 from rekindle import config
 from rekindle.cli.options import Number, find_current_folder, open_project, require_operator
+from rekindle.cli.pipelines.run_log import EventSource, StoredEvents
 from rekindle.config import Project
 from rekindle.errors import RekindleError
 from rekindle.stores.files import FileStore
@@ -94,6 +95,17 @@ def open_runs(*, operator: bool = False) -> tuple[Project, FileStore, RunReader]
     if operator:
         require_operator(project)
     return project, store, RunReader(project, store)
+
+
+def open_events(pipeline: str, number: int | None) -> tuple[RunReading, EventSource]:
+    """Return the last run of a pipeline, or the run with a number, and its logs."""
+    if is_on_fleet():
+        from rekindle.cli.fleet import fleet_pipelines  # noqa: PLC0415 - needs the fleet extra
+
+        return fleet_pipelines.open_events_on_fleet(pipeline, number)
+    _, store, reader = open_runs()
+    reading = reader.find(pipeline, number)
+    return reading, StoredEvents(store, reading.folder)
 
 
 def open_results(*, operator: bool = False) -> tuple[Project, RunFinder]:

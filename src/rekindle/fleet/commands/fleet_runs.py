@@ -10,17 +10,15 @@ from rekindle.documents.pipelines.pipeline_events import (
 )
 from rekindle.documents.screens.pipeline_row import RunRow
 from rekindle.errors import NotFoundError
+from rekindle.fleet.commands.fleet_run_events import FleetRunEvents
 from rekindle.fleet.commands.fleet_store import FleetStore
-from rekindle.fleet.commands.start_pipeline import register_run, require_remote
+from rekindle.fleet.commands.start_pipeline import register_run
 from rekindle.fleet.engine.pipeline_client import PipelineClient
-from rekindle.fleet.pipelines.host_run import make_run_refs
 from rekindle.policy.fleet.registered_pipeline import RegisteredPipeline
 from rekindle.policy.pipelines.build_run_row import build_run_row
 from rekindle.policy.settings.runtime_settings import FleetSettings
 from rekindle.system import clock
-from rekindle.system.git.remote_repository import RemoteRepository
 from rekindle.wiring.pipelines.read_runs import RunReading
-from rekindle.wiring.pipelines.run_refs import find_repository
 
 
 class FleetRuns:
@@ -71,52 +69,13 @@ class FleetRuns:
             hint=f"start one: `rekindle pipeline run {pipeline}`",
         )
 
+    def open_events(self, row: RunRow) -> FleetRunEvents:
+        """Return the logs of a run."""
+        return FleetRunEvents(self._store, row.pipeline, row.run)
+
     def submit(self, row: RunRow, event: PipelineStopped | PipelineResumed) -> None:
         """Send the operator's command to a run."""
         self._store.wait_for(self._client.say(row.pipeline, row.run, event))
-
-
-class FetchedRuns:
-    """The runs of a project on its fleet, whose commits are fetched to the user's repository."""
-
-    def __init__(self, project: Project, runs: FleetRuns) -> None:
-        self._project, self._runs = project, runs
-
-    def find(
-        self,
-        pipeline: str,
-        number: int | None,
-        fits: Callable[[RunReading], bool] = lambda _: True,
-        purpose: str = "",
-    ) -> RunReading:
-        """Return the run with a number, or the newest run that fits, after fetching its commits."""
-        reading = self._runs.find(pipeline, number, fits, purpose)
-        fetch_run(self._project, reading.row)
-        return reading
-
-
-def fetch_run(project: Project, row: RunRow) -> None:
-    """Fetch the commits of a run, and its result as a branch.
-
-    The refs have the names that a run on this host gives them.
-
-    Raises:
-        UsageError: There is no git remote.
-        WorkspaceError: The remote does not answer.
-    """
-    source = find_repository(project)
-    remote = RemoteRepository(require_remote(project).url, "")
-    remote.copy_refs(source, f"{make_run_refs(row.pipeline, row.run)}*")
-    if not row.branch:
-        return
-    ref = f"refs/heads/{row.branch}"
-    pushed, tip = remote.list_refs(ref).get(ref), source.find_ref(ref)
-    if pushed is None or (tip is not None and source.is_checked_out(row.branch)):
-        return
-    if not source.has(pushed):  # a person has pushed to the branch
-        remote.fetch(source, ref)
-    if tip is None or source.is_kept((tip.oid,), by=(pushed,)):
-        source.move(ref, pushed)
 
 
 def make_reading(registered: RegisteredPipeline) -> RunReading:

@@ -121,11 +121,11 @@ class FleetStore:
         self._update_definition(self.kept(agent))
 
     def newest_entries(self, agent: str) -> Iterator[LogEntry]:
-        return iter(reversed(_make_entries(self.kept(agent))))
+        return iter(reversed(make_entries(self.kept(agent))))
 
     def entries_since(self, agent: str, offset: int) -> Iterator[LogEntry]:
         """Return the log entries after `offset`. On a fleet, the offset is an event number."""
-        return (entry for entry in _make_entries(self.kept(agent)) if entry.event.seq > offset)
+        return (entry for entry in make_entries(self.kept(agent)) if entry.event.seq > offset)
 
     def run(self, agent: str, cycles: int, *, unbounded: bool = False) -> RegisteredAgent | None:
         """Start the agent, and return its previous state, or None if it is new on the fleet.
@@ -195,7 +195,7 @@ class FleetStore:
 
 
 def make_view(registered: RegisteredAgent) -> AgentView:
-    entries = _make_entries(registered)
+    entries = make_entries(registered)
     return AgentView(
         projection=registered.projection,
         committed=registered.projection,
@@ -210,7 +210,8 @@ def make_view(registered: RegisteredAgent) -> AgentView:
     )
 
 
-def _make_entries(registered: RegisteredAgent) -> list[LogEntry]:
+def make_entries(registered: RegisteredAgent) -> list[LogEntry]:
+    """Return the newest entries of an agent's log. The position of each is its event number."""
     entries = []
     for line in registered.tail:
         event = events.parse(line.encode())

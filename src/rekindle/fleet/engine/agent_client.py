@@ -145,6 +145,14 @@ class AgentClient:
                         raise
         raise _make_unanswered_error(agent)
 
+    async def read_last(self, agent: str) -> RegisteredAgent:
+        """Return an agent's state, or its last state if it was removed from the fleet."""
+        try:
+            return await self.kept(agent)
+        except NotOnFleetError:
+            with self._translate_errors(agent):
+                return await self._get_handle(agent).result()
+
     async def say(self, agent: str, *records: Event) -> int:
         """Send the operator's commands, and return the event number of the last one."""
         lines = [events.render(record).decode() for record in records]

@@ -6,7 +6,7 @@ import worktrees
 from rekindle import config
 from rekindle.documents.screens.pipeline_row import RunRow
 from rekindle.errors import UsageError
-from rekindle.fleet.commands.fleet_runs import fetch_run
+from rekindle.fleet.commands.fetch_run import fetch_run
 
 RESULT = "refs/heads/rekindle/ship/1"
 BASE = "refs/rekindle/pipelines/ship/1/base"

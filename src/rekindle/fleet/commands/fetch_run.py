@@ -1,0 +1,55 @@
+"""Fetch the commits of a run on a fleet, so that commands for results work as on a single host."""
+
+from collections.abc import Callable
+
+from rekindle.config import Project
+from rekindle.documents.screens.pipeline_row import RunRow
+from rekindle.fleet.commands.fleet_runs import FleetRuns
+from rekindle.fleet.commands.start_pipeline import require_remote
+from rekindle.fleet.pipelines.host_run import make_run_refs
+from rekindle.system.git.remote_repository import RemoteRepository
+from rekindle.wiring.pipelines.read_runs import RunReading
+from rekindle.wiring.pipelines.run_refs import find_repository
+
+
+class FetchedRuns:
+    """The runs of a project on its fleet, whose commits are fetched to the user's repository."""
+
+    def __init__(self, project: Project, runs: FleetRuns) -> None:
+        self._project, self._runs = project, runs
+
+    def find(
+        self,
+        pipeline: str,
+        number: int | None,
+        fits: Callable[[RunReading], bool] = lambda _: True,
+        purpose: str = "",
+    ) -> RunReading:
+        """Return the run with a number, or the newest run that fits, after fetching its commits."""
+        reading = self._runs.find(pipeline, number, fits, purpose)
+        fetch_run(self._project, reading.row)
+        return reading
+
+
+def fetch_run(project: Project, row: RunRow) -> None:
+    """Fetch the commits of a run, and its result as a branch.
+
+    The refs have the names that a run on this host gives them.
+
+    Raises:
+        UsageError: There is no git remote.
+        WorkspaceError: The remote does not answer.
+    """
+    source = find_repository(project)
+    remote = RemoteRepository(require_remote(project).url, "")
+    remote.copy_refs(source, f"{make_run_refs(row.pipeline, row.run)}*")
+    if not row.branch:
+        return
+    ref = f"refs/heads/{row.branch}"
+    pushed, tip = remote.list_refs(ref).get(ref), source.find_ref(ref)
+    if pushed is None or (tip is not None and source.is_checked_out(row.branch)):
+        return
+    if not source.has(pushed):  # a person has pushed to the branch
+        remote.fetch(source, ref)
+    if tip is None or source.is_kept((tip.oid,), by=(pushed,)):
+        source.move(ref, pushed)
