@@ -218,7 +218,7 @@ def _render_prompt(turns: Iterable[Turn], records: Sequence[str], nonce: str) ->
 
 
 def merge_days(parts: Sequence[DaySummary]) -> DaySummary:
-    """Merge the summaries of a day's pieces, given oldest first, into one."""
+    """Merge the summaries of a day's pieces, oldest first, into one."""
     return DaySummary(
         changed=_deduplicate_items(item for part in parts for item in part.changed),
         next=next((part.next for part in reversed(parts) if part.next), ()),

@@ -47,9 +47,8 @@ _NOT_DONE = re.compile(
     r"(?![a-z])|n't(?![a-z])|\?|未|没|尚|待|之后|仍|如果|需要|还|不|别|请|一半|部分|回滚|撤销|吗",
     re.IGNORECASE,
 )
-"""Words that contradict completion; when in doubt, the loop stays open.
-
-The next brief shows an open loop again, but a loop that was closed by mistake is lost.
+"""Words that contradict completion. When in doubt, the loop stays open: the next brief shows it
+again, but a loop that was closed by mistake is lost.
 """
 _REPAIRED = re.compile(
     r"works again|(?:no longer|never again|does(?:n't| not)) (?:fail|happen|occur|break|crash)s?"
@@ -86,7 +85,7 @@ _FILLER = re.compile(
 
 
 _APOSTROPHES = str.maketrans(dict.fromkeys("\u2018\u2019\u02bc\u02b9\u2032\u00b4\u0060", "'"))
-"""Maps characters that are often typed instead of an apostrophe to the apostrophe."""
+"""Maps characters that people type instead of an apostrophe to an apostrophe."""
 _WISH = re.compile(
     r"\W*(?:(?:and|now|then|ok|okay|so|just|also|first)\W+)*(?:have|mark|call|close|see|keep|go|do"
     r"|finish|fix|resolve|solve|settle|answer|confirm|merge|ship|release|deploy|complete"

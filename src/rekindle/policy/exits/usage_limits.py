@@ -199,7 +199,7 @@ def _make_date(year: int, month: int, day: int) -> date | None:
 
 
 def _make_moment(day: date, at: time, zone: tzinfo) -> datetime:
-    """Convert a wall-clock time to UTC. If it is ambiguous, use the later meaning."""
+    """Convert a wall-clock time to UTC. If it is ambiguous, use the later of the two times."""
     wall = datetime.combine(day, at, zone)
     return max(wall.replace(fold=fold).astimezone(UTC) for fold in (0, 1))
 

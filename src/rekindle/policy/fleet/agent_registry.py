@@ -203,7 +203,7 @@ def open_lease(
 
 
 def explain_unfit_commit(agent: RegisteredAgent, commit: CommitRequest) -> str:
-    """Explain why a commit is invalid, whatever its lease, or return "" if it is valid."""
+    """Explain what is wrong with a commit, apart from its lease, or return "" if it is valid."""
     missing = agent.projection.seq - commit.known
     if missing < 0:
         return f"is based on event {commit.known}, but the log ends at {agent.projection.seq}"

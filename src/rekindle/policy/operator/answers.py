@@ -63,8 +63,7 @@ DISPUTED = "disputed"
 ANSWERS_ABOUT: dict[tuple[str, str], AnswerRow] = {
     (DISPUTED, ACCEPT): AnswerRow("finish", "ends the run as done, as the agent reported"),
 }
-"""Effects that differ from `ANSWERS` for some questions, by the question's reason and the answer.
-"""
+"""Exceptions to `ANSWERS`, by the question's reason and the answer."""
 APPROVALS = ("allow", "accept", "retry")
 DENIALS = ("deny", "stop")
 require_same(

@@ -47,7 +47,7 @@ SessionEvent = (
 
 
 def fold_events(before: Projection, happened: Iterable[AnyEvent | UnknownEvent]) -> Projection:
-    """Return the projection with the given events applied."""
+    """Return the projection after applying the events."""
     now = _start_building(before)
     for event in happened:
         if isinstance(event, events.AgentReceived) and event.seq >= now.seq:

@@ -5,7 +5,7 @@ from rekindle.policy.redact.secret_names import NameStrength
 
 
 def is_harmless(value: str, form: str, *, quoted: bool) -> bool:
-    """Return whether a value cannot be a secret, whatever its name is."""
+    """Return whether a value cannot be a secret, no matter what its name is."""
     if value_tests.is_placeholder(value) or value_tests.is_file(value) or value_tests.is_tag(value):
         return True
     if " " in value or "\t" in value or "://" in value:

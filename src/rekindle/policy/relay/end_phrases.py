@@ -186,7 +186,7 @@ UNSCOPED = re.compile(
     rf"\b(?:(?:every|each|no(?: {_MORE})+) (?:phase|stage|step|milestone|cycle|session|iteration)"
     rf"|{_WHEN})\b"
 )
-"""Words in `SCOPE` that do not limit a reported end to a part of the work."""
+"""Words that `SCOPE` would match, but that do not narrow down the work."""
 NOTHING = _compile_any(
     r"no (?:action|tasks?|steps?)$",
     rf"(?:none|nothing|n/?a|not applicable|nil)(?: (?:is|are|{_LEFT}|scheduled|queued|due|blocking"

@@ -1,4 +1,4 @@
-"""Find the crontab lines that start Rekindle, and those that start nothing else."""
+"""Find the crontab lines that start Rekindle, alone or together with other commands."""
 
 import re
 import shlex

@@ -2,7 +2,7 @@
 
 The documented answer is `DONE` alone on the first or last line, or `NOT DONE` followed by the
 missing items. Free text is interpreted like a relay's Next Action (`policy.relay.claimed_end`). If
-in doubt, the review counts as disagreeing.
+in doubt, the reviewer is assumed to disagree.
 """
 
 import re

@@ -343,7 +343,7 @@ def apply_answer(run: RunState, event: events.QuestionAnswered) -> RunState:
 
 
 def apply_event(run: RunState, event: object) -> RunState:  # noqa: C901, PLR0911, PLR0912 - one case per kind
-    """Return the run after one more event. Log positions count, not the order of arrival."""
+    """Return the run after another event. Log positions decide, not the order of arrival."""
     change = msgspec.structs.replace
     match event:
         case events.RunStarted() if event.seq > run.began:
