@@ -75,7 +75,7 @@ class AgentDefinition(msgspec.Struct, frozen=True, kw_only=True):
     project: str = ""
     """Project folder name to show in notifications; empty if an older version set up the agent."""
     worker: PipelineWorker | None = None
-    """Run of a pipeline that the agent works for; None if there is none."""
+    """Pipeline run that the agent works for; None if there is none."""
 
 
 class RegisteredAgent(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""A fleet agent that works for a run of a pipeline, and its reports to the run's workflow."""
+"""A fleet agent that works for a pipeline run, and its reports to the run's workflow."""
 
 from datetime import datetime
 from typing import Literal
@@ -9,7 +9,7 @@ from rekindle.policy.projection.projection import Projection
 
 
 class PipelineWorker(msgspec.Struct, frozen=True, kw_only=True):
-    """The run of a pipeline that an agent works for."""
+    """The pipeline run that an agent works for."""
 
     workflow: str
     """Id of the run's workflow."""

@@ -1,4 +1,4 @@
-"""The engine's record of a run of a pipeline: its definition, its log and its workers' reports."""
+"""The engine's record of a pipeline run: its definition, its log and its workers' reports."""
 
 import msgspec
 

@@ -1,1 +1,1 @@
-"""Pipelines: whether their steps fit together, and which step runs next."""
+"""Check that the steps of a pipeline fit together, and decide which step runs next."""

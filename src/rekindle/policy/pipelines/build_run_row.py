@@ -1,4 +1,4 @@
-"""Build the row of a run from its plan and its state, for every screen."""
+"""Build a run's row from its plan and its state, for every screen."""
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
@@ -59,11 +59,11 @@ def build_run_row(
     notice: str = "",
     is_coordinated: bool = True,
 ) -> RunRow:
-    """Return the row of a run.
+    """Return the row for a run.
 
-    `agents` are the rows of its workers by agent name, which tell whether one waits for a person.
-    `why` is the reason that the run's last event gives, and `notice` what the coordinator cannot do
-    without the operator.
+    `agents` contains its workers' rows by agent name, which show whether a worker waits for a
+    person. `why` is the reason in the run's last event, and `notice` describes what the coordinator
+    needs from the operator.
     """
     statuses = find_statuses(plan, state) if state.began else {}
     tasks = () if state.ended else tuple(_list_tasks(plan, state, statuses, agents or {}))
@@ -127,7 +127,7 @@ def _find_command(standing: RunStanding, pipeline: str, run: int, unit: str) -> 
 def _find_limit(
     state: PipelineState, statuses: Mapping[str, StepStatus], now: datetime
 ) -> datetime | None:
-    """Return when the first usage limit ends that keeps workers from starting, or None."""
+    """Return the end of the first usage limit that keeps workers from starting, or None."""
     if state.ended is not None or state.is_stopped:
         return None
     harnesses = {
@@ -164,7 +164,7 @@ def _build_step(step: StepPlan, status: StepStatus, state: PipelineState) -> Ste
     )
 
 
-def _find_step_standing(status: StepStatus, *, is_over: bool) -> StepStanding:  # noqa: PLR0911 - one for each status
+def _find_step_standing(status: StepStatus, *, is_over: bool) -> StepStanding:  # noqa: PLR0911 - one per status
     match status:
         case WaitingStep():
             return "waiting"
@@ -195,7 +195,7 @@ def _list_tasks(
     statuses: Mapping[str, StepStatus],
     agents: Mapping[str, AgentRow],
 ) -> Iterator[PersonTask]:
-    """Yield the merges and the workers that wait for a person."""
+    """Yield the merges and workers that wait for a person."""
     joined = [*((step, statuses[step.id]) for step in plan.steps if step.id in statuses)]
     if joined and all(isinstance(status, DoneStep | FailedStep) for _, status in joined):
         result = find_result(plan, state, statuses)
@@ -229,7 +229,7 @@ def _list_tasks(
 def _describe_conflict(
     plan: RunPlan, step: StepPlan, status: ConflictedStep, state: PipelineState
 ) -> PersonTask:
-    """Return the git commands with which a person merges what git could not."""
+    """Describe the merge that a person must do, with the git commands for it."""
     branch = name_merge_branch(state.pipeline, state.run, step.id, status.stage)
     merges = (
         f"git merge {commit[:SHORT_COMMIT_CHARACTERS]}"

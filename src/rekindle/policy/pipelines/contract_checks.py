@@ -1,7 +1,7 @@
 """Check the files that a step wrote against its contracts.
 
-Each check returns the reason why the result fails, or "". The next attempt gets the reason, so it
-says what the file must contain.
+Each check returns the reason for a failure, or "". The next attempt is given this reason, so it
+explains what the file must contain.
 """
 
 import re
@@ -26,7 +26,7 @@ class SchemaProblem(msgspec.Struct, frozen=True):
     """A difference between a document and its schema."""
 
     path: tuple[str | int, ...]
-    """Names and positions that lead to the value in the document."""
+    """Names and indexes that lead to the value in the document."""
     reason: str
 
     def render(self) -> str:
@@ -35,7 +35,7 @@ class SchemaProblem(msgspec.Struct, frozen=True):
 
 
 def check_non_empty(source: str, data: bytes | None) -> str:
-    """Return why a file fails the contract `non_empty_file`. `data` is None if it is missing."""
+    """Explain how a file violates `non_empty_file`, or return "". `data` is None if missing."""
     if data is None:
         return f"{source} does not exist; write it"
     if not data.removeprefix(_BYTE_ORDER_MARK).strip():
@@ -46,9 +46,10 @@ def check_non_empty(source: str, data: bytes | None) -> str:
 def check_json(
     source: str, data: bytes | None, find_problems: Callable[[bytes], Sequence[SchemaProblem]]
 ) -> str:
-    """Return why a file fails the contract `json_schema`.
+    """Explain how a file violates `json_schema`, or return "" if it does not.
 
-    `find_problems` compares the document with the schema. It needs a package that is not pure.
+    `find_problems` compares the document with the schema, for which it needs a package that is not
+    pure.
     """
     if reason := check_non_empty(source, data):
         return reason
@@ -69,7 +70,7 @@ def check_json(
 
 
 def render_path(path: Sequence[str | int]) -> str:
-    """Return a path inside a document, such as `items[3].id`. Positions start at 0."""
+    """Render a path inside a document, such as `items[3].id`. Indexes start at 0."""
     text = ""
     for part in path:
         if isinstance(part, str) and _PLAIN_NAME.match(part):

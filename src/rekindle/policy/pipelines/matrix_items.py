@@ -1,7 +1,7 @@
-"""Read the list of items of a matrix step, and name the worker of each item.
+"""Read the list of items for a matrix step, and name each item's worker.
 
-An agent writes the list, so it may contain anything. A list that cannot be used fails the step,
-with a reason that says what to write instead.
+An agent writes the list, so it may contain anything. An unusable list fails the step, and the
+reason explains what to write instead.
 """
 
 import re
@@ -23,14 +23,14 @@ _KIND_NAMES = {bool: "true or false", list: "a list", type(None): "null"}
 
 
 class MatrixList(msgspec.Struct, frozen=True):
-    """The items of a matrix step, or the reason why its list cannot be used."""
+    """The items of a matrix step, or the reason why its list is unusable."""
 
     sha: str
     """SHA-256 hash of the file that lists the items."""
     items: tuple[tuple[str, Any], ...] = ()
     """Each worker's key and item, in the order of the list."""
     why: str = ""
-    """Why the list cannot be used, which fails the step; empty if it can."""
+    """Why the list is unusable, in which case the step fails; empty if it is usable."""
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -56,9 +56,9 @@ def read_items(data: bytes, key: str | None) -> MatrixList:
 
 
 def find_field(item: Any, field: str) -> Any:
-    """Return the value of a field; raise LookupError if the item does not have it.
+    """Return the value of a field, or raise LookupError if the item does not have it.
 
-    `a.b` is the field `b` of the field `a`.
+    `a.b` is the field `b` in the field `a`.
     """
     value = item
     for name in field.split("."):
@@ -67,9 +67,9 @@ def find_field(item: Any, field: str) -> Any:
 
 
 def make_key(text: str) -> str:
-    """Return a worker's key: lower-case letters, digits and hyphens. It may be empty.
+    """Derive a worker's key from a text: lowercase letters, digits and hyphens, or "".
 
-    It has no underscore, because keys with an underscore name the workers that merge.
+    It has no underscore, because an underscore marks the keys of workers that merge.
     """
     plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
     words = re.findall(r"[a-z0-9]+", plain)

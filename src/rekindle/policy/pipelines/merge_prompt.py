@@ -1,4 +1,4 @@
-"""Compose the prompt of a worker that merges changes that conflict."""
+"""Compose the prompt for a worker that merges conflicting changes."""
 
 from collections.abc import Sequence
 
@@ -35,9 +35,9 @@ def compose_merge_prompt(
     attempt: int = 1,
     why: str = "",
 ) -> str:
-    """Return the prompt of a worker that starts from the merge of all other changes.
+    """Return the prompt for a worker that starts from a merge of the other changes.
 
-    `commits` are the changes that conflict, each with the key of its worker or the id of its step.
+    `commits` contains the conflicting changes, each with its worker's key or its step's id.
     """
     commands = "\n".join(
         f"{number}. `git merge --no-edit {commit}` (of {_SOURCES[stage]} {source})"

@@ -1,7 +1,7 @@
-"""Refuse a pipeline that cannot run, with the line of the mistake and what to write instead.
+"""Refuse a pipeline that cannot run, and report the line and what to write instead.
 
-`documents` has already checked each key by itself. The checks here need several keys: names must
-refer to something, and keys must fit together.
+`documents` has already checked each key separately. The checks here need several keys: a name must
+refer to something that exists, and keys must fit together.
 """
 
 from collections.abc import Sequence
@@ -93,7 +93,7 @@ def _require_dependencies(context: StepContext) -> None:
 
 
 def _require_short_name(context: StepContext) -> None:
-    """Refuse names from which no agent's name can be derived."""
+    """Refuse names that cannot become part of an agent's name."""
     length = len(context.name) + len(context.step.id)
     if length > NAME_ROOM:
         raise context.refuse(
@@ -118,7 +118,7 @@ def _refuse_cycle(contexts: Sequence[StepContext], cycle: list[str]) -> None:
 
 
 def _refuse_ambiguous_names(manifest: Manifest, marked: MarkedData) -> None:
-    """Refuse an agent or a pipeline with a name that looks like another pipeline's worker."""
+    """Refuse an agent or a pipeline whose name could be that of another pipeline's worker."""
     places: list[KeyPath] = [
         *(("agents", name) for name in manifest.agents),
         *(("pipelines", name) for name in manifest.pipelines),

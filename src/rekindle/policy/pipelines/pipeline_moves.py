@@ -1,7 +1,7 @@
-"""Decide what to do next in a run of a pipeline.
+"""Decide what to do next in a pipeline run.
 
 Every move is safe to repeat: if the coordinator is killed before it records a move's event, the
-next one makes the same move. Nothing here reads a clock; the time is a parameter.
+next one makes the same move.
 """
 
 from collections.abc import Iterator, Mapping
@@ -55,7 +55,7 @@ class BeginWorker(msgspec.Struct, frozen=True):
 
 
 class StopWorker(msgspec.Struct, frozen=True):
-    """Tell a worker to stop. Its end is recorded like any other."""
+    """Tell a worker to stop. Its end is recorded like that of any other worker."""
 
     step: str
     worker: str
@@ -81,7 +81,7 @@ class AskPerson(msgspec.Struct, frozen=True):
 
 
 class AwaitLimit(msgspec.Struct, frozen=True):
-    """Decide again at this time, when the first of the usage limits ends."""
+    """Decide again at this time, which is when the first usage limit ends."""
 
     until: datetime
 
@@ -100,7 +100,7 @@ PipelineMove = (
 
 
 def decide(plan: RunPlan, state: PipelineState, now: datetime) -> list[PipelineMove]:
-    """Return all moves that are due. Without a move, the run waits for the next event."""
+    """Return all moves that are due. If there are none, the run waits for the next event."""
     if state.ended is not None or state.began is None:
         return []
     running = state.list_running()
@@ -128,7 +128,7 @@ def decide(plan: RunPlan, state: PipelineState, now: datetime) -> list[PipelineM
 def _decide_end(
     plan: RunPlan, state: PipelineState, statuses: Mapping[str, StepStatus], reached: str
 ) -> list[PipelineMove]:
-    """Return the end of a run in which no worker runs or may start, if the run is over."""
+    """Return the end of the run, or the final merge, once no worker is running or can start."""
     if reached and any(
         isinstance(status, OpenStep) and status.pending for status in statuses.values()
     ):
@@ -136,7 +136,7 @@ def _decide_end(
     if failed := list_fatal_steps(plan, statuses):
         return [EndPipeline("failed", why=f"failed: {', '.join(failed)}")]
     if any(isinstance(status, ConflictedStep) for status in statuses.values()):
-        return []  # until a person has merged
+        return []  # a person has to merge first
     result = find_result(plan, state, statuses)
     if isinstance(result, str):
         return [EndPipeline("done", result)]
@@ -144,7 +144,7 @@ def _decide_end(
 
 
 def measure_spending(state: PipelineState) -> RunSpending:
-    """Return what all workers of the run have spent, including those that are running."""
+    """Return the spending of all workers in the run, including those that are running."""
     workers = state.workers.values()
     return RunSpending(
         usd=sum(worker.usd + worker.attempt_usd for worker in workers),
@@ -155,7 +155,7 @@ def measure_spending(state: PipelineState) -> RunSpending:
 def _list_step_moves(
     step: StepPlan, status: StepStatus, state: PipelineState
 ) -> Iterator[PipelineMove]:
-    """Yield the moves that cost nothing and need no limit."""
+    """Yield the moves that cost nothing, so limits do not apply to them."""
     match status:
         case ListingStep(commit):
             yield FindItems(step.id, commit)
@@ -178,7 +178,7 @@ def _list_begins(
     now: datetime,
     plan: RunPlan,
 ) -> Iterator[PipelineMove]:
-    """Yield the workers of a step that start now, or the time at which they may."""
+    """Yield the step's workers that can start now, or a wait until a usage limit ends."""
     if not isinstance(status, OpenStep) or not status.pending:
         return
     until = state.limits.get(status.harness) if status.harness else None
@@ -202,19 +202,19 @@ def _list_begins(
 def limit_worker(
     plan: RunPlan, state: PipelineState, own: Budget | None, now: datetime
 ) -> Budget | None:
-    """Return the caps on a worker: its own, or the rest of the run's budget if that is smaller."""
+    """Return a worker's caps: its own, or what is left of the run's budget if that is less."""
     cap = raise_caps(plan.budget, state.raised)
     hours = (now - (state.counted_from or now)).total_seconds() / SECONDS_AN_HOUR
     return _take_smaller(own, _subtract(cap, measure_spending(state), hours))
 
 
 def is_capped_by_run(own: Budget | None, reached: ReachedCap | None) -> bool:
-    """Return whether a cap of `limit_worker` that a worker reached was the rest of the run's."""
+    """Return whether the cap that a worker reached came from the run's budget, not its own."""
     return reached is not None and (own is None or getattr(own, reached.unit) != reached.cap)
 
 
 def _subtract(cap: Budget | None, spent: RunSpending, hours: float) -> Budget | None:
-    """Return what is left of a budget, at least a little: a cap cannot be zero."""
+    """Return what is left of a budget, but more than zero, because a cap must be positive."""
     if cap is None:
         return None
     return Budget(

@@ -1,4 +1,4 @@
-"""Compute the state of a run of a pipeline from its events.
+"""Compute the state of a pipeline run from its events.
 
 The state contains facts only; `step_status` and `pipeline_moves` draw conclusions. An event that is
 recorded twice counts once.
@@ -31,7 +31,7 @@ from rekindle.policy.projection.open_loops import stamp_after
 WorkerId = tuple[str, str]
 """A step's id and a worker's key."""
 MergeId = tuple[str, MergeStage]
-"""A step's id and what is merged there."""
+"""A step's id, and the stage of its merge."""
 _RESUMABLE: tuple[PipelineOutcome, ...] = ("stopped", "budget")
 
 
@@ -45,17 +45,17 @@ class WorkerState(msgspec.Struct, frozen=True):
     start: str = ""
     """Commit that the worker started from."""
     commit: str = ""
-    """Commit with the work of the last attempt that ended."""
+    """Commit that contains the work of the last attempt that ended."""
     why: str = ""
     """Why the last attempt failed."""
     usd: float = 0.0
     """Cost of all earlier attempts, in dollars."""
     tokens: int = 0
-    """Number of tokens of all earlier attempts."""
+    """Number of tokens used by all earlier attempts."""
     attempt_usd: float = 0.0
     """Cost of the running attempt so far, in dollars."""
     attempt_tokens: int = 0
-    """Number of tokens of the running attempt so far."""
+    """Number of tokens used by the running attempt so far."""
     is_stopping: bool = False
     """Whether the operator stopped the run during the last attempt."""
 
@@ -63,7 +63,7 @@ class WorkerState(msgspec.Struct, frozen=True):
 class MatrixItems(msgspec.Struct, frozen=True):
     workers: tuple[str, ...] = ()
     why: str = ""
-    """Why the list cannot be used; empty if it can."""
+    """Why the list is unusable; empty if it is usable."""
 
 
 class MergeResult(msgspec.Struct, frozen=True):
@@ -78,45 +78,45 @@ class PipelineState(msgspec.Struct, frozen=True):
     base: str = ""
     began: datetime | None = None
     paused: datetime | None = None
-    """When the run ended last; None if it never did."""
+    """Time at which the run last ended; None if it has not ended yet."""
     idle: timedelta = timedelta()
-    """Time between the ends of the run and its resumptions."""
+    """Total time between each end of the run and the resume that followed."""
     items: Mapping[str, MatrixItems] = {}
-    """The items of matrix steps whose lists were read, by step."""
+    """Items of the matrix steps whose lists have been read, by step."""
     workers: Mapping[WorkerId, WorkerState] = {}
     merges: Mapping[MergeId, MergeResult] = {}
     asked: frozenset[MergeId] = frozenset()
-    """Merges for which a person was asked."""
+    """Merges that a person was asked to do."""
     limits: Mapping[str, datetime] = {}
-    """Time at which the usage limit of an agent CLI ends, by CLI."""
+    """Time at which each agent CLI's usage limit ends, by CLI."""
     is_stopped: bool = False
     commanded: datetime | None = None
     """Time of the operator's last command."""
     raised: Mapping[str, float] = {}
-    """Caps on the whole run that the operator raised, by unit."""
+    """Caps on the whole run, as raised by the operator, by unit."""
     ended: PipelineOutcome | None = None
     commit: str = ""
-    """Result of a run that is done."""
+    """Commit with the result of a run that is done."""
 
     @property
     def counted_from(self) -> datetime | None:
-        """Return the time from which the run's hours count: its start, plus the time between."""
+        """Return the start of the run, shifted by its idle time, for counting its hours."""
         return self.began + self.idle if self.began is not None else None
 
     def find_worker(self, step: str, key: str) -> WorkerState:
         return self.workers.get((step, key), WorkerState())
 
     def list_running(self) -> list[tuple[WorkerId, WorkerState]]:
-        """Return the workers that must exist. The coordinator creates those that it lost."""
+        """Return the running workers. The coordinator recreates any that it lost."""
         return [entry for entry in self.workers.items() if entry[1].status == "running"]
 
 
-def fold(  # noqa: C901, PLR0912 - one for each kind
+def fold(  # noqa: C901, PLR0912 - one case per kind
     events: Iterable[AnyPipelineEvent | UnknownEvent],
     state: PipelineState = PipelineState(),  # noqa: B008 - frozen
 ) -> PipelineState:
-    """Return the state after these events, which follow those in `state`."""
-    # Copied once, because each event would otherwise copy all workers.
+    """Return the state after these events, which follow those already in `state`."""
+    # Copy the dictionaries once, not for every event.
     items, workers = dict(state.items), dict(state.workers)
     merges, limits, asked = dict(state.merges), dict(state.limits), set(state.asked)
     change = msgspec.structs.replace
@@ -171,7 +171,7 @@ def fold(  # noqa: C901, PLR0912 - one for each kind
 def _apply_to_worker(
     worker: WorkerState, event: WorkerBegan | WorkerReported | WorkerEnded
 ) -> WorkerState:
-    """Return the worker after an event. Reports about another attempt are late, and ignored."""
+    """Return the worker after an event. Late reports about another attempt are ignored."""
     change = msgspec.structs.replace
     if isinstance(event, WorkerBegan):
         if worker.status in {"running", "done"} or event.attempt <= worker.attempt:
@@ -204,7 +204,7 @@ def _apply_to_worker(
 
 
 def _apply_command(state: PipelineState, event: PipelineStopped | PipelineResumed) -> PipelineState:
-    """Return the state after the operator's command. The latest command counts, once."""
+    """Apply the operator's command. An older or repeated command has no effect."""
     if state.commanded is not None and event.ts <= state.commanded:
         return state
     change = msgspec.structs.replace

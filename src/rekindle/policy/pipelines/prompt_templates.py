@@ -1,4 +1,4 @@
-r"""Find and fill in the names between braces in the prompt of a pipeline step.
+r"""Find and replace the names between braces in a pipeline step's prompt.
 
 | name | text in the prompt |
 |---|---|
@@ -9,9 +9,9 @@ r"""Find and fill in the names between braces in the prompt of a pipeline step.
 | `{{ steps.ID.diff }}` | path of a file with the step's changes, as a patch |
 | `{{ steps.ID.failed }}` | the keys of its failed workers, separated by commas, or `none` |
 
-Outputs and patches are passed as paths, because their text could fill the context window. The
-text is `none` if the step did not write one. A step's text is used as it is: names in it are not
-filled in again. `\{{` stands for two braces.
+Outputs and patches are passed as paths, because their text could fill the context window. The text
+is `none` if the step did not write one. Names in a step's text are not replaced again. `\{{` stands
+for two braces.
 """
 
 import re
@@ -29,7 +29,7 @@ _STEP_PARTS = {"diff": 3, "failed": 3, "outputs": 4}
 
 
 class Ancestor(msgspec.Struct, frozen=True):
-    """A step whose results a prompt may name."""
+    """A step whose results a prompt may refer to."""
 
     outputs: tuple[str, ...] = ()
 
@@ -43,7 +43,7 @@ class UnknownName(msgspec.Struct, frozen=True):
 
 
 def list_names(prompt: str) -> list[str]:
-    """Return the names between braces, in their order, without the spaces around them."""
+    """Return the names between braces, in order and without surrounding spaces."""
     matches = _TEMPLATE.finditer(prompt)
     return [match[1].strip() for match in matches if match[1] is not None]
 
@@ -68,7 +68,7 @@ def find_unknown_name(
 def _explain_unknown(
     name: str, ancestors: Mapping[str, Ancestor], *, is_matrix: bool
 ) -> tuple[str, str] | None:
-    """Return why a name has no meaning, and what to write instead; None if it has one."""
+    """Explain why a name has no meaning and what to write instead, or return None if it has one."""
     first, *rest = name.split(".")
     if first == INPUT and not rest:
         return None

@@ -1,4 +1,4 @@
-"""The definition of one run of a pipeline, which is written once and never changed.
+"""The definition of one pipeline run, which never changes after it is written.
 
 Changes to rekindle.yaml during a run do not affect its steps.
 """
@@ -13,7 +13,7 @@ from rekindle.policy.pipelines.run_plan import RunPlan
 class RunDefinition(msgspec.Struct, frozen=True, kw_only=True):
     pipeline: str
     run: int = 0
-    """Number of the run, starting at 1; 0 until the run has its folder."""
+    """Number of the run, starting at 1; 0 until the run has a folder."""
     base: str
     """Commit that the run starts from."""
     input: str = ""
@@ -21,7 +21,7 @@ class RunDefinition(msgspec.Struct, frozen=True, kw_only=True):
     definition: Pipeline
     plan: RunPlan
     prompts: dict[str, str] = {}
-    """Text of each step's prompt, with the names in it not filled in."""
+    """Text of each step's prompt, before names in it are replaced."""
     schemas: dict[str, str] = {}
     """Text of each JSON Schema, by its `schema_path`."""
 
@@ -30,7 +30,7 @@ class RunDefinition(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WorkerRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A worker's agent, which rekindle.yaml does not name."""
+    """A worker's agent, which is not listed in rekindle.yaml."""
 
     step: str
     worker: str = ""

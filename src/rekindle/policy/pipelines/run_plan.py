@@ -1,4 +1,4 @@
-"""What a run of a pipeline is to do: its definition with all defaults filled in."""
+"""The plan for a pipeline run: its definition with all defaults filled in."""
 
 import msgspec
 
@@ -22,18 +22,18 @@ class StepPlan(msgspec.Struct, frozen=True, kw_only=True):
     depends_on: tuple[str, ...] = ()
     is_matrix: bool = False
     attempts: int = 1
-    """Number of failed checks after which a worker has failed."""
+    """Number of failed checks after which a worker counts as failed."""
     max_concurrency: int = PIPELINE_CONCURRENCY
     fail_fast: bool = False
-    """Whether the step stops all of its workers when it can no longer succeed."""
+    """Whether the step stops all its workers once it can no longer succeed."""
     needs: Needs = "all"
     optional: bool = False
-    """Whether the steps after a failed step run without its changes."""
+    """Whether later steps run without this step's changes if it fails."""
     conflicts: Conflicts = "person"
     harness: str = ""
-    """Agent CLI of the workers; empty for a command, which has no usage limits."""
+    """Agent CLI that the workers use; empty for a command, which has no usage limits."""
     merge_harness: str = ""
-    """Agent CLI of the worker that merges."""
+    """Agent CLI that the merging worker uses."""
     budget: Budget | None = None
     """Caps on each worker."""
 
@@ -41,7 +41,7 @@ class StepPlan(msgspec.Struct, frozen=True, kw_only=True):
 class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
     pipeline: str
     steps: tuple[StepPlan, ...]
-    """The steps in the order of the manifest, which is also the order of merges."""
+    """The steps in manifest order, which is also the order in which they are merged."""
     budget: Budget | None = None
     """Caps on the whole run."""
 
@@ -50,7 +50,7 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def make_plan(manifest: Manifest, marked: MarkedData, name: str) -> RunPlan:
-    """Return the plan for a pipeline that the checks have accepted."""
+    """Return the plan for a pipeline that has passed the checks."""
     pipeline = manifest.pipelines[name]
     contexts = [
         StepContext(manifest, marked, name, number) for number in range(len(pipeline.steps))

@@ -1,4 +1,4 @@
-"""Refuse a step of a pipeline whose keys do not fit together."""
+"""Refuse a pipeline step whose keys do not fit together."""
 
 import re
 from collections.abc import Collection
@@ -18,11 +18,11 @@ _CONTRACT_KEYS = {
     "test_suite": ("command",),
     "non_empty_file": ("source",),
 }
-"""Keys of each type of contract. All of them are required."""
+"""Keys that each type of contract requires."""
 
 
 def require_valid_step(context: StepContext, ancestors: Collection[str]) -> None:
-    """Raise ManifestError for the first mistake. `ancestors` are the steps that finish first."""
+    """Raise ManifestError for the first mistake. `ancestors` are the steps that finish earlier."""
     _require_one_task(context)
     _require_keys_in_place(context)
     _require_personas(context)
@@ -206,7 +206,7 @@ def _require_contract(context: StepContext, contract: StepContract, number: int)
 
 
 def _require_source(context: StepContext, matrix: Matrix, ancestors: Collection[str]) -> None:
-    """Require that the items come from an output of an earlier step."""
+    """Require the items to come from an earlier step's output."""
     keys = ("strategy", "matrix", "from")
     source, dot, output = matrix.source.partition(".")
     steps = {step.id: step for step in context.pipeline.steps}
@@ -243,7 +243,7 @@ def _require_source(context: StepContext, matrix: Matrix, ancestors: Collection[
 def _suggest_source(
     named: PipelineStep | None, ancestors: Collection[str], steps: dict[str, PipelineStep]
 ) -> str:
-    """Return a hint with an output that the step may use."""
+    """Return a hint that names an output that the step may use."""
     candidates = [named] if named else [step for step in steps.values() if step.id in ancestors]
     for step in candidates:
         for output in step.outputs or {}:
@@ -271,7 +271,7 @@ def _require_template_names(context: StepContext, ancestors: Collection[str]) ->
 
 
 def _require_harnesses(context: StepContext) -> None:
-    """Require that the CLI of each worker is known: the persona's, or that of all agents."""
+    """Require a known CLI for each worker: the persona's, or the one that all agents use."""
     step = context.step
     workers = [(step.persona, ("persona",))] if step.run is None else []
     if step.merge and step.merge.conflicts == "agent":

@@ -1,4 +1,4 @@
-"""A step of a pipeline with everything that its checks look up."""
+"""A pipeline step, with everything that its checks need."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -31,7 +31,7 @@ class StepContext(msgspec.Struct, frozen=True):
         return self.pipeline.steps[self.number]
 
     def refuse(self, *keys: str | int, message: str, hint: str) -> ManifestError:
-        """Return the error for a key of the step."""
+        """Return an error about one of the step's keys."""
         return ManifestError(
             f"step {self.step.id}: {message}",
             file=self.marked.file,
@@ -40,13 +40,13 @@ class StepContext(msgspec.Struct, frozen=True):
         )
 
     def find_persona(self, name: str | None) -> Persona | None:
-        """Return a persona by its name, or None if it does not exist."""
+        """Return the persona with this name, or None if there is none."""
         default = AgentDefaults().persona
         named = self.manifest.personas.get(name or default)
         return Persona() if named is None and name in {None, default} else named
 
     def find_harness(self, name: str | None) -> str | None:
-        """Return the CLI for a persona: its own, or the only one that agents use, or None."""
+        """Return the persona's CLI, or the only one that agents use, or None."""
         persona = self.find_persona(name)
         if persona is not None and persona.adapter:
             return persona.adapter
@@ -55,7 +55,7 @@ class StepContext(msgspec.Struct, frozen=True):
 
 
 def suggest_name(name: str, names: Iterable[str], otherwise: str) -> str:
-    """Return a hint with the most similar name, or all names, or the text for no names."""
+    """Suggest the most similar name, or all names; return `otherwise` if there are no names."""
     listed = list(names)
     similar = get_close_matches(name, listed, n=1)
     if similar:
@@ -64,7 +64,7 @@ def suggest_name(name: str, names: Iterable[str], otherwise: str) -> str:
 
 
 def explain_path(path: str) -> str:
-    """Return why a path does not name a file in a folder, or "" if it does."""
+    """Explain why a path is not a usable file in the folder, or return "" if it is."""
     parts = [part for part in path.replace("\\", "/").split("/") if part not in {"", "."}]
     if not parts or not path.strip() or "\0" in path:
         return "is not a file"

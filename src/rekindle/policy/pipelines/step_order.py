@@ -1,13 +1,13 @@
-"""Find the order of a pipeline's steps: the steps before each step, and cycles."""
+"""Order a pipeline's steps: find the steps before each step, and any cycle."""
 
 from collections.abc import Mapping, Sequence
 
 Dependencies = Mapping[str, Sequence[str]]
-"""The ids that each step depends on, by its own id. Every id is a key."""
+"""Ids of the steps that each step depends on, by its own id. Every step has an entry."""
 
 
 def find_cycle(dependencies: Dependencies) -> list[str]:
-    """Return the steps of a cycle, each before the step that it depends on; [] without a cycle."""
+    """Return the steps in a cycle, each before the one it depends on, or [] if there is none."""
     finished = set[str]()
     for start in dependencies:
         path = list[str]()

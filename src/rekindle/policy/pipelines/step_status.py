@@ -1,8 +1,8 @@
-"""Decide how far each step of a run is, from the plan and the state.
+"""Determine each step's status in a run from the plan and the state.
 
-A step is a function from a commit to a commit: it starts from the merged results of the steps that
-it depends on, and its result is the merged work of its workers. A failed optional step passes on
-the commit that it started from.
+A step turns one commit into another. It starts from the merged results of the steps that it depends
+on, and its result is the merged work of its workers. A failed optional step passes on the commit
+that it started from.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,34 +18,34 @@ from rekindle.policy.pipelines.pipeline_state import (
 from rekindle.policy.pipelines.run_plan import RunPlan, StepPlan
 
 MERGE_KEYS: Mapping[MergeStage, str] = {"inputs": "_inputs", "workers": "_merge"}
-"""Keys of the workers that merge conflicting changes. No item has such a key, because the keys of
-items contain no underscore.
+"""Keys of the workers that merge conflicting changes. An item cannot have such a key, because the
+keys of items do not contain underscores.
 """
 
 RESULT = StepPlan(id="")
-"""Stands for the whole run when the results of its last steps are merged."""
+"""Represents the whole run when the results of its last steps are merged."""
 
 Part = tuple[str, str]
 """A worker's key or a step's id, and its commit."""
 
 
 class WaitingStep(msgspec.Struct, frozen=True):
-    """A step whose dependencies are not done."""
+    """A step whose dependencies are not done yet."""
 
 
 class SkippedStep(msgspec.Struct, frozen=True):
-    """A step that cannot run, because a step before it failed."""
+    """A step that cannot run because an earlier step failed."""
 
 
 class MergingStep(msgspec.Struct, frozen=True):
-    """A step for which git has to merge commits."""
+    """A step whose commits git has to merge."""
 
     stage: MergeStage
     parts: tuple[Part, ...]
 
 
 class ConflictedStep(msgspec.Struct, frozen=True):
-    """A step that waits until a person has merged the changes that conflict."""
+    """A step that waits for a person to merge conflicting changes."""
 
     stage: MergeStage
     conflicts: tuple[str, ...]
@@ -58,17 +58,17 @@ class ListingStep(msgspec.Struct, frozen=True):
 
 
 class OpenStep(msgspec.Struct, frozen=True):
-    """A step with workers that are to start or are running."""
+    """A step with workers that are running or have yet to start."""
 
     commit: str
     """Commit that its workers start from."""
     pending: tuple[str, ...]
-    """Keys of the workers that are to start, in their order."""
+    """Keys of the workers that have yet to start, in order."""
     running: tuple[str, ...]
     harness: str
-    """Agent CLI of these workers."""
+    """Agent CLI that these workers use."""
     is_lost: bool = False
-    """Whether the running workers are to stop, because the step can no longer succeed."""
+    """Whether the running workers must stop, because the step can no longer succeed."""
 
 
 class FailedStep(msgspec.Struct, frozen=True):
@@ -81,7 +81,7 @@ class FailedStep(msgspec.Struct, frozen=True):
 class DoneStep(msgspec.Struct, frozen=True):
     commit: str
     failed: tuple[str, ...] = ()
-    """Keys of the workers that failed, if the step does not need all of them."""
+    """Keys of failed workers, if the step can succeed without them."""
 
 
 StepStatus = (
@@ -102,7 +102,7 @@ def has_failed(step: StepPlan, worker: WorkerState) -> bool:
 
 
 def find_statuses(plan: RunPlan, state: PipelineState) -> dict[str, StepStatus]:
-    """Return the status of each step, in the order of the manifest."""
+    """Return the status of each step, in manifest order."""
     steps = {step.id: step for step in plan.steps}
     statuses: dict[str, StepStatus] = {}
     remaining = list(steps)
@@ -123,7 +123,7 @@ def find_statuses(plan: RunPlan, state: PipelineState) -> dict[str, StepStatus]:
 def find_result(
     plan: RunPlan, state: PipelineState, statuses: Mapping[str, StepStatus]
 ) -> str | StepStatus:
-    """Return the commit that a successful run ends with, or the merge that it still needs."""
+    """Return the commit with which a successful run ends, or the merge that is still missing."""
     needed = {dependency for step in plan.steps for dependency in step.depends_on}
     last = [step.id for step in plan.steps if step.id not in needed]
     return _join(RESULT, "result", _list_results(last, statuses), state)
@@ -175,7 +175,7 @@ def _find_own_status(step: StepPlan, start: str, state: PipelineState) -> StepSt
 
 
 def _list_results(ids: Sequence[str], statuses: Mapping[str, StepStatus]) -> tuple[Part, ...]:
-    """Return the commits of settled steps."""
+    """Return the commits of the steps that are done or failed."""
     return tuple(
         (step, status.commit)
         for step in ids
@@ -186,7 +186,7 @@ def _list_results(ids: Sequence[str], statuses: Mapping[str, StepStatus]) -> tup
 def _join(
     step: StepPlan, stage: MergeStage, parts: tuple[Part, ...], state: PipelineState
 ) -> str | StepStatus:
-    """Return the commit that joins several steps. Equal commits need no merge."""
+    """Return the commit that combines several steps. Equal commits need no merge."""
     commits = {commit for _, commit in parts}
     return commits.pop() if len(commits) == 1 else _merge(step, stage, parts, state)
 
@@ -194,7 +194,7 @@ def _join(
 def _merge(
     step: StepPlan, stage: MergeStage, parts: tuple[Part, ...], state: PipelineState
 ) -> str | StepStatus:
-    """Return the merged commit, or the status of a step whose results are not merged yet."""
+    """Return the merged commit, or the step's status if it is not merged yet."""
     merge = state.merges.get((step.id, stage))
     if merge is None:
         return MergingStep(stage, parts)
@@ -208,7 +208,7 @@ def _merge(
 def _find_merging_agent(
     step: StepPlan, stage: MergeStage, merge: MergeResult, state: PipelineState
 ) -> StepStatus:
-    """Return the status of a step whose conflicts an agent merges. If it fails, a person does."""
+    """Return the status of a step whose conflicts an agent merges, or a person if that fails."""
     key = MERGE_KEYS[stage]
     worker = state.find_worker(step.id, key)
     if worker.status == "done":
@@ -227,7 +227,7 @@ def _find_merging_agent(
 def find_conflicting(
     plan: RunPlan, state: PipelineState, step: str, stage: MergeStage
 ) -> tuple[Part, ...]:
-    """Return the workers or steps whose changes are still to be merged, with their commits."""
+    """Return the workers or steps whose changes must still be merged, with their commits."""
     merge = state.merges.get((step, stage))
     if merge is None:
         return ()
@@ -246,7 +246,7 @@ def list_fatal_steps(plan: RunPlan, statuses: Mapping[str, StepStatus]) -> list[
 
 
 def list_failed_workers(statuses: Mapping[str, StepStatus]) -> dict[str, tuple[str, ...]]:
-    """Return the failed workers of each settled step, for `{{ steps.ID.failed }}`."""
+    """Return the failed workers of each done or failed step, for `{{ steps.ID.failed }}`."""
     return {
         step: status.workers if isinstance(status, FailedStep) else status.failed
         for step, status in statuses.items()

@@ -1,7 +1,7 @@
-"""Derive the entry of a worker's agent from the step that it works on.
+"""Derive a worker's agent entry from its step.
 
-rekindle.yaml does not contain the entry, so a key that the step does not set has a worker's
-default: its own clone, a sandbox, and one cycle.
+rekindle.yaml does not contain the entry. Keys that the step does not set have defaults for workers:
+a separate clone, a sandbox, and one cycle.
 """
 
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ from rekindle.documents.manifest_pipelines import Pipeline, PipelineStep
 _Value = TypeVar("_Value")
 COMMAND_HARNESS = "command"
 _NOTHING = ["true"]
-"""Program of an agent whose step has a command instead of a prompt. The supervisor then runs the
+"""Program for an agent whose step has a command instead of a prompt. The supervisor runs that
 command as the agent's `until:`.
 """
 
@@ -30,7 +30,7 @@ def make_entry(
     prompt: str,
     budget: Budget | None,
 ) -> AgentEntry:
-    """Return the entry for an agent that works on a step. `prompt` is the path of its prompt."""
+    """Return the entry for an agent that works on a step. `prompt` is the path to its prompt."""
     entry = _make_common(manifest, pipeline, step.persona, harness, prompt, budget)
     compaction = step.handover.compaction if step.handover else None
     change = msgspec.structs.replace
@@ -64,12 +64,12 @@ def make_merging_entry(
     prompt: str,
     budget: Budget | None,
 ) -> AgentEntry:
-    """Return the entry for an agent that merges changes which conflict."""
+    """Return the entry for an agent that merges conflicting changes."""
     named = (step.merge.persona if step.merge else None) or step.persona
     return _make_common(manifest, pipeline, named, harness, prompt, budget)
 
 
-def _make_common(  # noqa: PLR0917 - one for each part of the entry
+def _make_common(  # noqa: PLR0917 - one per part of the entry
     manifest: Manifest,
     pipeline: Pipeline,
     persona_name: str | None,
@@ -95,6 +95,6 @@ def _make_common(  # noqa: PLR0917 - one for each part of the entry
 
 
 def _find_same(values: Iterable[_Value | None]) -> _Value | None:
-    """Return the value that all agents have, or None."""
+    """Return the value that all agents share, or None if they differ."""
     first, *others = [*values] or [None]
     return first if all(other == first for other in others) else None

@@ -1,7 +1,7 @@
-"""Derive the name of the agent that works on a step of a pipeline.
+"""Derive the name of the agent that works on a pipeline step.
 
-A name is derived from the run, the step and the item, and never chosen at random. If a coordinator
-is killed while it creates an agent, the next one finds the same agent.
+The name is derived from the run, the step and the item, and is never random. If a coordinator is
+killed while it creates an agent, the next one finds the same agent.
 """
 
 import hashlib
@@ -13,8 +13,8 @@ _RUN_DIGITS = 6
 _HASH_CHARACTERS = 6
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 NAME_ROOM = _NAME_CHARACTERS - _RUN_DIGITS - _HASH_CHARACTERS - 3
-"""Maximum length of a pipeline's name and a step's id together. The rest of an agent's name holds
-the run's number and a hash, each after a hyphen.
+"""Maximum length of a pipeline's name and a step's id together. The rest of an agent's name
+contains the run's number and a hash, each after a hyphen.
 """
 
 
@@ -39,15 +39,15 @@ def name_worker(
 
 
 def is_worker_name(name: str, pipeline: str) -> bool:
-    """Return whether a run of the pipeline could give this name to a worker."""
+    """Return whether a worker of this pipeline could have this name."""
     return re.match(rf"{re.escape(pipeline)}-\d+-[a-z]", name, re.ASCII) is not None
 
 
 def find_last_run(names: Iterable[str], pipeline: str) -> int:
-    """Return the highest number of a run in these names of workers and branches, or 0.
+    """Return the highest run number in these worker and branch names, or 0.
 
-    A project that was moved has a new run folder, but its logs and branches have names with the
-    numbers of earlier runs.
+    A project that was moved has a new run folder, but the names of its logs and branches still
+    contain the numbers of earlier runs.
     """
     pattern = re.compile(rf"{re.escape(pipeline)}[-/](\d{{1,{_RUN_DIGITS}}})(?:[-/]|\Z)", re.ASCII)
     return max((int(match[1]) for match in map(pattern.match, names) if match), default=0)

@@ -1,7 +1,7 @@
-"""Compose the prompt of a worker: its task, the files to write, and why the last attempt failed.
+"""Compose a worker's prompt: its task, the files to write, and why the last attempt failed.
 
-Text that an agent or a command wrote is data. A reason is quoted with a bar before every line, so
-that it cannot look like a part of the prompt.
+Text that an agent or a command wrote is data. Such a reason is quoted with a bar before every line,
+so that it cannot look like part of the prompt.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,15 +16,15 @@ from rekindle.policy.pipelines.prompt_templates import INPUT, ITEM, fill_in, lis
 from rekindle.thresholds.pipeline_limits import RETRY_REASON_CHARACTERS
 
 NOTHING = "none"
-"""Text for an output that was not written, and for a list of failed workers that is empty."""
+"""Text for an output that was not written, and for an empty list of failed workers."""
 _OF_ITEM = f"{ITEM}."
 
 
 class StepTexts(msgspec.Struct, frozen=True, kw_only=True):
-    """Texts for the names of an earlier step."""
+    """Texts that replace the names of an earlier step."""
 
     outputs: Mapping[str, str] = msgspec.field(default_factory=dict)
-    """Path of each output that the step wrote, by its name."""
+    """Path of each output that the step wrote, by output name."""
     diff: str = NOTHING
     """Path of the patch with the step's changes."""
     failed: tuple[str, ...] = ()
@@ -32,7 +32,7 @@ class StepTexts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WorkerTask(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that the prompt of a worker contains."""
+    """Everything that a worker's prompt is composed from."""
 
     prompt: str
     """The step's prompt, with names between braces."""
@@ -43,16 +43,14 @@ class WorkerTask(msgspec.Struct, frozen=True, kw_only=True):
     steps: Mapping[str, StepTexts] = msgspec.field(default_factory=dict)
     """Texts of the earlier steps, by id."""
     outputs: Mapping[str, str] = msgspec.field(default_factory=dict)
-    """Files that the step must write, by the name of the output. Paths are relative to its
-    folder.
-    """
+    """Files that the step must write, by output name. Paths are relative to its folder."""
     attempt: int = 1
     why: str = ""
     """Why the last attempt failed; empty if it was interrupted."""
 
 
 def compose_prompt(task: WorkerTask) -> str:
-    """Return the prompt of a worker that works on a step."""
+    """Return the prompt for a worker."""
     prompt = fill_in(task.prompt, lambda name: _find_text(task, name)).strip()
     parts = [prompt, _render_item(task), _render_outputs(task.outputs)]
     parts.append(render_retry(task.attempt, task.why))
@@ -60,7 +58,7 @@ def compose_prompt(task: WorkerTask) -> str:
 
 
 def find_missing_field(prompt: str, items: Sequence[tuple[str, Any]]) -> str:
-    """Return why the prompt cannot be filled in for one of the items, or "" if it can for all."""
+    """Explain which item lacks a field that the prompt uses, or return "" if none does."""
     fields = [name.removeprefix(_OF_ITEM) for name in list_names(prompt) if _is_field(name)]
     for number, (_, item) in enumerate(items, start=1):
         for field in fields:
@@ -75,7 +73,7 @@ def find_missing_field(prompt: str, items: Sequence[tuple[str, Any]]) -> str:
 
 
 def render_value(value: Any) -> str:
-    """Return a text as it is, and any other value as JSON."""
+    """Return a text unchanged, and any other value as JSON."""
     return value if isinstance(value, str) else json_codec.encode(value, ITEM).decode()
 
 
@@ -122,7 +120,7 @@ def _is_field(name: str) -> bool:
 
 
 def _render_item(task: WorkerTask) -> str:
-    """Return the item if the prompt does not contain it. Otherwise all workers do the same."""
+    """Return the item unless the prompt contains it, so that each worker has a different task."""
     if task.item is None or any(name.split(".")[0] == ITEM for name in list_names(task.prompt)):
         return ""
     return f"Do this for one item only:\n{_quote(render_value(task.item))}"

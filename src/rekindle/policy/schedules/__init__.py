@@ -1,1 +1,1 @@
-"""When agents and pipelines with `every:` are due, and what to do about a missed run."""
+"""Decide when agents and pipelines with `every:` are due, and what to do about missed runs."""

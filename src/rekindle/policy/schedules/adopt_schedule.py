@@ -1,4 +1,4 @@
-"""Begin a schedule's record, and continue it if the schedule has changed."""
+"""Create a schedule's record, or continue it after the schedule changed."""
 
 from datetime import datetime
 
@@ -18,8 +18,9 @@ def adopt_schedule(
 ) -> tuple[ScheduleRecord, list[ScheduleOutcome]]:
     """Return the record for a schedule that the operator accepted at `since`.
 
-    Due times before `since` do not count. If another schedule was in effect, its due times up to
-    then that were not handled are recorded as missed. `old` are its due times, if they are known.
+    Due times before `since` do not count. If the schedule replaces another one, the other one's
+    unhandled due times before `since` are recorded as missed. `old` contains all its due times, if
+    they are known.
     """
     since = min(since, now)
     if before is None:
@@ -27,7 +28,7 @@ def adopt_schedule(
     if before.schedule == schedule:
         return before, []
     missed = old.find_range(before.handled, since, before.ahead) if old else None
-    # Without these, the new schedule could repeat a run after the clock was set back.
+    # Without these due times, the new schedule could repeat a run after the clock was set back.
     handled = {outcome.last for outcome in before.history if outcome.kind in {"started", "skipped"}}
     start = min(max(before.handled, since), now)
     record = msgspec.structs.replace(

@@ -63,13 +63,13 @@ class CronExpression(msgspec.Struct, frozen=True):
     days: frozenset[int]
     months: frozenset[int]
     weekdays: frozenset[int]
-    """Days of the week from 0, which is Sunday, to 6."""
+    """Days of the week, from 0 (Sunday) to 6."""
     needs_both: bool
     """Whether the day of the month and the day of the week must both match."""
 
     @property
     def is_hourly(self) -> bool:
-        """Return whether the expression matches every hour, rather than certain times of day."""
+        """Return whether the expression matches in every hour, not only at certain times of day."""
         return _HOURS.issubset(self.hours)
 
     @property

@@ -1,11 +1,11 @@
-"""Decide whether a schedule starts a run now, or records that it does not.
+"""Decide whether a schedule starts a run now, or record why it does not.
 
-Each due time is started once, or recorded as skipped or missed. To make sure of that, the caller
-writes the record before the start, and again after it. If it is killed in between, the next
-decision is told whether the pending run has been started, and starts it only if not.
+Each due time is either started once, or recorded as skipped or missed. To ensure this, the caller
+writes the record before the start and again after it. If it is killed in between, the next call
+learns whether the pending run was started, and starts it only if it was not.
 
-A schedule looks only forward: a clock that is set back does not repeat a due time. If the clock was
-wrong before, and missed due times are still to come, they are due again.
+If the clock is set back, due times are not repeated. But if due times were recorded as missed only
+because the clock was ahead, they are due again.
 """
 
 from datetime import datetime, timedelta
@@ -35,7 +35,7 @@ replace = msgspec.structs.replace
 
 
 class RunRules(msgspec.Struct, frozen=True):
-    """When a schedule is due, and what happens to runs that are late or overlap."""
+    """Due times of a schedule, and the rules for runs that are late or overlap."""
 
     times: DueTimes
     missed: Literal["run", "skip"] = "run"
@@ -43,14 +43,14 @@ class RunRules(msgspec.Struct, frozen=True):
 
 
 class RunFacts(msgspec.Struct, frozen=True):
-    """The state of the agent or pipeline."""
+    """The current state of the agent or pipeline."""
 
     is_running: bool = False
-    """Whether a run is going, even if its supervisor has to be restarted."""
+    """Whether a run is in progress, even if its supervisor has to be restarted."""
     has_started: bool = False
-    """Whether the pending run of the record has been started."""
+    """Whether the record's pending run has been started."""
     obstacle: str = ""
-    """Why no run may start, or empty."""
+    """Why no run can start now; empty if one can."""
 
 
 class ScheduleDecision(msgspec.Struct, frozen=True):
@@ -59,7 +59,7 @@ class ScheduleDecision(msgspec.Struct, frozen=True):
     start: datetime | None = None
     """Due time of the run to start now. Afterwards, the caller writes `confirm_start`."""
     outcomes: tuple[ScheduleOutcome, ...] = ()
-    """New outcomes, which the record contains."""
+    """New outcomes, which are also in the record."""
 
 
 def is_due(rules: RunRules, record: ScheduleRecord, now: datetime) -> bool:
@@ -73,7 +73,7 @@ def is_due(rules: RunRules, record: ScheduleRecord, now: datetime) -> bool:
 
 
 def find_next_run(rules: RunRules, record: ScheduleRecord | None, now: datetime) -> datetime:
-    """Return when the schedule starts its next run, unless something prevents it."""
+    """Return when the schedule will start its next run if nothing prevents it."""
     if record is None:
         return rules.times.find_start(rules.times.find_next(now))
     if record.pending is not None:
@@ -104,7 +104,7 @@ _Step = tuple[ScheduleRecord, list[ScheduleOutcome]]
 
 
 def _restore_missed(times: DueTimes, record: ScheduleRecord, now: datetime) -> _Step:
-    """Make missed due times that are still to come due again, after the clock was set back."""
+    """If the clock was set back, make missed due times that are now in the future due again."""
     jump = record.jump
     if jump is None or not jump.since <= now < jump.last:
         return record, []
@@ -133,7 +133,7 @@ def _settle_pending(
 
 
 def _handle_due(rules: RunRules, record: ScheduleRecord, now: datetime, facts: RunFacts) -> _Step:
-    """Handle the due times since the last decision. At most one of them leads to a run."""
+    """Handle the due times since the last decision, of which at most one starts a run."""
     latest = _find_latest(rules.times, record, now)
     if latest is None:
         return record, []
@@ -165,7 +165,7 @@ def _handle_due(rules: RunRules, record: ScheduleRecord, now: datetime, facts: R
 
 
 def _find_latest(times: DueTimes, record: ScheduleRecord, now: datetime) -> datetime | None:
-    """Return the last due time up to now that is not handled, or None."""
+    """Return the last unhandled due time up to now, or None."""
     if now <= record.handled:
         return None
     due = times.find_latest(now)
@@ -177,7 +177,7 @@ def _find_latest(times: DueTimes, record: ScheduleRecord, now: datetime) -> date
 
 
 def _find_reason(rules: RunRules, record: ScheduleRecord, facts: RunFacts) -> str:
-    """Return why the latest due time does not lead to a run, or ""."""
+    """Explain why the latest due time does not start a run, or return "" if it does."""
     if facts.obstacle:
         return facts.obstacle
     if record.pending is not None:

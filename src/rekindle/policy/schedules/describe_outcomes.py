@@ -1,4 +1,4 @@
-"""Describe what became of a schedule's runs, for reports, notifications and `status`."""
+"""Describe the outcomes of a schedule's runs, for reports, notifications and `status`."""
 
 from datetime import datetime, tzinfo
 

@@ -1,9 +1,8 @@
 """Find the times at which a schedule is due.
 
-A cron expression is about the clock on the wall in its time zone. A time that a clock change skips
-is due once, at the moment after the gap. A time that occurs twice is due once, at its first
-occurrence, unless the expression matches every hour. An interval is counted from 1970, so it never
-drifts.
+A cron expression refers to local time in its time zone. A time that a clock change skips is due
+once, right after the gap. A time that occurs twice is due once, at its first occurrence, unless the
+expression matches every hour. An interval is counted from 1970, so it never drifts.
 """
 
 import hashlib
@@ -32,20 +31,20 @@ class DueRange(msgspec.Struct, frozen=True):
 
 
 class DueTimes(msgspec.Struct, frozen=True):
-    """Due times of a cron expression in a zone, or of an interval."""
+    """Due times of a cron expression in a time zone, or of an interval."""
 
     name: str
-    """Name of the agent or pipeline, which determines the delays within `jitter`."""
+    """Name of the agent or pipeline, from which delays within `jitter` are derived."""
     zone: tzinfo = UTC
     cron: CronExpression | None = None
     interval: timedelta = _DAY
     jitter: timedelta = _NOTHING
 
     def find_next(self, after: datetime) -> datetime:
-        """Return the first due time after a time."""
+        """Return the first due time after the given time."""
         if self.cron is None:
             return _EPOCH + ((after - _EPOCH) // self.interval + 1) * self.interval
-        # Instants of neighbouring days may interleave, because a clock change can move the time
+        # The times of neighbouring days may interleave, because a clock change can move the clock
         # back across midnight.
         start = after.astimezone(self.zone).date() - 2 * _DAY
         for number in range(SCHEDULE_DAYS):
@@ -56,7 +55,7 @@ class DueTimes(msgspec.Struct, frozen=True):
         raise AssertionError("a valid cron expression matches within a few years")
 
     def find_latest(self, at: datetime) -> datetime:
-        """Return the last due time at or before a time."""
+        """Return the last due time at or before the given time."""
         if self.cron is None:
             return _EPOCH + (at - _EPOCH) // self.interval * self.interval
         start = at.astimezone(self.zone).date() + 2 * _DAY
@@ -68,7 +67,7 @@ class DueTimes(msgspec.Struct, frozen=True):
         raise AssertionError("a valid cron expression matches within a few years")
 
     def find_start(self, due: datetime) -> datetime:
-        """Return when to start the run for a due time. It is always before the next due time."""
+        """Return when to start the run for a due time, which is always before the next due time."""
         if not self.jitter:
             return due
         longest = min(self.jitter, self.find_next(due) - due) // _SECOND
@@ -78,7 +77,7 @@ class DueTimes(msgspec.Struct, frozen=True):
     def find_range(
         self, after: datetime, before: datetime, without: Collection[datetime] = ()
     ) -> DueRange | None:
-        """Return the due times between two times, without either and without those in `without`.
+        """Return the range of due times between two times (exclusive), except those in `without`.
 
         They are counted only up to a maximum.
         """
@@ -99,7 +98,7 @@ class DueTimes(msgspec.Struct, frozen=True):
 
 @lru_cache(maxsize=1_000)
 def _list_instants(cron: CronExpression, zone: tzinfo, day: date) -> tuple[datetime, ...]:
-    """Return the instants at which an expression matches a day, which its date must match."""
+    """Return the times in UTC at which an expression matches on a day that it includes."""
     instants = set[datetime]()
     for hour, minute in cron.list_times():
         wall = datetime(day.year, day.month, day.day, hour, minute)  # noqa: DTZ001 - a wall time
@@ -109,11 +108,11 @@ def _list_instants(cron: CronExpression, zone: tzinfo, day: date) -> tuple[datet
 
 
 def _resolve_wall_time(wall: datetime, zone: tzinfo) -> Iterator[datetime]:
-    """Yield the instants at which clocks show a time, or the end of the gap that skips it."""
+    """Yield the times in UTC at which clocks show a time, or the end of the gap that skips it."""
     early = wall.replace(tzinfo=zone, fold=0).astimezone(UTC)
     late = wall.replace(tzinfo=zone, fold=1).astimezone(UTC)
     if early > late:
-        # Both are guesses for a time in a gap. The clock change is between them.
+        # For a time in a gap, both values are guesses, with the clock change between them.
         yield _find_change(late, early, zone)
         return
     yield early
@@ -122,7 +121,7 @@ def _resolve_wall_time(wall: datetime, zone: tzinfo) -> Iterator[datetime]:
 
 
 def _find_change(before: datetime, after: datetime, zone: tzinfo) -> datetime:
-    """Return the first second with the new offset between two times."""
+    """Return the first second after a clock change that lies between two times."""
     old = before.astimezone(zone).utcoffset()
     while after - before > _SECOND:
         middle = before + (after - before) // 2 // _SECOND * _SECOND

@@ -1,4 +1,4 @@
-"""Refuse a schedule that cannot run, with the line of the mistake and what to write instead."""
+"""Refuse a schedule that cannot run, and report the line and what to write instead."""
 
 from collections.abc import Callable
 from datetime import tzinfo
@@ -11,7 +11,7 @@ from rekindle.policy.schedules.schedule_rules import ScheduleError, make_rules
 
 
 def list_schedules(manifest: Manifest) -> list[tuple[KeyPath, Schedule | str]]:
-    """Return each `every:` of a manifest with its path."""
+    """Return every `every:` in a manifest, with its path."""
     schedules: list[tuple[KeyPath, Schedule | str]] = [
         (("agents", name, "every"), entry.every)
         for name, entry in manifest.agents.items()

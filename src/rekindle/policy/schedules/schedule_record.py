@@ -1,4 +1,4 @@
-"""What a schedule's record remembers: which due times are handled, and how."""
+"""The record of a schedule: which due times were handled, and how."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -12,12 +12,12 @@ OutcomeKind = Literal["started", "skipped", "missed", "restored"]
 
 
 class ScheduleOutcome(msgspec.Struct, frozen=True):
-    """What happened at one due time, or at several in a row."""
+    """The outcome of one due time, or of several in a row."""
 
     kind: OutcomeKind
-    """`started`; `skipped`, because a run was not possible or not wanted then; `missed`, because
-    the host was asleep or no daemon was running; or `restored` for missed times that are due again,
-    because the clock was set back.
+    """`started`; `skipped` if a run was not possible or not wanted; `missed` if the host was asleep
+    or no daemon was running; or `restored` for missed times that are due again because the clock
+    was set back.
     """
     first: datetime
     """First due time."""
@@ -32,18 +32,18 @@ class ScheduleOutcome(msgspec.Struct, frozen=True):
 
 
 class PendingRun(msgspec.Struct, frozen=True):
-    """A run that has to be started, and that may have been started already."""
+    """A run that must be started, unless it already has been."""
 
     due: datetime
     is_queued: bool = False
-    """Whether the run waits for the end of the previous one."""
+    """Whether the run waits for the previous one to end."""
 
 
 class ClockJump(msgspec.Struct, frozen=True):
-    """Due times that were missed at once. They become due again if the clock is set back."""
+    """Due times that were missed together. They become due again if the clock is set back."""
 
     since: datetime
-    """Last due time that was handled before."""
+    """Last due time that was handled before the missed ones."""
     last: datetime
     """Last missed due time."""
     later: tuple[datetime, ...] = ()
@@ -54,7 +54,7 @@ class ScheduleRecord(msgspec.Struct, frozen=True):
     """The state of a schedule. It is written before each start, and again after it."""
 
     schedule: str
-    """The `every:` that the record is about, as JSON."""
+    """The value of `every:` as JSON."""
     handled: datetime
     """Time up to which all due times are handled."""
     pending: PendingRun | None = None
@@ -65,7 +65,7 @@ class ScheduleRecord(msgspec.Struct, frozen=True):
     """The last outcomes, oldest first."""
 
     def add_outcomes(self, *outcomes: ScheduleOutcome) -> "ScheduleRecord":
-        """Return the record with more outcomes. Runs skipped for the same reason are merged."""
+        """Add outcomes to the record. Runs that were skipped for the same reason are merged."""
         history = list(self.history)
         for outcome in outcomes:
             before = history[-1] if history else None
@@ -78,7 +78,7 @@ class ScheduleRecord(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, history=tuple(history[-SCHEDULE_HISTORY:]))
 
     def confirm_start(self, now: datetime) -> "ScheduleRecord":
-        """Return the record after the pending run, if there is one, was started."""
+        """Return the record after the pending run, if any, was started."""
         if self.pending is None:
             return self
         due = self.pending.due
@@ -98,7 +98,7 @@ def _is_repeated(before: ScheduleOutcome, outcome: ScheduleOutcome) -> bool:
 def select_news(
     record: ScheduleRecord, outcomes: Sequence[ScheduleOutcome]
 ) -> list[ScheduleOutcome]:
-    """Return the outcomes to notify about: neither starts nor repetitions of the last outcome."""
+    """Return the outcomes that need a notification: no starts, and no repeated outcomes."""
     last = record.history[-1] if record.history else None
     news = list[ScheduleOutcome]()
     for outcome in outcomes:

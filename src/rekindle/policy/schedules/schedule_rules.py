@@ -1,4 +1,4 @@
-"""Turn `every:` into the rules of a schedule, or say what is wrong with it."""
+"""Convert `every:` to the rules of a schedule, or explain what is wrong with it."""
 
 import re
 from collections.abc import Callable
@@ -34,19 +34,19 @@ def expand_schedule(every: Schedule | str) -> Schedule:
 
 
 def render_schedule(every: Schedule | str) -> str:
-    """Return a schedule on one line, such as `0 6 * * 1-5 (Europe/Zurich)`."""
+    """Render a schedule on one line, such as `0 6 * * 1-5 (Europe/Zurich)`."""
     schedule = expand_schedule(every)
     zone = f" ({schedule.zone})" if schedule.zone else ""
     return f"{schedule.cron or schedule.interval}{zone}"
 
 
 def decode_schedule(value: object) -> Schedule | str:
-    """Return an accepted `every:`, which is stored as plain data."""
+    """Decode an accepted `every:`, which is stored as plain data."""
     return msgspec.convert(value, Schedule | str)
 
 
 def encode_schedule(every: Schedule | str) -> str:
-    """Return a schedule as JSON. Schedules with the same text have the same due times."""
+    """Encode a schedule as JSON. Schedules with the same text have the same due times."""
     return msgspec.json.encode(expand_schedule(every)).decode()
 
 
@@ -92,7 +92,7 @@ def _parse_cron(text: str) -> CronExpression:
     try:
         return parse_cron(text)
     except CronError as error:
-        # A single word may be meant as an interval.
+        # A single word was probably meant as an interval.
         hint = _EXAMPLES if len(text.split()) == 1 and not text.startswith("@") else error.hint
         raise ScheduleError("cron", str(error), hint) from error
 
