@@ -10,7 +10,7 @@ PROXY_PORT = 3128
 """Port of the proxy inside a sandbox, the only server on the sandbox's network."""
 _VARIABLES = ("HTTPS_PROXY", "HTTP_PROXY", "https_proxy", "http_proxy")
 _BYPASSES = ("NO_PROXY", "no_proxy", "ALL_PROXY", "all_proxy")
-"""Variables that would make a program bypass the proxy, its only way to reach a host."""
+"""Variables that would make a program bypass the proxy, which is its only way to reach a host."""
 
 
 def list_hosts(

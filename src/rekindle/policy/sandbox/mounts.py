@@ -105,7 +105,7 @@ def make_mounts(paths: SandboxPaths, profile: SandboxProfile) -> list[Mount]:
 def _list_project(kind: MountKind, paths: SandboxPaths) -> Iterator[Mount]:
     """Yield a mount for the project, unless it is in the agent's folder.
 
-    Without it, writes next to the agent's folder would vanish in a project below /tmp.
+    Without this mount, writes next to the agent's folder would vanish in a project below /tmp.
     """
     project = paths.manifest.rpartition(ROOT)[0]
     if not is_inside(project, paths.folder):

@@ -15,7 +15,7 @@ class HostFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Whether AppArmor denies user namespaces to ordinary programs (Ubuntu 24.04 and later)."""
     namespaces_off: str = ""
     """Kernel setting that forbids user namespaces, with the value that would permit them; empty if
-    they are permitted.
+    no setting forbids them.
     """
 
 
