@@ -297,7 +297,7 @@ def test_a_run_waits_while_rekindle_yaml_cannot_be_used(project):
     text = text.replace("GATED", GATED).replace("GATE", str(gate))
     run = project.write(text).start()
     project.place.wait_for(lambda: run.has_file("ship-1-check", "began.log"))
-    project.place.wait_for(lambda: run.list_events("worker.ended"))
+    project.place.wait_for(lambda: bool(run.list_events("worker.ended")))
     manifest = project.path / "rekindle.yaml"
     valid = manifest.read_text()
     manifest.write_text(f"{valid}wrong: [")
