@@ -18,6 +18,7 @@ from rekindle.errors import (
     ManifestMissingError,
     OversizedError,
     UnknownAgentError,
+    UnknownPipelineError,
     UnsafePathError,
     translate_os_errors,
 )
@@ -60,6 +61,11 @@ class Project(msgspec.Struct, frozen=True):
     def require_agent(self, name: str) -> str:
         if name not in self.manifest.agents:
             raise UnknownAgentError(name, self.declared_agents)
+        return name
+
+    def require_pipeline(self, name: str) -> str:
+        if name not in self.manifest.pipelines:
+            raise UnknownPipelineError(name, self.manifest.pipelines)
         return name
 
 

@@ -57,6 +57,7 @@ SAMPLES = [
     errors.NotFoundError("a", hint="b"),
     errors.NotOnFleetError("trades"),
     errors.UnknownAgentError("trades", ["books"]),
+    errors.UnknownPipelineError("ship", ["review"]),
     errors.ClosedQuestionError("a-1", "b"),
     errors.UnknownQuestionError("a-1"),
     errors.CheckFailedError("a", hint="b"),
@@ -136,6 +137,8 @@ def test_errors_carry_their_facts():
     fenced = errors.FencedError("trades", 1, 2)
     assert (fenced.agent, fenced.ours, fenced.current) == ("trades", 1, 2)
     assert errors.BusyError("trades", 1.0).waited == pytest.approx(1.0)
+    assert errors.UnknownPipelineError("shp", ["docs", "ship"]).hint == "use one of: docs, ship"
+    assert errors.UnknownPipelineError("shp", []).hint == "add it below `pipelines:`"
     assert "no agents yet" in str(errors.UnknownAgentError("a", []))
     assert "did you mean trades?" in errors.UnknownAgentError("trads", ["docs", "trades"]).hint
 

@@ -36,6 +36,7 @@ The exception tree, with the exit code that a command returns for each:
     │   ├── ClosedQuestionError       7
     │   ├── NotOnFleetError           7
     │   ├── UnknownAgentError         7
+    │   ├── UnknownPipelineError      7
     │   └── UnknownQuestionError      7
     ├── CheckFailedError              8
     │   └── MergeConflictError        8
@@ -99,6 +100,7 @@ from rekindle.errors.requests import (
     NotFoundError,
     NotOnFleetError,
     UnknownAgentError,
+    UnknownPipelineError,
     UnknownQuestionError,
     UsageError,
 )
@@ -165,6 +167,7 @@ __all__ = [
     "UnenforceableError",
     "UnfinishedError",
     "UnknownAgentError",
+    "UnknownPipelineError",
     "UnknownQuestionError",
     "UnsafePathError",
     "UntrustedError",

@@ -50,6 +50,17 @@ class UnknownAgentError(NotFoundError):
         self.agent = agent
 
 
+class UnknownPipelineError(NotFoundError):
+    """Raised when the manifest has no pipeline with the given name."""
+
+    def __init__(self, pipeline: str, known_names: Iterable[str]) -> None:
+        listed = ", ".join(known_names)
+        super().__init__(
+            f"no pipeline named {pipeline!r} in rekindle.yaml",
+            hint=f"use one of: {listed}" if listed else "add it below `pipelines:`",
+        )
+
+
 class NotOnFleetError(NotFoundError):
     """Raised when an agent is in the manifest but not on the fleet."""
 

@@ -2,8 +2,8 @@
 
 import time
 
-from rekindle import config
-from rekindle.cli.options import find_current_folder, open_fleet, require_operator
+from rekindle.cli.main import INTERRUPTED
+from rekindle.cli.options import open_fleet, require_operator
 from rekindle.cli.output import echo, print_json
 from rekindle.cli.pipelines.pipeline_logs import follow_run
 from rekindle.cli.pipelines.pipeline_status import (
@@ -14,7 +14,6 @@ from rekindle.cli.pipelines.pipeline_status import (
 )
 from rekindle.cli.pipelines.run_log import RunLog
 from rekindle.cli.pipelines.run_outcomes import (
-    INTERRUPTED,
     finish_run,
     is_resumable,
     print_continues,
@@ -25,24 +24,22 @@ from rekindle.cli.trust_prompt import ensure_trust, print_changes
 from rekindle.config import Project
 from rekindle.documents.pipelines.pipeline_events import PipelineResumed, PipelineStopped
 from rekindle.documents.screens.pipeline_row import RunRow
-from rekindle.errors import NotFoundError, UsageError
+from rekindle.errors import UsageError
 from rekindle.fleet.commands.fetch_run import FetchedRuns
 from rekindle.fleet.commands.fleet_run_events import FleetRunEvents
 from rekindle.fleet.commands.fleet_runs import FleetRuns
+from rekindle.policy.pipelines.pipeline_state import stamp_command
 from rekindle.system import clock
 from rekindle.thresholds.screens import STOP_POLL_SECONDS, STOP_WAIT_SECONDS
 from rekindle.wiring.access.trust_checks import accept_pipeline
 from rekindle.wiring.pipelines.read_runs import RunReading
 
 
-def start_on_fleet(pipeline: str, text: str, *, detach: bool, trust: bool, as_json: bool) -> int:
+def start_on_fleet(
+    project: Project, pipeline: str, text: str, *, detach: bool, trust: bool, as_json: bool
+) -> int:
     """Start a run on the fleet, and show its progress."""
-    project = config.load_project(find_current_folder())
     require_operator(project)
-    if pipeline not in project.manifest.pipelines:
-        raise NotFoundError(
-            f"no pipeline named {pipeline!r} in rekindle.yaml", hint="add it below `pipelines:`"
-        )
     ensure_trust(project, trust=trust)
     print_changes(pipeline, accept_pipeline(project, pipeline))
     runs = _open_runs(project)
@@ -57,9 +54,11 @@ def start_on_fleet(pipeline: str, text: str, *, detach: bool, trust: bool, as_js
     return 0
 
 
-def show_on_fleet(pipeline: str | None, number: int | None, *, watch: bool, as_json: bool) -> None:
+def show_on_fleet(
+    project: Project, pipeline: str | None, number: int | None, *, watch: bool, as_json: bool
+) -> None:
     """Show the runs of the fleet, or one of them."""
-    runs = _open_runs(config.load_project(find_current_folder()))
+    runs = _open_runs(project)
     if pipeline is None:
         print_all([runs.read(*run).row for run in runs.list_runs()], as_json=as_json)
         return
@@ -73,14 +72,15 @@ def show_on_fleet(pipeline: str | None, number: int | None, *, watch: bool, as_j
             echo(*line)
 
 
-def stop_on_fleet(pipeline: str, number: int | None) -> None:
+def stop_on_fleet(project: Project, pipeline: str, number: int | None) -> None:
     """Stop a run of the fleet, and wait for its end for a while."""
-    project = config.load_project(find_current_folder())
     require_operator(project)
     runs = _open_runs(project)
-    row = runs.find(pipeline, number, lambda reading: not reading.row.is_over, "to stop").row
+    reading = runs.find(pipeline, number, lambda reading: not reading.row.is_over, "to stop")
+    row = reading.row
     if not row.is_over:
-        runs.submit(row, PipelineStopped(ts=clock.read_clock()))
+        ts = stamp_command(reading.state, clock.read_clock())
+        runs.submit(row, PipelineStopped(ts=ts))
         deadline = time.monotonic() + STOP_WAIT_SECONDS
         row = runs.read(row.pipeline, row.run).row
         while not row.is_over and time.monotonic() < deadline:
@@ -92,35 +92,43 @@ def stop_on_fleet(pipeline: str, number: int | None) -> None:
 
 
 def resume_on_fleet(
-    pipeline: str, number: int | None, raised: dict[str, float], *, detach: bool, trust: bool
+    project: Project,
+    pipeline: str,
+    number: int | None,
+    raised: dict[str, float],
+    *,
+    detach: bool,
+    trust: bool,
 ) -> int:
     """Continue a run of the fleet that was stopped or reached its budget."""
-    project = config.load_project(find_current_folder())
     require_operator(project)
     ensure_trust(project, trust=trust)
     runs = _open_runs(project)
-    row = runs.find(pipeline, number, lambda reading: is_resumable(reading.row), "to resume").row
+    reading = runs.find(pipeline, number, lambda reading: is_resumable(reading.row), "to resume")
+    row = reading.row
     refuse_resume(row, raised)
-    runs.submit(row, PipelineResumed(ts=clock.read_clock(), budget=raised))
+    ts = stamp_command(reading.state, clock.read_clock())
+    runs.submit(row, PipelineResumed(ts=ts, budget=raised))
     if detach:
         echo(f"✓ {row.pipeline} {row.run} continues")
         return 0
     return _follow(runs, row, as_json=False)
 
 
-def open_events_on_fleet(pipeline: str, number: int | None) -> tuple[RunReading, FleetRunEvents]:
+def open_events_on_fleet(
+    project: Project, pipeline: str, number: int | None
+) -> tuple[RunReading, FleetRunEvents]:
     """Return a run of the fleet, and its logs."""
-    runs = _open_runs(config.load_project(find_current_folder()))
+    runs = _open_runs(project)
     reading = runs.find(pipeline, number)
     return reading, runs.open_events(reading.row)
 
 
-def open_results_on_fleet(*, operator: bool) -> tuple[Project, FetchedRuns]:
-    """Return the project, and its runs, whose commits are fetched when a run is found."""
-    project = config.load_project(find_current_folder())
+def open_results_on_fleet(project: Project, *, operator: bool) -> FetchedRuns:
+    """Return the project's runs, whose commits are fetched when a run is found."""
     if operator:
         require_operator(project)
-    return project, FetchedRuns(project, _open_runs(project))
+    return FetchedRuns(project, _open_runs(project))
 
 
 def _open_runs(project: Project) -> FleetRuns:

@@ -4,7 +4,7 @@ import click
 
 from rekindle.cli.options import json_option
 from rekindle.cli.output import echo, print_json
-from rekindle.cli.pipelines.run_selection import add_run_arguments, open_runs
+from rekindle.cli.pipelines.run_selection import add_run_arguments, load_current_project, open_runs
 from rekindle.documents.pipelines.run_branches import name_result_branch
 from rekindle.formats.counts import render_count
 from rekindle.wiring.pipelines.clean_run import clean_run
@@ -25,7 +25,8 @@ def clean(pipeline: str, number: int | None, every: bool, as_json: bool) -> None
     The workers' commits and the result stay on branches in your repository. If a folder contains a
     file that cannot be saved, Rekindle keeps the folder.
     """
-    project, _, reader = open_runs(operator=True)
+    project = load_current_project()
+    _, reader = open_runs(project, operator=True)
     reading = reader.find(pipeline, number, lambda reading: reading.row.is_over, "that is over")
     cleaned = clean_run(project, reading, every=every)
     run = reading.folder.run

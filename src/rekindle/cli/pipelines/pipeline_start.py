@@ -4,13 +4,13 @@ import time
 
 import click
 
+from rekindle.cli.main import INTERRUPTED
 from rekindle.cli.options import json_option
 from rekindle.cli.output import echo, print_json
 from rekindle.cli.pipelines.pipeline_logs import follow_run
 from rekindle.cli.pipelines.pipeline_status import watch_run
 from rekindle.cli.pipelines.run_log import RunLog, StoredEvents
 from rekindle.cli.pipelines.run_outcomes import (
-    INTERRUPTED,
     finish_run,
     is_resumable,
     print_continues,
@@ -20,7 +20,7 @@ from rekindle.cli.pipelines.run_outcomes import (
 from rekindle.cli.pipelines.run_selection import (
     add_pipeline_argument,
     add_run_arguments,
-    is_on_fleet,
+    load_current_project,
     open_runs,
 )
 from rekindle.cli.trust_prompt import ensure_trust, print_changes, trust_option
@@ -32,6 +32,7 @@ from rekindle.policy.pipelines.pipeline_state import stamp_command
 from rekindle.stores.files import FileStore
 from rekindle.stores.pipelines.run_folder import RunFolder
 from rekindle.system import clock
+from rekindle.system.git.work_status import GitStatus
 from rekindle.thresholds.screens import STOP_POLL_SECONDS, STOP_WAIT_SECONDS
 from rekindle.wiring.access.trust_checks import accept_pipeline
 from rekindle.wiring.pipelines import start_run
@@ -57,14 +58,16 @@ def run(pipeline: str, text: str, detach: bool, trust: bool, as_json: bool) -> i
     If you press Ctrl-C, the run continues in the background. Use `rekindle pipeline stop` to stop
     it. With --json, Rekindle prints each event as it happens, like `rekindle pipeline logs --json`.
     """
-    if is_on_fleet():
+    project = load_current_project()
+    project.require_pipeline(pipeline)
+    _note_uncommitted(project, pipeline)
+    if project.settings.fleet is not None:
         from rekindle.cli.fleet import fleet_pipelines  # noqa: PLC0415 - needs the fleet extra
 
         return fleet_pipelines.start_on_fleet(
-            pipeline, text, detach=detach, trust=trust, as_json=as_json
+            project, pipeline, text, detach=detach, trust=trust, as_json=as_json
         )
-    project, store, reader = open_runs(operator=True)
-    reader.require_pipeline(pipeline)
+    store, reader = open_runs(project, operator=True)
     ensure_trust(project, trust=trust)
     print_changes(pipeline, accept_pipeline(project, pipeline))
     folder = start_run.start_run(project, pipeline, text)
@@ -88,12 +91,13 @@ def stop(pipeline: str, number: int | None) -> None:
     Rekindle keeps the work that is already done. To continue the run, use `rekindle pipeline
     resume`.
     """
-    if is_on_fleet():
+    project = load_current_project()
+    if project.settings.fleet is not None:
         from rekindle.cli.fleet import fleet_pipelines  # noqa: PLC0415 - needs the fleet extra
 
-        fleet_pipelines.stop_on_fleet(pipeline, number)
+        fleet_pipelines.stop_on_fleet(project, pipeline, number)
         return
-    project, _, reader = open_runs(operator=True)
+    _, reader = open_runs(project, operator=True)
     reading = reader.find(pipeline, number, lambda reading: not reading.row.is_over, "to stop")
     row = reading.row
     if row.is_over:
@@ -124,11 +128,14 @@ def resume(
     coordinator that was killed, and accepts changes to rekindle.yaml.
     """
     raised = _parse_caps(caps)
-    if is_on_fleet():
+    project = load_current_project()
+    if project.settings.fleet is not None:
         from rekindle.cli.fleet import fleet_pipelines  # noqa: PLC0415 - needs the fleet extra
 
-        return fleet_pipelines.resume_on_fleet(pipeline, number, raised, detach=detach, trust=trust)
-    project, store, reader = open_runs(operator=True)
+        return fleet_pipelines.resume_on_fleet(
+            project, pipeline, number, raised, detach=detach, trust=trust
+        )
+    store, reader = open_runs(project, operator=True)
     reading = reader.find(pipeline, number, lambda reading: is_resumable(reading.row), "to resume")
     refuse_resume(reading.row, raised)
     ensure_trust(project, trust=trust)
@@ -141,6 +148,19 @@ def resume(
         echo(f"✓ {pipeline} {reading.folder.run} continues")
         return 0
     return _follow(project, reader, store, reading.folder, as_json=False)
+
+
+def _note_uncommitted(project: Project, pipeline: str) -> None:
+    """Print that the run does not contain the files that are not committed, if there are any."""
+    if project.manifest.pipelines[pipeline].base:
+        return
+    if changed := GitStatus(str(project.path)).changed():
+        words = "1 file is" if len(changed) == 1 else f"{len(changed)} files are"
+        echo(
+            f"! {words} not committed, and not part of the run. To include your changes: "
+            "`git add -A && git commit`",
+            err=True,
+        )
 
 
 def _follow(

@@ -12,7 +12,11 @@ import msgspec
 from rekindle.cli.live_screen import read_terminal_size, repaint_until_interrupted
 from rekindle.cli.options import Number, json_option
 from rekindle.cli.output import LineParts, echo, print_json, style_text
-from rekindle.cli.pipelines.run_selection import complete_pipelines, is_on_fleet, open_runs
+from rekindle.cli.pipelines.run_selection import (
+    complete_pipelines,
+    load_current_project,
+    open_runs,
+)
 from rekindle.documents.screens.pipeline_row import RunRow
 from rekindle.documents.screens.pipeline_screen import (
     ASCII_MARKS,
@@ -20,6 +24,7 @@ from rekindle.documents.screens.pipeline_screen import (
     Marks,
     render_run,
     render_summary,
+    render_tasks,
 )
 from rekindle.errors import RekindleError, UsageError
 from rekindle.stores.pipelines.run_folder import RunFolder
@@ -50,12 +55,13 @@ def status(pipeline: str | None, number: int | None, watch: bool, as_json: bool)
             "--watch shows one run",
             hint="name its pipeline: `rekindle pipeline status NAME --watch`",
         )
-    if is_on_fleet():
+    project = load_current_project()
+    if project.settings.fleet is not None:
         from rekindle.cli.fleet import fleet_pipelines  # noqa: PLC0415 - needs the fleet extra
 
-        fleet_pipelines.show_on_fleet(pipeline, number, watch=watch, as_json=as_json)
+        fleet_pipelines.show_on_fleet(project, pipeline, number, watch=watch, as_json=as_json)
         return
-    _, _, reader = open_runs()
+    _, reader = open_runs(project)
     if pipeline is None:
         _show_all(reader, as_json=as_json)
         return
@@ -93,11 +99,13 @@ def watch_row(read: Callable[[], RunRow]) -> RunRow:
     if sys.stdout.isatty():
         repaint_until_interrupted(render, STATUS_POLL_SECONDS, is_over=lambda: row.is_over)
         return row
-    summary, marks = "", find_marks()
+    shown, marks = list[str](), find_marks()
     while not row.is_over:
-        # The summary contains no times, so a file gets a new line only when something changes.
-        if summary != (summary := render_summary(row, STATUS_COLUMNS, marks)):
-            echo(summary)
+        # These lines contain no times, so a file gets new lines only when something changes.
+        tasks = [line.text for line in render_tasks(row, STATUS_COLUMNS)]
+        if shown != (shown := [render_summary(row, STATUS_COLUMNS, marks), *tasks]):
+            for text in shown:
+                echo(text)
             sys.stdout.flush()
         time.sleep(STATUS_POLL_SECONDS)
         row = read()

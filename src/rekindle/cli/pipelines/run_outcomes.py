@@ -1,18 +1,8 @@
 """Report how a pipeline run ended or was stopped, and refuse to resume some runs."""
 
-from rekindle.cli.main import INTERRUPTED
 from rekindle.cli.output import echo
 from rekindle.documents.screens.pipeline_row import RunRow
 from rekindle.errors import UnfinishedError, UsageError
-
-__all__ = [
-    "INTERRUPTED",
-    "finish_run",
-    "is_resumable",
-    "print_continues",
-    "print_stopped",
-    "refuse_resume",
-]
 
 
 def print_continues(name: str) -> None:

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import click
 
 from rekindle import config
-from rekindle.cli.options import Number, find_current_folder, open_project, require_operator
+from rekindle.cli.fleet_refusal import refuse_fleet
+from rekindle.cli.options import Number, find_current_folder, print_note, require_operator
 from rekindle.cli.pipelines.run_log import EventSource, StoredEvents
 from rekindle.config import Project
 from rekindle.errors import RekindleError
 from rekindle.stores.files import FileStore
+from rekindle.wiring.open_store import open_store
 from rekindle.wiring.pipelines.read_runs import RunReader, RunReading
 
 if TYPE_CHECKING:
@@ -40,7 +42,7 @@ def complete_pipelines(
 
     # A shell would print an error message in the middle of the line that the user is typing.
     with suppress(RekindleError, OSError):
-        names = config.load_project(find_current_folder()).manifest.pipelines
+        names = load_current_project().manifest.pipelines
         return [CompletionItem(name) for name in names if name.startswith(incomplete)]
     return []
 
@@ -52,7 +54,7 @@ def complete_steps(
     from click.shell_completion import CompletionItem  # noqa: PLC0415 - only completion needs it
 
     with suppress(RekindleError, OSError):
-        pipelines = config.load_project(find_current_folder()).manifest.pipelines
+        pipelines = load_current_project().manifest.pipelines
         # While an option lacks its value, click does not assign arguments to parameters.
         named = context.params.get("pipeline") or next(iter(context.args), "")
         pipeline = pipelines.get(named)
@@ -81,29 +83,31 @@ worker_option = click.option(
 )
 
 
-def is_on_fleet() -> bool:
-    """Return whether the project's pipelines run on a fleet."""
-    return config.load_project(find_current_folder()).settings.fleet is not None
+def load_current_project() -> Project:
+    """Return the project of the current folder."""
+    return config.load_project(find_current_folder())
 
 
-def open_runs(*, operator: bool = False) -> tuple[Project, FileStore, RunReader]:
-    """Return the project, its files and its runs. Refuse the command on a fleet.
+def open_runs(project: Project, *, operator: bool = False) -> tuple[FileStore, RunReader]:
+    """Return the files and the runs of a project. Refuse the command on a fleet.
 
     With `operator`, refuse commands that an agent runs.
     """
-    project, store = open_project()
+    refuse_fleet(project)
     if operator:
         require_operator(project)
-    return project, store, RunReader(project, store)
+    store = open_store(project, say=print_note)
+    return store, RunReader(project, store)
 
 
 def open_events(pipeline: str, number: int | None) -> tuple[RunReading, EventSource]:
     """Return the last run of a pipeline, or the run with a number, and its logs."""
-    if is_on_fleet():
+    project = load_current_project()
+    if project.settings.fleet is not None:
         from rekindle.cli.fleet import fleet_pipelines  # noqa: PLC0415 - needs the fleet extra
 
-        return fleet_pipelines.open_events_on_fleet(pipeline, number)
-    _, store, reader = open_runs()
+        return fleet_pipelines.open_events_on_fleet(project, pipeline, number)
+    store, reader = open_runs(project)
     reading = reader.find(pipeline, number)
     return reading, StoredEvents(store, reading.folder)
 
@@ -113,9 +117,10 @@ def open_results(*, operator: bool = False) -> tuple[Project, RunFinder]:
 
     With `operator`, refuse commands that an agent runs.
     """
-    if is_on_fleet():
+    project = load_current_project()
+    if project.settings.fleet is not None:
         from rekindle.cli.fleet import fleet_pipelines  # noqa: PLC0415 - needs the fleet extra
 
-        return fleet_pipelines.open_results_on_fleet(operator=operator)
-    project, _, reader = open_runs(operator=operator)
+        return project, fleet_pipelines.open_results_on_fleet(project, operator=operator)
+    _, reader = open_runs(project, operator=operator)
     return project, reader

@@ -48,6 +48,24 @@ def list_schedule_warnings(
     return warnings
 
 
+def list_pipeline_lines(project: Project) -> list[str]:
+    """Return the lines of `status` about the schedules of pipelines."""
+    pipelines = project.manifest.pipelines.values()
+    records = private_files.find_private_project(project.path).schedules
+    if not (records / "pipelines").is_dir() and all(each.every is None for each in pipelines):
+        return []
+    from rekindle.wiring.schedules.list_schedules import read_schedules  # noqa: PLC0415 - as below
+
+    now, zone = clock.read_clock(), clock.find_zone()
+    lines = []
+    for row in read_schedules(project):
+        if row.kind == "pipelines":
+            lines.append(f"{row.name}  every {row.every}; {render_next(row, now, zone)}")
+            warnings = list_schedule_warnings(row, now, zone)
+            lines += [f"  ! {'; '.join(filter(None, parts))}" for parts in warnings]
+    return lines
+
+
 def add_schedules(project: Project, rows: Sequence[StatusRow]) -> list[StatusRow]:
     """Return the rows of agents with their schedules. In a table, the reason has the next run."""
     entries = project.manifest.agents.values()

@@ -1,8 +1,9 @@
-"""Show pipeline runs in `rekindle status`, with one line for each unfinished run."""
+"""Show pipeline runs in `rekindle status`, with one line for each unfinished run or schedule."""
 
 from typing import TYPE_CHECKING, Any
 
 from rekindle.cli.output import LineParts, style_text
+from rekindle.cli.reports import schedule_lines
 from rekindle.config import Project
 from rekindle.stores.folders import private_files
 
@@ -18,7 +19,13 @@ class OpenRuns:
         self._project = project
 
     def render(self) -> list[LineParts]:
-        """Return the lines to show below the agents."""
+        """Return the lines to show below the agents: runs, and schedules of pipelines."""
+        if self._project is None or self._project.settings.fleet is not None:
+            return []
+        schedules = [(line,) for line in schedule_lines.list_pipeline_lines(self._project)]
+        return [*self._render_runs(), *schedules]
+
+    def _render_runs(self) -> list[LineParts]:
         rows = self._read()
         if not rows:
             return []

@@ -87,6 +87,10 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     """When the run started, or null if it has not."""
     updated: datetime | None = None
     """Time of the run's last event, or null if it has none."""
+    stopped_seconds: float = 0.0
+    """Number of seconds for which the run was stopped before it was resumed. They do not count as
+    hours of its budget.
+    """
     until: datetime | None = None
     """When the usage limit that the run is waiting for resets, or null if there is none."""
     usd: float = 0.0

@@ -1,7 +1,7 @@
 """Render pipeline runs: a one-line summary, and a live view with one line per step."""
 
 from collections.abc import Iterable, Iterator
-from datetime import datetime, tzinfo
+from datetime import datetime, timedelta, tzinfo
 from itertools import groupby
 from textwrap import wrap
 from typing import NamedTuple
@@ -85,9 +85,7 @@ def render_run(
     width = max((display_width(step.step) for step in row.steps), default=0)
     lines += [_render_step(step, width, columns, marks) for step in row.steps]
     lines += [RunLine(line) for line in _list_notes(row, columns, zone)]
-    if row.tasks:
-        lines.append(RunLine("waits for you:", "red"))
-        lines += [RunLine(line) for task in row.tasks for line in _render_task(task, columns)]
+    lines += render_tasks(row, columns)
     if row.failures:
         lines.append(RunLine("failed:", "red"))
         shown = row.failures[:PIPELINE_FAILURES]
@@ -99,6 +97,14 @@ def render_run(
     if row.command:
         lines.append(RunLine(f"{marks.arrow} {row.command}"))
     return lines
+
+
+def render_tasks(row: RunRow, columns: int) -> list[RunLine]:
+    """Return what the run is waiting for a person to do, with the commands."""
+    if not row.tasks:
+        return []
+    lines = [RunLine(line) for task in row.tasks for line in _render_task(task, columns)]
+    return [RunLine("waits for you:", "red"), *lines]
 
 
 def render_bar(step: StepRow, marks: Marks = UNICODE_MARKS) -> str:
@@ -190,7 +196,8 @@ def _render_header(row: RunRow, now: datetime, columns: int) -> str:
     parts = [f"{row.pipeline} {row.run}", row.state]
     if row.began is not None:
         end = row.updated if row.is_over else now
-        duration = render_age(row.began, end or now)
+        worked_from = row.began + timedelta(seconds=row.stopped_seconds)
+        duration = render_age(worked_from, end or now)
         if row.hours_cap is not None:
             duration = f"{duration} of {render_count(row.hours_cap, 'hour')}"
         words = f"{'after' if row.is_over else 'for'} {duration}"

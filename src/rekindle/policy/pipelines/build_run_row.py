@@ -85,6 +85,7 @@ def build_run_row(
         is_coordinated=is_coordinated,
         began=state.began,
         updated=updated,
+        stopped_seconds=state.idle.total_seconds(),
         until=until,
         usd=spent.usd,
         tokens=spent.tokens,

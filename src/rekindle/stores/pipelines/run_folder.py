@@ -121,7 +121,7 @@ class RunFolder(msgspec.Struct, frozen=True):
         if self.read_commands():
             return self.read_state().ended is None
         last = self.read_lines()[-1:]
-        # Runs that are over are many, and their last event tells it.
+        # Most runs are over, and then their last event is enough.
         is_over = bool(last) and isinstance(parse_pipeline_event(last[0]), PipelineEnded)
         return not is_over and self.read_state().ended is None
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from difflib import get_close_matches
 
 import msgspec
 
@@ -98,7 +97,11 @@ class RunReader:
         """
         folders = self.list_folders(pipeline)
         if not folders:
-            raise self._make_missing(pipeline)
+            self._project.require_pipeline(pipeline)
+            raise NotFoundError(
+                f"the pipeline {pipeline} has no run yet",
+                hint=f"start one: `rekindle pipeline run {pipeline}`",
+            )
         if number is not None:
             folder = find_run(self._private, pipeline, number)
             if folder.path not in {other.path for other in folders}:
@@ -116,32 +119,8 @@ class RunReader:
             hint=f"`rekindle pipeline status {pipeline}` shows its last run",
         )
 
-    def require_pipeline(self, name: str) -> str:
-        """Return the name of a pipeline in rekindle.yaml.
-
-        Raises:
-            NotFoundError: There is no such pipeline.
-        """
-        if name not in self._project.manifest.pipelines:
-            raise self._make_missing(name)
-        return name
-
     def _read_workers(self, state: PipelineState) -> Iterator[tuple[str, AgentRow]]:
         """Yield the rows of running workers, which may wait for a person."""
         if state.ended is None:
             for _, worker in state.list_running():
                 yield worker.agent, self._rows.row(worker.agent)
-
-    def _make_missing(self, name: str) -> NotFoundError:
-        names = list(self._project.manifest.pipelines)
-        if name in names:
-            return NotFoundError(
-                f"the pipeline {name} has no run yet",
-                hint=f"start one: `rekindle pipeline run {name}`",
-            )
-        alike = get_close_matches(name, names, n=1)
-        listed = f"has {', '.join(names)}" if names else "has no `pipelines:`"
-        return NotFoundError(
-            f"no pipeline named {name!r}: rekindle.yaml {listed}",
-            hint=f"did you mean {alike[0]}?" if alike else "add it below `pipelines:`",
-        )

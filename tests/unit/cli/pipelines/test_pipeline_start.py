@@ -68,6 +68,22 @@ def test_the_log_of_a_run_contains_no_secret_of_its_input(make_run, rekindle):
     assert secret in (folder / "definition.json").read_text()
 
 
+def test_files_that_are_not_committed_are_noted(make_run, rekindle, outcome, tmp_path):
+    make_run("ship")
+    outcome[0] = None
+    assert "not committed" not in rekindle("run", "ship", "--detach")[1]
+    for number, words in ((1, "1 file is"), (2, "2 files are")):
+        (tmp_path / f"new-{number}.txt").touch()
+        note = rekindle("run", "ship", "--detach", "--json")[1].splitlines()[-1]
+        assert note == (
+            f"! {words} not committed, and not part of the run. To include your changes: "
+            "`git add -A && git commit`"
+        )
+    manifest = tmp_path / "rekindle.yaml"
+    manifest.write_text(manifest.read_text().replace("ship: {", "ship: {base: main, "))
+    assert "not committed" not in rekindle("run", "ship", "--detach")[1]
+
+
 def test_a_run_that_fails_has_an_exit_code(make_run, rekindle, outcome):
     outcome[0] = "failed"
     code, out = rekindle("run", "ship")
@@ -123,7 +139,7 @@ def test_ctrl_c_leaves_the_run_running(make_run, rekindle, monkeypatch):
 def test_an_unknown_pipeline_is_refused(make_run, rekindle):
     code, out = rekindle("run", "shp")
     assert code == 7
-    assert "did you mean ship?" in out
+    assert "use one of: review, ship" in out
 
 
 def test_the_newest_open_run_is_stopped_and_resumed(make_run, rekindle):

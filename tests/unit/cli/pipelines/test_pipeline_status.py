@@ -5,6 +5,8 @@ import json
 import pytest
 
 from rekindle.cli import main
+from rekindle.cli.pipelines import pipeline_status
+from rekindle.cli.reports.schedule_lines import ACCEPT_HINT, NOT_ACCEPTED
 from rekindle.documents.pipelines.pipeline_events import PipelineEnded, PipelineStopped, StepMerged
 
 
@@ -97,7 +99,7 @@ def test_a_command_that_is_not_in_the_log_yet_counts(make_run, rekindle):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("reviw",), "no pipeline named 'reviw': rekindle.yaml has review, ship\n  → did you mean"),
+        (("reviw",), "no pipeline named 'reviw' in rekindle.yaml\n  → use one of: review, ship"),
         (
             ("ship",),
             "the pipeline ship has no run yet\n  → start one: `rekindle pipeline run ship`",
@@ -126,6 +128,23 @@ def test_watch_ends_with_the_run(make_run, rekindle):
     assert "stopped: by the operator\n→ rekindle pipeline resume review 1\n" in out
 
 
+def test_without_a_terminal_the_tasks_of_a_person_are_printed_once(make_run, rekindle, monkeypatch):
+    run = make_run()
+    run.folder.write_notice("rekindle.yaml was changed")
+    reads = []
+
+    def sleep(_seconds):
+        reads.append(1)
+        if len(reads) == 3:
+            run.append(PipelineEnded, outcome="stopped")
+
+    monkeypatch.setattr(pipeline_status.time, "sleep", sleep)
+    code, out = rekindle("status", "review", "--watch")
+    assert code == 0
+    lines = "waits for you:\n  rekindle.yaml was changed\n    rekindle pipeline resume review 1\n"
+    assert out.count(lines) == 1
+
+
 def test_commands_that_need_files_of_a_run_are_refused_on_a_fleet(make_run, rekindle, tmp_path):
     manifest = tmp_path / "rekindle.yaml"
     manifest.write_text(manifest.read_text() + "fleet: {address: 'localhost:7233'}\n")
@@ -145,6 +164,21 @@ def test_names_of_pipelines_and_steps_are_completed(make_run, monkeypatch, capfd
         monkeypatch.setenv("COMP_CWORD", str(len(words.split()) - 1))
         assert main.run([]) == 0
         assert capfd.readouterr().out.splitlines() == [expected]
+
+
+def test_status_shows_the_schedules_of_pipelines(make_run, tmp_path, capfd):
+    make_run()
+    manifest = tmp_path / "rekindle.yaml"
+    manifest.write_text(manifest.read_text().replace("ship: {", "ship: {every: 1h, "))
+    assert main.run(["status"]) == 0
+    assert capfd.readouterr().out.splitlines()[-2:] == [
+        "ship  every 1h; not in effect",
+        f"  ! {NOT_ACCEPTED}; {ACCEPT_HINT}",
+    ]
+    assert main.run(["schedules", "--accept", "--trust"]) == 0
+    capfd.readouterr()
+    assert main.run(["status"]) == 0
+    assert capfd.readouterr().out.splitlines()[-2].startswith("ship  every 1h; next run ")
 
 
 def test_status_shows_each_open_run_below_the_agents(make_run, capfd):

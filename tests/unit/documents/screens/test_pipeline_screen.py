@@ -47,6 +47,11 @@ def test_a_run_fits_on_one_line():
     )
 
 
+def test_the_time_in_which_a_run_was_stopped_is_not_shown():
+    row = change(ROW, began=NOW - timedelta(hours=9), stopped_seconds=7 * 3600, hours_cap=3)
+    assert "for 2 h" in render(row)[0]
+
+
 def test_a_summary_has_an_ascii_form():
     line = render_summary(ROW, 90, ASCII_MARKS)
     assert line == (
