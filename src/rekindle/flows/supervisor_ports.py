@@ -123,7 +123,7 @@ class HandoffReport(msgspec.Struct, frozen=True):
     how: str
     """How the checkpoint was written: `headless` (by a model) or `mechanical`."""
     words: str = ""
-    """Why no model wrote the checkpoint."""
+    """Reason why no model wrote the checkpoint; empty if one did."""
 
 
 class CycleReport(msgspec.Struct, frozen=True):
@@ -134,7 +134,7 @@ class CycleReport(msgspec.Struct, frozen=True):
     verdict: str
     words: str
     refused: str = ""
-    """Why `until:` or the reviewer did not accept the work as done; empty if neither objected."""
+    """Reason why `until:` or the reviewer rejected the end of the work; empty if they accepted."""
 
 
 class TroubleReport(msgspec.Struct, frozen=True):

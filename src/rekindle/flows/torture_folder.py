@@ -48,9 +48,9 @@ class PromiseResult(msgspec.Struct, frozen=True):
     promise: str
     tried: str
     broken: str = ""
-    """What went wrong; empty if the guarantee held."""
+    """Description of the violation; empty if the guarantee held."""
     means: str = ""
-    """What a violation means for an agent on this file system."""
+    """Effect of a violation on agents on this file system."""
 
 
 class _BrokenError(Exception):

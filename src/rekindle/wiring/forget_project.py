@@ -103,7 +103,7 @@ def find_traces(folder: Path, *, keep_history: bool = False) -> Iterator[Install
         yield from (
             _make_file_trace(segment.path, "records of installed hooks") for segment in spooled
         )
-    # Remove locks before the record, whose device and inode identify them once the folder is gone.
+    # Remove locks before the record. Once the folder is gone, only the record identifies them.
     for path in find_lock_files(folder, trust_records.read_recorded_identity(project)):
         yield _make_file_trace(path, "lock")
     # Clones come before snapshots and the configuration, because saving their work needs git.

@@ -1,4 +1,4 @@
-"""Open the store and find harnesses. Every command imports this module, so it imports little."""
+"""Open the store and find harnesses. Every command imports this module, so it has few imports."""
 
 from collections.abc import Callable
 

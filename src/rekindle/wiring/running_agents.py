@@ -1,8 +1,8 @@
 """Find the agents that are running on this host, without reading a manifest.
 
 The manifest is not used, because an agent can edit it. An agent counts as running if its supervisor
-holds its lock, or if it has processes without a supervisor: those with a launch's mark, and those
-that its last supervisor recorded.
+holds its lock, or if it has processes without a supervisor. Such processes have a launch's mark, or
+are in the record of the last supervisor.
 """
 
 from pathlib import Path

@@ -39,7 +39,7 @@ class StoredWorkspace(msgspec.Struct, frozen=True):
 
     @property
     def obstacle(self) -> str:
-        """Why the work in the folder cannot be saved; empty if it can be saved."""
+        """Reason why the work in the folder cannot be saved; empty if it can be saved."""
         return _EXPLANATIONS.get(self.condition, "")
 
     @property

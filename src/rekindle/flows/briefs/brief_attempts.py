@@ -36,6 +36,6 @@ def read_attempts(file: Path, seq: int) -> BriefAttempts:
 
 
 def record_attempt(file: Path, seq: int, now: datetime) -> None:
-    """Record another attempt to write the brief that follows the one with event number `seq`."""
+    """Record another attempt to write a brief. `seq` is the previous brief's event number."""
     attempts = BriefAttempts(seq, read_attempts(file, seq).tries + 1, now)
     durable_files.replace_file(file, msgspec.json.encode(attempts))

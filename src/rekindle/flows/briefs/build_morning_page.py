@@ -70,7 +70,7 @@ class MorningPageBuilder:
         return (last - _DAY).astimezone(self._zone)
 
     def _build_entry(self, row: AgentRow) -> MorningEntry:
-        """Build an agent's entry. If the agent cannot be read, the entry says so."""
+        """Build an agent's entry. If the agent cannot be read, the entry shows the error."""
         agent = row.agent
         try:
             if self._store.exists(agent):

@@ -48,7 +48,7 @@ class BriefResult(msgspec.Struct, frozen=True, kw_only=True):
     how: str = ""
     """`headless` (by a model) or `mechanical` (without one); empty if there are no new turns."""
     words: str = ""
-    """Why no model wrote the brief."""
+    """Reason why no model wrote the brief; empty if one did."""
     turns: int = 0
     left_out: int = 0
     read_bytes: int = 0

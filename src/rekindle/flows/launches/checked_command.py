@@ -24,7 +24,7 @@ class CommandResult(msgspec.Struct, frozen=True):
     verdict: str = ""
     """`passed`, `failed` or `stopped`; empty if there is no command."""
     words: str = ""
-    """Why the command failed, including the end of its output."""
+    """Reason for the failure, including the end of the command's output."""
 
 
 class CheckedCommand:

@@ -94,7 +94,8 @@ class AgentStopper:
 
         Raises:
           OwnershipError: The agent belongs to another host, which has to stop it.
-          StopUnrecordedError: The stop is not in the log; the error says where else it is recorded.
+          StopUnrecordedError: The stop is not in the log. The error names where else it is
+              recorded.
         """
         if self._foreign is not None:
             raise self._foreign

@@ -1,1 +1,1 @@
-"""Coordinate the runs of pipelines."""
+"""Coordinate pipeline runs."""

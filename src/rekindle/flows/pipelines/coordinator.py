@@ -1,8 +1,9 @@
-"""Coordinate one run of a pipeline: read its workers, decide what is due, and do it.
+"""Coordinate a pipeline run: read its workers, decide what to do next, and do it.
 
-Each effect can be repeated. If the coordinator is killed, the next one computes the state from the
-log, finds the workers that were begun, and continues. Only the coordinator appends to the log.
-If an effect is impossible for now, such as with a full disk, the run waits and the notice says why.
+Every action can be repeated. If the coordinator is killed, the next one computes the state from the
+log, finds the workers that have begun, and continues. Only the coordinator appends to the log. If
+an action is temporarily impossible, for example because the disk is full, the run waits, and its
+notice explains why.
 """
 
 import time
@@ -42,30 +43,31 @@ from rekindle.thresholds.pipeline_limits import (
 )
 
 _TEMPORARY = (RekindleError, OSError)
-"""Errors after which the coordinator tries again: an invalid rekindle.yaml, a full disk, a lock of
-another git.
+"""Errors after which the coordinator retries.
+
+Examples are an invalid rekindle.yaml, a full disk, and a lock held by another git process.
 """
 
 
 class Coordinator:
-    """Runs one run of a pipeline until it ends or must wait for a person forever."""
+    """Coordinates one pipeline run until it ends."""
 
     def __init__(self, plan: RunPlan, ports: CoordinatorPorts) -> None:
         self._plan, self._ports = plan, ports
         self._state = fold(ports.folder.read_events())
         self._checks: dict[WorkerId, Future[WorkerEnded]] = {}
         self._stopped: set[tuple[str, int]] = set()
-        """Agents and attempts that this process told to stop."""
+        """Agents and attempts that this process has stopped."""
         self._ensured: set[tuple[str, int]] = set()
-        """Agents and attempts that were created and started by this process."""
+        """Agents and attempts that this process has created and started."""
         self._problems: list[str] = []
-        """What went wrong in this turn."""
+        """Problems found in the current turn."""
         self._unchecked: dict[WorkerId, str] = {}
-        """Why the results of some workers cannot be checked for now."""
+        """Reasons why workers' results cannot be checked at the moment."""
         self._watched = 0.0
 
     def run(self) -> PipelineOutcome | None:
-        """Coordinate until the run ends. Return None if this process was told to exit."""
+        """Coordinate until the run ends. Return None after a stop signal."""
         with ThreadPoolExecutor(CHECKS_AT_ONCE) as pool:
             while not self._ports.is_interrupted():
                 self._problems.clear()
@@ -79,7 +81,7 @@ class Coordinator:
         return None
 
     def _take_turn(self, pool: ThreadPoolExecutor) -> bool:
-        """Read the workers and make all moves that are due. Return whether the run changed."""
+        """Read the workers and make all due moves. Return whether the run changed."""
         for command in self._ports.folder.take_commands():
             self._append(command)
         if self._state.ended is not None:
@@ -90,7 +92,7 @@ class Coordinator:
         return has_news or any(has_moved)
 
     def _try(self, action: Callable[[], bool]) -> bool:
-        """Do something that can be repeated, and return its result; False if it fails."""
+        """Run a repeatable action and return its result, or False if it fails."""
         try:
             return action()
         except _TEMPORARY as error:
@@ -104,7 +106,7 @@ class Coordinator:
         return False
 
     def _rest(self) -> None:
-        """Wait for a while, or until a check has ended."""
+        """Wait for a few seconds, or until a check has finished."""
         is_blocked = self._problems or self._unchecked
         seconds = COORDINATOR_RETRY_SECONDS if is_blocked else COORDINATOR_POLL_SECONDS
         if self._checks:
@@ -117,7 +119,7 @@ class Coordinator:
         self._state = fold([event], self._state)
 
     def _read_workers(self, pool: ThreadPoolExecutor) -> bool:
-        """Read each running worker, and check those that have ended. Return whether one changed."""
+        """Read all running workers, and check the finished ones. Return whether any changed."""
         has_changed = [
             self._try(partial(self._read_worker, pool, worker_id, worker))
             for worker_id, worker in self._state.list_running()
@@ -131,12 +133,12 @@ class Coordinator:
         if worker_id in self._checks:
             return self._take_check(worker_id)
         if (worker.agent, worker.attempt) not in self._ensured:
-            return False  # it was refused
+            return False  # the worker was refused
         view = self._ports.read_worker(worker)
         self._report(worker_id, worker, view)
         is_told = worker.is_stopping or (worker.agent, worker.attempt) in self._stopped
         if view.end == "stopped" and not is_told:
-            return False  # a person stopped this agent, and may continue it
+            return False  # the operator stopped this agent, and may resume it
         if view.end:
             check: Callable[..., WorkerEnded] = self._ports.check_worker
             self._checks[worker_id] = pool.submit(check, worker_id, worker, view)
@@ -173,7 +175,7 @@ class Coordinator:
 
     def _take_check(self, worker_id: WorkerId) -> bool:
         check = self._checks[worker_id]
-        # A signal to this process ends the checks too, and their results mean nothing.
+        # A signal to this process also ends the checks, which makes their results meaningless.
         if not check.done() or self._ports.is_interrupted():
             return False
         del self._checks[worker_id]
@@ -186,7 +188,7 @@ class Coordinator:
         return True
 
     def _report(self, worker_id: WorkerId, worker: WorkerState, view: WorkerView) -> None:
-        """Record spending and usage limits that are new."""
+        """Record new spending and usage limits."""
         step, key = worker_id
         limit = self._state.limits.get(view.harness)
         is_limited = view.until is not None and (limit is None or view.until > limit)
@@ -206,7 +208,7 @@ class Coordinator:
             )
 
     def _find_merges(self) -> bool:
-        """Record the merges that a person has made. Return whether there are any."""
+        """Record the operator's merges. Return whether there were any."""
         has_merged = False
         for step, stage in sorted(self._state.asked):
             merge = self._state.merges.get((step, stage))
@@ -251,7 +253,7 @@ class Coordinator:
             self._stopped.add((worker.agent, worker.attempt))
 
     def _watch(self) -> bool:
-        """Start supervisors that are missing, now and then."""
+        """Start missing supervisors from time to time."""
         if time.monotonic() - self._watched >= COORDINATOR_WATCH_SECONDS:
             self._ports.watch_workers([worker.agent for _, worker in self._state.list_running()])
             self._watched = time.monotonic()

@@ -1,4 +1,4 @@
-"""What a coordinator needs from the outside world."""
+"""Interfaces through which a coordinator reaches its workers, the repository and the operator."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -21,14 +21,14 @@ from rekindle.stores.pipelines.run_folder import RunFolder
 
 
 class WorkerView(msgspec.Struct, frozen=True, kw_only=True):
-    """A running worker, as its agent's log shows it."""
+    """A running worker's state, read from its agent's log."""
 
     end: WorkerOutcome | Literal[""] = ""
-    """How the agent's run ended: `done` if its result can be checked; empty while it runs."""
+    """How the agent's run ended (`done` if its result can be checked); empty while it runs."""
     why: str = ""
-    """Why it failed; empty unless it did."""
+    """Reason why the worker failed; empty if it did not."""
     is_capped: bool = False
-    """Whether it ended only because the budget of the whole run is spent."""
+    """Whether the worker ended only because the budget of the whole run is spent."""
     usd: float = 0.0
     tokens: int = 0
     harness: str = ""
@@ -41,29 +41,30 @@ class CoordinatorPorts(msgspec.Struct, frozen=True, kw_only=True):
     folder: RunFolder
     clock: Callable[[], datetime]
     rest: Callable[[float], None]
-    """Waits for some seconds, or until the process is told to exit."""
+    """Waits for the given number of seconds, or until a signal arrives."""
     is_interrupted: Callable[[], bool]
     ensure_worker: Callable[[PipelineState, WorkerBegan], str]
-    """Creates a worker's agent and starts it, unless that has been done. Returns why the agent
-    cannot be started, which fails the attempt, or "".
+    """Creates and starts a worker's agent, if necessary.
+
+    Returns why the agent cannot be started, or "". Such a reason fails the attempt.
 
     Raises:
-        RekindleError: The worker can start only after the operator has done something, such as
-            accept a changed rekindle.yaml.
+        RekindleError: The worker cannot start until the operator acts, for example by accepting a
+            changed rekindle.yaml.
     """
     read_worker: Callable[[WorkerState], WorkerView]
     stop_worker: Callable[[WorkerState], None]
     check_worker: Callable[[WorkerId, WorkerState, WorkerView], WorkerEnded]
-    """Stores the result of a worker that has ended, and checks it. This may take minutes."""
+    """Stores and checks the result of a finished worker. This may take minutes."""
     find_items: Callable[[FindItems], ItemsFound]
     merge: Callable[[MergeCommits], StepMerged]
     ask_person: Callable[[PipelineState, str, MergeStage], None]
-    """Prepares a branch on which a person can merge, and notifies the person."""
+    """Prepares a branch on which the operator can merge, and notifies the operator."""
     find_merged: Callable[[PipelineState, str, MergeStage], StepMerged | None]
-    """Returns the merge that a person has made, or None."""
+    """Returns the operator's merge, or None if there is none yet."""
     end: Callable[[PipelineOutcome, str, str], None]
-    """Stores the result of the run and notifies the person: outcome, commit and reason."""
+    """Stores the run's result (outcome, commit and reason), and notifies the operator."""
     note: Callable[[str], None]
-    """Records why the run waits, for `pipeline status`."""
+    """Records why the run is waiting, for `pipeline status`."""
     watch_workers: Callable[[list[str]], None]
-    """Starts supervisors that are missing."""
+    """Starts missing supervisors."""

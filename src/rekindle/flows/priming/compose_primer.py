@@ -42,9 +42,9 @@ def compose_primer(
     """Return the primer for a fresh session.
 
     If the last session was interrupted, a notice describes what it was doing: the relay's Next
-    Action, the last request, or the agent's task. With `draft`, the primer asks for the next relay
-    to be written to that path. A checkpoint made for a single session is included only if `session`
-    is that session. `branch` is the branch of the agent's own clone or work tree.
+    Action, the last request, or the agent's task. With `draft`, the primer tells the agent to write
+    the next relay to that path. A checkpoint made for a single session is included only if
+    `session` is that session. `branch` is the branch of the agent's own clone or work tree.
     """
     relay_path = str(store.folder(agent).document("relay"))
     relay = read_relay(store, agent)

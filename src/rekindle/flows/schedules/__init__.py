@@ -1,1 +1,1 @@
-"""Start the runs of agents and pipelines that are due."""
+"""Start due runs of agents and pipelines."""

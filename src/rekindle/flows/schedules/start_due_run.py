@@ -1,8 +1,8 @@
-"""Start the run that a schedule is due for, exactly once.
+"""Start each scheduled run exactly once.
 
-The record is written before the start and after it. A process that is killed in between leaves a
-pending run. `inspect` then tells whether it was started, so the start must leave a trace that
-survives, at once or not at all.
+The record is written before and after the start. A process that is killed in between leaves a
+pending run. `inspect` then finds out whether it was started, so the start must atomically leave a
+durable trace.
 """
 
 from collections.abc import Callable
@@ -23,36 +23,36 @@ from rekindle.policy.schedules.schedule_record import (
 
 
 class SchedulePorts(msgspec.Struct, frozen=True):
-    """Functions through which a schedule reaches its record and its agent or pipeline."""
+    """Functions that give a schedule access to its record and its agent or pipeline."""
 
     read: Callable[[], ScheduleRecord | None]
     write: Callable[[ScheduleRecord], None]
-    """Replaces the record. When it returns, the record survives a crash."""
+    """Replaces the record durably."""
     inspect: Callable[[PendingRun | None], RunFacts]
     """Returns the state of the agent or pipeline, and whether the pending run was started."""
     start: Callable[[datetime], None]
-    """Starts the run for a due time. It leaves the trace that `inspect` looks for."""
+    """Starts the run for a due time, and leaves the trace that `inspect` looks for."""
     clock: Callable[[], datetime]
     find_times: Callable[[str], DueTimes | None] = lambda _: None
     """Returns the due times of an earlier schedule, given as JSON, or None."""
 
 
 class ScheduleResult(msgspec.Struct, frozen=True):
-    """What a check of a schedule led to."""
+    """Result of checking a schedule."""
 
     outcomes: tuple[ScheduleOutcome, ...] = ()
     news: tuple[ScheduleOutcome, ...] = ()
     """Outcomes to notify the operator about."""
     error: str = ""
-    """Why a run could not be started. The next check tries again."""
+    """Reason why a run could not be started. The next check retries."""
 
 
 def start_due_run(
     rules: RunRules, schedule: str, since: datetime, ports: SchedulePorts
 ) -> ScheduleResult:
-    """Decide what is due now, record it, and start a run if there is one to start.
+    """Decide whether a run is due, record the decision, and start the run if necessary.
 
-    `schedule` is the schedule as JSON, and `since` is when the operator accepted it.
+    `schedule` is the schedule as JSON, and `since` is the time when the operator accepted it.
     """
     now, before = ports.clock(), ports.read()
     old = ports.find_times(before.schedule) if before and before.schedule != schedule else None

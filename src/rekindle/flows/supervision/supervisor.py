@@ -1,7 +1,7 @@
 """Supervise an agent: keep it running until its work is done or a person is needed.
 
 All state is in the log, so a new supervisor makes the same decisions as the one before it. It
-resumes the same wait, and the money spent so far still counts.
+resumes the same wait, and still counts the money spent so far.
 """
 
 from contextlib import suppress
@@ -45,7 +45,7 @@ class RunResult(msgspec.Struct, frozen=True):
     last: LaunchExit | None = None
     words: str = ""
     safe: str = ""
-    """Why the agent was in safe mode when the run ended; empty if it was not."""
+    """Reason for safe mode at the end of the run; empty if the agent was not in safe mode."""
 
 
 class Supervisor:

@@ -1,4 +1,4 @@
-"""Watch the agents' supervisors, and start the ones that are missing.
+"""Watch the agents' supervisors, and start missing ones.
 
 No lock is needed: if two supervisors are started for one agent, the first takes the agent's lock
 and the other exits. If a supervisor does not come up, the watchdog retries with growing delays and

@@ -42,7 +42,7 @@ class TranscriptArchiver:
         self.sources({session: life.transcript for session, life in lives.items()})
 
     def sources(self, transcript_of: Mapping[str, str]) -> None:
-        """Archive these transcripts and those of their subagents."""
+        """Archive these transcripts and their subagents' transcripts."""
         changed = [
             source for source in self._find_sources(transcript_of) if self._has_changed(source)
         ]

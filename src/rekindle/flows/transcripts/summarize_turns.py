@@ -34,7 +34,7 @@ class SummaryResult(msgspec.Struct, frozen=True, kw_only=True):
     summary: Summary
     how: Literal["headless", "mechanical"]
     words: str = ""
-    """Why no model wrote the summary."""
+    """Reason why no model wrote the summary; empty if one did."""
     turns: int = 0
     """Number of turns that were summarized."""
     usd: float = 0.0
@@ -58,8 +58,8 @@ class Summarizer:
     ) -> None:
         """Create a summarizer.
 
-        `ask` asks a model, and raises SummaryError if there is no answer. If `ask` is None, no
-        model is used. `words` are extra instructions for the model.
+        `ask` sends a request to a model, and raises SummaryError if there is no answer. If `ask` is
+        None, no model is used. `words` are extra instructions for the model.
         """
         self._ask, self._cap, self._words, self._nonce = ask, cap, words, nonce
 
@@ -110,7 +110,7 @@ class Summarizer:
 class ModelReply(msgspec.Struct, Generic[T]):
     found: T | None
     words: str
-    """Why there is no usable answer; empty if there is one."""
+    """Reason why there is no usable answer; empty if there is one."""
     usd: float
     tokens: int
     """Tokens used, including those for unusable answers."""

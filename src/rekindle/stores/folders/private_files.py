@@ -217,7 +217,7 @@ def render_path(path: Path) -> str:
 
 
 def find_workspace_project(start: Path) -> Path | None:
-    """Return the project whose agent's clone or work tree contains a folder, or None."""
+    """Return the project of the agent whose clone or work tree contains the folder, or None."""
     above = user_folder.find_workspaces_folder()
     if above not in start.parents:
         return None

@@ -1,7 +1,7 @@
 """The records of a project's schedules, outside its folder, where no agent can write.
 
 schedules/lock                    held while the daemon checks the schedules
-schedules/agents/NAME.json        which runs of an agent were started, skipped or missed
+schedules/agents/NAME.json        runs of an agent that were started, skipped or missed
 schedules/pipelines/NAME.json     the same for a pipeline
 schedules/pipelines/NAME.accepted the settings of a pipeline that the operator accepted
 """
@@ -32,13 +32,13 @@ class ScheduleFiles(msgspec.Struct, frozen=True):
         return file_locks.hold_lock(self._lock, 0.0)
 
     def note_check(self, now: datetime) -> None:
-        """Record that a daemon has checked the schedules. The holder of the lock calls this."""
+        """Record that a daemon has checked the schedules. Only the lock's holder may call this."""
         path = self._lock
         with translate_os_errors(path):
             os.utime(path, (now.timestamp(), now.timestamp()))
 
     def read_last_check(self) -> datetime | None:
-        """Return when a daemon last checked the schedules, or None if none did."""
+        """Return the time when a daemon last checked the schedules, or None."""
         with suppress(OSError):
             return datetime.fromtimestamp(self._lock.stat().st_mtime, UTC)
         return None
@@ -48,7 +48,7 @@ class ScheduleFiles(msgspec.Struct, frozen=True):
         return self.private.schedules / "lock"
 
     def read(self, kind: ScheduleKind, name: str) -> ScheduleRecord | None:
-        """Return the record of a schedule, or None if it has none yet.
+        """Return a schedule's record, or None if there is none yet.
 
         Raises:
             StoreError: The record is damaged. Without it, a run could be started twice.

@@ -167,4 +167,4 @@ def _read_record(path: Path, kind: type[Any]) -> Any:
         json_codec.decode_object(data, path.name, schema=SCHEMA)
         return msgspec.json.decode(data, type=kind)
     except (DocumentError, msgspec.MsgspecError):
-        return None  # an unreadable record does not count
+        return None  # ignore an unreadable record

@@ -1,1 +1,1 @@
-"""Store runs of pipelines in files."""
+"""Store pipeline runs in files."""

@@ -1,4 +1,4 @@
-"""A run's folder, outside the workspace, where no agent can write.
+"""The folder of a pipeline run, outside the workspace, where no agent can write.
 
     pipelines/NAME/last              number of the last run
     pipelines/NAME/N/definition.json the steps, as they were when the run started
@@ -8,7 +8,7 @@
     pipelines/NAME/N/workers.json    the agents that work on the run
     pipelines/NAME/N/items/          the items of each matrix step
     pipelines/NAME/N/settings.json   the settings that the operator accepted for its workers
-    pipelines/NAME/N/notice          why the run waits for the operator
+    pipelines/NAME/N/notice          why the run is waiting for the operator
     pipelines/NAME/N/prompts/        the prompt of each worker
     pipelines/NAME/N/output.log      output of the coordinator's process
 
@@ -90,7 +90,7 @@ class RunFolder(msgspec.Struct, frozen=True):
         return self.path / "workers.json"
 
     def read_definition(self) -> RunDefinition:
-        """Return what the run is to do.
+        """Return the run's definition.
 
         Raises:
             DocumentError: The file is damaged or missing.
@@ -98,11 +98,11 @@ class RunFolder(msgspec.Struct, frozen=True):
         return _decode(self.path / "definition.json", RunDefinition)
 
     def read_events(self) -> list[AnyPipelineEvent | UnknownEvent]:
-        """Return all events of the run."""
+        """Return all of the run's events."""
         return [*map(parse_pipeline_event, self.read_lines())]
 
     def read_lines(self) -> list[bytes]:
-        """Return the lines of the log. A line that a power loss cut off never counted."""
+        """Return the lines of the log, without lines that a power loss cut off."""
         lines = (durable_files.read_bytes(self.log) or b"").split(b"\n")[:-1]
         return [
             line
@@ -111,8 +111,8 @@ class RunFolder(msgspec.Struct, frozen=True):
         ]
 
     def read_state(self) -> PipelineState:
-        """Return the state of the run, including commands that are not in its log yet."""
-        # In this order, because the coordinator moves commands into the log.
+        """Return the run's state, including commands that are not in its log yet."""
+        # Read commands first, because the coordinator moves them to the log.
         commands = self.read_commands()
         return fold([*self.read_events(), *commands])
 
@@ -138,15 +138,15 @@ class RunFolder(msgspec.Struct, frozen=True):
         return durable_files.path_exists(self._lock) and file_locks.is_locked(self._lock)
 
     def submit(self, event: OperatorEvent) -> None:
-        """Record a command of the operator, which the coordinator appends to the log."""
+        """Record an operator command for the coordinator to append to the log."""
         durable_files.make_folder(self._commands)
         name = f"{event.ts.timestamp():.6f}-{secrets.token_hex(4)}.json"
         durable_files.replace_file(self._commands / name, events.render(event))
 
     def take_commands(self) -> Iterator[OperatorEvent]:
-        """Yield each command of the operator, and remove its file after the caller has used it.
+        """Yield each operator command, and remove its file after the caller has used it.
 
-        If the coordinator is killed in between, the command is in the log twice and counts once.
+        If the coordinator is killed in between, the log has the command twice, but it counts once.
         """
         for path in self._list_commands():
             event = parse_pipeline_event(durable_files.read_bytes(path) or b"")
@@ -176,12 +176,12 @@ class RunFolder(msgspec.Struct, frozen=True):
         durable_files.replace_file(self._workers, msgspec.json.encode(workers))
 
     def write_notice(self, words: str) -> None:
-        """Record why the run waits; empty if it does not."""
+        """Record why the run is waiting; empty if it is not waiting."""
         if words != self.read_notice():
             durable_files.replace_file(self.path / "notice", words.encode("utf-8", "replace"))
 
     def read_notice(self) -> str:
-        """Return why the run waits for the operator, or ""."""
+        """Return why the run is waiting for the operator, or ""."""
         return (durable_files.read_bytes(self.path / "notice") or b"").decode("utf-8", "replace")
 
     def write_items(self, step: str, data: bytes) -> None:
@@ -193,9 +193,9 @@ class RunFolder(msgspec.Struct, frozen=True):
         return durable_files.read_bytes(self.path / "items" / f"{step}.json") or b""
 
     def find_output(self, step: str, name: str, file: str, key: str | None) -> Path:
-        """Return the path at which an output of a step is stored.
+        """Return the path at which a step's output is stored.
 
-        `file` is the output's path in the step's folder, and `key` the worker of a matrix step.
+        `file` is the output's path in the step's folder, and `key` is the worker of a matrix step.
         """
         suffix = Path(file).suffix
         if key is None:
@@ -210,7 +210,7 @@ class RunFolder(msgspec.Struct, frozen=True):
 
 
 def list_runs(private: PrivateProject, pipeline: str | None = None) -> list[RunFolder]:
-    """Return the runs of one pipeline, or of all, oldest first."""
+    """Return the runs of one or all pipelines, oldest first."""
     above = private.pipelines
     if not above.is_dir():
         return []
@@ -234,9 +234,9 @@ def find_run(private: PrivateProject, pipeline: str, number: int) -> RunFolder:
 def create_run(
     private: PrivateProject, definition: RunDefinition, started: PipelineStarted, last: int = 0
 ) -> RunFolder:
-    """Create the folder of the next run. It appears at once, with its first event.
+    """Create the folder of the next run atomically, with its first event.
 
-    `last` is the highest number that the project has used for this pipeline elsewhere.
+    `last` is the highest run number that the project has used elsewhere for this pipeline.
     """
     private.make()
     above = private.pipelines / definition.pipeline
@@ -246,7 +246,7 @@ def create_run(
         if lock is None:
             raise StoreError(str(above), "another process is starting a run")
         number = max(_find_last_number(above), last) + 1
-        # Written first, so that no number is used twice, even after its folder was removed.
+        # Write this first, so that no number is reused, even after its folder was removed.
         durable_files.replace_file(above / "last", str(number).encode())
         folder = find_run(private, definition.pipeline, number)
         for path in (*reversed(folder.outputs.parents), folder.outputs):

@@ -1,7 +1,7 @@
 """Check whether a command was run by one of this project's agents.
 
-An agent must not be able to start what its operator has stopped. A process belongs to an agent if
-it or one of its ancestors
+An agent must not be able to start an agent that the operator has stopped. A process belongs to an
+agent if it or one of its ancestors
 
 - has a launch's mark in its environment;
 - holds the lock of a supervisor, which on Linux is the parent of all its agent's orphans;

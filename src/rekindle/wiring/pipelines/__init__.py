@@ -1,1 +1,1 @@
-"""Start runs of pipelines, their workers and their coordinators."""
+"""Start pipeline runs, their workers and their coordinators."""

@@ -1,4 +1,4 @@
-"""Remove the folders of a run's workers, or everything of the run except its result."""
+"""Remove the folders of a run's workers, or everything except the run's result."""
 
 import os
 from pathlib import PurePosixPath
@@ -22,7 +22,7 @@ from rekindle.wiring.stored_workspaces import StoredWorkspace, list_stored_works
 
 
 class CleanedRun(msgspec.Struct, frozen=True, kw_only=True):
-    """What was removed, and what was kept."""
+    """Folders and branches that were removed or kept."""
 
     folders: tuple[str, ...] = ()
     """Folders that were removed."""
@@ -40,7 +40,7 @@ def clean_run(project: Project, reading: StoredRun, *, every: bool) -> CleanedRu
     """Remove the workers' folders, after storing their work in the user's repository.
 
     With `every`, also remove the branches and snapshots of workers whose work the result contains.
-    If no folder was kept, the logs of the workers and of the run are removed too.
+    If no folder was kept, the logs of the run and its workers are removed too.
 
     Raises:
         OwnershipError: The run is not over, or a worker is running.
@@ -115,7 +115,7 @@ def _remove_folder(stored: StoredWorkspace) -> str:
 def _is_contained(source: WorkingCopy, reading: StoredRun, record: WorkerRecord, tip: str) -> bool:
     """Return whether the result contains the work on a worker's branch.
 
-    Outputs are not part of a result, because the run has copied them to its own folder.
+    Outputs are ignored, because the run has copied them to its own folder.
     """
     result = reading.row.commit
     if not result or not source.has(result):
@@ -132,7 +132,7 @@ def _is_contained(source: WorkingCopy, reading: StoredRun, record: WorkerRecord,
 
 
 def _remove_guards(source: WorkingCopy, folder: RunFolder) -> None:
-    """Remove the refs that only keep commits of the run, unless no branch contains the commit."""
+    """Remove the refs to the run's commits, except those that no branch contains."""
     commits = list(_list_commits(source, "refs/heads/").values())
     prefix = f"refs/rekindle/pipelines/{folder.pipeline}/{folder.run}/"
     for ref, commit in _list_commits(source, prefix).items():
@@ -141,7 +141,7 @@ def _remove_guards(source: WorkingCopy, folder: RunFolder) -> None:
 
 
 def _delete_merges(source: WorkingCopy, reading: StoredRun) -> list[str]:
-    """Remove the branches on which a person merged, if the result contains them."""
+    """Remove the branches on which the operator merged, if the result contains them."""
     result = name_result_branch(reading.folder.pipeline, reading.folder.run)
     removed = []
     for ref, commit in _list_commits(source, f"refs/heads/{result}-*").items():

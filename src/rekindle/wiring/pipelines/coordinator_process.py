@@ -1,4 +1,4 @@
-"""Coordinate one run of a pipeline in its own process, in the project's folder.
+"""Coordinate a pipeline run in a separate process, in the project's folder.
 
 Usage: python -P -m rekindle.wiring.pipelines.coordinator_process PIPELINE RUN
 """
@@ -13,7 +13,7 @@ from rekindle.wiring.pipelines.coordinator_setup import coordinate
 
 
 def main(pipeline: str, run: str) -> int:
-    """Coordinate a run until it ends. The output is in the run's output.log."""
+    """Coordinate a run until it ends. The process's output is in the run's output.log."""
     try:
         path = Path.cwd()
         private = private_files.find_private_project(path)

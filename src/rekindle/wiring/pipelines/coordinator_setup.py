@@ -1,4 +1,4 @@
-"""Build the coordinator of a run from its folder, the repository and this host."""
+"""Build a run's coordinator from its folder, the repository and this host."""
 
 from pathlib import Path
 
@@ -36,7 +36,7 @@ from rekindle.wiring.starting import background_start
 def coordinate(path: Path, folder: RunFolder) -> PipelineOutcome | None:
     """Coordinate a run of the project at `path` until it ends.
 
-    Return None if another process does, or on a signal.
+    Return None on a signal, or if another process already coordinates the run.
     """
     with folder.hold() as lock, Interruption() as interruption:
         project = None if lock is None else _await_project(path, folder, interruption)
@@ -48,7 +48,7 @@ def coordinate(path: Path, folder: RunFolder) -> PipelineOutcome | None:
 
 
 def _await_project(path: Path, folder: RunFolder, interruption: Interruption) -> Project | None:
-    """Return the project once its rekindle.yaml can be used, or None on a signal."""
+    """Wait until the project is valid and trusted, and return it. Return None on a signal."""
     while not interruption.count:
         try:
             project = load_project(path)
@@ -92,7 +92,7 @@ class _PortBuilder:
 
     def _find_items(self, move: FindItems) -> ItemsFound:
         found = WorkerTasks(self._folder, self._definition, self._source).find_items(move)
-        # The reason may quote what the agent wrote.
+        # The reason may quote the agent's text.
         return msgspec.structs.replace(found, why=self._store.redaction.text(found.why))
 
     def _stop_worker(self, worker: WorkerState) -> None:

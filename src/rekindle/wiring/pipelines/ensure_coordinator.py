@@ -20,11 +20,11 @@ from rekindle.wiring.pipelines.start_run import start_coordinator
 def ensure_coordinator(project: Project, folder: RunFolder) -> None:
     """Start a coordinator if there is none, and wait until it has read all commands.
 
-    A coordinator that is exiting may hold its lock for a moment, and a new one exits meanwhile, so
-    it may be started several times.
+    A coordinator that is exiting may still hold its lock, which makes a new one exit. A coordinator
+    may therefore be started several times.
 
     Raises:
-        AgentError: No coordinator has started in time.
+        AgentError: No coordinator started in time.
     """
     deadline = time.monotonic() + UP_SECONDS
     retry = 0.0
@@ -43,14 +43,14 @@ def ensure_coordinator(project: Project, folder: RunFolder) -> None:
 
 
 class CoordinatorKeeper:
-    """Starts the coordinator of a run again if it is gone, while a command shows the run."""
+    """Restarts a run's coordinator if it is gone, while a command displays the run."""
 
     def __init__(self, project: Project, folder: RunFolder) -> None:
         self._project, self._folder = project, folder
         self._retry = 0.0
 
     def check(self) -> None:
-        """Start a coordinator if there is none, but not more often than one can start."""
+        """Start a coordinator if there is none, unless one was started a moment ago."""
         if time.monotonic() < self._retry or self._folder.is_coordinated():
             return
         if self._folder.is_open():

@@ -1,4 +1,4 @@
-"""Let a person merge changes that git cannot merge, and find the merge."""
+"""Let the operator merge changes that git cannot merge, and find the merge."""
 
 from rekindle.documents.pipelines.pipeline_events import MergeStage, StepMerged
 from rekindle.policy.pipelines.pipeline_state import PipelineState
@@ -11,13 +11,13 @@ from rekindle.wiring.pipelines.run_refs import keep_commit, make_merge_branch, n
 
 
 class PersonMerges:
-    """The merges of one run that a person makes."""
+    """The merges that the operator makes for one run."""
 
     def __init__(self, folder: RunFolder, definition: RunDefinition, source: WorkingCopy) -> None:
         self._folder, self._plan, self._source = folder, definition.plan, source
 
     def prepare(self, state: PipelineState, step: str, stage: MergeStage) -> list[str]:
-        """Create the branch for a merge. Return the commands that a person types."""
+        """Create the branch for a merge. Return the commands for the operator to run."""
         branch = make_merge_branch(self._folder, step, stage)
         merge = state.merges[step, stage]
         ref = f"refs/heads/{branch}"
@@ -30,7 +30,7 @@ class PersonMerges:
         ]
 
     def find(self, state: PipelineState, step: str, stage: MergeStage) -> StepMerged | None:
-        """Return the merge on the branch, if it contains all changes, or None."""
+        """Return the merge on the branch, or None if it does not contain all changes."""
         branch = make_merge_branch(self._folder, step, stage)
         tip = self._source.find_ref(f"refs/heads/{branch}")
         merge = state.merges[step, stage]

@@ -1,4 +1,4 @@
-"""Read the runs of a project's pipelines, and find the run that a command means."""
+"""Read the runs of a project's pipelines, and find the run for a command."""
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -22,7 +22,7 @@ from rekindle.system import clock
 
 
 class RunReading(msgspec.Struct, frozen=True, kw_only=True):
-    """A run at one moment, on this host or on a fleet."""
+    """A run's state at one point in time, on this host or on a fleet."""
 
     definition: RunDefinition
     events: list[AnyPipelineEvent | UnknownEvent]
@@ -33,7 +33,7 @@ class RunReading(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StoredRun(RunReading, frozen=True, kw_only=True):
-    """A run, as its files on this host describe it."""
+    """A run that is stored on this host."""
 
     folder: RunFolder
 
@@ -49,7 +49,7 @@ class RunReader:
         )
 
     def list_folders(self, pipeline: str | None = None) -> list[RunFolder]:
-        """Return the runs of one pipeline, or of all, oldest first."""
+        """Return the runs of one or all pipelines, oldest first."""
         return list_runs(self._private, pipeline)
 
     def read(self, folder: RunFolder) -> StoredRun:
@@ -90,7 +90,7 @@ class RunReader:
         fits: Callable[[RunReading], bool] = lambda _: True,
         purpose: str = "",
     ) -> StoredRun:
-        """Return the run with a number, or the newest run that fits.
+        """Return the run with a number, or the newest run that matches.
 
         Raises:
             NotFoundError: There is no such run. `purpose` names the kind of run in the message.
@@ -120,7 +120,7 @@ class RunReader:
         )
 
     def _read_workers(self, state: PipelineState) -> Iterator[tuple[str, AgentRow]]:
-        """Yield the rows of running workers, which may wait for a person."""
+        """Yield the rows of running workers, which may be waiting for the operator."""
         if state.ended is None:
             for _, worker in state.list_running():
                 yield worker.agent, self._rows.row(worker.agent)

@@ -1,4 +1,4 @@
-"""Merge the result of a run into the user's branch."""
+"""Merge a run's result into the user's branch."""
 
 import msgspec
 
@@ -12,10 +12,10 @@ from rekindle.wiring.pipelines.run_refs import find_repository
 
 
 class ResultMerge(msgspec.Struct, frozen=True, kw_only=True):
-    """What a merge would bring in."""
+    """Preview of a merge."""
 
     branch: str
-    """Branch with the result of the run."""
+    """Branch with the run's result."""
     target: str
     """The user's branch, or "HEAD" if none is checked out."""
     commits: int
@@ -28,7 +28,7 @@ class ResultMerge(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find_result_commit(source: WorkingCopy, branch: str, commit: str) -> str:
-    """Return the commit of the result's branch, to which the user may have added commits.
+    """Return the result branch's last commit, which may be the user's own.
 
     If the branch was deleted, return the recorded commit.
 

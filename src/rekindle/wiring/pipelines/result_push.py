@@ -1,4 +1,4 @@
-"""Push the result of a run to the user's git remote, for a pull request."""
+"""Push a run's result to the user's git remote, for a pull request."""
 
 from pathlib import Path
 
@@ -14,13 +14,13 @@ from rekindle.wiring.pipelines.run_refs import find_repository
 
 
 class PushTarget(msgspec.Struct, frozen=True):
-    """Where the result of a run is pushed."""
+    """Remote to which a run's result is pushed."""
 
     remote: str
     """Name of the remote."""
     url: str
     base: str
-    """The user's branch, for which the pull request is."""
+    """The user's branch, which is the base of the pull request."""
 
 
 def find_push_target(project: Project) -> PushTarget:
@@ -62,7 +62,7 @@ def push_result(project: Project, target: PushTarget, branch: str, commit: str) 
     """Push a commit to a branch of the remote. Return the folder of the repository.
 
     Raises:
-        WorkspaceError: The remote refuses it, or the branch there has other commits.
+        WorkspaceError: The remote refused the commit, or its branch has other commits.
     """
     source = find_repository(project)
     commit = find_result_commit(source, branch, commit)

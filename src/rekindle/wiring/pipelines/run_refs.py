@@ -1,10 +1,10 @@
-"""The refs of a run in the user's repository, and the commits that they keep.
+"""A run's refs in the user's repository, and the commits that they protect.
 
 | ref | commit |
 |---|---|
 | `refs/heads/rekindle/PIPELINE/RUN` | result of the run |
-| `refs/heads/rekindle/PIPELINE/RUN-STEP` | merge that a person has to finish |
-| `refs/rekindle/pipelines/PIPELINE/RUN/…` | everything that the log names, so that git keeps it |
+| `refs/heads/rekindle/PIPELINE/RUN-STEP` | merge that the operator has to finish |
+| `refs/rekindle/pipelines/PIPELINE/RUN/…` | all commits in the log, so that git keeps them |
 """
 
 from rekindle.config import Project
@@ -34,32 +34,33 @@ def find_repository(project: Project) -> WorkingCopy:
 
 
 def make_result_branch(folder: RunFolder) -> str:
-    """Return the name of the branch with the result of a run."""
+    """Return the name of the branch with a run's result."""
     return name_result_branch(folder.pipeline, folder.run)
 
 
 def make_merge_branch(folder: RunFolder, step: str, stage: MergeStage) -> str:
-    """Return the name of the branch on which a person merges conflicting changes."""
+    """Return the name of the branch on which the operator merges conflicting changes."""
     return name_merge_branch(folder.pipeline, folder.run, step, stage)
 
 
 def name_merge(step: str, stage: MergeStage) -> str:
-    """Return the name under which `keep_commit` keeps a merge."""
+    """Return the name under which `keep_commit` stores a merge."""
     return f"{step or '_run'}/{stage}"
 
 
 def keep_commit(source: WorkingCopy, folder: RunFolder, name: str, commit: str) -> None:
-    """Keep a commit from being removed by git."""
+    """Create a ref to a commit, so that git does not remove the commit."""
     source.move(_name_ref(folder, name), commit)
 
 
 def place_result(source: WorkingCopy, folder: RunFolder, commit: str) -> str:
-    """Put the result of a run on its branch. Return the branch.
+    """Put a run's result on its branch, and return the branch.
 
     If the branch already contains the result, commits that the user has added to it are kept.
 
     Raises:
-        WorkspaceError: The user has other commits there, or has checked out an older commit of it.
+        WorkspaceError: The branch has other commits from the user, or the user has it checked out
+            at an older commit.
     """
     keep_commit(source, folder, "_run/result", commit)
     branch = make_result_branch(folder)
@@ -76,14 +77,14 @@ def place_result(source: WorkingCopy, folder: RunFolder, commit: str) -> str:
             hint=f"rename yours, and the run continues: git branch -m {branch} NAME",
         )
     source.refuse_link(ref)
-    # With the old commit, git refuses to drop a commit that the user makes at this moment.
+    # Passing the old commit makes git refuse the update if the user has just added a commit.
     old = "0" * len(commit) if tip is None else tip.oid
     source.call("update-ref", "--no-deref", ref, commit, old)
     return branch
 
 
 def find_kept(source: WorkingCopy, folder: RunFolder, name: str) -> str | None:
-    """Return the commit that `keep_commit` keeps under a name, or None."""
+    """Return the commit that `keep_commit` stored under a name, or None."""
     ref = source.find_ref(_name_ref(folder, name))
     return ref.oid if ref is not None else None
 
@@ -93,7 +94,7 @@ def _name_ref(folder: RunFolder, name: str) -> str:
 
 
 def list_run_names(source: WorkingCopy) -> list[str]:
-    """Return the names that follow `rekindle/` in the refs of all runs and workers."""
+    """Return the names after `rekindle/` in the refs of all runs and workers."""
     prefixes = ("refs/heads/rekindle/", "refs/rekindle/pipelines/")
     listed = source.call("for-each-ref", "--format=%(refname)", *prefixes).decode()
     return [ref.removeprefix(prefixes[0]).removeprefix(prefixes[1]) for ref in listed.splitlines()]
@@ -111,7 +112,7 @@ def list_refs(source: WorkingCopy, folder: RunFolder) -> list[str]:
 
 
 def merge_parts(source: WorkingCopy, folder: RunFolder, move: MergeCommits) -> StepMerged:
-    """Merge commits in memory, in their order. A change that conflicts is left out and listed."""
+    """Merge commits in memory, in order. Leave out and list the ones that conflict."""
     merged: list[str] = []
     conflicting: list[str] = []
     commit = ""

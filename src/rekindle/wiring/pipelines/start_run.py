@@ -1,4 +1,4 @@
-"""Start a run of a pipeline, and the processes that coordinate runs."""
+"""Start pipeline runs, and the processes that coordinate them."""
 
 import os
 import sys
@@ -31,19 +31,19 @@ from rekindle.wiring.pipelines.worker_start import select_shared
 from rekindle.wiring.starting import start_checks
 
 _COORDINATOR = "rekindle.wiring.pipelines.coordinator_process"
-"""Module that a coordinator's process runs."""
+"""Module that runs in a coordinator's process."""
 
 
 def start_run(
     project: Project, name: str, text: str = "", due: datetime | None = None
 ) -> RunFolder:
-    """Create a run of a pipeline, and start its coordinator. The operator has accepted it.
+    """Create a pipeline run that the operator has accepted, and start its coordinator.
 
-    `due` is the due time of the schedule that starts the run.
+    If a schedule starts the run, `due` is the run's due time.
 
     Raises:
         UsageError: There is no repository, no commit, or no text for `{{ input }}`.
-        ManifestError: A step cannot run, such as with a missing prompt file or program.
+        ManifestError: A step cannot run, for example because a prompt file or program is missing.
     """
     definition = define_run(project, name, text)
     check_steps(project, definition)
@@ -72,7 +72,7 @@ def _list_logs(project: Project) -> list[str]:
 
 
 def define_run(project: Project, name: str, text: str) -> RunDefinition:
-    """Return the definition of a new run, with the files that it names."""
+    """Return the definition of a new run, including the contents of the files that it names."""
     pipeline = project.manifest.pipelines[name]
     if pipeline.input == "required" and not text.strip():
         raise UsageError(
@@ -101,7 +101,7 @@ def define_run(project: Project, name: str, text: str) -> RunDefinition:
 
 
 def accept_settings(project: Project, folder: RunFolder) -> None:
-    """Record the settings that the operator accepts for the run's workers."""
+    """Record that the operator accepts the current settings for the run's workers."""
     trust_records.record_settings(folder.settings, select_shared(project), clock.read_clock())
 
 
@@ -122,7 +122,7 @@ def start_missing_coordinators(project: Project) -> list[WatchReport]:
         name = f"{folder.pipeline} {folder.run}"
         try:
             if trust_records.read_settings(private.pipeline_settings(folder.pipeline)) is None:
-                continue  # it belongs to another folder that was at this path
+                continue  # the run belongs to another folder that was at this path
             if folder.is_coordinated() or not folder.is_open():
                 continue
             start_coordinator(project, folder)
@@ -133,7 +133,7 @@ def start_missing_coordinators(project: Project) -> list[WatchReport]:
 
 
 def check_steps(project: Project, definition: RunDefinition) -> None:
-    """Refuse a step whose agent could not start, before anything is created.
+    """Refuse steps whose agents could not start, before anything is created.
 
     Raises:
         RekindleError: The error that the agent's start would raise.
@@ -158,7 +158,7 @@ def check_steps(project: Project, definition: RunDefinition) -> None:
 
 
 def _is_about_prompt(error: RekindleError) -> bool:
-    """Return whether an error is about the prompt, which a worker gets only when it begins."""
+    """Return whether an error is about the prompt, which does not exist before a worker begins."""
     return isinstance(error, ManifestError) and error.file == os.devnull
 
 

@@ -1,4 +1,4 @@
-"""Read how far a worker is, store its result as a commit, and check the result."""
+"""Read a worker's progress, store its result as a commit, and check the result."""
 
 import errno
 import os
@@ -39,9 +39,9 @@ from rekindle.wiring.open_store import open_store
 from rekindle.wiring.pipelines.run_refs import find_kept, keep_commit
 
 _ENDS_WITH_RESULT = {"done", "claimed", "cycles"}
-"""Reasons with which the run of a worker's agent ends and leaves a result to check."""
+"""Reasons for the end of an agent's run after which there is a result to check."""
 _DAMAGES = {"refused", "linked", "broken"}
-"""Causes of errors of git that stay until the worker's clone is repaired."""
+"""Causes of git errors that persist until the worker's clone is repaired."""
 _CHECK_STOPPED = "the check was stopped"
 
 
@@ -63,11 +63,11 @@ class WorkerResults:
         self._records: dict[tuple[str, int], WorkerRecord] = {}
 
     def read(self, worker: WorkerState) -> WorkerView:
-        """Return how far a worker's agent is, from its log."""
+        """Return the progress of a worker's agent, according to its log."""
         record = self._find_record(worker)
         run = self._read_projection(worker.agent).run
         has_model = self._definition.find_step(record.step).run is None
-        # A program without a model still has an estimate of the tokens in its prompt.
+        # For a program without a model, the log still has an estimate of the prompt's tokens.
         spent = run.run_spending() if has_model else RunSpending()
         view = WorkerView(usd=spent.usd, tokens=spent.tokens)
         change = msgspec.structs.replace
@@ -93,7 +93,7 @@ class WorkerResults:
         return change(view, end="done")
 
     def check(self, worker_id: WorkerId, worker: WorkerState, view: WorkerView) -> WorkerEnded:
-        """Store the result of a worker, and check it."""
+        """Store and check a worker's result."""
         step, key = worker_id
         ended = WorkerEnded(
             ts=clock.read_clock(),
@@ -122,13 +122,14 @@ class WorkerResults:
         left_out = [str(below / file) for file in outputs.values()]
         commit = self._store_commit(workspace, record, left_out)
         if not branch_merge.is_related(self._source, worker.start, commit):
-            # Git could merge it with nothing, so the run would wait forever.
+            # Git could not merge these commits, so the run would wait forever.
             why = f"its commits do not continue {worker.start[:12]}, from which it started"
             failed = change(ended, outcome="failed", why=view.why or why)
             return ended if view.end == "stopped" else failed
         ended = change(ended, commit=commit)
         if view.is_capped:
-            # Not a failure: the worker continues once the operator has raised the run's budget.
+            # This is not a failure: the worker continues after the operator raises the run's
+            # budget.
             return change(ended, outcome="stopped", why="")
         if view.end != "done":
             return ended
@@ -140,7 +141,7 @@ class WorkerResults:
         )
         if why == _CHECK_STOPPED:
             return change(ended, outcome="stopped", why="")
-        why = self._store.redaction.text(why)  # it may quote what the agent wrote
+        why = self._store.redaction.text(why)  # the reason may quote the agent's text
         return change(ended, outcome="failed" if why else "done", why=why)
 
     def _find_record(self, worker: WorkerState) -> WorkerRecord:
@@ -171,8 +172,8 @@ class WorkerResults:
     ) -> str:
         """Commit everything in the worker's folder except its outputs, and return the commit.
 
-        If a killed coordinator has done this, the folder may contain files of its checks. They are
-        not part of the result.
+        If a coordinator was killed after this step, the folder may contain files that its checks
+        created. These are not part of the result.
         """
         agent = workspace.checkout.agent
         name = f"{agent}/{record.attempt}"
@@ -214,7 +215,7 @@ class WorkerResults:
     def _find_broken_contract(
         self, project: Project, step: PipelineStep, agent: str, work: Path
     ) -> str:
-        """Return why the result does not pass one of the step's contracts, or ""."""
+        """Return why the result fails one of the step's contracts, or ""."""
         for contract in step.contracts:
             try:
                 why = (
@@ -242,7 +243,7 @@ class WorkerResults:
         """Run a contract's command in the worker's folder and sandbox."""
         store: FileStore = open_store(project)
         spec, ports = supervisor_setup.make_command_ports(project, store, agent, self._interruption)
-        # This process has other children, such as git: it must not adopt or reap any.
+        # This process has other children, such as git, and must not adopt or reap them.
         ports = msgspec.structs.replace(ports, processes=HostProcesses(keep=spec.keep))
         command = tuple(contract.command or ())
         result = CheckedCommand(command, spec, ports, seconds=CONTRACT_SECONDS).run()
@@ -269,9 +270,10 @@ class WorkerResults:
 
 
 def _find_damage(workspace: AgentWorkspace | None) -> str:
-    """Return why no work can be stored from a worker's clone, or "".
+    """Return why the work in a worker's clone cannot be stored, or "".
 
-    The agent can damage the clone. A run that waits for git to accept it would wait forever.
+    An agent can damage its clone. If the run waited for git to accept such a clone, it would wait
+    forever.
     """
     words = ""
     if workspace is None or not (workspace.folder / ".git").exists():

@@ -1,6 +1,6 @@
-"""Create the agent of a worker, and start it as `up` starts an agent.
+"""Create a worker's agent, and start it like `rekindle up`.
 
-Each step can be repeated, and the next coordinator continues after the last step that was done:
+Each step can be repeated, and the next coordinator continues after the last completed step:
 
 1. the branch at the commit that the worker starts from;
 2. the prompt, and the agent in workers.json;
@@ -116,10 +116,10 @@ class WorkerStarter:
         )
 
     def _accept(self, project: Project, agent: str) -> None:
-        """Accept a worker's settings on the operator's behalf, who accepted those of the run.
+        """Accept a worker's settings for the operator, who has accepted the run's settings.
 
         The entry comes from the run's folder, where no agent can write. The sections that it shares
-        with all agents must be those that the operator accepted when the run started.
+        with all agents must be the same as when the operator accepted the run.
         """
         accepted = trust_records.read_settings(self._folder.settings) or {}
         changes = consent.compare_settings(accepted, select_shared(project))
@@ -133,13 +133,13 @@ class WorkerStarter:
         trust_checks.accept_settings(project, agent)
 
     def _start(self, project: Project, store: FileStore, agent: str, record: WorkerRecord) -> None:
-        """Record the command to run, and start a supervisor, unless the command is recorded."""
+        """Record the command to run and start a supervisor, unless this was already done."""
         view = store.read(agent)
         run = view.projection.run
         # A command in the inbox has no position in the log yet.
         is_submitted = run.desired == "running" and run.command != view.committed.run.command
         if record.seq is None or run.wanted > record.seq or is_submitted:
-            return  # if its supervisor is gone, the watchdog starts another one
+            return  # if the supervisor is gone, the watchdog starts another one
         background_start.note_start(store, agent, view.committed.seq + len(view.pending) + 1)
         now, cycles = clock.read_clock(), find_cycle_limit(record.entry)
         store.submit(agent, run_moves.make_desired_event(run, "running", now, cycles))
@@ -147,5 +147,5 @@ class WorkerStarter:
 
 
 def select_shared(project: Project) -> consent.ControlledSettings:
-    """Return the settings that all workers of a run share and that need consent."""
+    """Return the settings that need consent and are shared by all of a run's workers."""
     return consent.drop_fleet_settings(consent.select_controlled(project.manifest, ""))

@@ -1,4 +1,4 @@
-"""Collect what the prompt of a worker contains: its item, and the results of earlier steps."""
+"""Collect the content of a worker's prompt: its item, and the results of earlier steps."""
 
 import msgspec
 
@@ -40,7 +40,7 @@ class WorkerTasks:
         self._folder, self._definition, self._source = folder, definition, source
 
     def find_items(self, move: FindItems) -> ItemsFound:
-        """Read the list of items of a matrix step once, and store it."""
+        """Read a matrix step's list of items once, and store it."""
         matrix = self._definition.find_step(move.step).matrix or Matrix(source="")
         source, _, output = matrix.source.partition(".")
         file = (self._definition.find_step(source).outputs or {})[output]
@@ -53,12 +53,12 @@ class WorkerTasks:
         prompt = self._definition.prompts.get(move.step, "")
         if not listed.why and (missing := find_missing_field(prompt, listed.items)):
             listed = msgspec.structs.replace(listed, why=missing)
-        # The list is stored before the event, which makes it final.
+        # Store the list before the event that makes it final.
         self._folder.write_items(move.step, data)
         return self._make_found(move, listed)
 
     def compose(self, state: PipelineState, began: WorkerBegan) -> str:
-        """Return the prompt of a worker for an attempt."""
+        """Return a worker's prompt for an attempt."""
         worker = state.find_worker(began.step, began.worker)
         step = self._definition.find_step(began.step)
         for stage, key in MERGE_KEYS.items():
@@ -92,7 +92,7 @@ class WorkerTasks:
         return read_items(data, matrix.key if matrix else None).find_item(began.worker)
 
     def _find_texts(self, state: PipelineState, step: str) -> dict[str, StepTexts]:
-        """Return the texts for the names of all steps before this one."""
+        """Return the texts that replace the names of earlier steps in a prompt."""
         plan = self._definition.plan
         statuses = find_statuses(plan, state)
         failed = list_failed_workers(statuses)

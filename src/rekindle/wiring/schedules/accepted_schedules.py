@@ -1,7 +1,8 @@
 """List the schedules that the operator has accepted.
 
-The daemon follows these, and not the ones in rekindle.yaml, which an agent may have changed. A
-change counts once the operator accepts it. Until then, runs are skipped, and the record says why.
+The daemon follows these schedules instead of rekindle.yaml, which an agent may have changed. A
+change takes effect when the operator accepts it. Until then, runs are skipped, and the record shows
+why.
 """
 
 from datetime import datetime
@@ -22,7 +23,7 @@ class AcceptedSchedule(msgspec.Struct, frozen=True):
     name: str
     every: Schedule | str
     since: datetime
-    """When the operator accepted the settings."""
+    """Time when the operator accepted the settings."""
 
     def make_rules(self) -> RunRules:
         """Return the schedule's rules.
@@ -34,9 +35,9 @@ class AcceptedSchedule(msgspec.Struct, frozen=True):
 
 
 def list_accepted(project: Project) -> list[AcceptedSchedule]:
-    """Return the accepted schedules, even of an agent that rekindle.yaml no longer contains."""
+    """Return the accepted schedules, even those of agents that are no longer in rekindle.yaml."""
     private = private_files.find_private_project(project.path)
-    # Workers of pipelines have no schedules, and there may be many.
+    # Skip the workers of pipelines: they have no schedules, and there may be many.
     workers = project.manifest.agents.keys() - set(project.declared_agents)
     names = [name for name in private.agents() if name not in workers]
     records = [("agents", name, private.agent(name).settings) for name in names]
@@ -59,7 +60,7 @@ def list_accepted(project: Project) -> list[AcceptedSchedule]:
                 )
             )
         except msgspec.MsgspecError:
-            continue  # a later version wrote it
+            continue  # written by a newer version
     return schedules
 
 

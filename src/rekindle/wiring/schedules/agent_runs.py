@@ -1,4 +1,4 @@
-"""Start an agent for its schedule, and find out what prevents it."""
+"""Start a scheduled agent, and find out what prevents a start."""
 
 from datetime import datetime
 
@@ -18,9 +18,9 @@ from rekindle.wiring.starting.start_checks import refuse_obstacles
 
 
 def start_agent(project: Project, store: FileStore, name: str, due: datetime) -> None:
-    """Record that the agent should run, as `up` does. The watchdog then starts its supervisor.
+    """Record that the agent should run, like `up`. The watchdog then starts its supervisor.
 
-    The command contains the due time, so that the log tells whether this run was started.
+    The command contains the due time, so that the log shows whether this run was started.
     """
     store.create(name)
     run = store.read(name).projection.run
@@ -36,7 +36,7 @@ def start_agent(project: Project, store: FileStore, name: str, due: datetime) ->
 def inspect_agent(
     project: Project, store: FileStore, name: str, pending: PendingRun | None
 ) -> RunFacts:
-    """Return whether the agent is running, and whether it may be started."""
+    """Return whether the agent is running, and why it cannot be started."""
     if name not in project.manifest.agents:
         return RunFacts(obstacle="rekindle.yaml does not contain the agent any more")
     if not store.exists(name):

@@ -1,4 +1,4 @@
-"""List a project's schedules with their next runs, and with the runs that did not happen."""
+"""List a project's schedules, their next runs, and the runs that were skipped or missed."""
 
 from datetime import datetime, timedelta
 
@@ -33,7 +33,7 @@ class ScheduleRow(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     """Name of the agent or pipeline."""
     every: str
-    """The schedule that is in effect, and its time zone if it has one of its own."""
+    """The schedule in effect, with its time zone if one is set."""
     accepted: bool = True
     """Whether you have accepted the schedule that is in rekindle.yaml."""
     watched: bool = False
@@ -41,14 +41,14 @@ class ScheduleRow(msgspec.Struct, frozen=True, kw_only=True):
     next: datetime | None = None
     """When the next run starts, or null if the schedule is not in effect."""
     waiting: bool = False
-    """Whether a run waits to start."""
+    """Whether a run is waiting to start."""
     history: tuple[ScheduleOutcome, ...] = ()
     """What happened at the last due times (`kind`, `first`, `last`, `at`, `count`, `reason`)."""
     error: str = ""
     """Why the schedule cannot be read, or empty."""
 
     def find_problem(self, now: datetime) -> ScheduleOutcome | None:
-        """Return the last skipped or missed runs, unless they were long ago."""
+        """Return the last skipped or missed runs, if they are recent."""
         problems = [outcome for outcome in self.history if outcome.kind in {"skipped", "missed"}]
         return problems[-1] if problems and abs(now - problems[-1].at) < _SHOWN else None
 

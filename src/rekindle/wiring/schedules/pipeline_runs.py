@@ -1,4 +1,4 @@
-"""Start a pipeline for its schedule, and find out what prevents it."""
+"""Start a scheduled pipeline, and find out what prevents a start."""
 
 from contextlib import suppress
 from datetime import datetime
@@ -15,12 +15,12 @@ from rekindle.wiring.pipelines import start_run
 
 
 def start_pipeline(project: Project, name: str, due: datetime) -> None:
-    """Start a run of a pipeline. Its first event contains the due time."""
+    """Start a pipeline run whose first event contains the due time."""
     start_run.start_run(project, name, due=due)
 
 
 def inspect_pipeline(project: Project, name: str, pending: PendingRun | None) -> RunFacts:
-    """Return whether a run is going, and whether another one may be started."""
+    """Return whether a run is in progress, and why another one cannot be started."""
     if name not in project.manifest.pipelines:
         return RunFacts(obstacle="rekindle.yaml does not contain the pipeline any more")
     runs = list_runs(private_files.find_private_project(project.path), name)
@@ -38,7 +38,7 @@ def inspect_pipeline(project: Project, name: str, pending: PendingRun | None) ->
 
 
 def _read_due(run: RunFolder) -> datetime | None:
-    """Return the due time that a run was started for, or None."""
+    """Return the due time of a scheduled run, or None."""
     with suppress(DocumentError):
         for line in run.read_lines()[:1]:
             first = parse_pipeline_event(line)
@@ -47,7 +47,7 @@ def _read_due(run: RunFolder) -> datetime | None:
 
 
 def _is_running(run: RunFolder) -> bool:
-    """Return whether a run is not over. No coordinator can continue one with a damaged log."""
+    """Return whether a run is open or, if its log is damaged, has a coordinator."""
     try:
         return run.is_open()
     except DocumentError:

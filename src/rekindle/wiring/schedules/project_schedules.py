@@ -1,6 +1,6 @@
 """Check a project's schedules, and start the runs that are due.
 
-The project's daemon and the daemon of all projects may watch the same project. Only the one that
+A project may be watched by its own daemon and by the daemon for all projects. Only the one that
 holds the lock checks the schedules, because two could start the same run.
 """
 
@@ -45,7 +45,7 @@ _NOTICES: dict[OutcomeKind, NotificationKind] = {"skipped": "run skipped", "miss
 
 
 def start_due_runs(project: Project, store: FileStore) -> list[WatchReport]:
-    """Start the agents and pipelines that are due, and report what happened."""
+    """Start due agents and pipelines, and report what happened."""
     files = ScheduleFiles(private_files.find_private_project(project.path))
     schedules = list_accepted(project)
     if not schedules and not files.private.schedules.is_dir():
@@ -65,7 +65,7 @@ def start_due_runs(project: Project, store: FileStore) -> list[WatchReport]:
 def make_ports(
     project: Project, store: FileStore, files: ScheduleFiles, schedule: AcceptedSchedule
 ) -> SchedulePorts:
-    """Return the functions through which a schedule reaches its agent or pipeline."""
+    """Return the functions that give a schedule access to its agent or pipeline."""
     kind, name = schedule.kind, schedule.name
     is_agent = kind == "agents"
     return SchedulePorts(

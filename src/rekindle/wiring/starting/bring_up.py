@@ -40,9 +40,9 @@ class StartResult(msgspec.Struct, frozen=True):
     agent: str
     state: str = ""
     error: str = ""
-    """Why the agent was not started; empty if it is running or has finished."""
+    """Reason why the agent was not started; empty if it is running or has finished."""
     hint: str = ""
-    """What the operator can do about the error."""
+    """Hint for fixing the error."""
 
 
 class AgentStarter:
@@ -102,8 +102,8 @@ class AgentStarter:
         """Start a supervisor. Return the last event before it, its pid, and the output size."""
         project, store = self._project, self._store
         # Record the operator's command here rather than in the supervisor, so that a command given
-        # during the start counts as later. Record the start first; otherwise, a watchdog could
-        # start another supervisor.
+        # during the start overrides it. Record the start first. Otherwise, a watchdog could start
+        # another supervisor.
         current = store.read(name)
         background_start.note_start(store, name, current.committed.seq + len(current.pending) + 1)
         cycles = find_cycle_limit(project.manifest.agents[name])
