@@ -13,6 +13,7 @@ from rekindle.cli import main
 from rekindle.cli.output import OUTPUT_SCHEMA
 from rekindle.documents.screens.agent_row import AgentRow
 from rekindle.documents.screens.pipeline_row import PersonTask, RunRow, StepRow, WorkerFailure
+from rekindle.documents.search.search_types import SearchHit
 
 EVENTS = {"events", "run", "pipeline logs", "pipeline run"}
 """Commands that print events of the log. `events.md` describes their fields."""
@@ -502,6 +503,10 @@ OUTPUTS = {
             "tokens": "Number of tokens used, or null if it is unknown.",
             "text": "Document text.",
         },
+    ),
+    "search": Output(
+        "",
+        {"hits": "One entry for each result, newest first."} | dict(_nested(SearchHit, "hits[].")),
     ),
     "torture": Output(
         "",

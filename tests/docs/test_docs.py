@@ -50,10 +50,11 @@ def test_the_page_on_transcripts_shows_what_is_printed(tmp_path):
     ((_, (name,), session),) = [block for block in page if block[0] == "jsonl"]
     (tmp_path / name).write_text(session)
     assert run(["rekindle", "init", "--yes", "--agent", "trades"], tmp_path).returncode == 0
-    (first, _), (line, shown) = [
+    (shows, _), (finds, _), (line, shown) = [
         step for block in page if block[0] == "console" for step in steps(block[2])
     ]
-    assert run(shlex.split(first), tmp_path).returncode == 7, "nothing was said yet"
+    for command in (shows, finds):
+        assert run(shlex.split(command), tmp_path).returncode == 7, "nothing was said yet"
     ended = run(shlex.split(line), tmp_path)
     assert ended.returncode == 0, ended.stderr
     printed = ended.stdout.splitlines()[: len(shown)]

@@ -57,6 +57,9 @@ COMMAND_GROUPS: dict[str, dict[str, CommandEntry]] = {
             "reports.transcript_command:transcript",
             "Print the conversations from an agent's sessions.",
         ),
+        "search": CommandEntry(
+            "reports.search_command:search", "Find words in transcripts, relays and decisions."
+        ),
         "attach": CommandEntry(
             "running.tmux_attach:attach", "Open an agent's tmux window, to watch and type."
         ),

@@ -223,6 +223,12 @@ ARCHIVE_EVERY_SECONDS = declare_threshold(
     "seconds",
     "Interval at which the watchdog archives transcripts for agents without a supervisor.",
 )
+SEARCH_WAIT_SECONDS = declare_threshold(
+    30,
+    "search.wait_seconds",
+    "seconds",
+    "Time to wait for another process that updates the search index.",
+)
 ARCHIVE_FILES = declare_threshold(
     10_000,
     "archive.files",

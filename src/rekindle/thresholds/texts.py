@@ -47,6 +47,9 @@ UNTIL_CHARACTERS = declare_threshold(
     "Maximum number of characters to pass to the next cycle from the end of a failed `until:` "
     "command's output.",
 )
+EXCERPT_WORDS = declare_threshold(
+    24, "search.excerpt_words", "count", "Number of words in the excerpt of a search result."
+)
 TEXT_CHARACTERS = declare_threshold(
     8_000, "transcript.text_characters", "characters", "Maximum length of a message in a turn."
 )

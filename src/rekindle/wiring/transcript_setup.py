@@ -12,6 +12,8 @@ from rekindle.stores.files.transcript_archive import (
     ArchivedTranscript,
     TranscriptArchive,
 )
+from rekindle.stores.folders.private_files import find_private_project
+from rekindle.system.files import durable_files
 from rekindle.wiring.access.trust_checks import is_trusted
 from rekindle.wiring.open_store import HARNESSES
 
@@ -32,6 +34,10 @@ def archive_agent(project: Project, store: FileStore, name: str) -> None:
     """Archive the new turns of an agent's sessions."""
     if _is_archived(project) and store.exists(name):
         TranscriptArchiver(store, name, HARNESSES.working()).all()
+        if durable_files.path_exists(find_private_project(project.path).search):
+            from rekindle.wiring.search_setup import update_index  # noqa: PLC0415 - loads SQLite
+
+            update_index(project, store, name)
 
 
 def archive_sessions(

@@ -13,6 +13,7 @@ VERBS = (
         "Answer",
         "Check",
         "Continue",
+        "Find",
         "Import",
         "Install",
         "Keep",

@@ -1,9 +1,8 @@
 """`rekindle transcript`: print the conversations from an agent's sessions."""
 
-import re
 from collections import deque
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 
 import click
 import msgspec
@@ -18,27 +17,20 @@ from rekindle.cli.output import (
     print_json,
     print_styled,
 )
+from rekindle.cli.reports.since_option import parse_since, since_option
 from rekindle.documents.transcripts.turns import (
     Turn,
     render,
 )
-from rekindle.errors import NotFoundError, UsageError
+from rekindle.errors import NotFoundError
 from rekindle.stores.files.transcript_archive import ArchivedTranscript
 from rekindle.system import clock
-from rekindle.thresholds.texts import QUOTED_CHARACTERS
 from rekindle.wiring import transcript_setup
-
-_AGO = re.compile(r"([0-9]{1,6})\s*(s|min|m|h|d|w)\Z")
-_SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 
 
 @click.command()
 @click.argument("agent", required=False)
-@click.option(
-    "--since",
-    metavar="TIME",
-    help="Show only turns after this time: 2h, 3d, 2026-01-31, 2026-01-31T06:00.",
-)
+@since_option
 @click.option(
     "--session", metavar="ID", help="Show only this session. A prefix of its id is enough."
 )
@@ -52,7 +44,7 @@ def transcript(
     With --json, each line is one turn. The output includes sessions that the CLI has deleted.
     """
     project, store, name = open_files(agent)
-    after = _parse_since(since, clock.read_clock()) if since else None
+    after = parse_since(since, clock.read_clock()) if since else None
     selected: list[tuple[ArchivedTranscript, Turn]] = []
     sessions = transcript_setup.read_sessions(project, store, name)
     for archived, turns in sessions:
@@ -89,20 +81,6 @@ def _print_turns(selected: list[tuple[ArchivedTranscript, Turn]], *, as_json: bo
             before = archived.session
             print_styled(f"── {archived.harness} {archived.session}", bold=True)
         echo(render(turn))
-
-
-def _parse_since(since: str, now: datetime) -> datetime:
-    try:
-        if ago := _AGO.match(since.strip()):
-            return now - timedelta(seconds=int(ago[1]) * _SECONDS[ago[2]])
-        return datetime.fromisoformat(since.strip()).astimezone(UTC)
-    except OverflowError:
-        return datetime.min.replace(tzinfo=UTC)  # earlier than any turn
-    except ValueError as error:
-        raise UsageError(
-            f"{since[:QUOTED_CHARACTERS]!r} is not a time",
-            hint="write it as 2h, 3d, 2026-01-31 or 2026-01-31T06:00",
-        ) from error
 
 
 def _is_after(at: str, after: datetime) -> bool:

@@ -9,6 +9,7 @@ instead:
     projects/NAME-HASH/agents/NAME/      the operator's commands to one agent, and related records
     projects/NAME-HASH/pipelines/NAME/   the accepted settings and the runs of one pipeline
     projects/NAME-HASH/schedules/        the scheduled runs that were started, skipped or missed
+    projects/NAME-HASH/search.db         the index of `rekindle search`, which can be built again
 
 HASH is a prefix of the SHA-256 of the project's path, so two projects with the same name have
 different folders.
@@ -161,6 +162,11 @@ class PrivateProject(msgspec.Struct, frozen=True):
     def schedules(self) -> Path:
         """Folder with the schedule records of agents and pipelines."""
         return self.path / "schedules"
+
+    @property
+    def search(self) -> Path:
+        """Index of the agents' transcripts, relays and decisions."""
+        return self.path / "search.db"
 
     def agent(self, name: str) -> PrivateAgent:
         return PrivateAgent(self.path / _AGENTS / require_agent_name(name))

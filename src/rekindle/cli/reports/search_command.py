@@ -1,0 +1,83 @@
+"""`rekindle search`."""
+
+from contextlib import suppress
+
+import click
+import msgspec
+
+from rekindle.cli.options import Number, json_option, open_project
+from rekindle.cli.output import echo, print_json, style_text
+from rekindle.cli.reports.since_option import parse_since, since_option
+from rekindle.documents.search.search_types import SearchHit, SearchQuery
+from rekindle.errors import BusyError, NotFoundError, UsageError
+from rekindle.formats.identifiers import to_one_line
+from rekindle.policy.search.search_query import render_match
+from rekindle.system import clock
+from rekindle.thresholds.screens import LARGEST_LAST, SHOWN_LAST
+from rekindle.wiring import search_setup, transcript_setup
+
+
+@click.command()
+@click.argument("words", nargs=-1)
+@click.option("--file", metavar="PATH", help="Show only turns with a tool call that names PATH.")
+@click.option("-a", "--agent", metavar="AGENT", help="Search only this agent.")
+@since_option
+@click.option(
+    "-n",
+    "--last",
+    type=Number(1, LARGEST_LAST),
+    default=SHOWN_LAST,
+    show_default=True,
+    help="Number of results to show.",
+)
+@json_option
+def search(  # noqa: PLR0917 - one parameter per option
+    words: tuple[str, ...],
+    file: str | None,
+    agent: str | None,
+    since: str | None,
+    last: int,
+    as_json: bool,
+) -> None:
+    """Find turns, relays and decisions that contain all WORDS, newest first.
+
+    Several words in quotes are a phrase, and `word*` also finds longer words. Upper and lower case
+    are the same. To read a turn in full, run `rekindle transcript AGENT --session ID`.
+
+    Rekindle builds an index when you search for the first time. After that, it reads only what is
+    new.
+    """
+    match = render_match(words, file or "")
+    if not match:
+        raise UsageError(
+            "there is no word to search for",
+            hint="name words or a file: `rekindle search WORDS`, `rekindle search --file PATH`",
+        )
+    project, store = open_project()
+    agents = [project.require_agent(agent)] if agent else []
+    after = parse_since(since, clock.read_clock()) if since else None
+    for name in agents or project.manifest.agents:
+        with suppress(BusyError):  # another process is archiving, so use what is already there
+            transcript_setup.archive_agent(project, store, name)
+    query = SearchQuery(match=match, agents=agents, since=after, most=last)
+    result = search_setup.search(project, store, query)
+    for damage in result.damaged:
+        echo(f"Note: {damage}", err=True)
+    if as_json:
+        print_json({"hits": [msgspec.to_builtins(hit) for hit in result.hits]})
+    elif not result.hits:
+        raise NotFoundError(
+            "nothing found",
+            hint="use fewer words, or `word*` for the beginning of a word",
+        )
+    for hit in () if as_json else result.hits:
+        _print_hit(hit)
+
+
+def _print_hit(hit: SearchHit) -> None:
+    when = f"{hit.at[:10]} {hit.at[11:16]}".strip() or "time unknown"
+    place = f"session {hit.session}, turn {hit.number}" if hit.kind == "turn" else ""
+    thread = f", sub-agent {hit.thread}" if hit.thread else ""
+    kind = place or f"{hit.kind} {hit.number}"
+    echo(style_text(f"{hit.agent}  {when}  {hit.who}", bold=True), f"  {kind}{thread}")
+    echo(f"  {to_one_line(hit.excerpt)}")

@@ -1,0 +1,1 @@
+"""Entries of the search index, and search results."""

@@ -1,0 +1,1 @@
+"""Translate search words into queries."""

@@ -1,0 +1,1 @@
+"""Index transcripts, relays and decisions for `rekindle search`."""
