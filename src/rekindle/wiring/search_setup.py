@@ -55,9 +55,12 @@ def search(project: Project, store: FileStore, query: SearchQuery) -> SearchResu
 
 
 def update_index(project: Project, store: FileStore, agent: str) -> None:
-    """Index what is new of one agent. Errors are ignored, because the next search repeats this."""
+    """Index what is new of one agent, unless another process is updating the index.
+
+    Errors are ignored, because the next search repeats this.
+    """
     reader, path = _SourceReader(store, [agent]), find_private_project(project.path).search
-    with suppress(DamagedIndexError, RekindleError), open_index(path) as index:
+    with suppress(DamagedIndexError, RekindleError), open_index(path, waits=False) as index:
         index.update(reader.list_sources(), reader.read, of=agent)
 
 

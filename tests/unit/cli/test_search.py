@@ -1,6 +1,7 @@
 """`rekindle search` finds what sessions said and did, and what relays decided."""
 
 import json
+import sqlite3
 from datetime import timedelta
 
 import pytest
@@ -10,6 +11,7 @@ from rekindle.documents import events
 from rekindle.policy.settings.runtime_settings import Settings
 from rekindle.stores.files import FileStore
 from rekindle.stores.folders.private_files import find_private_project
+from rekindle.stores.search import search_index
 from rekindle.system import clock, host
 from rekindle.wiring.access.trust_checks import accept_folder
 
@@ -133,6 +135,27 @@ def test_what_is_added_later_is_found_once(project):
     project.record("trades", "aaaa-1", "apple", "pear")
     assert [hit["number"] for hit in project.hits("apple")] == [2, 1]
     assert len(project.hits("pear")) == 1
+
+
+def test_the_index_is_updated_when_turns_are_archived_but_nothing_waits_for_it(
+    project, monkeypatch, capfd
+):
+    project.record("trades", "aaaa-1", "apple")
+    project.hits("apple")
+    project.record("trades", "aaaa-1", "pear")
+    monkeypatch.setattr(search_index, "SEARCH_WAIT_SECONDS", 3600)
+    other = sqlite3.connect(project.index, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    assert run(["transcript", "trades"]) == 0
+    assert count_entries(other) == 1
+    other.execute("ROLLBACK")
+    assert run(["transcript", "trades"]) == 0
+    assert count_entries(other) == 2
+    capfd.readouterr()
+
+
+def count_entries(connection):
+    return connection.execute("SELECT count(*) FROM entries").fetchone()[0]
 
 
 @pytest.mark.parametrize("damage", ["removed", "cut", "overwritten"])

@@ -172,8 +172,10 @@ class SearchIndex:
 
 
 @contextmanager
-def open_index(path: Path) -> Iterator[SearchIndex]:
+def open_index(path: Path, *, waits: bool = True) -> Iterator[SearchIndex]:
     """Open the index, and create it if it is missing.
+
+    If another process is updating it, wait for that process unless `waits` is False.
 
     Raises:
         DamagedIndexError: The index must be removed and built again.
@@ -181,7 +183,8 @@ def open_index(path: Path) -> Iterator[SearchIndex]:
     """
     connection = None
     try:
-        connection = sqlite3.connect(path, timeout=SEARCH_WAIT_SECONDS, isolation_level=None)
+        timeout = SEARCH_WAIT_SECONDS if waits else 0
+        connection = sqlite3.connect(path, timeout=timeout, isolation_level=None)
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
         _ensure_schema(connection)
