@@ -250,6 +250,7 @@ OUTPUTS = {
         {
             "pipeline": "Name of the pipeline.",
             "run": "Number of the run.",
+            "workers": "On a fleet, workers that were removed. Their hosts remove the folders.",
             "folders": "Workers' folders that were removed.",
             "kept_folders": "Workers' folders that were kept, each with the reason.",
             "branches": "Worker and merge branches that were removed.",

@@ -19,6 +19,7 @@ from rekindle.documents.pipelines.pipeline_events import WorkerBegan
 from rekindle.fleet.engine.agent_client import AgentClient
 from rekindle.fleet.engine.connect import connect
 from rekindle.fleet.engine.pipeline_client import PipelineClient
+from rekindle.fleet.hosts.unused_folders import remove_unused_folders
 from rekindle.policy.fleet.registered_pipeline import RegisteredPipeline
 
 ITEMS = 64 if sampling.WHOLE else 9
@@ -100,6 +101,40 @@ def check_logs(output: str, items: int) -> None:
     assert {line["agent"] for line in lines if line["worker"] == "1"} == {"ship-1-build-1"}
 
 
+def check_clean(project: Path, root: Path) -> None:
+    """Check that the workers are removed first, and then everything except the result."""
+    folders = sorted(path.name for path in root.glob("default~ship-1-*"))
+    assert len(folders) == 5
+    cleaned = json.loads(rekindle(project, "clean", "ship", "--json"))
+    assert cleaned["workers"] == [name.removeprefix("default~") for name in folders]
+    assert (cleaned["branches"], len(cleaned["kept_branches"])) == ([], 5)
+    check_logs(rekindle(project, "logs", "ship", "--json", "-n", "0"), 3)
+    (root / "default~helper").mkdir()
+    assert remove_folders(project, root) == cleaned["workers"]
+    assert not list(root.glob("*~ship-1-*"))
+    assert (root / "default~helper").exists()
+    cleaned = json.loads(rekindle(project, "clean", "ship", "--all", "--json"))
+    assert (len(cleaned["branches"]), cleaned["kept_branches"]) == (5, [])
+    refs = git("for-each-ref", "--format=%(refname)", cwd=project.parent / "remote.git").split()
+    assert refs == [
+        "refs/heads/main",
+        "refs/heads/rekindle/ship/1",
+        "refs/rekindle/pipelines/ship/1/base",
+    ]
+    assert "No pipeline has run yet" in rekindle(project, "status")
+
+
+def remove_folders(folder: Path, root: Path) -> list[str]:
+    fleet = config.load_project(folder).settings.fleet
+    assert fleet is not None
+
+    async def remove() -> list[str]:
+        agents = AgentClient(await connect(fleet, folder, {}))
+        return await remove_unused_folders(agents, root, "one")
+
+    return asyncio.run(remove())
+
+
 def read_lines(output: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in output.splitlines()]
 
@@ -122,6 +157,7 @@ def test_a_run_on_a_host_is_started_stopped_and_resumed(own_engine, tmp_path):
         check_logs(rekindle(project, "logs", "ship", "--json", "-n", "0"), 3)
         own = read_lines(rekindle(project, "logs", "ship", "--worker", "2", "--json", "-n", "0"))
         assert {(line["step"], line["worker"]) for line in own} == {("build", "2")}
+        check_clean(project, tmp_path / "root")
     check_result(tmp_path, 3)
     begun = Counter((event.agent, event.attempt) for event in log if isinstance(event, WorkerBegan))
     assert set(begun.values()) == {1}

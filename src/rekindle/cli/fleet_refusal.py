@@ -9,10 +9,6 @@ _HOME = (
     "run it in a project without `fleet:`, before `rekindle fleet import NAME` or after"
     " `rekindle fleet remove NAME`"
 )
-_PIPELINES = (
-    "the result is a branch of the git remote: `git fetch origin rekindle/NAME/N`; `rekindle"
-    " pipeline status NAME` shows the run"
-)
 _ON_ITS_HOST = "it is on the agent's host, which `rekindle status NAME` shows"
 _INSTEAD = {
     "rekindle up": "use `rekindle run NAME`: on a fleet it continues without your terminal",
@@ -46,8 +42,6 @@ def refuse_fleet(project: Project, option: str = "") -> None:
     if project.settings.fleet is None:
         return
     command = " ".join(filter(None, (click.get_current_context().command_path, option)))
-    if command.startswith("rekindle pipeline "):
-        raise UsageError(f"`{command}` does not work on a fleet", hint=_PIPELINES)
     raise UsageError(
         f"`{command}` does not work for agents on a fleet", hint=_INSTEAD.get(command, _HOME)
     )

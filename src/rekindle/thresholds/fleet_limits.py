@@ -318,6 +318,13 @@ FLEET_PIPELINE_TASKS = declare_threshold(
     "count",
     "Number of tasks of pipelines that a host does at the same time, in addition to its cycles.",
 )
+FLEET_CLEAN_SECONDS = declare_threshold(
+    600.0,
+    "fleet.clean_seconds",
+    "seconds",
+    "Interval at which a host looks for folders of pipeline workers that are not on the fleet "
+    "anymore.",
+)
 FLEET_MERGE_POLL_SECONDS = declare_threshold(
     30.0,
     "fleet.merge_poll_seconds",

@@ -32,6 +32,7 @@ from rekindle.policy.pipelines.pipeline_state import stamp_command
 from rekindle.system import clock
 from rekindle.thresholds.screens import STOP_POLL_SECONDS, STOP_WAIT_SECONDS
 from rekindle.wiring.access.trust_checks import accept_pipeline
+from rekindle.wiring.pipelines.clean_run import CleanedRun
 from rekindle.wiring.pipelines.read_runs import RunReading
 
 
@@ -122,6 +123,16 @@ def open_events_on_fleet(
     runs = _open_runs(project)
     reading = runs.find(pipeline, number)
     return reading, runs.open_events(reading.row)
+
+
+def clean_on_fleet(
+    project: Project, pipeline: str, number: int | None, *, every: bool
+) -> tuple[RunRow, CleanedRun]:
+    """Remove what a run left on the fleet."""
+    require_operator(project)
+    runs = _open_runs(project)
+    reading = runs.find(pipeline, number, lambda reading: reading.row.is_over, "that is over")
+    return reading.row, runs.clean(reading, every=every)
 
 
 def open_results_on_fleet(project: Project, *, operator: bool) -> FetchedRuns:

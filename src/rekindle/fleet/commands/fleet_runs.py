@@ -10,6 +10,7 @@ from rekindle.documents.pipelines.pipeline_events import (
 )
 from rekindle.documents.screens.pipeline_row import RunRow
 from rekindle.errors import NotFoundError
+from rekindle.fleet.commands.clean_fleet_run import clean_fleet_run
 from rekindle.fleet.commands.fleet_run_events import FleetRunEvents
 from rekindle.fleet.commands.fleet_store import FleetStore
 from rekindle.fleet.commands.start_pipeline import register_run
@@ -18,6 +19,7 @@ from rekindle.policy.fleet.registered_pipeline import RegisteredPipeline
 from rekindle.policy.pipelines.build_run_row import build_run_row
 from rekindle.policy.settings.runtime_settings import FleetSettings
 from rekindle.system import clock
+from rekindle.wiring.pipelines.clean_run import CleanedRun
 from rekindle.wiring.pipelines.read_runs import RunReading
 
 
@@ -72,6 +74,10 @@ class FleetRuns:
     def open_events(self, row: RunRow) -> FleetRunEvents:
         """Return the logs of a run."""
         return FleetRunEvents(self._store, row.pipeline, row.run)
+
+    def clean(self, reading: RunReading, *, every: bool) -> CleanedRun:
+        """Remove what a run left on the fleet."""
+        return clean_fleet_run(self._project, self._store, reading, every=every)
 
     def submit(self, row: RunRow, event: PipelineStopped | PipelineResumed) -> None:
         """Send the operator's command to a run."""

@@ -1,9 +1,11 @@
 """Client for the pipelines of a fleet: start and read runs, and send them commands."""
 
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from datetime import timedelta
 
+from temporalio.api.common.v1 import WorkflowExecution
+from temporalio.api.workflowservice.v1 import DeleteWorkflowExecutionRequest
 from temporalio.client import (
     Client,
     WorkflowHandle,
@@ -107,6 +109,21 @@ class PipelineClient:
             if match is not None and (match[1], int(match[2])) not in known:
                 known.add((match[1], int(match[2])))
                 yield match[1], int(match[2])
+
+    async def forget(self, pipeline: str, run: int, agents: Sequence[str]) -> None:
+        """Remove the histories of a run and of its workers from the engine."""
+        namespace = self._client.namespace
+        names = [make_pipeline_id(namespace, pipeline, run)]
+        names += [f"{namespace}/{agent}" for agent in agents]
+        for name in names:
+            # After a long history, a workflow continues with a new one.
+            async for listed in self._client.list_workflows(f'WorkflowId="{name}"'):
+                execution = WorkflowExecution(workflow_id=name, run_id=listed.run_id)
+                request = DeleteWorkflowExecutionRequest(
+                    namespace=namespace, workflow_execution=execution
+                )
+                service = self._client.workflow_service
+                await service.delete_workflow_execution(request, timeout=_MOST)
 
     def _get_handle(self, pipeline: str, run: int) -> WorkflowHandle[PipelineWorkflow, str]:
         workflow = make_pipeline_id(self._client.namespace, pipeline, run)

@@ -16,9 +16,11 @@ from rekindle.errors import OwnershipError, translate_os_errors
 from rekindle.fleet.agent.brief_workflow import BriefWorkflow
 from rekindle.fleet.agent.host_orders import DECISION_QUEUE, make_host_queue, make_pool_queue
 from rekindle.fleet.agent.workflow import AgentWorkflow
+from rekindle.fleet.engine.agent_client import AgentClient
 from rekindle.fleet.hosts import host_admission
 from rekindle.fleet.hosts.activities import Activities, CycleSlots
 from rekindle.fleet.hosts.host_processes import EngineClient
+from rekindle.fleet.hosts.unused_folders import keep_clean
 from rekindle.fleet.pipelines.pipeline_activities import PipelineActivities
 from rekindle.fleet.pipelines.pipeline_tasks import make_pipeline_queue
 from rekindle.fleet.pipelines.pipeline_workflow import PipelineWorkflow
@@ -71,6 +73,8 @@ async def run_host(
         async with contextlib.AsyncExitStack() as stack:
             for worker in workers:
                 await stack.enter_async_context(worker)
+            cleaning = asyncio.create_task(keep_clean(AgentClient(client), root, host))
+            stack.callback(cleaning.cancel)
             say(f"host {host} of pool {pool} takes up to {render_count(slots, 'agent')}")
             await ended.wait()
             say("shutting down; other hosts will continue its agents")

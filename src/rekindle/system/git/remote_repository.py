@@ -8,7 +8,7 @@ never prompts, and messages never contain the credentials in a URL.
 
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -170,6 +170,22 @@ class RemoteRepository:
         if current == expected:
             raise self._make_refusal("push", ended)
         return True
+
+    def delete(self, copy: WorkingCopy, refs: Mapping[str, str]) -> set[str]:
+        """Remove refs that are still at the given commits. Return those that were removed."""
+        leases = (f"--force-with-lease={ref}:{commit}" for ref, commit in refs.items())
+        command = ("push", "--porcelain", "--no-verify", *leases, "--", self._url)
+        with self._borrow_objects(copy) as place:
+            ended = self._start_git(
+                (*command, *(f":{ref}" for ref in refs)), folder=place, borrowed=copy
+            )
+        lines = ended.out.decode(errors="replace").splitlines()
+        removed = {
+            line.split("\t")[1].removeprefix(":") for line in lines if line.startswith("-\t")
+        }
+        if ended.code and not any(line.startswith("!\t") for line in lines):
+            raise self._make_refusal("push", ended)
+        return removed
 
     def _list_refs(self, option: str, *names: str) -> tuple[dict[str, str], dict[str, str]]:
         """Return the commit of each ref, and the target of each symbolic ref."""

@@ -8,14 +8,15 @@ import msgspec
 from rekindle.config import Project
 from rekindle.documents.clone_files import parse_refs
 from rekindle.documents.pipelines.run_branches import name_result_branch
+from rekindle.documents.screens.pipeline_row import RunRow
 from rekindle.errors import OwnershipError, RekindleError
-from rekindle.policy.pipelines.run_definition import WorkerRecord
+from rekindle.policy.pipelines.pipeline_state import WorkerId
 from rekindle.stores.folders import private_files
 from rekindle.stores.folders.agent_folder import RekindleFolder
 from rekindle.stores.pipelines.run_folder import RunFolder
 from rekindle.system.git.tree_snapshot import WorkingCopy
 from rekindle.system.remove_folder import remove_folder
-from rekindle.wiring.pipelines.read_runs import StoredRun
+from rekindle.wiring.pipelines.read_runs import RunReading, StoredRun
 from rekindle.wiring.pipelines.run_refs import find_repository
 from rekindle.wiring.running_agents import RunningAgents
 from rekindle.wiring.stored_workspaces import StoredWorkspace, list_stored_workspaces
@@ -24,6 +25,8 @@ from rekindle.wiring.stored_workspaces import StoredWorkspace, list_stored_works
 class CleanedRun(msgspec.Struct, frozen=True, kw_only=True):
     """Folders and branches that were removed or kept."""
 
+    workers: tuple[str, ...] = ()
+    """Workers that were removed from the fleet. Their hosts remove the folders."""
     folders: tuple[str, ...] = ()
     """Folders that were removed."""
     kept_folders: dict[str, str] = {}
@@ -46,6 +49,7 @@ def clean_run(project: Project, reading: StoredRun, *, every: bool) -> CleanedRu
         OwnershipError: The run is not over, or a worker is running.
     """
     workers = reading.folder.read_workers()
+    require_over(reading)
     _refuse_running(project, reading, set(workers))
     removed, kept = list[str](), dict[str, str]()
     for stored in list_stored_workspaces(project.path):
@@ -64,7 +68,7 @@ def clean_run(project: Project, reading: StoredRun, *, every: bool) -> CleanedRu
         if (
             every
             and not source.is_checked_out(branch)
-            and _is_contained(source, reading, record, tip.oid)
+            and is_work_contained(source, reading, (record.step, record.worker), tip.oid)
         ):
             _delete_refs(source, f"refs/heads/rekindle/{name}/", f"refs/rekindle/{name}/")
             branches.append(branch)
@@ -87,13 +91,24 @@ def clean_run(project: Project, reading: StoredRun, *, every: bool) -> CleanedRu
     )
 
 
+def require_over(reading: RunReading) -> None:
+    """Raise OwnershipError if a run is not over."""
+    row = reading.row
+    if not row.is_over:
+        raise _make_not_over(row)
+
+
+def _make_not_over(row: RunRow) -> OwnershipError:
+    return OwnershipError(
+        f"run {row.run} of {row.pipeline} is not over",
+        hint=f"stop it: `rekindle pipeline stop {row.pipeline} {row.run}`",
+    )
+
+
 def _refuse_running(project: Project, reading: StoredRun, workers: set[str]) -> None:
     row = reading.row
-    if not row.is_over or row.is_coordinated:
-        raise OwnershipError(
-            f"run {row.run} of {row.pipeline} is not over",
-            hint=f"stop it: `rekindle pipeline stop {row.pipeline} {row.run}`",
-        )
+    if row.is_coordinated:
+        raise _make_not_over(row)
     if running := sorted(workers & set(RunningAgents().find(project.path))):
         raise OwnershipError(
             f"run {row.run} of {row.pipeline}: the worker {running[0]} is running",
@@ -112,7 +127,7 @@ def _remove_folder(stored: StoredWorkspace) -> str:
     return ""
 
 
-def _is_contained(source: WorkingCopy, reading: StoredRun, record: WorkerRecord, tip: str) -> bool:
+def is_work_contained(source: WorkingCopy, reading: RunReading, place: WorkerId, tip: str) -> bool:
     """Return whether the result contains the work on a worker's branch.
 
     Outputs are ignored, because the run has copied them to its own folder.
@@ -122,11 +137,11 @@ def _is_contained(source: WorkingCopy, reading: StoredRun, record: WorkerRecord,
         return False
     if source.is_kept((tip,), by=(result,)):
         return True
-    work = reading.state.find_worker(record.step, record.worker).commit
+    work = reading.state.find_worker(*place).commit
     if not work or not source.has(work) or not source.is_kept((work,), by=(result,)):
         return False
     changed = source.call("diff-tree", "-r", "-z", "--name-only", "--no-renames", work, tip)
-    outputs = reading.definition.find_step(record.step).outputs or {}
+    outputs = reading.definition.find_step(place[0]).outputs or {}
     paths = {PurePosixPath(path).as_posix() for path in outputs.values()}
     return {os.fsdecode(name) for name in changed.split(b"\0") if name} <= paths
 

@@ -145,15 +145,6 @@ def test_without_a_terminal_the_tasks_of_a_person_are_printed_once(make_run, rek
     assert out.count(lines) == 1
 
 
-def test_commands_that_need_files_of_a_run_are_refused_on_a_fleet(make_run, rekindle, tmp_path):
-    manifest = tmp_path / "rekindle.yaml"
-    manifest.write_text(manifest.read_text() + "fleet: {address: 'localhost:7233'}\n")
-    code, out = rekindle("clean", "review")
-    assert code == 2
-    assert "`rekindle pipeline clean` does not work on a fleet" in out
-    assert "git fetch origin rekindle/NAME/N" in out
-
-
 def test_names_of_pipelines_and_steps_are_completed(make_run, monkeypatch, capfd):
     for words, expected in (
         ("rekindle pipeline status re", "plain,review"),

@@ -54,3 +54,20 @@ def test_only_refs_that_start_with_a_pattern_are_copied(tmp_path):
         text=True,
     )
     assert listed.stdout.split() == sorted(copied) == ["refs/run/1/a", "refs/run/1/b/c"]
+
+
+def test_a_ref_that_has_moved_is_not_deleted(tmp_path):
+    bare, work = tmp_path / "bare.git", tmp_path / "work"
+    for words in (["init", "-q", "--bare", str(bare)], ["init", "-q", str(work)]):
+        subprocess.run(["git", *words], check=True)
+    git = ["git", "-C", str(work), "-c", "user.name=a", "-c", "user.email=a@localhost"]
+    for message in ("begin", "more"):
+        subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", message], check=True)
+    refs = ("refs/heads/a", "refs/heads/b")
+    subprocess.run([*git, "push", "-q", str(bare), *(f"HEAD:{ref}" for ref in refs)], check=True)
+    remote = RemoteRepository(str(bare), "")
+    head = remote.list_refs("refs/heads/a")["refs/heads/a"]
+    old = subprocess.run([*git, "rev-parse", "HEAD^"], check=True, capture_output=True, text=True)
+    expected = {"refs/heads/a": head, "refs/heads/b": old.stdout.strip()}
+    assert remote.delete(WorkingCopy(work), expected) == {"refs/heads/a"}
+    assert remote.list_refs() == {"refs/heads/b": head}
