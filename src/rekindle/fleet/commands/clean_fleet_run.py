@@ -7,12 +7,11 @@ from collections.abc import Set as AbstractSet
 
 from rekindle.config import Project
 from rekindle.documents.commits.work_commit import make_work_ref
-from rekindle.documents.pipelines.run_branches import name_result_branch
+from rekindle.documents.pipelines.run_branches import make_run_refs, name_result_branch
 from rekindle.errors import NotOnFleetError, OwnershipError
 from rekindle.fleet.commands.fleet_store import FleetStore
 from rekindle.fleet.commands.start_pipeline import require_remote
 from rekindle.fleet.engine.pipeline_client import PipelineClient
-from rekindle.fleet.pipelines.host_run import make_run_refs
 from rekindle.policy.fleet.agent_registry import RegisteredAgent
 from rekindle.policy.pipelines.pipeline_state import WorkerId
 from rekindle.system.git.remote_repository import RemoteRepository

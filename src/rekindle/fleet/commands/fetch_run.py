@@ -3,10 +3,10 @@
 from collections.abc import Callable
 
 from rekindle.config import Project
+from rekindle.documents.pipelines.run_branches import make_run_refs
 from rekindle.documents.screens.pipeline_row import RunRow
 from rekindle.fleet.commands.fleet_runs import FleetRuns
 from rekindle.fleet.commands.start_pipeline import require_remote
-from rekindle.fleet.pipelines.host_run import make_run_refs
 from rekindle.system.git.remote_repository import RemoteRepository
 from rekindle.wiring.pipelines.read_runs import RunReading
 from rekindle.wiring.pipelines.run_refs import find_repository

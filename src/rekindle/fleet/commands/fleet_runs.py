@@ -94,5 +94,6 @@ def make_reading(registered: RegisteredPipeline) -> RunReading:
         now=clock.read_clock(),
         updated=events[-1].ts,
         why=ends[-1].why if ends and state.ended else "",
+        remote="origin",
     )
     return RunReading(definition=registered.definition, events=events, state=state, row=row)

@@ -7,10 +7,10 @@ from rekindle.documents import events
 from rekindle.documents.commits.work_commit import RemoteLocation
 from rekindle.documents.manifest_pipelines import Pipeline
 from rekindle.documents.pipelines.pipeline_events import PipelineStarted
+from rekindle.documents.pipelines.run_branches import make_run_refs
 from rekindle.errors import ManifestError, UsageError
 from rekindle.fleet.commands.define_agent import define_shared, make_redaction
 from rekindle.fleet.hosts.work_branch import find_remote
-from rekindle.fleet.pipelines.host_run import make_run_refs
 from rekindle.formats import json_codec, validation
 from rekindle.policy.fleet.registered_pipeline import RegisteredPipeline
 from rekindle.policy.pipelines.run_definition import RunDefinition

@@ -21,6 +21,7 @@ from rekindle.documents.clone_files import make_work_branch
 from rekindle.documents.commits import work_commit
 from rekindle.documents.commits.work_commit import PushedWork, WorkSnapshot
 from rekindle.documents.pipelines.pipeline_events import WorkerBegan
+from rekindle.documents.pipelines.run_branches import make_run_refs
 from rekindle.errors import WorkspaceError
 from rekindle.fleet.hosts.step_inputs import make_folders, write_tree
 from rekindle.formats import json_codec
@@ -107,8 +108,3 @@ class HostRun:
         """Yield the path of an empty index."""
         with tempfile.TemporaryDirectory(dir=self._place) as folder:
             yield Path(folder) / "index"
-
-
-def make_run_refs(pipeline: str, run: int) -> str:
-    """Return the prefix of a run's refs on the remote."""
-    return f"refs/rekindle/pipelines/{pipeline}/{run}/"

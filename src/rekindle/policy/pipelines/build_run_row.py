@@ -5,7 +5,11 @@ from datetime import datetime
 from typing import assert_never
 
 from rekindle.documents.pipelines.pipeline_events import PipelineOutcome
-from rekindle.documents.pipelines.run_branches import name_merge_branch, name_result_branch
+from rekindle.documents.pipelines.run_branches import (
+    name_merge_branch,
+    name_result_branch,
+    render_fetch_command,
+)
 from rekindle.documents.screens.agent_row import AgentRow
 from rekindle.documents.screens.pipeline_row import (
     PersonTask,
@@ -57,16 +61,17 @@ def build_run_row(
     updated: datetime | None = None,
     why: str = "",
     notice: str = "",
+    remote: str = "",
     is_coordinated: bool = True,
 ) -> RunRow:
     """Return the row for a run.
 
     `agents` contains its workers' rows by agent name, which show whether a worker waits for a
     person. `why` is the reason in the run's last event, and `notice` describes what the coordinator
-    needs from the operator.
+    needs from the operator. `remote` names the git remote with the branches of a run on a fleet.
     """
     statuses = find_statuses(plan, state) if state.began else {}
-    tasks = () if state.ended else tuple(_list_tasks(plan, state, statuses, agents or {}))
+    tasks = () if state.ended else tuple(_list_tasks(plan, state, statuses, agents or {}, remote))
     if notice and not state.ended:
         command = f"rekindle pipeline resume {plan.pipeline} {number}"
         tasks = (PersonTask(step="", text=notice, commands=(command,)), *tasks)
@@ -195,6 +200,7 @@ def _list_tasks(
     state: PipelineState,
     statuses: Mapping[str, StepStatus],
     agents: Mapping[str, AgentRow],
+    remote: str,
 ) -> Iterator[PersonTask]:
     """Yield the merges and workers that wait for a person."""
     joined = [*((step, statuses[step.id]) for step in plan.steps if step.id in statuses)]
@@ -204,7 +210,7 @@ def _list_tasks(
     is_failing = bool(list_fatal_steps(plan, statuses))
     for step, status in joined:
         if isinstance(status, ConflictedStep) and not is_failing:
-            yield _describe_conflict(plan, step, status, state)
+            yield _describe_conflict(plan, step, status, state, remote)
     for (step_id, key), worker in state.list_running():
         row = agents.get(worker.agent)
         if row is None or state.is_stopped:
@@ -228,7 +234,7 @@ def _list_tasks(
 
 
 def _describe_conflict(
-    plan: RunPlan, step: StepPlan, status: ConflictedStep, state: PipelineState
+    plan: RunPlan, step: StepPlan, status: ConflictedStep, state: PipelineState, remote: str
 ) -> PersonTask:
     """Describe the merge that a person must do, with the git commands for it."""
     branch = name_merge_branch(state.pipeline, state.run, step.id, status.stage)
@@ -241,7 +247,13 @@ def _describe_conflict(
         text=f"git cannot merge the changes of {', '.join(status.conflicts)}"
         f"{'' if step.id else ' into the result'}."
         " Merge and commit them on this branch; the run then continues:",
-        commands=(f"git switch {branch}", *merges, "git switch -"),
+        commands=(
+            *([render_fetch_command(state.pipeline, state.run, branch, remote)] if remote else []),
+            f"git switch {branch}",
+            *merges,
+            *([f"git push {remote} {branch}"] if remote else []),
+            "git switch -",
+        ),
     )
 
 

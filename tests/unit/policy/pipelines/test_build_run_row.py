@@ -132,6 +132,20 @@ def test_conflicting_workers_are_merged_with_these_commands():
     )
 
 
+def test_on_a_fleet_a_person_fetches_the_branch_and_pushes_the_merge():
+    """The branch and the commits are on the git remote, where the hosts look for the merge."""
+    merged = StepMerged(ts=NOW, step="build", commit="c2", merged=("a", "b", "c"), conflicts=("d",))
+    [task] = build([*finish_all(), merged], remote="origin").tasks
+    refs = "refs/rekindle/pipelines/review/7/*"
+    assert task.commands == (
+        f"git fetch origin '{refs}:{refs}' rekindle/review/7-build:rekindle/review/7-build",
+        "git switch rekindle/review/7-build",
+        "git merge dddddddddd",
+        "git push origin rekindle/review/7-build",
+        "git switch -",
+    )
+
+
 def test_conflicting_last_steps_are_merged_into_the_result():
     plan = RunPlan(pipeline="review", steps=(StepPlan(id="left"), StepPlan(id="right")))
     events = [STARTED]
