@@ -23,6 +23,7 @@ from rekindle.documents.pipelines.pipeline_events import (
     WorkerBegan,
     WorkerEnded,
 )
+from rekindle.documents.pipelines.run_branches import render_fetch_command
 from rekindle.errors import ManifestError, NotOnFleetError, OwnershipError, RekindleError
 from rekindle.fleet.engine.agent_client import AgentClient
 from rekindle.fleet.pipelines.host_run import HostRun
@@ -41,7 +42,7 @@ from rekindle.policy.supervision import run_moves
 from rekindle.system import clock
 from rekindle.system.notifications import Notifier
 from rekindle.wiring.pipelines.person_merge import PersonMerges
-from rekindle.wiring.pipelines.run_refs import make_result_branch, merge_parts
+from rekindle.wiring.pipelines.run_refs import make_result_branch, merge_parts, name_merge
 from rekindle.wiring.pipelines.worker_tasks import WorkerTasks
 
 T = TypeVar("T")
@@ -144,7 +145,7 @@ class PipelineActivities:
         def merge(run: HostRun) -> StepMerged:
             run.fetch()
             merged = merge_parts(run.clone, run.folder, move)
-            run.push(f"{run.refs}{move.step or '_run'}/{move.stage}", merged.commit)
+            run.push(f"{run.refs}{name_merge(move.step, move.stage)}", merged.commit)
             return merged
 
         async with _send_heartbeats(), _translate_errors():
@@ -155,20 +156,7 @@ class PipelineActivities:
         """Push a branch on which a person can merge, and notify the person."""
 
         def prepare(run: HostRun) -> None:
-            run.fetch()
-            branches = f"refs/heads/{make_result_branch(run.folder)}-*"
-            known = run.fetch(branches)
-            merges = PersonMerges(run.folder, run.definition, run.clone)
-            commands = merges.prepare(run.state, move.step, move.stage)
-            branch = commands[0].rpartition(" ")[2]
-            made = run.clone.find_ref(f"refs/heads/{branch}")
-            if made is not None and f"refs/heads/{branch}" not in known:
-                run.push(f"refs/heads/{branch}", made.oid)
-            commands = [
-                f"git fetch origin '{run.refs}*:{run.refs}*' {branch}:{branch}",
-                *commands,
-                f"git push origin {branch}",
-            ]
+            commands = prepare_person_merge(run, move.step, move.stage)
             place = f"step {move.step}" if move.step else "the result"
             words = "\n".join(f"  {command}" for command in commands)
             _notify(run, "changes conflict", f"changes of {place} conflict; merge them:\n{words}")
@@ -179,14 +167,8 @@ class PipelineActivities:
     @activity.defn
     async def find_merge(self, pipeline: str, step: str, stage: MergeStage) -> StepMerged | None:
         """Return the merge that a person has pushed, or None."""
-
-        def find(run: HostRun) -> StepMerged | None:
-            run.fetch(f"{run.refs}*", f"refs/heads/{make_result_branch(run.folder)}-*")
-            merges = PersonMerges(run.folder, run.definition, run.clone)
-            return merges.find(run.state, step, stage)
-
         async with _send_heartbeats(), _translate_errors():
-            return await self._use_clone(pipeline, find)
+            return await self._use_clone(pipeline, lambda run: find_person_merge(run, step, stage))
 
     @activity.defn
     async def end_run(self, pipeline: str, move: moves.EndPipeline) -> None:
@@ -218,6 +200,32 @@ class PipelineActivities:
             return await asyncio.to_thread(
                 lambda: work(HostRun(self._root, self._host, registered))
             )
+
+
+def prepare_person_merge(run: HostRun, step: str, stage: MergeStage) -> list[str]:
+    """Push a branch on which a person can merge. Return the commands that the person types."""
+    run.fetch()
+    known = run.fetch(f"refs/heads/{make_result_branch(run.folder)}-*")
+    merges = PersonMerges(run.folder, run.definition, run.clone)
+    commands = merges.prepare(run.state, step, stage)
+    branch = commands[0].rpartition(" ")[2]
+    made = run.clone.find_ref(f"refs/heads/{branch}")
+    if made is not None and f"refs/heads/{branch}" not in known:
+        run.push(f"refs/heads/{branch}", made.oid)
+    return [
+        render_fetch_command(run.folder.pipeline, run.folder.run, branch, "origin"),
+        *commands,
+        f"git push origin {branch}",
+    ]
+
+
+def find_person_merge(run: HostRun, step: str, stage: MergeStage) -> StepMerged | None:
+    """Return the merge that a person has pushed, or None. Other hosts then get it with `fetch`."""
+    run.fetch(f"{run.refs}*", f"refs/heads/{make_result_branch(run.folder)}-*")
+    merged = PersonMerges(run.folder, run.definition, run.clone).find(run.state, step, stage)
+    if merged is not None:
+        run.push(f"{run.refs}{name_merge(step, stage)}", merged.commit)
+    return merged
 
 
 def _prepare_worker(
