@@ -21,6 +21,18 @@ from rekindle.system.git.tree_snapshot import WorkingCopy
 from rekindle.wiring.pipelines.run_refs import find_repository
 from rekindle.wiring.pipelines.start_run import define_run
 
+_REFUSED = {
+    "copy": (
+        "its hosts do not have the files of your checkout that git ignores",
+        "store the files on each host, and name their paths in `env:`",
+    ),
+    "prepare": (
+        "a worker may continue on another host, in a new clone",
+        "let the command or the prompt of each step prepare the clone if necessary",
+    ),
+}
+"""Keys that do not work on a fleet, each with the reason and a hint."""
+
 
 def register_run(
     project: Project, fleet: FleetSettings, name: str, text: str
@@ -91,13 +103,12 @@ def reserve_number(copy: WorkingCopy, url: str, pipeline: str, base: str) -> int
 
 
 def _refuse_keys(project: Project, pipeline: Pipeline, name: str) -> None:
-    for key in ("copy", "prepare"):
+    for key, (reason, hint) in _REFUSED.items():
         if getattr(pipeline, key):
             raise ManifestError(
-                f"pipeline {name}: `{key}:` does not work on a fleet, because each host has its "
-                "own clone",
+                f"pipeline {name}: `{key}:` does not work on a fleet, because {reason}",
                 line=project.marked.line(("pipelines", name, key)),
-                hint="prepare the folder in the program of the step",
+                hint=hint,
             )
 
 
