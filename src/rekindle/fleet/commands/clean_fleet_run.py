@@ -12,7 +12,7 @@ from rekindle.errors import NotOnFleetError, OwnershipError
 from rekindle.fleet.commands.fleet_store import FleetStore
 from rekindle.fleet.commands.start_pipeline import require_remote
 from rekindle.fleet.engine.pipeline_client import PipelineClient
-from rekindle.policy.fleet.agent_registry import RegisteredAgent
+from rekindle.fleet.pipelines.pipeline_tasks import make_pipeline_id
 from rekindle.policy.pipelines.pipeline_state import WorkerId
 from rekindle.system.git.remote_repository import RemoteRepository
 from rekindle.system.git.tree_snapshot import WorkingCopy
@@ -35,8 +35,12 @@ def clean_fleet_run(
         OwnershipError: The run is not over, or a host is running one of its workers.
     """
     require_over(reading)
-    workers = {worker.agent: place for place, worker in reading.state.workers.items()}
-    found = {agent: kept for agent in workers if (kept := _find_worker(store, agent))}
+    workers = {
+        worker.agent: place
+        for place, worker in reading.state.workers.items()
+        if _is_worker(store, reading, worker.agent)
+    }
+    found = {agent: store.kept(agent) for agent in workers if store.exists(agent)}
     if leased := [agent for agent, kept in found.items() if kept.is_leased]:
         raise OwnershipError(
             f"a host is running the worker {leased[0]}", hint="repeat the command in a minute"
@@ -63,11 +67,18 @@ def clean_fleet_run(
     )
 
 
-def _find_worker(store: FleetStore, agent: str) -> RegisteredAgent | None:
+def _is_worker(store: FleetStore, reading: RunReading, agent: str) -> bool:
+    """Return whether the engine knows an agent as a worker of this run.
+
+    A worker fails to start if the fleet has another agent of its name.
+    """
     try:
-        return store.kept(agent)
+        worker = store.wait_for(store.agents.read_last(agent)).definition.worker
     except NotOnFleetError:
-        return None
+        return False
+    row = reading.row
+    workflow = make_pipeline_id(store.agents.client.namespace, row.pipeline, row.run)
+    return worker is not None and worker.workflow == workflow
 
 
 class RemoteCleanup:
