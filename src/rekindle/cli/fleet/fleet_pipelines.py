@@ -61,7 +61,7 @@ def show_on_fleet(
     """Show the runs of the fleet, or one of them."""
     runs = _open_runs(project)
     if pipeline is None:
-        print_all([runs.read(*run).row for run in runs.list_runs()], as_json=as_json)
+        print_all([reading.row for reading in runs.read_all()], as_json=as_json)
         return
     row = runs.find(pipeline, number).row
     if as_json:

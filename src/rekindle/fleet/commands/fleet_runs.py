@@ -1,6 +1,7 @@
 """Runs of pipelines on a fleet, for commands: start and read them, and send them commands."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 from rekindle.config import Project
 from rekindle.documents.pipelines.pipeline_events import (
@@ -48,6 +49,12 @@ class FleetRuns:
     def read(self, pipeline: str, run: int) -> RunReading:
         return make_reading(self._store.wait_for(self._client.kept(pipeline, run)))
 
+    def read_all(self, pipeline: str | None = None) -> Iterator[RunReading]:
+        """Yield the runs of one pipeline, or of all, highest number first."""
+        for run in reversed(self.list_runs(pipeline)):
+            with suppress(NotFoundError):  # the engine lists a run until it has removed everything
+                yield self.read(*run)
+
     def find(
         self,
         pipeline: str,
@@ -62,8 +69,7 @@ class FleetRuns:
         """
         if number is not None:
             return self.read(pipeline, number)
-        for _, run in reversed(self.list_runs(pipeline)):
-            reading = self.read(pipeline, run)
+        for reading in self.read_all(pipeline):
             if fits(reading):
                 return reading
         raise NotFoundError(

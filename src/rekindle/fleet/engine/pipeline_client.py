@@ -19,7 +19,7 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from rekindle.documents import events
 from rekindle.documents.pipelines.pipeline_events import PipelineResumed, PipelineStopped
-from rekindle.errors import EngineError, UsageError
+from rekindle.errors import EngineError, NotFoundError, UsageError
 from rekindle.fleet.pipelines.pipeline_tasks import make_pipeline_id, make_pipeline_queue
 from rekindle.fleet.pipelines.pipeline_workflow import PipelineWorkflow
 from rekindle.policy.fleet.registered_pipeline import RegisteredPipeline
@@ -73,7 +73,7 @@ class PipelineClient:
         """Return a run's definition and log.
 
         Raises:
-            UsageError: There is no such run.
+            NotFoundError: There is no such run.
             EngineError: No worker answers.
         """
         handle = self._get_handle(pipeline, run)
@@ -111,10 +111,13 @@ class PipelineClient:
                 yield match[1], int(match[2])
 
     async def forget(self, pipeline: str, run: int, agents: Sequence[str]) -> None:
-        """Remove the histories of a run and of its workers from the engine."""
+        """Remove the histories of a run and of its workers from the engine.
+
+        The run comes last, so that an interrupted command can be repeated.
+        """
         namespace = self._client.namespace
-        names = [make_pipeline_id(namespace, pipeline, run)]
-        names += [f"{namespace}/{agent}" for agent in agents]
+        names = [f"{namespace}/{agent}" for agent in agents]
+        names.append(make_pipeline_id(namespace, pipeline, run))
         for name in names:
             # After a long history, a workflow continues with a new one.
             async for listed in self._client.list_workflows(f'WorkflowId="{name}"'):
@@ -123,7 +126,11 @@ class PipelineClient:
                     namespace=namespace, workflow_execution=execution
                 )
                 service = self._client.workflow_service
-                await service.delete_workflow_execution(request, timeout=_MOST)
+                try:
+                    await service.delete_workflow_execution(request, timeout=_MOST)
+                except RPCError as failed:
+                    if failed.status != RPCStatusCode.NOT_FOUND:
+                        raise
 
     def _get_handle(self, pipeline: str, run: int) -> WorkflowHandle[PipelineWorkflow, str]:
         workflow = make_pipeline_id(self._client.namespace, pipeline, run)
@@ -137,7 +144,7 @@ def _is_late(failed: Exception) -> bool:
 
 def _make_error(pipeline: str, run: int, failed: Exception) -> Exception:
     if isinstance(failed, RPCError) and failed.status == RPCStatusCode.NOT_FOUND:
-        return UsageError(
+        return NotFoundError(
             f"the fleet has no run {run} of {pipeline}",
             hint=f"`rekindle pipeline status {pipeline}` shows the last run",
         )
