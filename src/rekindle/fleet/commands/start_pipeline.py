@@ -3,21 +3,17 @@
 import msgspec
 
 from rekindle.config import Project
-from rekindle.documents import events
 from rekindle.documents.commits.work_commit import RemoteLocation
 from rekindle.documents.manifest_pipelines import Pipeline
-from rekindle.documents.pipelines.pipeline_events import PipelineStarted
-from rekindle.documents.pipelines.run_branches import make_run_refs
 from rekindle.errors import ManifestError, UsageError
 from rekindle.fleet.commands.define_agent import define_shared, make_redaction
 from rekindle.fleet.hosts.work_branch import find_remote
-from rekindle.formats import json_codec, validation
-from rekindle.policy.fleet.registered_pipeline import RegisteredPipeline
+from rekindle.fleet.pipelines.run_numbers import reserve_number
+from rekindle.formats import validation
+from rekindle.policy.fleet.registered_pipeline import RegisteredPipeline, begin_run
 from rekindle.policy.pipelines.run_definition import RunDefinition
 from rekindle.policy.settings.runtime_settings import FLEET_DOCUMENT_BYTES, FleetSettings
 from rekindle.system import clock
-from rekindle.system.git.remote_repository import RemoteRepository
-from rekindle.system.git.tree_snapshot import WorkingCopy
 from rekindle.wiring.pipelines.run_refs import find_repository
 from rekindle.wiring.pipelines.start_run import define_run
 
@@ -44,8 +40,23 @@ def register_run(
         ManifestError: A key of the pipeline does not work on a fleet.
         WorkspaceError: The remote refuses the push.
     """
+    template = define_template(project, fleet, name, text)
+    base, url = template.definition.base, require_remote(project).url
+    number = reserve_number(find_repository(project), url, name, base)
+    return begin_run(template, base, number, clock.read_clock())
+
+
+def define_template(
+    project: Project, fleet: FleetSettings, name: str, text: str = ""
+) -> RegisteredPipeline:
+    """Return a run without a number and a log.
+
+    Raises:
+        UsageError: There is no git remote, or no commit.
+        ManifestError: A key of the pipeline does not work on a fleet.
+    """
     _refuse_keys(project, project.manifest.pipelines[name], name)
-    remote = require_remote(project)
+    require_remote(project)
     defined = _redact(project, define_run(project, name, text))
     encoded = validation.encode_json(defined)
     if len(encoded) > FLEET_DOCUMENT_BYTES:
@@ -54,22 +65,7 @@ def register_run(
             f"takes at most {FLEET_DOCUMENT_BYTES:,}",
             hint="let a prompt name a file of the repository instead",
         )
-    shared = define_shared(project, fleet)
-    number = reserve_number(find_repository(project), remote.url, name, defined.base)
-    definition = msgspec.structs.replace(defined, run=number)
-    started = PipelineStarted(
-        ts=clock.read_clock(),
-        pipeline=name,
-        run=number,
-        base=definition.base,
-        input=definition.input,
-        definition=json_codec.hash_bytes(encoded),
-    )
-    return RegisteredPipeline(
-        definition=definition,
-        agent=shared,
-        lines=(events.render(started).decode(),),
-    )
+    return RegisteredPipeline(definition=defined, agent=define_shared(project, fleet))
 
 
 def require_remote(project: Project) -> RemoteLocation:
@@ -85,21 +81,6 @@ def require_remote(project: Project) -> RemoteLocation:
             hint="add one that every host can reach: git remote add origin URL",
         )
     return remote
-
-
-def reserve_number(copy: WorkingCopy, url: str, pipeline: str, base: str) -> int:
-    """Return the number of a new run, which no other host can get.
-
-    The push of the first commit fails if the number is taken.
-    """
-    prefix = make_run_refs(pipeline, 0).removesuffix("0/")
-    while True:
-        known = RemoteRepository(url, "").list_refs(f"{prefix}*")
-        numbers = [ref.removeprefix(prefix).partition("/")[0] for ref in known]
-        number = max(map(int, filter(str.isdigit, numbers)), default=0) + 1
-        ref = f"{make_run_refs(pipeline, number)}base"
-        if RemoteRepository(url, ref).push(copy, base, ""):
-            return number
 
 
 def _refuse_keys(project: Project, pipeline: Pipeline, name: str) -> None:

@@ -41,14 +41,13 @@ class HostRun:
         self.state = registered.fold()
         self._host, self._url = host, registered.agent.remote
         place = (self.definition.pipeline, str(self.definition.run))
-        self._place = root / "pipelines" / json_codec.hash_bytes(self._url.encode())[:16]
+        self._place = _find_place(root, self._url)
         self.folder = RunFolder(
             self._place.joinpath("runs", *place), self._place.joinpath("outputs", *place)
         )
         for path in (self.folder.path, self.folder.outputs):
             make_folders(path)
-        RemoteRepository(self._url, "").clone(self._place / "clone")
-        self.clone = WorkingCopy(self._place / "clone")
+        self.clone = open_clone(root, self._url)
 
     @property
     def refs(self) -> str:
@@ -108,3 +107,15 @@ class HostRun:
         """Yield the path of an empty index."""
         with tempfile.TemporaryDirectory(dir=self._place) as folder:
             yield Path(folder) / "index"
+
+
+def open_clone(root: Path, url: str) -> WorkingCopy:
+    """Return this host's clone of a repository. Only one thread may use it at a time."""
+    place = _find_place(root, url)
+    make_folders(place)
+    RemoteRepository(url, "").clone(place / "clone")
+    return WorkingCopy(place / "clone")
+
+
+def _find_place(root: Path, url: str) -> Path:
+    return root / "pipelines" / json_codec.hash_bytes(url.encode())[:16]

@@ -12,7 +12,11 @@ from rekindle.documents.pipelines.pipeline_events import (
     PipelineStopped,
 )
 from rekindle.policy.fleet.agent_registry import AgentDefinition
-from rekindle.policy.fleet.registered_pipeline import RegisteredPipeline, explain_refused_line
+from rekindle.policy.fleet.registered_pipeline import (
+    RegisteredPipeline,
+    begin_run,
+    explain_refused_line,
+)
 from rekindle.policy.pipelines.pipeline_state import fold
 from rekindle.policy.pipelines.run_definition import RunDefinition
 from rekindle.policy.pipelines.run_plan import make_plan
@@ -53,3 +57,14 @@ def test_only_stop_and_resume_are_commands(registered):
     assert explain_refused_line("{", state)
     over = registered.append(PipelineEnded(ts=NOW, outcome="failed")).fold()
     assert explain_refused_line(stop, over) == "the run is failed"
+
+
+def test_a_run_begins_with_its_number_its_commit_and_its_due_time(registered):
+    template = RegisteredPipeline(definition=registered.definition, agent=registered.agent)
+    run = begin_run(template, "c5", 7, NOW, due=NOW - timedelta(minutes=1))
+    assert (run.definition.run, run.definition.base) == (7, "c5")
+    [started] = run.read_events()
+    assert isinstance(started, PipelineStarted)
+    assert (started.run, started.base, started.due) == (7, "c5", NOW - timedelta(minutes=1))
+    assert started.definition != "", "it tells two definitions apart"
+    assert begin_run(template, "c6", 7, NOW).read_events()[0].definition != started.definition
