@@ -464,7 +464,7 @@ def _check(part: Part, keys: list[Key]) -> None:
         parsed, marked = manifest.read_manifest(whole)
         resolve_settings(marked)
         require_valid_pipelines(parsed, marked)
-        require_valid_schedules(parsed, marked, find_zone, has_fleet=False)
+        require_valid_schedules(parsed, marked, find_zone)
         set_keys.update(_list_set_keys(marked.data))
     if missing := [key.path for key in keys if key.path not in set_keys]:
         raise ValueError(f"no example in tools/manifest_page.py sets {', '.join(missing)}")

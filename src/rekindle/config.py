@@ -91,7 +91,7 @@ def load_project(start: Path) -> Project:
     _require_pipelines(parsed, marked)
     resolved = runtime_settings.resolve_settings(marked)
     _require_zone(resolved.runtime.brief.zone, marked)
-    _require_schedules(parsed, marked, has_fleet=resolved.fleet is not None)
+    _require_schedules(parsed, marked)
     if resolved.fleet is not None:
         from rekindle.policy.fleet import connection_check  # noqa: PLC0415 - slows every start
 
@@ -127,15 +127,13 @@ def _require_pipelines(parsed: Manifest, marked: MarkedData) -> None:
         pipeline_checks.require_valid_pipelines(parsed, marked)
 
 
-def _require_schedules(parsed: Manifest, marked: MarkedData, *, has_fleet: bool) -> None:
+def _require_schedules(parsed: Manifest, marked: MarkedData) -> None:
     keys = [entry.every for entry in parsed.agents.values()]
     keys += [pipeline.every for pipeline in parsed.pipelines.values()]
     if any(every is not None for every in keys):
         from rekindle.policy.schedules import schedule_checks  # noqa: PLC0415 - slows every start
 
-        schedule_checks.require_valid_schedules(
-            parsed, marked, clock.find_zone, has_fleet=has_fleet
-        )
+        schedule_checks.require_valid_schedules(parsed, marked, clock.find_zone)
 
 
 def _require_zone(name: str, marked: MarkedData) -> None:

@@ -56,7 +56,7 @@ def test_its_schedules_are_valid():
         body for kind, words, body in blocks(GUIDE.read_text()) if kind == "yaml" and not words
     ]
     parsed, marked = manifest.read_manifest(f"version: 1\n{body}")
-    require_valid_schedules(parsed, marked, find_zone, has_fleet=False)
+    require_valid_schedules(parsed, marked, find_zone)
     assert len(list_schedules(parsed)) == 3
 
 

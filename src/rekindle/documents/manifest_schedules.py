@@ -35,7 +35,8 @@ class Schedule(msgspec.Struct, frozen=True):
         Annotated[
             str,
             _doc(
-                "Time zone for `cron`, such as Europe/Zurich. Defaults to the machine's time zone."
+                "Time zone for `cron`, such as Europe/Zurich. Defaults to the machine's time zone, "
+                "or on a fleet to UTC."
             ),
         ]
         | None

@@ -15,6 +15,12 @@ SCHEDULE_GRACE_SECONDS = declare_threshold(
     "Delay after which a run that has not started counts as missed. It is longer than the "
     "interval between two watchdog checks.",
 )
+SCHEDULE_CLOCK_CHANGE_SECONDS = declare_threshold(
+    7_200,
+    "schedule.clock_change",
+    "seconds",
+    "Time before and after a clock change in which the engine of a fleet has other due times.",
+)
 SCHEDULE_COUNTED = declare_threshold(
     1_000, "schedule.counted", "count", "Maximum number of missed runs to count."
 )

@@ -7,13 +7,12 @@ from rekindle.cli.output import (
     print_styled,
 )
 from rekindle.config import Project
-from rekindle.errors import AgentError, OwnershipError
+from rekindle.errors import AgentError
 from rekindle.policy.settings.runtime_settings import (
     FleetSettings,
     find_cycle_limit,
 )
 from rekindle.thresholds.fleet_limits import FLEET_BRIEF_WAIT_SECONDS
-from rekindle.wiring.open_store import open_store
 
 
 def run_on_fleet(
@@ -24,13 +23,8 @@ def run_on_fleet(
     *,
     unbounded: bool,
 ) -> None:
-    """Start an agent on the fleet. Refuse if the agent's history exists only in this folder."""
+    """Start an agent on the fleet."""
     store = open_fleet(project, fleet)
-    if not store.exists(name) and open_store(project).has_history(name):
-        raise OwnershipError(
-            f"agent {name} is not on the fleet yet, and its history is in this folder",
-            hint=f"`rekindle fleet import {name}` moves it to the fleet, with its history",
-        )
     limit = find_cycle_limit(project.manifest.agents[name]) if cycles is None else cycles
     before = store.run(name, limit, unbounded=unbounded)
     did = "is now on the fleet, which will run it" if before is None else "is running on the fleet"

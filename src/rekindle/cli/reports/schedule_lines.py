@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 NOT_WATCHED = "no daemon is checking its schedule, so it does not start"
 WATCH_HINT = "`rekindle daemon` checks it now, and `rekindle service install` after each boot"
+NO_HOST = "no host of the fleet is running, so it does not start"
+WORKER_HINT = "run `rekindle fleet worker` on each host that should run agents"
 NOT_ACCEPTED = "`every:` in rekindle.yaml is not accepted yet"
 ACCEPT_HINT = "`rekindle schedules --accept` accepts it"
 
@@ -33,14 +35,14 @@ def render_next(row: "ScheduleRow", now: datetime, zone: tzinfo) -> str:
 
 
 def list_schedule_warnings(
-    row: "ScheduleRow", now: datetime, zone: tzinfo
+    row: "ScheduleRow", now: datetime, zone: tzinfo, *, is_fleet: bool = False
 ) -> list[tuple[str, str]]:
     """Return what is wrong with a schedule, each with a hint or ""."""
     warnings = []
     if not row.accepted:
         warnings.append((NOT_ACCEPTED, ACCEPT_HINT))
     if row.next is not None and not row.watched:
-        warnings.append((NOT_WATCHED, WATCH_HINT))
+        warnings.append((NO_HOST, WORKER_HINT) if is_fleet else (NOT_WATCHED, WATCH_HINT))
     from rekindle.policy.schedules.describe_outcomes import render_outcome  # noqa: PLC0415 - as below
 
     if problem := row.find_problem(now):

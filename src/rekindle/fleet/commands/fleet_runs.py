@@ -13,6 +13,7 @@ from rekindle.documents.screens.pipeline_row import RunRow
 from rekindle.errors import NotFoundError
 from rekindle.fleet.commands.clean_fleet_run import clean_fleet_run
 from rekindle.fleet.commands.fleet_run_events import FleetRunEvents
+from rekindle.fleet.commands.fleet_schedules import keep_pipeline_schedule
 from rekindle.fleet.commands.fleet_store import FleetStore
 from rekindle.fleet.commands.start_pipeline import register_run
 from rekindle.fleet.engine.pipeline_client import PipelineClient
@@ -33,6 +34,7 @@ class FleetRuns:
 
     def start(self, pipeline: str, text: str) -> RunReading:
         """Start a run of a pipeline. The operator has accepted it."""
+        keep_pipeline_schedule(self._project, self._fleet, self._store, pipeline)
         registered = register_run(self._project, self._fleet, pipeline, text)
         self._store.wait_for(self._client.begin(registered))
         return make_reading(registered)  # no worker has to be running yet

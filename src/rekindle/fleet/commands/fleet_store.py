@@ -13,7 +13,7 @@ from rekindle.documents import events
 from rekindle.documents.events import AnyEvent, Event
 from rekindle.errors import EngineError, OwnershipError, UsageError
 from rekindle.fleet.commands.define_agent import define_agent, publish_workspace
-from rekindle.fleet.engine import queue_pollers, schedules
+from rekindle.fleet.engine import queue_pollers, run_schedules, schedules
 from rekindle.fleet.engine.agent_client import AgentClient, ListedAgent
 from rekindle.fleet.engine.connect import connect
 from rekindle.policy.fleet import agent_registry
@@ -26,6 +26,7 @@ from rekindle.stores.log.event_log import LogEntry
 from rekindle.stores.log.view import AgentView
 from rekindle.system import clock
 from rekindle.thresholds.fleet_limits import FLEET_GLANCE_SECONDS
+from rekindle.wiring.open_store import open_store
 
 _GLANCE = timedelta(seconds=FLEET_GLANCE_SECONDS)
 T = TypeVar("T")
@@ -132,19 +133,11 @@ class FleetStore:
 
         With `unbounded`, the agent is not paused for lack of progress.
         """
-        if not self.exists(agent):
-            desired = runs.make_desired_event(
-                runs.RunState(), "running", clock.read_clock(), cycles, unbounded=unbounded
-            )
-            definition = define_agent(self._project, self._fleet, agent)
-            new_events = [*self.publish(agent), desired]
-            try:
-                self.wait_for(self.agents.begin(agent, definition, new_events=new_events))
-            except OwnershipError:
-                pass  # another command registered the agent first
-            else:
-                self.keep_schedule(agent)
-                return None
+        desired = runs.make_desired_event(
+            runs.RunState(), "running", clock.read_clock(), cycles, unbounded=unbounded
+        )
+        if self._begin(agent, desired):
+            return None
         registered = self.kept(agent)
         self._update_definition(registered)
         run, now = registered.projection.run, clock.read_clock()
@@ -152,6 +145,33 @@ class FleetStore:
             agent, runs.make_desired_event(run, "running", now, cycles, unbounded=unbounded)
         )
         return registered
+
+    def accept(self, agent: str) -> None:
+        """Send the current manifest to the fleet, but do not start the agent."""
+        if not self._begin(agent):
+            self._update_definition(self.kept(agent))
+
+    def _begin(self, agent: str, *commands: AnyEvent) -> bool:
+        """Put an agent on the fleet. Return False if it is already there.
+
+        Raises:
+            OwnershipError: The agent's history exists only in this folder.
+        """
+        if self.exists(agent):
+            return False
+        if open_store(self._project).has_history(agent):
+            raise OwnershipError(
+                f"agent {agent} is not on the fleet yet, and its history is in this folder",
+                hint=f"`rekindle fleet import {agent}` moves it to the fleet, with its history",
+            )
+        definition = define_agent(self._project, self._fleet, agent)
+        new_events = [*self.publish(agent), *commands]
+        try:
+            self.wait_for(self.agents.begin(agent, definition, new_events=new_events))
+        except OwnershipError:
+            return False  # another command registered the agent first
+        self.keep_schedule(agent)
+        return True
 
     def has_host(self) -> bool:
         """Return whether a host in the pool has a free slot; True if the engine does not answer."""
@@ -181,9 +201,12 @@ class FleetStore:
         return None
 
     def keep_schedule(self, agent: str) -> None:
-        brief = self._project.settings.runtime.brief
+        """Update the schedules of the agent's briefs and runs to match the manifest."""
+        brief, client = self._project.settings.runtime.brief, self.agents.client
         workflow = self.agents.workflow(agent)
-        self.wait_for(schedules.update_schedule(self.agents.client, agent, workflow, brief))
+        self.wait_for(schedules.update_schedule(client, agent, workflow, brief))
+        every = self._project.manifest.agents[agent].every
+        self.wait_for(run_schedules.update_agent_schedule(client, agent, every, self._fleet))
 
     def _update_definition(self, registered: RegisteredAgent) -> None:
         definition = define_agent(self._project, self._fleet, registered.agent)

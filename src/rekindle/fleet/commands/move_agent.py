@@ -12,7 +12,7 @@ from rekindle.errors import (
 )
 from rekindle.fleet.commands.define_agent import define_agent
 from rekindle.fleet.commands.fleet_store import FleetStore
-from rekindle.fleet.engine import schedules
+from rekindle.fleet.engine import run_schedules, schedules
 from rekindle.policy.fleet import agent_registry
 from rekindle.policy.fleet.agent_registry import RegisteredAgent
 from rekindle.policy.projection.projection import Projection, prune_projection
@@ -88,6 +88,7 @@ class AgentMover:
         there = self._there
         registered = there.wait_for(there.agents.remove(agent))
         there.wait_for(schedules.drop_schedule(there.agents.client, agent))
+        there.wait_for(run_schedules.drop_schedule(there.agents.client, "agents", agent))
         documents = {name: text.encode() for name, text in registered.documents.items()}
         self._files.root.make()
         self._files.open_private(agent)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
 from datetime import timedelta
 
 from temporalio.api.common.v1 import WorkflowExecution
@@ -100,11 +101,21 @@ class PipelineClient:
         except (RPCError, WorkflowUpdateRPCTimeoutOrCancelledError) as failed:
             raise _make_error(pipeline, run, failed) from failed
 
-    async def list_runs(self) -> AsyncIterator[tuple[str, int]]:
-        """Yield the pipeline and the number of each run that the engine knows."""
+    async def is_running(self, pipeline: str) -> bool:
+        """Return whether a run of a pipeline has not ended. A stopped run does not count."""
+        async for name, run in self.list_runs(' AND ExecutionStatus="Running"'):
+            if name != pipeline:
+                continue
+            with suppress(NotFoundError):  # a person removes the run
+                if (await self.kept(name, run)).fold().ended is None:
+                    return True
+        return False
+
+    async def list_runs(self, which: str = "") -> AsyncIterator[tuple[str, int]]:
+        """Yield the pipeline and the number of each run, or of those that the query selects."""
         start = re.escape(f"{self._client.namespace}/pipelines/")
         known = set[tuple[str, int]]()
-        async for listed in self._client.list_workflows('WorkflowType="Pipeline"'):
+        async for listed in self._client.list_workflows(f'WorkflowType="Pipeline"{which}'):
             match = re.fullmatch(rf"{start}([^/]+)/(\d+)", listed.id)
             if match is not None and (match[1], int(match[2])) not in known:
                 known.add((match[1], int(match[2])))

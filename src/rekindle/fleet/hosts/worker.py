@@ -24,6 +24,8 @@ from rekindle.fleet.hosts.unused_folders import keep_clean
 from rekindle.fleet.pipelines.pipeline_activities import PipelineActivities
 from rekindle.fleet.pipelines.pipeline_tasks import make_pipeline_queue
 from rekindle.fleet.pipelines.pipeline_workflow import PipelineWorkflow
+from rekindle.fleet.schedules.schedule_activities import ScheduleActivities
+from rekindle.fleet.schedules.scheduled_workflow import ScheduledRunWorkflow
 from rekindle.formats.counts import render_count
 from rekindle.policy.settings.runtime_settings import (
     FLEET_LEAVE_SECONDS,
@@ -64,7 +66,8 @@ async def run_host(
         own = Activities(EngineClient(client), CycleSlots(slots), root, host, say)
         workers = _make_workers(client, own, host=host, pool=pool, slots=slots)
         pipelines = PipelineActivities(client, root, host)
-        workers.insert(1, make_pipeline_worker(client, pipelines, pool))
+        schedules = ScheduleActivities(client, root, host, pipelines.clone)
+        workers.insert(1, make_pipeline_worker(client, pipelines, schedules, pool))
         ended = asyncio.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, ended.set)
@@ -102,12 +105,14 @@ def make_deciding_worker(client: Client, *workflows: type) -> Worker:
     )
 
 
-def make_pipeline_worker(client: Client, own: PipelineActivities, pool: str) -> Worker:
-    """Return the worker that decides for the pipelines of a pool, and does their tasks."""
+def make_pipeline_worker(
+    client: Client, own: PipelineActivities, schedules: ScheduleActivities, pool: str
+) -> Worker:
+    """Return the worker for the pipelines and schedules of a pool: their decisions and tasks."""
     return Worker(
         client,
         task_queue=make_pipeline_queue(pool),
-        workflows=[PipelineWorkflow],
+        workflows=[PipelineWorkflow, ScheduledRunWorkflow],
         activities=[
             own.begin_worker,
             own.check_worker,
@@ -117,6 +122,8 @@ def make_pipeline_worker(client: Client, own: PipelineActivities, pool: str) -> 
             own.ask_person,
             own.find_merge,
             own.end_run,
+            schedules.start_due,
+            schedules.report_outcomes,
         ],
         workflow_runner=UnsandboxedWorkflowRunner(),
         max_concurrent_activities=FLEET_PIPELINE_TASKS,

@@ -52,13 +52,13 @@ class PipelineActivities:
     def __init__(self, client: Client, root: Path, host: str) -> None:
         self._client, self._agents = client, AgentClient(client)
         self._root, self._host = root, host
-        self._clone = asyncio.Lock()
+        self.clone = asyncio.Lock()
         """Held by the task that uses a clone."""
 
     @activity.defn
     async def begin_worker(self, pipeline: str, began: WorkerBegan) -> str:
         """Create a worker's agent and start it. Return why it cannot be started, or ""."""
-        async with _send_heartbeats(), _translate_errors():
+        async with send_heartbeats(), translate_errors():
             agent = await self._find_agent(began.agent)
             if agent is not None:
                 return await self._begin_again(pipeline, began, agent)
@@ -98,7 +98,7 @@ class PipelineActivities:
     @activity.defn
     async def check_worker(self, pipeline: str, began: WorkerBegan) -> WorkerEnded:
         """Store the result of a worker that has ended, and check it."""
-        async with _send_heartbeats(), _translate_errors():
+        async with send_heartbeats(), translate_errors():
             agent = await self._find_agent(began.agent)
             if agent is None:
                 return WorkerEnded(
@@ -119,7 +119,7 @@ class PipelineActivities:
     @activity.defn
     async def stop_worker(self, pipeline: str, agent: str) -> None:
         del pipeline
-        async with _send_heartbeats(), _translate_errors():
+        async with send_heartbeats(), translate_errors():
             registered = await self._find_agent(agent)
             if registered is not None:
                 run = registered.projection.run
@@ -135,7 +135,7 @@ class PipelineActivities:
             run.write_outputs()
             return WorkerTasks(run.folder, run.definition, run.clone).find_items(move)
 
-        async with _send_heartbeats(), _translate_errors():
+        async with send_heartbeats(), translate_errors():
             return await self._use_clone(pipeline, read_list)
 
     @activity.defn
@@ -148,7 +148,7 @@ class PipelineActivities:
             run.push(f"{run.refs}{name_merge(move.step, move.stage)}", merged.commit)
             return merged
 
-        async with _send_heartbeats(), _translate_errors():
+        async with send_heartbeats(), translate_errors():
             return await self._use_clone(pipeline, merge)
 
     @activity.defn
@@ -161,13 +161,13 @@ class PipelineActivities:
             words = "\n".join(f"  {command}" for command in commands)
             _notify(run, "changes conflict", f"changes of {place} conflict; merge them:\n{words}")
 
-        async with _send_heartbeats(), _translate_errors():
+        async with send_heartbeats(), translate_errors():
             await self._use_clone(pipeline, prepare)
 
     @activity.defn
     async def find_merge(self, pipeline: str, step: str, stage: MergeStage) -> StepMerged | None:
         """Return the merge that a person has pushed, or None."""
-        async with _send_heartbeats(), _translate_errors():
+        async with send_heartbeats(), translate_errors():
             return await self._use_clone(pipeline, lambda run: find_person_merge(run, step, stage))
 
     @activity.defn
@@ -183,7 +183,7 @@ class PipelineActivities:
             elif move.outcome != "stopped":
                 _notify(run, move.outcome, move.why, "failure")
 
-        async with _send_heartbeats(), _translate_errors():
+        async with send_heartbeats(), translate_errors():
             await self._use_clone(pipeline, end)
 
     async def _find_agent(self, agent: str) -> RegisteredAgent | None:
@@ -196,7 +196,7 @@ class PipelineActivities:
         """Do some work in the clone of a run's repository, in a thread."""
         handle = self._client.get_workflow_handle_for(PipelineWorkflow.run, pipeline)
         registered: RegisteredPipeline = await handle.query(PipelineWorkflow.kept)
-        async with self._clone:
+        async with self.clone:
             return await asyncio.to_thread(
                 lambda: work(HostRun(self._root, self._host, registered))
             )
@@ -268,7 +268,7 @@ def _notify(run: HostRun, title: str, words: str, severity: Severity = "warning"
 
 
 @contextlib.asynccontextmanager
-async def _send_heartbeats() -> AsyncIterator[None]:
+async def send_heartbeats() -> AsyncIterator[None]:
     """Send heartbeats while a task runs, so that another host repeats it if this one dies."""
     timeout = activity.info().heartbeat_timeout
     assert timeout is not None  # noqa: S101 - the workflow always sets it
@@ -286,7 +286,7 @@ async def _send_heartbeats() -> AsyncIterator[None]:
 
 
 @contextlib.asynccontextmanager
-async def _translate_errors() -> AsyncIterator[None]:
+async def translate_errors() -> AsyncIterator[None]:
     """Turn an error into one that the engine shows. The task is repeated."""
     try:
         yield

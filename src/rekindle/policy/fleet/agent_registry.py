@@ -268,10 +268,20 @@ def record_commands(agent: RegisteredAgent, lines: Sequence[str]) -> RegisteredA
     """Record the operator's commands at the next positions in the agent's log."""
     for line in lines:
         event = _parse_command(line)
+        if _is_late_start(agent.projection, event):
+            continue
         if isinstance(event, events.QuestionAnswered):
             event = answers.judge_answer(agent.projection, event, event.ts)
         agent = _number_events(agent, [events.render(event).decode()], agent.generation)[0]
     return agent
+
+
+def _is_late_start(projection: Projection, event: events.Event) -> bool:
+    """Return whether a schedule has started this run or a later one. A host may repeat a task."""
+    if not isinstance(event, events.DesiredSet) or event.due is None:
+        return False
+    scheduled = projection.run.scheduled
+    return scheduled is not None and event.due <= scheduled.due
 
 
 def append_events(agent: RegisteredAgent, *new: AnyEvent) -> RegisteredAgent:

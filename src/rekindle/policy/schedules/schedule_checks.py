@@ -26,7 +26,7 @@ def list_schedules(manifest: Manifest) -> list[tuple[KeyPath, Schedule | str]]:
 
 
 def require_valid_schedules(
-    manifest: Manifest, marked: MarkedData, find_zone: Callable[[str], tzinfo], *, has_fleet: bool
+    manifest: Manifest, marked: MarkedData, find_zone: Callable[[str], tzinfo]
 ) -> None:
     """Raise ManifestError, with the line number, for the first schedule that cannot run.
 
@@ -39,13 +39,6 @@ def require_valid_schedules(
         except ScheduleError as error:
             place = (*path, error.key) if error.key and isinstance(every, Schedule) else path
             raise _refuse(marked, place, f"{path[1]}: {error}", error.hint) from error
-        if has_fleet:
-            raise _refuse(
-                marked,
-                path,
-                f"{path[1]}: schedules are not supported on a fleet",
-                f"remove `every:`, and let cron run `rekindle {_name_command(path)}`",
-            )
         if path[0] == "pipelines" and manifest.pipelines[str(path[1])].input == "required":
             raise _refuse(
                 marked,
@@ -53,10 +46,6 @@ def require_valid_schedules(
                 f"{path[1]}: a scheduled run has no input, but `input:` is required",
                 "write `input: optional`, or remove `every:`",
             )
-
-
-def _name_command(path: KeyPath) -> str:
-    return f"run {path[1]}" if path[0] == "agents" else f"pipeline run {path[1]}"
 
 
 def _refuse(marked: MarkedData, path: KeyPath, message: str, hint: str) -> ManifestError:

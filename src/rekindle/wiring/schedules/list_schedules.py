@@ -37,7 +37,7 @@ class ScheduleRow(msgspec.Struct, frozen=True, kw_only=True):
     accepted: bool = True
     """Whether you have accepted the schedule that is in rekindle.yaml."""
     watched: bool = False
-    """Whether a daemon has checked the schedule recently."""
+    """Whether a daemon has checked the schedule recently, or a host of the fleet is running."""
     next: datetime | None = None
     """When the next run starts, or null if the schedule is not in effect."""
     waiting: bool = False

@@ -145,6 +145,20 @@ def test_an_operator_says_words_and_no_facts():
     assert agent_registry.explain_refused_command(["no json"])
 
 
+def test_a_due_time_starts_one_run():
+    """A host that was frozen may send the command again, even after a later due time."""
+    now = datetime(2026, 5, 4, 12, tzinfo=UTC)
+
+    def start(due: datetime | None) -> str:
+        return line(events.DesiredSet(ts=now, desired="running", due=due))
+
+    kept = agent_registry.record_commands(new(), [start(now), start(now)])
+    assert kept.projection.seq == new().projection.seq + 1
+    later = agent_registry.record_commands(kept, [start(now + timedelta(hours=1)), start(now)])
+    assert later.projection.seq == kept.projection.seq + 1
+    assert agent_registry.record_commands(kept, [start(None)]).projection.seq > kept.projection.seq
+
+
 def test_a_kind_that_only_a_later_rekindle_knows_keeps_its_words():
     kept = taken_up(new())
     strange = '{"v": 1, "kind": "moon.rose", "ts": "2026-03-01T12:00:00Z", "phase": "full"}'

@@ -59,9 +59,6 @@ def test_a_pipeline_has_the_same_checks(tmp_path):
     assert [path for path, _ in list_schedules(loaded.manifest)] == [("pipelines", "ship", "every")]
 
 
-def test_a_fleet_has_no_schedules_yet(tmp_path):
-    fleet = "fleet: {address: 'localhost:7233'}\n"
-    with pytest.raises(ManifestError, match="not supported on a fleet") as caught:
-        load(tmp_path, f"{HEAD}    every: 6h\n{fleet}")
-    assert caught.value.line == 6
-    assert "rekindle run trades" in (caught.value.hint or "")
+def test_a_fleet_has_schedules(tmp_path):
+    loaded = load(tmp_path, f"{HEAD}    every: 6h\nfleet: {{address: 'localhost:7233'}}\n")
+    assert [path for path, _ in list_schedules(loaded.manifest)] == [("agents", "trades", "every")]
