@@ -87,7 +87,7 @@ class RemoteCleanup:
     def __init__(self, project: Project, reading: RunReading) -> None:
         self._source: WorkingCopy = find_repository(project)
         self._remote = RemoteRepository(require_remote(project).url, "")
-        self._reading = reading
+        self._reading, self._project = reading, project.path
         self._kept = [reading.row.commit] if reading.row.commit else []
         """Commits that stay on the remote."""
 
@@ -140,7 +140,7 @@ class RemoteCleanup:
     def _is_contained(self, tip: str, place: WorkerId | None) -> bool:
         result = self._reading.row.commit
         if place is not None:
-            return is_work_contained(self._source, self._reading, place, tip)
+            return is_work_contained(self._source, self._reading, place, tip, self._project)
         return bool(result) and self._source.is_kept((tip,), by=(result,))
 
     def _fetch(self, tips: dict[str, str]) -> None:

@@ -1,7 +1,7 @@
 """Remove the folders of a run's workers, or everything except the run's result."""
 
 import os
-from pathlib import PurePosixPath
+from pathlib import Path
 
 import msgspec
 
@@ -68,7 +68,9 @@ def clean_run(project: Project, reading: StoredRun, *, every: bool) -> CleanedRu
         if (
             every
             and not source.is_checked_out(branch)
-            and is_work_contained(source, reading, (record.step, record.worker), tip.oid)
+            and is_work_contained(
+                source, reading, (record.step, record.worker), tip.oid, project.path
+            )
         ):
             _delete_refs(source, f"refs/heads/rekindle/{name}/", f"refs/rekindle/{name}/")
             branches.append(branch)
@@ -127,10 +129,13 @@ def _remove_folder(stored: StoredWorkspace) -> str:
     return ""
 
 
-def is_work_contained(source: WorkingCopy, reading: RunReading, place: WorkerId, tip: str) -> bool:
+def is_work_contained(
+    source: WorkingCopy, reading: RunReading, place: WorkerId, tip: str, project: Path
+) -> bool:
     """Return whether the result contains the work on a worker's branch.
 
-    Outputs are ignored, because the run has copied them to its own folder.
+    Outputs are ignored, because the run has copied them to its own folder. Their paths are relative
+    to the project, which may be a subfolder of the repository.
     """
     result = reading.row.commit
     if not result or not source.has(result):
@@ -142,7 +147,8 @@ def is_work_contained(source: WorkingCopy, reading: RunReading, place: WorkerId,
         return False
     changed = source.call("diff-tree", "-r", "-z", "--name-only", "--no-renames", work, tip)
     outputs = reading.definition.find_step(place[0]).outputs or {}
-    paths = {PurePosixPath(path).as_posix() for path in outputs.values()}
+    within = project.resolve().relative_to(source.folder.resolve())
+    paths = {(within / path).as_posix() for path in outputs.values()}
     return {os.fsdecode(name) for name in changed.split(b"\0") if name} <= paths
 
 
