@@ -43,13 +43,14 @@ class Project(msgspec.Struct, frozen=True):
     marked: MarkedData
     settings: Settings
     workers: Mapping[str, Path] = {}
-    """Agents in `manifest` that work for a run of a pipeline, and that rekindle.yaml does not name,
-    each with the folder of the run's outputs.
+    """Agents that work for pipeline runs, each with its run's output folder.
+
+    They are in `manifest`, but not in rekindle.yaml.
     """
 
     @property
     def declared_agents(self) -> list[str]:
-        """Return the agents that rekindle.yaml names."""
+        """Return the agents that are in rekindle.yaml."""
         return [name for name in self.manifest.agents if name not in self.workers]
 
     @property
@@ -104,7 +105,7 @@ def load_project(start: Path) -> Project:
 
 
 def _find_workers(folder: Path) -> tuple[dict[str, AgentEntry], dict[str, Path]]:
-    """Return the agents of all runs of pipelines, and the outputs of each agent's run."""
+    """Return the agents of all pipeline runs, and the output folder of each agent's run."""
     entries: dict[str, AgentEntry] = {}
     outputs: dict[str, Path] = {}
     private = private_files.find_private_project(folder)
@@ -180,7 +181,7 @@ def rewrite_manifest(folder: Path, change: Callable[[str], str]) -> tuple[str, s
         durable_files.sweep_temporary(path.parent, of=path.name)
         before = read_manifest_text(folder) if path.exists() else ""
         after = change(before)
-        _require_pipelines(*manifest.read_manifest(after))  # never write one that cannot be read
+        _require_pipelines(*manifest.read_manifest(after))  # never write an invalid manifest
         if after != before:
             with translate_os_errors(path):
                 mode = path.stat().st_mode & 0o777 if path.exists() else 0o644

@@ -1,4 +1,4 @@
-"""`rekindle pipeline diff` and `rekindle pipeline merge`."""
+"""`rekindle pipeline diff` and `rekindle pipeline merge`: show or merge a run's result."""
 
 import click
 

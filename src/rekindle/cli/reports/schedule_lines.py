@@ -23,7 +23,7 @@ ACCEPT_HINT = "`rekindle schedules --accept` accepts it"
 
 
 def render_next(row: "ScheduleRow", now: datetime, zone: tzinfo) -> str:
-    """Return when the next run starts."""
+    """Describe when the next run starts."""
     if row.error or row.next is None:
         return row.error or "not in effect"
     if row.waiting:
@@ -37,7 +37,7 @@ def render_next(row: "ScheduleRow", now: datetime, zone: tzinfo) -> str:
 def list_schedule_warnings(
     row: "ScheduleRow", now: datetime, zone: tzinfo, *, is_fleet: bool = False
 ) -> list[tuple[str, str]]:
-    """Return what is wrong with a schedule, each with a hint or ""."""
+    """Return the problems with a schedule, each with a hint or ""."""
     warnings = []
     if not row.accepted:
         warnings.append((NOT_ACCEPTED, ACCEPT_HINT))
@@ -69,7 +69,7 @@ def list_pipeline_lines(project: Project) -> list[str]:
 
 
 def add_schedules(project: Project, rows: Sequence[StatusRow]) -> list[StatusRow]:
-    """Return the rows of agents with their schedules. In a table, the reason has the next run."""
+    """Add schedules to the agents' rows. With several rows, the reason includes the next run."""
     entries = project.manifest.agents.values()
     records = private_files.find_private_project(project.path).schedules
     if not records.is_dir() and all(entry.every is None for entry in entries):
@@ -103,7 +103,7 @@ def _add_schedule(status: StatusRow, schedule: "ScheduleRow", *, is_listed: bool
 
 
 def render_schedule_lines(details: dict[str, Any]) -> list[str]:
-    """Return the lines of `status` about an agent's schedule. It lists warnings of a log itself."""
+    """Return an agent's schedule lines for `status`, without warnings if there is a log."""
     schedule = details.get("schedule")
     if schedule is None:
         return []

@@ -1,4 +1,4 @@
-"""`rekindle schedules`."""
+"""`rekindle schedules`: show and accept schedules."""
 
 from functools import partial
 from typing import TYPE_CHECKING

@@ -78,7 +78,7 @@ class RemoteRepository:
         return RemoteState(branch, at.get("HEAD", ""), at.get(self._ref, ""))
 
     def look_up_default(self) -> RemoteState:
-        """Return the remote's state, including the default branch even if HEAD does not exist."""
+        """Return the remote's state, and find the default branch even if HEAD does not exist."""
         seen = self.look()
         if seen.head:
             return seen
